@@ -1,0 +1,1 @@
+"""The Tidegate operator: it observes StreamingApps, decides, and acts."""

@@ -1,0 +1,380 @@
+"""The contract between the operator and the runtime inside the driver.
+
+Everything that crosses the border is here and nowhere else: the driver's configuration (operator -> runtime, in one
+environment variable), the agent's HTTP interface (operator -> driver), the agent's report (driver -> operator), exit
+codes and the termination message (driver -> kubelet -> operator), labels, mount paths and storage keys.
+
+Standard library only, no I/O: the operator imports this module without pulling Spark in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeVar
+
+# --- names in the pod ------------------------------------------------------------------------------------------------
+
+CONFIG_VARIABLE = "TIDEGATE_CONFIG"
+"""Environment variable of the driver container that holds :class:`DriverConfig` as JSON."""
+
+EXECUTOR_CONFIG_VARIABLE = "TIDEGATE_EXECUTOR_CONFIG"
+"""Environment variable of the executor container that holds :class:`ExecutorConfig` as JSON."""
+
+POD_IP_VARIABLE = "TIDEGATE_POD_IP"
+POD_UID_VARIABLE = "TIDEGATE_POD_UID"
+"""Environment variables of the driver container, filled by the kubelet's downward API."""
+
+CREDENTIALS_DIRECTORY = "/var/run/tidegate/storage-credentials"
+"""Where the storage credentials Secret is mounted (optional: its files may appear later); one file per key."""
+
+ACCESS_KEY, SECRET_KEY, SESSION_TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
+"""Keys of the storage credentials Secret; also the environment variables through which S3A reads them."""
+
+AGENT_TOKEN_FILE = "/var/run/tidegate/agent/token"  # noqa: S105 - a path, not a token
+"""Where the agent's Secret is mounted: the bearer token of the command port."""
+
+RUNTIME_DIRECTORY = "/opt/tidegate"
+"""Where the init container copies the runtime for images that do not bring it: ``python/`` and ``jars/``."""
+
+WORK_DIRECTORY = "/var/lib/tidegate"
+"""A writable emptyDir in driver and executors: Spark's local directories, RocksDB, the executor template."""
+
+TERMINATION_LOG = "/dev/termination-log"
+
+STATUS_PORT = 8090
+"""Agent, open: GET /healthz, /readyz, /metrics."""
+
+COMMAND_PORT = 8091
+"""Agent, bearer token: GET /v1/progress; POST /v1/stop, /v1/executors."""
+
+# --- labels and annotations ------------------------------------------------------------------------------------------
+
+LABEL_APP = "tidegate.dev/app"
+LABEL_ROLE = "tidegate.dev/role"
+LABEL_EPOCH = "tidegate.dev/epoch"
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGED_BY = "tidegate"
+ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE = "driver", "executor", "purge"
+ANNOTATION_SPEC_HASH = "tidegate.dev/spec-hash"
+ANNOTATION_APP_UID = "tidegate.dev/app-uid"
+FINALIZER = "tidegate.dev/streamingapp"
+
+
+# --- storage ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where the application keeps its checkpoints; no secrets.
+
+    ``uri`` is ``s3://bucket/prefix`` of the application itself, that is ``<spec.storage.uri>/<namespace>/<app>``,
+    without a slash at the end. ``endpoint`` is empty for the provider's own.
+    """
+
+    uri: str
+    endpoint: str = ""
+    region: str = "us-east-1"
+    path_style_access: bool = False
+
+    @property
+    def bucket(self) -> str:
+        """The bucket's name."""
+        return self.uri.removeprefix("s3://").partition("/")[0]
+
+    @property
+    def prefix(self) -> str:
+        """The key prefix inside the bucket, without slashes at its ends."""
+        return self.uri.removeprefix("s3://").partition("/")[2].strip("/")
+
+    def key(self, *parts: str) -> str:
+        """Return the object key of ``parts`` below the application's prefix."""
+        return "/".join(p for p in (self.prefix, *parts) if p)
+
+    @property
+    def hadoop_uri(self) -> str:
+        """The same place in the spelling of Hadoop's S3A connector."""
+        return "s3a://" + self.uri.removeprefix("s3://")
+
+
+APP_FILE = "app.json"
+"""Object below the application's prefix that says whose storage this is: ``{"uid", "epoch", "lineage", …}``."""
+
+LOG_PREFIX = "logs"
+"""``logs/e<epoch>/driver-<attempt>.log`` and ``logs/e<epoch>/executor-<id>.log``: the last lines, put there at exit."""
+
+LINEAGE_PREFIX = "lineages"
+"""``lineages/<n>/<query>``: the checkpoint of one query in lineage n."""
+
+
+def application_uri(base_uri: str, namespace: str, name: str) -> str:
+    """Return the place of one application below the ``storage.uri`` of its spec."""
+    return f"{base_uri.rstrip('/')}/{namespace}/{name}"
+
+
+# --- configuration, operator -> runtime ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExecutorSettings:
+    """What the driver needs to have executors made; memory in MiB."""
+
+    instances: int
+    image: str
+    image_pull_policy: str
+    service_account: str
+    pod_name_prefix: str
+    cores: int = 1
+    cpu_request: str = "1"
+    cpu_limit: str = ""
+    heap_mib: int = 512
+    overhead_mib: int = 512
+    template: dict[str, Any] = field(default_factory=dict)
+    """A whole pod as a mapping; the runtime writes it to a file and names it in spark.kubernetes.executor.podTemplateFile."""
+
+
+@dataclass(frozen=True)
+class DriverConfig:
+    """Everything one launch of a driver needs, secrets excepted."""
+
+    app: str
+    namespace: str
+    uid: str
+    epoch: int
+    lineage: int
+    pod_name: str
+    main: str
+    storage: Storage
+    executor: ExecutorSettings
+    driver_heap_mib: int = 1024
+    args: tuple[str, ...] = ()
+    py_files: tuple[str, ...] = ()
+    spark_conf: dict[str, str] = field(default_factory=dict)
+    state_partitions: int = 4
+    min_batches_to_retain: int = 100
+    stop_grace_seconds: int = 120
+    """Time from SIGTERM until the kubelet's SIGKILL; the runtime uses a little less for the batch and the rest for logs."""
+    credentials_secret: str = ""
+    """The Secret's name, for messages only; its content is in :data:`CREDENTIALS_DIRECTORY`."""
+    injected: bool = True
+    """True if the runtime came through the init container; its jars are then put on the class path."""
+
+
+@dataclass(frozen=True)
+class ExecutorConfig:
+    """What the wrapper around an executor needs to put its last log lines into storage."""
+
+    app: str
+    epoch: int
+    storage: Storage
+
+
+# --- report, runtime -> operator -------------------------------------------------------------------------------------
+
+
+class Reason(str, Enum):
+    """Why a driver is not running, or why it ended: one word for agent, termination message and condition."""
+
+    COMPLETED = "Completed"
+    STOPPED = "Stopped"
+    APPLICATION_FAILED = "ApplicationFailed"
+    MAIN_NOT_FOUND = "MainNotFound"
+    QUERY_REFUSED = "QueryRefused"
+    BUCKET_NOT_FOUND = "BucketNotFound"
+    CREDENTIALS_MISSING = "CredentialsMissing"
+    CREDENTIALS_REJECTED = "CredentialsRejected"
+    STORAGE_UNAVAILABLE = "StorageUnavailable"
+    STORAGE_UNSUITABLE = "StorageUnsuitable"
+    STORAGE_OWNED = "StorageOwned"
+    CONNECTOR_MISSING = "ConnectorMissing"
+    BROKER_UNAVAILABLE = "BrokerUnavailable"
+
+
+DEPENDENCY_REASONS = frozenset(
+    {
+        Reason.BUCKET_NOT_FOUND,
+        Reason.CREDENTIALS_MISSING,
+        Reason.CREDENTIALS_REJECTED,
+        Reason.STORAGE_UNAVAILABLE,
+        Reason.BROKER_UNAVAILABLE,
+    }
+)
+"""Faults outside the application: waited for and retried for ever, and not the application's failures."""
+
+
+class DriverState(str, Enum):
+    """What the driver process is doing."""
+
+    STARTING = "Starting"
+    WAITING = "Waiting"
+    RUNNING = "Running"
+    STOPPING = "Stopping"
+    ENDED = "Ended"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that keeps the driver from running, for a person: what it is, and what to do."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True)
+class QueryReport:
+    """One streaming query; times in seconds since the epoch, rates in rows per second, sizes in bytes."""
+
+    name: str
+    batch_id: int = -1
+    """The last *committed* batch; -1 before the first."""
+    active: bool = True
+    input_rows_per_second: float = 0.0
+    processed_rows_per_second: float = 0.0
+    input_rows_total: int = 0
+    batch_duration_ms: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    last_commit_time: float = 0.0
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something the user should know once; becomes a Kubernetes Event. ``sequence`` grows within an epoch."""
+
+    sequence: int
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True)
+class AgentReport:
+    """Answer to GET /v1/progress."""
+
+    app: str
+    uid: str
+    epoch: int
+    state: DriverState
+    fault: Fault | None = None
+    queries: tuple[QueryReport, ...] = ()
+    executors_wanted: int = 0
+    executors_running: int = 0
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class ExecutorTarget:
+    """Body of POST /v1/executors."""
+
+    instances: int
+
+
+# --- the end of a driver, runtime -> kubelet -> operator -------------------------------------------------------------
+
+
+EXIT_OK = 0
+EXIT_APPLICATION = 1
+EXIT_DEPENDENCY = 75
+"""EX_TEMPFAIL of sysexits.h: a fault of storage or broker; restarted, and not counted as the application's failure."""
+EXIT_STOPPED = 143
+"""128 + SIGTERM, after a boundary stop: the kubelet restarts it unless the pod is going away."""
+
+EXIT_CODES: dict[Reason, int] = {
+    Reason.COMPLETED: EXIT_OK,
+    Reason.STOPPED: EXIT_STOPPED,
+    Reason.APPLICATION_FAILED: EXIT_APPLICATION,
+    Reason.MAIN_NOT_FOUND: EXIT_APPLICATION,
+    Reason.QUERY_REFUSED: EXIT_OK,
+    Reason.BUCKET_NOT_FOUND: EXIT_DEPENDENCY,
+    Reason.CREDENTIALS_MISSING: EXIT_DEPENDENCY,
+    Reason.CREDENTIALS_REJECTED: EXIT_DEPENDENCY,
+    Reason.STORAGE_UNAVAILABLE: EXIT_DEPENDENCY,
+    Reason.STORAGE_UNSUITABLE: EXIT_OK,
+    Reason.STORAGE_OWNED: EXIT_OK,
+    Reason.CONNECTOR_MISSING: EXIT_OK,
+    Reason.BROKER_UNAVAILABLE: EXIT_DEPENDENCY,
+}
+"""The one table of ends. 0 means: the kubelet must not start it again (restartPolicy OnFailure); the reason in the
+termination message tells the operator whether that is success or refusal."""
+
+TERMINATION_MESSAGE_LIMIT = 4000
+"""Bytes; the kubelet cuts termination messages at 4,096."""
+
+
+@dataclass(frozen=True)
+class Termination:
+    """The termination message."""
+
+    reason: Reason
+    message: str
+    epoch: int
+    exception: str = ""
+    """Class of the exception that ended the application, as a person would look it up."""
+    batches: dict[str, int] = field(default_factory=dict)
+    """Last committed batch of each query."""
+    boundary: bool = True
+    """False if the grace period ran out inside a batch; that batch is run again by the next start."""
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+def to_json(value: Any) -> str:
+    """Return ``value``, one of this module's dataclasses, as compact JSON with its fields' names."""
+    return json.dumps(dataclasses.asdict(value), separators=(",", ":"), sort_keys=True)
+
+
+def from_json(kind: type[T], text: str | bytes) -> T:
+    """Return the dataclass ``kind`` read from JSON; unknown fields are ignored so that versions can differ.
+
+    Raises:
+        ValueError: if the text is not JSON, or a field without default is missing or of another type.
+    """
+    data = json.loads(text)
+    if not isinstance(data, dict):
+        raise ValueError(f"expected an object for {kind.__name__}, got {type(data).__name__}")
+    return typing.cast(T, _read(kind, data, kind.__name__))
+
+
+def _read(kind: Any, value: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if dataclasses.is_dataclass(kind):
+        return _read_dataclass(kind, value, where)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise ValueError(f"{where}: expected a list")
+        return tuple(_read(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise ValueError(f"{where}: expected an object")
+        return {k: _read(arguments[1], item, f"{where}.{k}") for k, item in value.items()}
+    if type(None) in arguments:
+        inner = next(a for a in arguments if a is not type(None))
+        return None if value is None else _read(inner, value, where)
+    if kind is Any:
+        return value
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(value)
+    if kind is float and isinstance(value, int):
+        return float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ValueError(f"{where}: expected {kind.__name__}, got {type(value).__name__}")
+    return value
+
+
+def _read_dataclass(kind: Any, value: Any, where: str) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError(f"{where}: expected an object")
+    hints = typing.get_type_hints(kind)
+    known: dict[str, Any] = {}
+    for f in dataclasses.fields(kind):
+        if f.name in value:
+            known[f.name] = _read(hints[f.name], value[f.name], f"{where}.{f.name}")
+        elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
+            raise ValueError(f"{where}.{f.name}: missing")
+    return kind(**known)
