@@ -1,0 +1,105 @@
+# Tidegate: everything a person types. `make` or `make help` lists it.
+#
+# Third-party packages, Go tools, jars and images are cached outside the checkout, so that a second clone starts warm.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+export TIDEGATE_CACHE ?= $(HOME)/.cache/tidegate
+VENV := $(TIDEGATE_CACHE)/venv/$(shell sha256sum locks/dev.lock | cut -c1-12)
+PYTHON := $(VENV)/bin/python
+export PYTHONPATH := operator:spark_app:.
+export PYTHONDONTWRITEBYTECODE := 1
+
+NAME ?= dev
+ARGS ?=
+N ?=
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
+
+# --- what a machine needs ---------------------------------------------------------------------------------------------
+
+.PHONY: setup tools
+setup: ## install what this machine lacks (Debian packages, Python environment); nothing to do: under a second
+	@devcluster/bootstrap.sh
+
+tools: setup ## build the Go programs of the development cluster (Kubernetes, etcd, Helm, S3 server …), once
+	@$(PYTHON) -m devcluster tools
+
+# --- checks and tests -------------------------------------------------------------------------------------------------
+
+.PHONY: check format test test-unit test-integration test-e2e
+check: setup ## style, types, import contracts, generated files: under a minute
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+	$(PYTHON) charts/sync_crds.py --check
+	$(PYTHON) docs/generate_reference.py --check
+
+format: setup ## mend what the checks of style can mend
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+generate: setup ## write every generated file again: the chart's CRDs, the reference
+	$(PYTHON) charts/sync_crds.py
+	$(PYTHON) docs/generate_reference.py
+
+test: check test-unit test-integration test-e2e ## every test: cold under 80 minutes, warm under 40
+
+test-unit: setup ## seconds; no servers
+	$(VENV)/bin/pytest tests/unit tests/property $(ARGS)
+
+test-integration: tools ## a real API server, real Spark on this machine, real S3 and Kafka servers
+	$(VENV)/bin/pytest tests/integration $(ARGS)
+
+test-e2e: tools ## real pods on the development cluster, or on the one TIDEGATE_KUBECONFIG names
+	$(VENV)/bin/pytest tests/e2e $(ARGS)
+
+.PHONY: bench
+bench: tools ## measure, side by side in one run: make bench NAME=submit [ARGS="--help"]
+	@$(PYTHON) -m tests.bench $(if $(filter-out dev,$(NAME)),$(NAME)) $(ARGS)
+
+# --- the development cluster ------------------------------------------------------------------------------------------
+
+.PHONY: demo cluster-up cluster-down kubectl s3-up s3-down kafka-up kafka-down images
+demo: setup ## the whole thing at work: real data through Kafka into an application on a real Kubernetes
+	@$(PYTHON) -m devcluster.demo $(ARGS)
+
+cluster-up: tools ## a real Kubernetes in a network namespace of its own: make cluster-up [NAME=dev]
+	@$(PYTHON) -m devcluster up --name $(NAME)
+
+cluster-down: setup ## take it away again, with all its processes, mounts and files
+	@$(PYTHON) -m devcluster down --name $(NAME)
+
+kubectl: setup ## make kubectl ARGS="get sapp -A"
+	@$(PYTHON) -m devcluster kubectl --name $(NAME) -- $(ARGS)
+
+s3-up: tools ## an S3 server that the cluster's pods reach
+	@$(PYTHON) -m devcluster s3 up --name $(NAME)
+
+s3-down: setup
+	@$(PYTHON) -m devcluster s3 down --name $(NAME)
+
+kafka-up: setup ## a Kafka broker that the cluster's pods reach
+	@$(PYTHON) -m devcluster kafka up --name $(NAME)
+
+kafka-down: setup
+	@$(PYTHON) -m devcluster kafka down --name $(NAME)
+
+images: setup ## build the images (no Docker needed) and load them into the cluster if it is up
+	@$(PYTHON) -m devcluster images build
+	@$(PYTHON) -m devcluster images load --name $(NAME)
+
+# --- pins -------------------------------------------------------------------------------------------------------------
+
+.PHONY: lock
+lock: setup ## resolve the dependencies anew into locks/ (hashes, no addresses)
+	@devcluster/lock.sh
+
+.PHONY: wheel
+wheel: setup ## build the distribution into dist/
+	$(TIDEGATE_CACHE)/boot/bin/uv build --wheel --quiet --out-dir dist
