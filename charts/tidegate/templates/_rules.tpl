@@ -1,0 +1,42 @@
+{{/*
+What the operator may do; docs/install.md explains each line. Bound in the whole cluster or in single namespaces, so the
+rules exist once. No wildcards: tests/unit/chart compares this list with what the operator calls.
+*/}}
+{{- define "tidegate.operatorRules" -}}
+# The applications themselves: read, set and take off the finalizer, write the status.
+- apiGroups: [tidegate.dev]
+  resources: [streamingapps]
+  verbs: [get, list, watch, patch]
+- apiGroups: [tidegate.dev]
+  resources: [streamingapps/status]
+  verbs: [patch]
+# Driver pods and the pod that removes an application's storage.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, delete]
+# The agents' tokens, by name. There is no list and no watch: the operator does not look through a namespace's Secrets.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create, delete]
+# The drivers' access in each namespace that has applications: ServiceAccount, Role and RoleBinding `tidegate-driver`.
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs: [get, create, delete]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles, rolebindings]
+  verbs: [get, create, delete]
+# What was decided, told as Kubernetes Events.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
+{{/*
+What the Role `tidegate-driver` grants. The operator holds the same, because Kubernetes lets nobody grant more than they
+have; the other way round it, `escalate`, would let it grant anything.
+*/}}
+{{- define "tidegate.driverRules" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, delete]
+{{- end -}}
