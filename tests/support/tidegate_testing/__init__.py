@@ -1,0 +1,1 @@
+"""What integration and e2e tests share: kubectl, waiting with a reason, worlds on a cluster."""
