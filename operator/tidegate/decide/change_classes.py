@@ -1,0 +1,60 @@
+"""The one table of what an edit to each spec field does to a running application. No I/O.
+
+It is published as an annotation on the CRD and in the reference; tests compare those, and the schema's leaves, with it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class ChangeClass(str, Enum):
+    """What the operator does about an edit."""
+
+    NONE = "None"
+    """Nothing now: the value is used by the next decision or launch that needs it."""
+    LIVE = "Live"
+    """Applied to the running application, without a restart."""
+    RESTART = "Restart"
+    """Stop at a batch boundary, start again on the same state."""
+    RESTATE = "Restate"
+    """Other state: refused as an edit, because it needs a new lineage."""
+
+
+CHANGE_CLASSES: dict[str, ChangeClass] = {
+    "application.image": ChangeClass.RESTART,
+    "application.imagePullPolicy": ChangeClass.RESTART,
+    "application.imagePullSecrets": ChangeClass.RESTART,
+    "application.runtime": ChangeClass.RESTART,
+    "application.main": ChangeClass.RESTART,
+    "application.args": ChangeClass.RESTART,
+    "application.env": ChangeClass.RESTART,
+    "application.pyFiles": ChangeClass.RESTART,
+    "sparkConf": ChangeClass.RESTART,
+    "driver.resources.cpu": ChangeClass.RESTART,
+    "driver.resources.cpuLimit": ChangeClass.RESTART,
+    "driver.resources.memory": ChangeClass.RESTART,
+    # A restart to learn a longer grace period would itself be cut short by the old one.
+    "driver.stopGracePeriodSeconds": ChangeClass.NONE,
+    "driver.serviceAccountName": ChangeClass.RESTART,
+    "driver.podTemplate": ChangeClass.RESTART,
+    "executor.instances": ChangeClass.LIVE,
+    "executor.cores": ChangeClass.RESTART,
+    "executor.resources.cpu": ChangeClass.RESTART,
+    "executor.resources.cpuLimit": ChangeClass.RESTART,
+    "executor.resources.memory": ChangeClass.RESTART,
+    "executor.podTemplate": ChangeClass.RESTART,
+    "state.partitions": ChangeClass.RESTATE,
+    "state.minBatchesToRetain": ChangeClass.RESTART,
+    "storage.uri": ChangeClass.RESTATE,
+    "storage.endpoint": ChangeClass.RESTART,
+    "storage.region": ChangeClass.RESTART,
+    "storage.pathStyleAccess": ChangeClass.RESTART,
+    "storage.credentialsSecret.name": ChangeClass.RESTART,
+    "storage.onDelete": ChangeClass.NONE,
+}
+
+
+def fields_of(change_class: ChangeClass) -> tuple[str, ...]:
+    """Return the paths below ``spec`` of one class, sorted."""
+    return tuple(sorted(path for path, of_field in CHANGE_CLASSES.items() if of_field is change_class))

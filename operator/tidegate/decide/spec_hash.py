@@ -1,0 +1,58 @@
+"""The hash that tells whether a running driver still has the spec it was started with. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import msgspec
+
+from tidegate.decide.change_classes import ChangeClass, fields_of
+from tidegate.model.quantity import parse_quantity
+from tidegate.model.streaming_app import StreamingApp, StreamingAppSpec
+
+_RESTART_FIELDS = fields_of(ChangeClass.RESTART)
+_QUANTITIES = ("cpu", "cpuLimit", "memory")
+_ABSENT: Any = object()
+
+
+def spec_hash(app: StreamingApp) -> str:
+    """Return 16 hexadecimal digits over the fields whose change needs a restart.
+
+    Fields with their default count as absent: a later version's new field does not restart every application when the
+    operator is upgraded. Quantities count by value, so ``1`` and ``1000m`` are the same.
+    """
+    wanted = restart_fields(app.spec)
+    text = json.dumps(wanted, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def restart_fields(spec: StreamingAppSpec) -> dict[str, Any]:
+    """Return path -> value of the Restart-class fields that are not at their default."""
+    values = _values(spec)
+    defaults = _values(_DEFAULTS)
+    return {path: value for path, value in values.items() if value != defaults.get(path, _ABSENT)}
+
+
+def _values(spec: StreamingAppSpec) -> dict[str, Any]:
+    tree = msgspec.to_builtins(spec)
+    found = {path: _canonical(path, _at(tree, path)) for path in _RESTART_FIELDS}
+    return {path: value for path, value in found.items() if value not in (None, _ABSENT)}
+
+
+def _at(tree: Any, path: str) -> Any:
+    for part in path.split("."):
+        if not isinstance(tree, dict) or part not in tree:
+            return _ABSENT
+        tree = tree[part]
+    return tree
+
+
+def _canonical(path: str, value: Any) -> Any:
+    if path.rpartition(".")[2] in _QUANTITIES and value not in (None, _ABSENT):
+        return str(parse_quantity(f"spec.{path}", value).normalize())
+    return value
+
+
+_DEFAULTS = msgspec.convert({"application": {"image": "", "main": ""}, "storage": {"uri": ""}}, StreamingAppSpec)

@@ -1,0 +1,57 @@
+"""Kubernetes quantities as numbers. No I/O."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from tidegate.model.errors import SpecError
+
+_SUFFIXES = {
+    "": Decimal(1),
+    "n": Decimal(1).scaleb(-9),
+    "u": Decimal(1).scaleb(-6),
+    "m": Decimal(1).scaleb(-3),
+    "k": Decimal(1).scaleb(3),
+    "M": Decimal(1).scaleb(6),
+    "G": Decimal(1).scaleb(9),
+    "T": Decimal(1).scaleb(12),
+    "P": Decimal(1).scaleb(15),
+    "E": Decimal(1).scaleb(18),
+    "Ki": Decimal(2**10),
+    "Mi": Decimal(2**20),
+    "Gi": Decimal(2**30),
+    "Ti": Decimal(2**40),
+    "Pi": Decimal(2**50),
+    "Ei": Decimal(2**60),
+}
+_QUANTITY = re.compile(r"\+?(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+MEBIBYTE = 2**20
+
+
+def parse_quantity(field: str, value: str | int) -> Decimal:
+    """Return the number that a Kubernetes quantity stands for, such as 0.5 for ``500m``.
+
+    Args:
+        field: path of the field, for the error.
+        value: the quantity as stored.
+
+    Raises:
+        SpecError: the value is no quantity, or negative.
+    """
+    match = _QUANTITY.fullmatch(str(value))
+    if match is None:
+        raise SpecError(field, f"{value!r} is no quantity; write something like 500m, 2 or 2Gi")
+    number, exponent, suffix = match.groups()
+    if exponent is not None:
+        return Decimal(number).scaleb(int(exponent))
+    return Decimal(number) * _SUFFIXES[suffix or ""]
+
+
+def mebibytes(field: str, value: str | int) -> int:
+    """Return a quantity of bytes in MiB, rounded down.
+
+    Raises:
+        SpecError: the value is no quantity.
+    """
+    return int(parse_quantity(field, value) / MEBIBYTE)

@@ -1,0 +1,103 @@
+"""The spec of a StreamingApp. No I/O.
+
+Defaults are those of the CRD, so that an object stored before a field existed reads as if the field had its default. A
+test compares the two.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from msgspec import Struct, field
+
+Quantity = str | int
+"""A Kubernetes quantity as the API server stores it: ``2``, ``"500m"``, ``"2Gi"``."""
+
+
+class Runtime(str, Enum):
+    """Where the runtime library in the pods comes from."""
+
+    INJECTED = "Injected"
+    IMAGE = "Image"
+
+
+class OnDelete(str, Enum):
+    """What happens to the application's storage when its resource is deleted."""
+
+    RETAIN = "Retain"
+    DELETE = "Delete"
+
+
+class LocalReference(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An object in the application's namespace, by name."""
+
+    name: str
+
+
+class Application(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What runs: an image, and a script or module in it."""
+
+    image: str
+    main: str
+    image_pull_policy: str = "IfNotPresent"
+    image_pull_secrets: tuple[LocalReference, ...] = ()
+    runtime: Runtime = Runtime.INJECTED
+    args: tuple[str, ...] = ()
+    env: tuple[dict[str, Any], ...] = ()
+    py_files: tuple[str, ...] = ()
+
+
+class Resources(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one container gets. Memory is the whole container's, as request and as limit."""
+
+    cpu: Quantity = "1"
+    cpu_limit: Quantity | None = None
+    memory: Quantity = "2Gi"
+
+
+class Driver(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The driver pod."""
+
+    resources: Resources = Resources()
+    stop_grace_period_seconds: int = 120
+    service_account_name: str = ""
+    pod_template: dict[str, Any] = field(default_factory=dict)
+
+
+class Executor(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The executor pods. ``cores`` is the number of tasks one executor runs at a time."""
+
+    instances: int = 1
+    cores: int = 1
+    resources: Resources = Resources()
+    pod_template: dict[str, Any] = field(default_factory=dict)
+
+
+class State(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The keyed state of the application's queries."""
+
+    partitions: int = 4
+    min_batches_to_retain: int = 100
+
+
+class StorageSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Where checkpoints, logs and the application's record live."""
+
+    uri: str
+    endpoint: str = ""
+    region: str = "us-east-1"
+    path_style_access: bool = False
+    credentials_secret: LocalReference | None = None
+    on_delete: OnDelete = OnDelete.RETAIN
+
+
+class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the user wants."""
+
+    application: Application
+    storage: StorageSpec
+    spark_conf: dict[str, str] = field(default_factory=dict)
+    driver: Driver = Driver()
+    executor: Executor = Executor()
+    state: State = State()

@@ -1,0 +1,101 @@
+"""The status of a StreamingApp: what the operator observed, for people and for programs. No I/O."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+
+class Phase(str, Enum):
+    """One word for where the application is."""
+
+    PENDING = "Pending"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    STOPPING = "Stopping"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    DELETING = "Deleting"
+
+
+class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One condition in the sense of Kubernetes; ``status`` is ``True``, ``False`` or ``Unknown``."""
+
+    type: str
+    status: str
+    reason: str
+    last_transition_time: datetime
+    message: str = ""
+    observed_generation: int = 0
+
+
+class DriverStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The driver of the current epoch."""
+
+    pod_name: str = ""
+    restarts: int = 0
+    started_at: datetime | None = None
+
+
+class LastExit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How the last driver process ended."""
+
+    reason: str = ""
+    exception: str = ""
+    message: str = ""
+    exit_code: int | None = None
+    time: datetime | None = None
+
+
+class QueryStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One streaming query; rates in rows per second, sizes in bytes. ``batch_id`` is the last committed batch."""
+
+    name: str
+    batch_id: int | None = None
+    input_rows_per_second: float = 0.0
+    processed_rows_per_second: float = 0.0
+    state_rows: int = 0
+    state_bytes: int = 0
+    last_commit_time: datetime | None = None
+
+
+class ExecutorsStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Executors wanted, and those that are registered with the driver."""
+
+    wanted: int = 0
+    running: int = 0
+
+
+class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What the operator observed and decided.
+
+    ``epoch`` counts launches of the application (0: never launched), ``lineage`` the histories of its state.
+    ``batch`` and ``input_rows_per_second`` sum the queries up for the columns of ``kubectl get``.
+    """
+
+    phase: Phase | None = None
+    conditions: tuple[Condition, ...] = ()
+    observed_generation: int = 0
+    epoch: int = 0
+    lineage: int = 0
+    applied_spec_hash: str = ""
+    driver: DriverStatus | None = None
+    last_exit: LastExit | None = None
+    queries: tuple[QueryStatus, ...] = ()
+    batch: int | None = None
+    input_rows_per_second: int | None = None
+    executors: ExecutorsStatus | None = None
+    selector: str = ""
+
+
+def encode_status(status: StreamingAppStatus) -> dict[str, Any]:
+    """Return the status as the API server stores it: camelCase, times as RFC 3339, without what has its default.
+
+    Equal values give equal mappings, so a comparison tells whether a write is needed.
+    """
+    encoded: dict[str, Any] = msgspec.to_builtins(status)
+    return encoded

@@ -1,0 +1,125 @@
+"""The StreamingApp as one value, and its decoding. No I/O.
+
+Everything a reader of StreamingApps needs is importable from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from tidegate.model.errors import SpecError, UnreadableAppError
+from tidegate.model.spec import (
+    Application,
+    Driver,
+    Executor,
+    LocalReference,
+    OnDelete,
+    Quantity,
+    Resources,
+    Runtime,
+    State,
+    StorageSpec,
+    StreamingAppSpec,
+)
+from tidegate.model.status import (
+    Condition,
+    DriverStatus,
+    ExecutorsStatus,
+    LastExit,
+    Phase,
+    QueryStatus,
+    StreamingAppStatus,
+    encode_status,
+)
+
+__all__ = [
+    "API_VERSION",
+    "GROUP",
+    "KIND",
+    "PLURAL",
+    "VERSION",
+    "Application",
+    "Condition",
+    "Driver",
+    "DriverStatus",
+    "Executor",
+    "ExecutorsStatus",
+    "LastExit",
+    "LocalReference",
+    "Metadata",
+    "OnDelete",
+    "Phase",
+    "Quantity",
+    "QueryStatus",
+    "Resources",
+    "Runtime",
+    "SpecError",
+    "State",
+    "StorageSpec",
+    "StreamingApp",
+    "StreamingAppSpec",
+    "StreamingAppStatus",
+    "UnreadableAppError",
+    "decode_app",
+    "encode_status",
+]
+
+GROUP = "tidegate.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+KIND = "StreamingApp"
+PLURAL = "streamingapps"
+
+
+class Metadata(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The part of ObjectMeta that the operator reads."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int = 0
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    finalizers: tuple[str, ...] = ()
+    annotations: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class StreamingApp(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One StreamingApp as the API server holds it."""
+
+    metadata: Metadata
+    spec: StreamingAppSpec
+    status: StreamingAppStatus = StreamingAppStatus()
+
+
+_json = msgspec.json.Decoder(StreamingApp)
+
+
+def decode_app(body: Mapping[str, Any] | bytes) -> StreamingApp:
+    """Return the StreamingApp that ``body`` holds: JSON, or what a client made of it.
+
+    Fields that the model does not know are ignored, so that operator and CRD may differ by a version; missing ones
+    have the CRD's defaults.
+
+    Raises:
+        UnreadableAppError: a field is missing or of another type; the error names it.
+    """
+    try:
+        return _json.decode(body) if isinstance(body, bytes) else msgspec.convert(body, StreamingApp)
+    except msgspec.ValidationError as error:
+        raise _unreadable(error) from error
+    except msgspec.DecodeError as error:
+        raise UnreadableAppError("", f"not JSON: {error}") from error
+
+
+def _unreadable(error: msgspec.ValidationError) -> UnreadableAppError:
+    # msgspec's messages end in " - at `$.spec.storage.uri`"; without that the object itself is meant.
+    problem, _, path = str(error).partition(" - at `")
+    return UnreadableAppError(path.removesuffix("`").removeprefix("$").lstrip("."), problem)

@@ -1,0 +1,1 @@
+"""Pure builders of Kubernetes objects: values in, whole dictionaries out. No I/O, no clock, no randomness."""

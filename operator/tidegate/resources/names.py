@@ -1,0 +1,36 @@
+"""Names of everything that belongs to an application; deterministic, so that the API server refuses a second one. No I/O.
+
+An application's name has at most 40 characters. The longest name made of it is an executor's,
+``<app>-e<epoch>-exec-<id>``: Spark allows prefixes of 47 characters, which leaves five digits for the epoch.
+"""
+
+from __future__ import annotations
+
+ACCESS_NAME = "tidegate-driver"
+"""ServiceAccount, Role and RoleBinding of the drivers; one of each per namespace."""
+
+DRIVER_CONTAINER = "driver"
+EXECUTOR_CONTAINER = "executor"
+PURGE_CONTAINER = "purge"
+RUNTIME_CONTAINER = "tidegate-runtime"
+"""The init container that copies the runtime into the pod."""
+
+
+def driver_pod_name(app_name: str) -> str:
+    """Return the name of the driver pod; the same in each epoch, so that there is never a second driver."""
+    return f"{app_name}-driver"
+
+
+def executor_prefix(app_name: str, epoch: int) -> str:
+    """Return the prefix of the executor pods' names in one epoch; Spark appends ``-exec-<id>``."""
+    return f"{app_name}-e{epoch}"
+
+
+def agent_secret_name(app_name: str) -> str:
+    """Return the name of the Secret that holds the agent's bearer token."""
+    return f"{app_name}-agent"
+
+
+def purge_pod_name(app_name: str) -> str:
+    """Return the name of the pod that removes the application's storage."""
+    return f"{app_name}-purge"
