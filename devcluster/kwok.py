@@ -1,0 +1,33 @@
+"""Simulated nodes on a real API server: pods bound to them become Running and Ready without any container. Pure."""
+
+from pathlib import Path
+from typing import Any
+
+from devcluster import tools
+
+
+def command(folder: Path) -> list[str]:
+    """Return the command of kwok; with no configuration it uses its own quick stages for nodes and pods."""
+    nothing = folder / "kwok.yaml"
+    nothing.write_text("")
+    return [
+        str(tools.program("kwok")),
+        *("--kubeconfig", str(folder / "kwok.kubeconfig"), "--config", str(nothing)),
+        *("--manage-all-nodes", "--cidr", "10.244.0.0/16", "--node-ip", "10.89.0.1"),
+    ]
+
+
+def node(number: int) -> dict[str, Any]:
+    """Return one simulated node with room for many pods."""
+    name = f"kwok-{number}"
+    room = {"cpu": "1000", "memory": "4Ti", "pods": "5000"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "type": "kwok"},
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+        "status": {"allocatable": room, "capacity": room},
+    }

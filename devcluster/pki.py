@@ -1,0 +1,69 @@
+"""Keys and certificates of a cluster, made by openssl. Writes files."""
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_DAYS = "30"
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """A certificate and its key, as PEM files."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class Pki:
+    """Everything that proves identity in one cluster."""
+
+    authority: KeyPair
+    server: KeyPair
+    kubelet_client: KeyPair
+    """The API server towards kubelets."""
+    service_account_key: Path
+
+
+def create(folder: Path, addresses: Sequence[str]) -> Pki:
+    """Make an authority, the API server's pair for ``addresses``, its client pair, and the service account key."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    authority = KeyPair(folder / "ca.crt", folder / "ca.key")
+    _openssl(
+        *("req", "-x509", "-days", _DAYS, "-subj", "/CN=tidegate-devcluster"),
+        *("-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature"),
+        *_new_key(authority.key),
+        *("-out", str(authority.certificate)),
+    )
+    names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"]
+    alternatives = ",".join([f"DNS:{n}" for n in [*names, "localhost"]] + [f"IP:{a}" for a in addresses])
+    server = _signed(folder, authority, "apiserver", "/CN=kube-apiserver", "serverAuth", alternatives)
+    client = _signed(folder, authority, "kubelet-client", "/O=system:masters/CN=kube-apiserver", "clientAuth")
+    service_account_key = folder / "service-account.key"
+    _openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", str(service_account_key))
+    return Pki(authority, server, client, service_account_key)
+
+
+def _signed(folder: Path, authority: KeyPair, name: str, subject: str, usage: str, alternatives: str = "") -> KeyPair:
+    pair = KeyPair(folder / f"{name}.crt", folder / f"{name}.key")
+    _openssl(
+        *("req", "-x509", "-days", _DAYS, "-subj", subject),
+        *("-CA", str(authority.certificate), "-CAkey", str(authority.key)),
+        *("-addext", "basicConstraints=critical,CA:FALSE", "-addext", f"extendedKeyUsage={usage}"),
+        *(("-addext", f"subjectAltName={alternatives}") if alternatives else ()),
+        *_new_key(pair.key),
+        *("-out", str(pair.certificate)),
+    )
+    return pair
+
+
+def _new_key(key: Path) -> tuple[str, ...]:
+    return ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(key))
+
+
+def _openssl(*arguments: str) -> None:
+    done = subprocess.run(["openssl", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"openssl {arguments[0]}: {done.stderr.strip()}")

@@ -1,0 +1,156 @@
+"""The Go programs of the development cluster: built once per set of pins, kept in the cache. Runs go, writes files."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster import paths
+
+KUBERNETES = "v1.35.4"
+SOURCES = paths.ROOT / "devcluster" / "tools"
+
+KUBE_NAMES = ("kubectl", "kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd")
+
+_STRIPPED = "-s -w"
+# Without these stamps the programs take themselves for v0.0.0 and refuse each other's version skew.
+_STAMPED = " ".join(
+    [
+        _STRIPPED,
+        f"-X k8s.io/component-base/version.gitVersion={KUBERNETES}",
+        "-X k8s.io/component-base/version.gitMajor=1",
+        f"-X k8s.io/component-base/version.gitMinor={KUBERNETES.split('.')[1]}",
+        f"-X k8s.io/client-go/pkg/version.gitVersion={KUBERNETES}",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program: its package, and the module folder whose pins it is built with."""
+
+    name: str
+    package: str
+    module: Path = SOURCES
+    flags: str = _STRIPPED
+
+
+PROGRAMS = (
+    Program("kube", "./kube", flags=_STAMPED),
+    Program("versitygw", "github.com/versity/versitygw/cmd/versitygw"),
+    Program("coredns", "github.com/coredns/coredns"),
+    Program("helm", "helm.sh/helm/v4/cmd/helm"),
+    # kwok needs the Kubernetes libraries of another release than the cluster's.
+    Program("kwok", "sigs.k8s.io/kwok/cmd/kwok", module=SOURCES / "kwok"),
+)
+
+
+def folder() -> Path:
+    """Return where this checkout's programs belong; the name is a hash of all that decides their content."""
+    digest = hashlib.sha256()
+    files = [f for pattern in ("go.mod", "go.sum", "*.go") for f in SOURCES.rglob(pattern)]
+    for file in [*sorted(files), paths.ROOT / "locks" / "bootstrap.lock"]:
+        digest.update(f"{file.name}\n".encode() + file.read_bytes())
+    digest.update(_STAMPED.encode())
+    return paths.cache() / "tools" / digest.hexdigest()[:12] / "bin"
+
+
+def program(name: str) -> Path:
+    """Return the path of a program by name (also kubectl, etcd …), built if need be."""
+    path = folder() / name
+    return path if path.exists() and _complete() else ensure() / name
+
+
+def ensure() -> Path:
+    """Build what is missing, telling the progress on stderr; return the folder of the programs.
+
+    Raises:
+        RuntimeError: the build failed (the compiler's words are above it on stderr), or there is no Go.
+    """
+    target = folder()
+    if _complete():
+        return target
+    with _only_one(target.parent):
+        target.mkdir(parents=True, exist_ok=True)
+        for each in PROGRAMS:
+            if not (target / each.name).exists():
+                _build(each, target)
+        for name in KUBE_NAMES:
+            if not (target / name).exists():
+                (target / name).symlink_to("kube")
+    return target
+
+
+def _complete() -> bool:
+    return all((folder() / name).exists() for name in (*(p.name for p in PROGRAMS), *KUBE_NAMES))
+
+
+@contextmanager
+def _only_one(place: Path) -> Iterator[None]:
+    """Let a second clone wait for the first one's build instead of building the same again."""
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "build.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("tools: another build of the same programs runs; waiting for it", file=sys.stderr)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(each: Program, target: Path) -> None:
+    go = paths.cache() / "boot" / "bin" / "go"
+    if not go.exists():
+        raise RuntimeError(f"no Go toolchain at {go}: run devcluster/bootstrap.sh (make setup)")
+    print(f"tools: {each.name} …", end="", flush=True, file=sys.stderr)
+    begin = time.monotonic()
+    partial = target / f".{each.name}.partial"
+    # The build may take minutes and prints nothing while the compiler works, so a dot every few seconds says it lives.
+    child = subprocess.Popen(
+        [go, "build", "-ldflags", each.flags, "-o", partial, each.package], cwd=each.module, env=_environment()
+    )
+    try:
+        while _still_running(child):
+            print(".", end="", flush=True, file=sys.stderr)
+    finally:
+        child.kill()
+        child.wait()
+    if child.returncode != 0:
+        raise RuntimeError(f"go build of {each.name} failed with code {child.returncode} (its words are above)")
+    partial.rename(target / each.name)
+    print(f" {time.monotonic() - begin:.0f} s", file=sys.stderr)
+
+
+def _still_running(child: subprocess.Popen[bytes]) -> bool:
+    try:
+        child.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def _environment() -> dict[str, str]:
+    """Return the build's environment: our own toolchain and caches, whatever the machine's settings of Go say."""
+    return {
+        **os.environ,
+        "CGO_ENABLED": "0",
+        "GOTOOLCHAIN": "local",
+        "GOPATH": str(paths.cache() / "go"),
+        "GOCACHE": str(paths.cache() / "go-build"),
+        "GOFLAGS": "-mod=readonly -modcacherw -trimpath",
+        "GOWORK": "off",
+    }
+
+
+def remove_old(keep: Path) -> None:
+    """Remove the programs of other pins; about 400 MB each."""
+    for place in (paths.cache() / "tools").iterdir():
+        if place != keep.parent:
+            shutil.rmtree(place)
