@@ -1,0 +1,185 @@
+"""The chart on a real API server: what it renders is accepted, admitted, upgraded and kept.
+
+Runs helm and kubectl; writes to namespaces of its own.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tidegate_testing.helm import Helm, HelmError
+from tidegate_testing.kubectl import Kubectl, KubectlError
+
+CHART = Path(__file__).parents[2] / "charts" / "tidegate"
+RELEASE = "tidegate"
+NAMESPACE = "tidegate-system"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:tidegate"
+CRD = "streamingapps.tidegate.dev"
+
+VALUE_SETS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "two namespaces": {"watchNamespaces": ["team-a", "team-b"], "rbac": {"userRoles": False}},
+    "an account that exists already": {"serviceAccount": {"create": False, "name": "default"}},
+    "permissions from elsewhere": {"rbac": {"create": False, "userRoles": False}, "crds": {"enabled": False}},
+    "everything set": {
+        "nameOverride": "gate",
+        "image": {"repository": "example/tidegate-operator", "digest": "sha256:" + "a" * 64, "pullPolicy": "Always"},
+        "imagePullSecrets": [{"name": "registry"}],
+        "logFormat": "console",
+        "logLevel": "debug",
+        "crds": {"keep": False},
+        "serviceAccount": {"annotations": {"example.com/role": "operator"}},
+        "metrics": {"port": 9000, "service": {"enabled": True, "annotations": {"prometheus.io/scrape": "true"}}},
+        "resources": {"requests": {"cpu": 0.5, "memory": "64Mi"}, "limits": {"cpu": 1, "memory": "1Gi"}},
+        "terminationGracePeriodSeconds": 5,
+        "extraEnv": [{"name": "HTTPS_PROXY", "value": "proxy:3128"}],
+        "podAnnotations": {"example.com/note": "x"},
+        "podLabels": {"example.com/team": "streams"},
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
+                }
+            }
+        },
+        "priorityClassName": "system-cluster-critical",
+    },
+}
+
+each_value_set = pytest.mark.parametrize("values", VALUE_SETS.values(), ids=VALUE_SETS.keys())
+
+
+@pytest.fixture(scope="module")
+def strict_namespace(kubectl: Kubectl) -> str:
+    """The operator's namespace, which admits only restricted pods and warns about templates of others."""
+    modes = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+    kubectl.apply(namespace(NAMESPACE, **modes), namespace("team-a"), namespace("team-b"))
+    return NAMESPACE
+
+
+def namespace(name: str, **labels: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def only(kind: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
+    (found,) = (o for o in objects if o["kind"] == kind)
+    return found
+
+
+@each_value_set
+def test_lint_finds_nothing_to_say(helm: Helm, values: dict[str, Any]) -> None:
+    assert "0 chart(s) failed" in helm.run("lint", "--strict", str(CHART), values=values)
+
+
+@each_value_set
+def test_the_api_server_accepts_everything_rendered_without_a_warning(
+    helm: Helm, kubectl: Kubectl, strict_namespace: str, values: dict[str, Any]
+) -> None:
+    rendered = helm.render(CHART, RELEASE, strict_namespace, values)
+    accepted = kubectl.run(
+        *("apply", "--dry-run=server", "--warnings-as-errors", "-f", "-"),
+        stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": rendered}),
+    )
+    assert accepted.count("(server dry run)") == len(rendered)
+
+
+@each_value_set
+def test_the_operators_pod_is_admitted_where_only_restricted_pods_are(
+    helm: Helm, kubectl: Kubectl, strict_namespace: str, values: dict[str, Any]
+) -> None:
+    rendered = helm.render(CHART, RELEASE, strict_namespace, values)
+    kubectl.apply(*(o for o in rendered if o["kind"] == "ServiceAccount"), default_account())
+    assert "created" in kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(operator_pod(rendered)))
+
+
+def test_the_namespace_of_these_tests_refuses_what_is_not_restricted(
+    helm: Helm, kubectl: Kubectl, strict_namespace: str
+) -> None:
+    rendered = helm.render(CHART, RELEASE, strict_namespace)
+    kubectl.apply(only("ServiceAccount", rendered))
+    pod = operator_pod(rendered)
+    del pod["spec"]["containers"][0]["securityContext"]["capabilities"]
+    with pytest.raises(KubectlError, match='violates PodSecurity "restricted'):
+        kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
+
+
+def default_account() -> dict[str, Any]:
+    """What the controller manager makes in every namespace; here is only an API server."""
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": NAMESPACE}}
+
+
+def operator_pod(rendered: list[dict[str, Any]]) -> dict[str, Any]:
+    template = only("Deployment", rendered)["spec"]["template"]
+    metadata = {**template["metadata"], "name": "operator", "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"watchNamespace": ["team-a"]}, "additional properties 'watchNamespace' not allowed"),
+        ({"image": {"tga": "x"}}, "at '/image': additional properties 'tga' not allowed"),
+        ({"watchNamespaces": "team-a"}, "at '/watchNamespaces': got string, want array"),
+        ({"watchNamespaces": ["Team_A"]}, "at '/watchNamespaces/0': 'Team_A' does not match pattern"),
+        ({"logFormat": "xml"}, "at '/logFormat': value must be one of 'json', 'console'"),
+        ({"metrics": {"port": "http"}}, "at '/metrics/port': got string, want integer"),
+        ({"metrics": {"port": 80}}, "at '/metrics/port': minimum: got 80, want 1,024"),
+        ({"resources": {"limits": {"memory": "lots"}}}, "at '/resources/limits/memory': 'lots' does not match pattern"),
+        ({"serviceAccount": {"create": False}}, "at '/serviceAccount/name': minLength: got 0, want 1"),
+        ({"extraEnv": [{"value": "x"}]}, "at '/extraEnv/0': missing property 'name'"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(helm: Helm, values: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(HelmError) as refused:
+        helm.render(CHART, RELEASE, NAMESPACE, values)
+    assert complaint in str(refused.value)
+
+
+def test_the_rendered_crd_is_the_source_with_labels_and_the_keep_annotation(helm: Helm) -> None:
+    (path,) = (CHART.parents[1] / "crds").glob("*streamingapp*.yaml")
+    source = yaml.safe_load(path.read_text())
+    rendered = only("CustomResourceDefinition", helm.render(CHART, RELEASE, NAMESPACE))
+    assert rendered["spec"] == source["spec"]
+    assert rendered["metadata"]["annotations"] == {
+        **source["metadata"].get("annotations", {}),
+        "helm.sh/resource-policy": "keep",
+    }
+
+
+def test_an_upgrade_of_the_release_upgrades_the_crd_and_an_uninstall_keeps_it(
+    helm: Helm, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    next_version = tmp_path / "tidegate"
+    shutil.copytree(CHART, next_version)
+    (copy,) = (next_version / "files" / "crds").glob("*streamingapp*.yaml")
+    crd = yaml.safe_load(copy.read_text())
+    crd["spec"]["names"]["categories"] = ["all", "streaming"]
+    copy.write_text(json.dumps(crd))
+    release = ("lifecycle", "--namespace", "lifecycle")
+    everything = "deployments,serviceaccounts,clusterroles,clusterrolebindings"
+    kubectl.apply(namespace("lifecycle"))
+
+    helm.run("install", *release[:1], str(CHART), *release[1:])
+    assert "streaming" not in categories(kubectl)
+    helm.run("upgrade", *release[:1], str(next_version), *release[1:])
+    assert "streaming" in categories(kubectl)
+    helm.run("uninstall", *release)
+    assert "streaming" in categories(kubectl)
+    assert kubectl.list(everything, "lifecycle", "app.kubernetes.io/instance=lifecycle") == []
+
+    helm.run("install", *release[:1], str(CHART), *release[1:])
+    assert "streaming" not in categories(kubectl)
+    helm.run("upgrade", *release[:1], str(next_version), *release[1:], "--set", "crds.enabled=false")
+    assert "streaming" not in categories(kubectl)  # let go of: neither upgraded nor removed
+    helm.run("uninstall", *release)
+
+
+def categories(kubectl: Kubectl) -> list[str]:
+    names: dict[str, Any] = json.loads(kubectl.run("get", "crd", CRD, "-o", "json"))["spec"]["names"]
+    return list(names.get("categories", []))

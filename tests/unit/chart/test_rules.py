@@ -1,0 +1,82 @@
+"""What the operator may do is what it does, and what the docs say. Reads the chart's and the docs' files."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+TEMPLATES = ROOT / "charts" / "tidegate" / "templates"
+
+Grant = tuple[str, str, str]
+"""API group, resource, verb."""
+
+# What the operator's code calls, and where.
+OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
+    ("tidegate.dev", "streamingapps"): {"get", "list", "watch", "patch"},
+    ("tidegate.dev", "streamingapps/status"): {"patch"},
+    ("", "pods"): {"get", "list", "watch", "create", "delete"},
+    ("", "secrets"): {"get", "create", "delete"},
+    ("", "serviceaccounts"): {"get", "create", "delete"},
+    ("rbac.authorization.k8s.io", "roles"): {"get", "create", "delete"},
+    ("rbac.authorization.k8s.io", "rolebindings"): {"get", "create", "delete"},
+    ("", "events"): {"create", "patch"},
+}
+
+
+def rules_of(definition: str) -> list[dict[str, Any]]:
+    """Return the rules in one ``define`` block; they are plain YAML, without template syntax inside."""
+    text = (TEMPLATES / "_rules.tpl").read_text()
+    block = re.search(rf'define "{re.escape(definition)}" -}}}}\n(.*?)\n{{{{- end', text, re.DOTALL)
+    assert block is not None, definition
+    rules: list[dict[str, Any]] = yaml.safe_load(block[1])
+    return rules
+
+
+def grants(rules: Iterable[Mapping[str, Any]]) -> set[Grant]:
+    return {(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
+
+
+def all_rules() -> list[Mapping[str, Any]]:
+    documents = [
+        yaml.safe_load(re.sub(r"\{\{.*?\}\}", "", part, flags=re.DOTALL))
+        for part in (TEMPLATES / "user-roles.yaml").read_text().split("---")
+    ]
+    of_users = [rule for document in documents for rule in document["rules"]]
+    return [*rules_of("tidegate.operatorRules"), *rules_of("tidegate.driverRules"), *of_users]
+
+
+def test_the_operator_is_granted_what_it_calls_and_nothing_else() -> None:
+    called = {(group, resource, verb) for (group, resource), verbs in OPERATOR_CALLS.items() for verb in verbs}
+    assert grants(rules_of("tidegate.operatorRules")) == called
+
+
+@pytest.mark.parametrize("field", ["apiGroups", "resources", "verbs"])
+def test_no_rule_has_a_wildcard(field: str) -> None:
+    assert [rule for rule in all_rules() if any("*" in entry for entry in rule[field])] == []
+
+
+@pytest.mark.parametrize("verb", ["escalate", "bind", "impersonate"])
+def test_no_rule_lets_anyone_grant_more_than_they_hold(verb: str) -> None:
+    assert [rule for rule in all_rules() if verb in rule["verbs"]] == []
+
+
+def test_people_may_not_write_the_status() -> None:
+    writing = [r for r in all_rules() if "streamingapps/status" in r["resources"] and r["verbs"] not in (["get"],)]
+    assert writing == rules_of("tidegate.operatorRules")[1:2]
+
+
+def test_the_install_page_lists_exactly_the_operators_rules() -> None:
+    rows = re.findall(
+        r"^\| `([^|]*)` \| `([^|]+)` \| ([a-z, ]+) \|", (ROOT / "docs/install.md").read_text(), re.MULTILINE
+    )
+    documented = {
+        ("" if group == "core" else group, resource, verb)
+        for group, resources, verbs in rows
+        for resource in resources.split("`, `")
+        for verb in verbs.split(", ")
+    }
+    assert documented == grants(rules_of("tidegate.operatorRules")) | grants(rules_of("tidegate.driverRules"))

@@ -1,0 +1,104 @@
+"""values.yaml, its schema and its comments belong together. Reads the chart's files."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from tidegate.settings import Settings, read_settings
+
+CHART = Path(__file__).parents[3] / "charts" / "tidegate"
+SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
+VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+
+# Objects whose content is the user's own, or Kubernetes': the API server checks them.
+OPEN = {"/affinity", "/tolerations[]", "/global", "/extraEnv[]/valueFrom"}
+# Helm sets these when the chart is a dependency; they mean nothing to the chart and are not in values.yaml.
+FROM_A_PARENT = {"global", "enabled"}
+
+
+def objects_of(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if schema.get("type") == "object":
+        yield path, schema
+    for name, child in schema.get("properties", {}).items():
+        yield from objects_of(child, f"{path}/{name}")
+    if "items" in schema:
+        yield from objects_of(schema["items"], f"{path}[]")
+
+
+def test_the_defaults_fit_the_schema() -> None:
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    jsonschema.Draft7Validator(SCHEMA).validate(VALUES)
+
+
+def test_every_object_is_closed_unless_it_is_kubernetes_own() -> None:
+    loose = {path for path, schema in objects_of(SCHEMA) if schema.get("additionalProperties", True) is True}
+    assert loose == OPEN
+
+
+def test_every_value_has_a_place_in_the_schema_and_every_place_a_default() -> None:
+    def compare(values: Mapping[str, Any], schema: Mapping[str, Any], path: str) -> None:
+        from_a_parent = FROM_A_PARENT if path == "" else set()
+        assert values.keys() == schema["properties"].keys() - from_a_parent, path
+        for name, value in values.items():
+            if "properties" in schema["properties"][name]:
+                compare(value, schema["properties"][name], f"{path}{name}.")
+
+    compare(VALUES, SCHEMA, "")
+
+
+def test_every_value_is_explained() -> None:
+    """A comment stands on the line above the value, above its block, or above a group of simple neighbours."""
+    unexplained = []
+    lines = (CHART / "values.yaml").read_text().splitlines()
+    for number, line in enumerate(lines):
+        key = re.match(r"^(\s*)([a-zA-Z]+):", line)
+        if not key or key[1] == "    ":
+            continue
+        above = lines[number - 1].strip()
+        is_group = line.rstrip().endswith(":")
+        if not above.startswith("#") and not is_group and not in_an_explained_group(lines, number, key[1]):
+            unexplained.append(key[2])
+    assert unexplained == []
+
+
+def in_an_explained_group(lines: list[str], number: int, indent: str) -> bool:
+    """Whether the value continues a run of neighbours, without a blank line, that a comment introduces."""
+    for line in reversed(lines[:number]):
+        if line.strip().startswith("#"):
+            return True
+        if not line.strip() or not line.startswith(indent):
+            return False
+    return False
+
+
+def test_what_the_deployment_sets_the_operator_reads() -> None:
+    template = (CHART / "templates" / "deployment.yaml").read_text()
+    variables = set(re.findall(r"name: (TIDEGATE_\w+)", template))
+    given = dict.fromkeys(variables, "1") | {"TIDEGATE_LOG_FORMAT": "json", "TIDEGATE_LOG_LEVEL": "info"}
+    settings = read_settings([], given)
+    defaults = Settings(runtime_image="")
+    of_the_chart = ("runtime_image", "watch_namespaces", "metrics_port")
+    assert all(getattr(settings, name) != getattr(defaults, name) for name in of_the_chart)
+    assert len(variables) == len(of_the_chart) + 2
+
+
+@pytest.mark.parametrize("value", ["logFormat", "logLevel"])
+def test_the_operator_accepts_every_choice_the_schema_offers(value: str) -> None:
+    variable = re.sub(r"([A-Z])", r"_\1", value).upper()
+    for choice in SCHEMA["properties"][value]["enum"]:
+        read = read_settings([], {"TIDEGATE_RUNTIME_IMAGE": "x", f"TIDEGATE_{variable}": choice})
+        assert getattr(read, variable.lower()) == choice
+
+
+@pytest.mark.parametrize("version", ["version", "appVersion"])
+def test_chart_and_distribution_are_one_release(version: str) -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    distribution = re.search(r'^version = "(.+)"$', (CHART.parents[1] / "pyproject.toml").read_text(), re.MULTILINE)
+    assert distribution is not None
+    assert chart[version] == distribution[1]
