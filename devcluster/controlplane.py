@@ -101,8 +101,8 @@ def controller_manager(folder: Path, identity: pki.Pki) -> list[str]:
         *("--service-account-private-key-file", str(identity.service_account_key)),
         *("--root-ca-file", str(identity.authority.certificate)),
         *("--leader-elect=false", "--secure-port", "0"),
-        # A deleted owner's objects go at once and not after the default resync.
-        *("--concurrent-gc-syncs", "20", "--namespace-sync-period", "30s"),
+        # A new node is opened for pods by this loop: five seconds sooner than by default.
+        *("--node-monitor-period", "1s"),
     ]
 
 

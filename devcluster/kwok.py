@@ -7,12 +7,10 @@ from devcluster import tools
 
 
 def command(folder: Path) -> list[str]:
-    """Return the command of kwok; with no configuration it uses its own quick stages for nodes and pods."""
-    nothing = folder / "kwok.yaml"
-    nothing.write_text("")
+    """Return the command of kwok, with its own quick stages for nodes and pods."""
     return [
         str(tools.program("kwok")),
-        *("--kubeconfig", str(folder / "kwok.kubeconfig"), "--config", str(nothing)),
+        *("--kubeconfig", str(folder / "kwok.kubeconfig"), "--config", str(tools.program(tools.KWOK_STAGES))),
         *("--manage-all-nodes", "--cidr", "10.244.0.0/16", "--node-ip", "10.89.0.1"),
     ]
 

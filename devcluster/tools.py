@@ -51,6 +51,16 @@ PROGRAMS = (
     Program("kwok", "sigs.k8s.io/kwok/cmd/kwok", module=SOURCES / "kwok"),
 )
 
+# What kwok's nodes and pods go through, as the kwok module itself defines it.
+KWOK_STAGES = "kwok-stages.yaml"
+_KWOK_STAGE_FILES = (
+    "kustomize/stage/node/fast/node-initialize.yaml",
+    "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+    "kustomize/stage/pod/fast/pod-ready.yaml",
+    "kustomize/stage/pod/fast/pod-complete.yaml",
+    "kustomize/stage/pod/fast/pod-delete.yaml",
+)
+
 
 def folder() -> Path:
     """Return where this checkout's programs belong; the name is a hash of all that decides their content."""
@@ -58,7 +68,7 @@ def folder() -> Path:
     files = [f for pattern in ("go.mod", "go.sum", "*.go") for f in SOURCES.rglob(pattern)]
     for file in [*sorted(files), paths.ROOT / "locks" / "bootstrap.lock"]:
         digest.update(f"{file.name}\n".encode() + file.read_bytes())
-    digest.update(_STAMPED.encode())
+    digest.update(" ".join([_STAMPED, *_KWOK_STAGE_FILES]).encode())
     return paths.cache() / "tools" / digest.hexdigest()[:12] / "bin"
 
 
@@ -85,11 +95,13 @@ def ensure() -> Path:
         for name in KUBE_NAMES:
             if not (target / name).exists():
                 (target / name).symlink_to("kube")
+        _collect_kwok_stages(target)
     return target
 
 
 def _complete() -> bool:
-    return all((folder() / name).exists() for name in (*(p.name for p in PROGRAMS), *KUBE_NAMES))
+    place = folder()
+    return all((place / name).exists() for name in (*(p.name for p in PROGRAMS), *KUBE_NAMES, KWOK_STAGES))
 
 
 @contextmanager
@@ -105,10 +117,28 @@ def _only_one(place: Path) -> Iterator[None]:
         yield
 
 
-def _build(each: Program, target: Path) -> None:
+def _go() -> Path:
     go = paths.cache() / "boot" / "bin" / "go"
     if not go.exists():
         raise RuntimeError(f"no Go toolchain at {go}: run devcluster/bootstrap.sh (make setup)")
+    return go
+
+
+def _collect_kwok_stages(target: Path) -> None:
+    module = subprocess.run(
+        [_go(), "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"],
+        cwd=SOURCES / "kwok",
+        env=_environment(),
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    stages = "---\n".join((Path(module) / file).read_text() for file in _KWOK_STAGE_FILES)
+    (target / KWOK_STAGES).write_text(stages)
+
+
+def _build(each: Program, target: Path) -> None:
+    go = _go()
     print(f"tools: {each.name} …", end="", flush=True, file=sys.stderr)
     begin = time.monotonic()
     partial = target / f".{each.name}.partial"
