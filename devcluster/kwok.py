@@ -11,7 +11,9 @@ def command(folder: Path) -> list[str]:
     return [
         str(tools.program("kwok")),
         *("--kubeconfig", str(folder / "kwok.kubeconfig"), "--config", str(tools.program(tools.KWOK_STAGES))),
-        *("--manage-all-nodes", "--cidr", "10.244.0.0/16", "--node-ip", "10.89.0.1"),
+        # Addresses of pods and nodes that are not there lie on loopback: whoever calls one meets a refusal at once, and
+        # no packet leaves the machine. A test may listen there in a pod's place.
+        *("--manage-all-nodes", "--cidr", "127.64.0.0/12", "--node-ip", "127.0.0.1"),
     ]
 
 

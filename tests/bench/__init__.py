@@ -1,0 +1,1 @@
+"""Benchmarks: each measures side by side in one run and prints one line of JSON last."""

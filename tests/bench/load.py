@@ -1,0 +1,72 @@
+"""The load: many creates at once, through plain HTTP. Does I/O."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+from tidegate.kube.connection import Connection, connect
+
+USER_AGENT = "tidegate-bench"
+AT_ONCE = 16
+
+
+class Load:
+    """Creates and reads objects as a client of its own; an asynchronous context manager."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        """Talk to the API server that ``kubeconfig`` names."""
+        self._kubeconfig = kubeconfig
+        self._connection: Connection
+        self._session: aiohttp.ClientSession
+
+    async def __aenter__(self) -> "Load":
+        """Connect."""
+        os.environ["KUBECONFIG"] = str(self._kubeconfig)
+        self._connection = await connect()
+        self._session = self._connection.session(AT_ONCE)
+        self._session.headers["User-Agent"] = USER_AGENT
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections."""
+        await self._session.close()
+
+    async def create(self, path: str, manifest: Mapping[str, Any]) -> None:
+        """Create one object; raise RuntimeError with the server's words if it is refused."""
+        body = msgspec.json.encode(manifest)
+        headers = {"Content-Type": "application/json"}
+        async with self._session.post(self._connection.server + path, data=body, headers=headers) as answer:
+            text = await answer.text()
+            if answer.status >= 300:
+                raise RuntimeError(f"POST {path}: {answer.status} {text[:400]}")
+
+    async def create_all(self, path: str, manifests: Iterable[Mapping[str, Any]]) -> float:
+        """Create objects, ``AT_ONCE`` at a time; return the CPU seconds this process spent on it."""
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def one(manifest: Mapping[str, Any]) -> None:
+            async with gate:
+                await self.create(path, manifest)
+
+        before = time.process_time()
+        await asyncio.gather(*(one(manifest) for manifest in manifests))
+        return time.process_time() - before
+
+    async def get(self, path: str) -> Any:
+        """Return an object or a list."""
+        async with self._session.get(self._connection.server + path) as answer:
+            answer.raise_for_status()
+            return msgspec.json.decode(await answer.read())
+
+    async def patch_status(self, path: str, status: Mapping[str, Any]) -> None:
+        """Merge ``status`` into an object's status."""
+        headers = {"Content-Type": "application/merge-patch+json"}
+        body = msgspec.json.encode({"status": status})
+        url = f"{self._connection.server}{path}/status"
+        async with self._session.patch(url, data=body, headers=headers) as answer:
+            answer.raise_for_status()

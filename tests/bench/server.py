@@ -1,0 +1,102 @@
+"""The world of the fleet benchmarks: a real API server with kwok nodes, and the operator as shipped. Starts processes."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from devcluster.apiserver import ApiServer
+from devcluster.control import free_port
+from tidegate_testing.apps import credentials, streaming_app
+from tidegate_testing.waiting import wait_for
+
+from tests.bench.load import Load
+
+ROOT = Path(__file__).parents[2]
+NAMESPACE = "bench"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A running API server and operator."""
+
+    kubeconfig: Path
+    audit_log: Path
+    operator_pid: int
+
+    async def prepare(self, load: Load) -> None:
+        """Make the namespace and what the applications refer to."""
+        await load.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        secret = credentials(NAMESPACE, "bench", "bench")
+        await load.create(f"/api/v1/namespaces/{NAMESPACE}/secrets", secret)
+
+    def app(self, name: str) -> dict[str, Any]:
+        """Return one application of the fleet."""
+        storage = {"uri": "s3://bench/apps", "credentialsSecret": {"name": "storage-credentials"}}
+        main = "local:///opt/app/main.py"
+        return streaming_app(name, NAMESPACE, image="bench:1", main=main, storage=storage)
+
+
+@contextlib.contextmanager
+def bench_world(nodes: int) -> Iterator[Bench]:
+    """Start the servers and the operator, and end them."""
+    with ApiServer(kwok_nodes=nodes, audit_log=True) as server:
+        assert server.audit_log is not None
+        for crd in sorted((ROOT / "crds").glob("*.yaml")):
+            subprocess.run(
+                [server.kubectl, "--kubeconfig", server.kubeconfig, "apply", "--server-side", "-f", crd],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+        with _operator(server.kubeconfig) as pid:
+            yield Bench(server.kubeconfig, server.audit_log, pid)
+
+
+@contextlib.contextmanager
+def _operator(kubeconfig: Path) -> Iterator[int]:
+    port = free_port()
+    environment = {
+        **os.environ,
+        **_chart_settings(),
+        "KUBECONFIG": str(kubeconfig),
+        "TIDEGATE_RUNTIME_IMAGE": "bench:1",
+        "TIDEGATE_METRICS_PORT": str(port),
+        "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT / 'spark_app'}",
+        "PYTHONSAFEPATH": "1",
+    }
+    with tempfile.TemporaryFile(mode="w+") as log:
+        process = subprocess.Popen([sys.executable, "-m", "tidegate.main"], env=environment, stdout=log, stderr=log)
+        try:
+            wait_for("the operator to be ready", lambda: _ready(process, port), timeout=60)
+            yield process.pid
+        except BaseException:
+            log.seek(0)
+            sys.stderr.write("the operator's last lines:\n" + "".join(log.readlines()[-20:]))
+            raise
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _ready(process: subprocess.Popen[bytes], port: int) -> bool:
+    if process.poll() is not None:
+        raise RuntimeError(f"the operator ended with exit code {process.returncode}")
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _chart_settings() -> dict[str, str]:
+    """Return the settings that the chart gives the operator by default."""
+    values = yaml.safe_load((ROOT / "charts/tidegate/values.yaml").read_text())
+    return {"TIDEGATE_LOG_FORMAT": values["logFormat"], "TIDEGATE_LOG_LEVEL": values["logLevel"]}

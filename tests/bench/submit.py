@@ -1,0 +1,163 @@
+"""What it costs the operator to launch many applications, and to watch over them. Starts servers on loopback.
+
+A real API server with an audit log, kwok nodes whose pods become Running, and the operator as the chart ships it. The
+yardstick in the same run is a bare create of the same pods by a plain HTTP client.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.bench.agents import StandInAgents
+from tests.bench.audit import Request, by_client, percentile, read_audit_log
+from tests.bench.load import Load
+from tests.bench.process_tree import PeakMemory, Usage, usage_of_tree
+from tests.bench.report import print_report
+from tests.bench.server import NAMESPACE, Bench, bench_world
+
+OPERATOR = "tidegate-operator/"
+APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+SETTLE_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Launches:
+    """What launching all applications took."""
+
+    operator: Usage
+    bare_create_cpu_seconds: float
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Launch N applications at once on kwok nodes; cost per launch, latency, memory, and what idling costs."""
+    parser = argparse.ArgumentParser(prog="make bench NAME=submit ARGS=…", description=main.__doc__)
+    parser.add_argument("--apps", type=int, default=200, help="applications applied at once (default 200)")
+    parser.add_argument("--idle-seconds", type=int, default=60, help="how long to watch the idle operator (default 60)")
+    parser.add_argument(
+        "--variant",
+        choices=("plain", "fleet"),
+        default="plain",
+        help="plain: nothing answers for the drivers; fleet: each has a stand-in agent that commits batches",
+    )
+    options = parser.parse_args(arguments)
+    return asyncio.run(_run(options.apps, options.idle_seconds, options.variant))
+
+
+async def _run(apps: int, idle_seconds: int, variant: str) -> int:
+    with bench_world(nodes=max(1, apps // 100 + 1)) as bench, contextlib.ExitStack() as stack:
+        async with Load(bench.kubeconfig) as load:
+            await bench.prepare(load)
+            agents = stack.enter_context(StandInAgents()) if variant == "fleet" else None
+            memory = PeakMemory(bench.operator_pid)
+            launches = await _launch(bench, load, apps, agents)
+            idle_from = time.time()
+            before = usage_of_tree(bench.operator_pid)
+            _say(f"idle for {idle_seconds} s")
+            await asyncio.sleep(idle_seconds)
+            idle_cpu = usage_of_tree(bench.operator_pid).cpu_seconds - before.cpu_seconds
+            figures = {
+                **_launch_figures(read_audit_log(bench.audit_log), apps, launches, idle_from),
+                "peak_rss_mib": memory.stop(),
+                "idle_cpu_seconds": idle_cpu,
+                **_idle_figures(read_audit_log(bench.audit_log), idle_from, idle_from + idle_seconds),
+            }
+    print_report("submit", figures, {"variant": variant, "apps": apps, "idle_seconds": idle_seconds})
+    return 0
+
+
+async def _launch(bench: Bench, load: Load, apps: int, agents: StandInAgents | None) -> Launches:
+    _say(f"applying {apps} applications at once")
+    before = usage_of_tree(bench.operator_pid)
+    await load.create_all(APPS, (bench.app(f"app-{i:04d}") for i in range(apps)))
+    pods = await _until_launched(load, apps)
+    if agents:
+        agents.answer_for(pods)
+        await _until_phase(load, apps, "Running")
+    # Status writes follow the pods' becoming Running: they belong to the launch, so wait until all is quiet.
+    await _until_quiet(bench)
+    after = usage_of_tree(bench.operator_pid)
+    used = Usage(after.cpu_seconds - before.cpu_seconds, after.rss_mib)
+    _say("creating the same pods bare")
+    bare = [_bare(pod) for pod in pods]
+    return Launches(used, await load.create_all(PODS, bare))
+
+
+async def _until_launched(load: Load, apps: int) -> list[dict[str, Any]]:
+    for _ in range(600):
+        pods = (await load.get(f"{PODS}?labelSelector=tidegate.dev/role=driver"))["items"]
+        if len(pods) >= apps and all(pod["status"].get("phase") == "Running" for pod in pods):
+            return list(pods)
+        await asyncio.sleep(0.5)
+    raise TimeoutError(f"after 300 s only {len(pods)} of {apps} driver pods run; see the operator's log")
+
+
+async def _until_phase(load: Load, apps: int, phase: str) -> None:
+    for _ in range(300):
+        phases = [app.get("status", {}).get("phase") for app in (await load.get(APPS))["items"]]
+        if phases.count(phase) >= apps:
+            return
+        await asyncio.sleep(1)
+    raise TimeoutError(f"after 300 s only {phases.count(phase)} of {apps} applications are {phase}")
+
+
+async def _until_quiet(bench: Bench) -> None:
+    quiet_since, seen = time.monotonic(), -1
+    for _ in range(600):
+        count = len([r for r in by_client(read_audit_log(bench.audit_log), OPERATOR) if r.writes])
+        if count != seen:
+            quiet_since, seen = time.monotonic(), count
+        if time.monotonic() - quiet_since > SETTLE_SECONDS:
+            return
+        await asyncio.sleep(1)
+    raise TimeoutError("the operator still writes after 600 s")
+
+
+def _bare(pod: dict[str, Any]) -> dict[str, Any]:
+    """Return the pod as the operator would have sent it, under another name and owned by nobody."""
+    spec = {k: v for k, v in pod["spec"].items() if k != "nodeName"}
+    metadata = {"name": "bare-" + pod["metadata"]["name"], "annotations": pod["metadata"].get("annotations", {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _launch_figures(requests: list[Request], apps: int, launches: Launches, until: float) -> dict[str, float]:
+    ours = [r for r in by_client(requests, OPERATOR) if r.namespace == NAMESPACE and r.received < until]
+    applied = {
+        r.name: r.received for r in requests if (r.verb, r.resource) == ("create", "streamingapps") and r.code == 201
+    }
+    created = {
+        r.name.removesuffix("-driver"): r.finished
+        for r in ours
+        if (r.verb, r.resource, r.code) == ("create", "pods", 201)
+    }
+    latencies = [1000 * (created[name] - applied[name]) for name in created]
+    return {
+        "launches_per_cpu_second": len(created) / launches.operator.cpu_seconds,
+        "cpu_ms_per_launch": 1000 * launches.operator.cpu_seconds / len(created),
+        "bare_create_cpu_ms": 1000 * launches.bare_create_cpu_seconds / apps,
+        "cpu_ratio": launches.operator.cpu_seconds / launches.bare_create_cpu_seconds,
+        "requests_per_app": len(ours) / apps,
+        "p50_ms": percentile(latencies, 0.5),
+        "p99_ms": percentile(latencies, 0.99),
+    }
+
+
+def _idle_figures(requests: list[Request], start: float, end: float) -> dict[str, float]:
+    idle = [r for r in by_client(requests, OPERATOR) if start < r.received < end]
+    # A watch is logged when it ends, and is renewed at intervals of the API server's choosing.
+    return {
+        "idle_reads": float(sum(not r.writes and r.verb != "watch" for r in idle)),
+        "idle_watches": float(sum(r.verb == "watch" for r in idle)),
+        "idle_writes": float(sum(r.writes for r in idle)),
+    }
+
+
+def _say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
+
+
