@@ -5,10 +5,10 @@ It is published as an annotation on the CRD and in the reference; tests compare 
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 
-class ChangeClass(str, Enum):
+class ChangeClass(StrEnum):
     """What the operator does about an edit."""
 
     NONE = "None"

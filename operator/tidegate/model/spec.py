@@ -6,7 +6,7 @@ test compares the two.
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct, field
@@ -15,14 +15,14 @@ Quantity = str | int
 """A Kubernetes quantity as the API server stores it: ``2``, ``"500m"``, ``"2Gi"``."""
 
 
-class Runtime(str, Enum):
+class Runtime(StrEnum):
     """Where the runtime library in the pods comes from."""
 
     INJECTED = "Injected"
     IMAGE = "Image"
 
 
-class OnDelete(str, Enum):
+class OnDelete(StrEnum):
     """What happens to the application's storage when its resource is deleted."""
 
     RETAIN = "Retain"

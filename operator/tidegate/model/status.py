@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 
-class Phase(str, Enum):
+class Phase(StrEnum):
     """One word for where the application is."""
 
     PENDING = "Pending"

@@ -1,0 +1,30 @@
+"""The Secret with the bearer token of an application's agent. No I/O."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources.metadata import labels, owner_reference
+from tidegate.resources.names import agent_secret_name
+from tidegate_spark.protocol import AGENT_TOKEN_FILE, ANNOTATION_APP_UID
+
+TOKEN_KEY = AGENT_TOKEN_FILE.rpartition("/")[2]
+
+
+def build_agent_secret(app: StreamingApp, token: str) -> dict[str, Any]:
+    """Return the Secret; immutable, because a driver reads its token once."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "immutable": True,
+        "metadata": {
+            "name": agent_secret_name(app.metadata.name),
+            "namespace": app.metadata.namespace,
+            "labels": labels(app.metadata.name),
+            "annotations": {ANNOTATION_APP_UID: app.metadata.uid},
+            "ownerReferences": [owner_reference(app)],
+        },
+        "stringData": {TOKEN_KEY: token},
+    }

@@ -1,0 +1,148 @@
+"""The driver pod: Spark in client mode, started by the runtime's entry point. No I/O."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources import pod_parts
+from tidegate.resources.driver_config import build_driver_config, service_account
+from tidegate.resources.metadata import labels, owner_reference
+from tidegate.resources.names import DRIVER_CONTAINER, agent_secret_name, driver_pod_name
+from tidegate.resources.platform import Platform
+from tidegate.resources.pod_template import lay_over
+from tidegate_spark.protocol import (
+    AGENT_TOKEN_FILE,
+    ANNOTATION_APP_UID,
+    ANNOTATION_SPEC_HASH,
+    COMMAND_PORT,
+    CONFIG_VARIABLE,
+    POD_IP_VARIABLE,
+    POD_UID_VARIABLE,
+    ROLE_DRIVER,
+    STATUS_PORT,
+    TERMINATION_LOG,
+    to_json,
+)
+
+FIELD = "spec.driver.podTemplate"
+_AGENT_VOLUME = "tidegate-agent"
+
+
+def build_driver_pod(app: StreamingApp, epoch: int, lineage: int, platform: Platform) -> dict[str, Any]:
+    """Return the whole driver pod of one launch.
+
+    Args:
+        app: the application.
+        epoch: number of the launch; already in the application's status.
+        lineage: which history of the state to continue.
+        platform: what the installation decides.
+
+    Raises:
+        SpecError: the spec is well-formed, but memory does not fit or a template cannot be merged.
+    """
+    template = lay_over(_defaults(), app.spec.driver.pod_template, FIELD)
+    template = lay_over(template, _user_env(app), FIELD)
+    (container,) = [c for c in template["spec"]["containers"] if c["name"] == DRIVER_CONTAINER]
+    config = to_json(build_driver_config(app, epoch, lineage, platform))
+    env = [*pod_parts.owned_env(app, container["env"]), *_launch_env(config)]
+    owned = {"metadata": _metadata(app, epoch), "spec": _owned_spec(app, platform, env)}
+    return {"apiVersion": "v1", "kind": "Pod", **lay_over(template, owned, FIELD)}
+
+
+def _defaults() -> dict[str, Any]:
+    return {
+        "metadata": {},
+        "spec": {
+            # Environment variables for each Service of the namespace: slow to start with, and in nobody's interest.
+            "enableServiceLinks": False,
+            "securityContext": pod_parts.pod_security(),
+            "containers": [
+                {
+                    "name": DRIVER_CONTAINER,
+                    "env": pod_parts.default_env(),
+                    "securityContext": pod_parts.container_security(),
+                    "volumeMounts": pod_parts.scratch_mounts(),
+                }
+            ],
+            "volumes": pod_parts.scratch_volumes(),
+        },
+    }
+
+
+def _user_env(app: StreamingApp) -> dict[str, Any]:
+    env = list(app.spec.application.env)
+    return {"spec": {"containers": [{"name": DRIVER_CONTAINER, "env": env}]}}
+
+
+def _metadata(app: StreamingApp, epoch: int) -> dict[str, Any]:
+    return {
+        "name": driver_pod_name(app.metadata.name),
+        "namespace": app.metadata.namespace,
+        "labels": labels(app.metadata.name, ROLE_DRIVER, epoch),
+        "annotations": {ANNOTATION_SPEC_HASH: spec_hash(app), ANNOTATION_APP_UID: app.metadata.uid},
+        "ownerReferences": [owner_reference(app)],
+    }
+
+
+def _launch_env(config: str) -> list[dict[str, Any]]:
+    return [
+        {"name": POD_IP_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": POD_UID_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+        {"name": CONFIG_VARIABLE, "value": pod_parts.literal(config)},
+    ]
+
+
+def _owned_spec(app: StreamingApp, platform: Platform, env: list[dict[str, Any]]) -> dict[str, Any]:
+    application = app.spec.application
+    token = {"secretName": agent_secret_name(app.metadata.name), "defaultMode": 0o440}
+    token_mount = {"name": _AGENT_VOLUME, "mountPath": AGENT_TOKEN_FILE.rpartition("/")[0], "readOnly": True}
+    container = {
+        "name": DRIVER_CONTAINER,
+        "image": application.image,
+        "imagePullPolicy": application.image_pull_policy,
+        "command": ["python3", "-m", "tidegate_spark"],
+        "env": env,
+        "ports": [
+            {"name": "status", "containerPort": STATUS_PORT},
+            {"name": "command", "containerPort": COMMAND_PORT},
+        ],
+        "resources": pod_parts.resource_requirements("driver", app.spec.driver.resources),
+        "terminationMessagePath": TERMINATION_LOG,
+        "terminationMessagePolicy": "File",
+        "volumeMounts": [*pod_parts.owned_mounts(app), token_mount],
+        **_probes(),
+    }
+    spec: dict[str, Any] = {
+        "restartPolicy": "OnFailure",
+        "serviceAccountName": service_account(app),
+        "terminationGracePeriodSeconds": app.spec.driver.stop_grace_period_seconds,
+        "containers": [container],
+        "volumes": [*pod_parts.owned_volumes(app), {"name": _AGENT_VOLUME, "secret": token}],
+    }
+    if pod_parts.is_injected(app):
+        spec["initContainers"] = pod_parts.runtime_init_containers(app, platform)
+    if application.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": secret.name} for secret in application.image_pull_secrets]
+    return spec
+
+
+def _probes() -> dict[str, Any]:
+    # The agent answers /healthz before the JVM is up and while the driver waits for storage or a broker; so liveness
+    # finds a process that hangs, and nothing else. Ten minutes for the first answer: an image's first Python import on
+    # a busy node is slow, and killing it makes it slower.
+    return {
+        "startupProbe": _probe("/healthz", period=2, failures=300, timeout=3),
+        "livenessProbe": _probe("/healthz", period=10, failures=6, timeout=5),
+        "readinessProbe": _probe("/readyz", period=5, failures=2, timeout=3),
+    }
+
+
+def _probe(path: str, *, period: int, failures: int, timeout: int) -> dict[str, Any]:
+    return {
+        "httpGet": {"path": path, "port": "status"},
+        "periodSeconds": period,
+        "failureThreshold": failures,
+        "timeoutSeconds": timeout,
+    }

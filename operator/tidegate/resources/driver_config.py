@@ -1,0 +1,75 @@
+"""The configuration of one launch, which the runtime in the driver reads. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources.executor import build_executor_template
+from tidegate.resources.names import ACCESS_NAME, EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
+from tidegate.resources.platform import Platform
+from tidegate.resources.pod_parts import is_injected
+from tidegate.spark.memory import split_memory
+from tidegate.spark.settings import spark_settings
+from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage, application_uri
+
+
+def app_storage(app: StreamingApp) -> Storage:
+    """Return the application's own place in its bucket."""
+    spec = app.spec.storage
+    return Storage(
+        uri=application_uri(spec.uri, app.metadata.namespace, app.metadata.name),
+        endpoint=spec.endpoint,
+        region=spec.region,
+        path_style_access=spec.path_style_access,
+    )
+
+
+def service_account(app: StreamingApp) -> str:
+    """Return the ServiceAccount of driver and executors."""
+    return app.spec.driver.service_account_name or ACCESS_NAME
+
+
+def build_driver_config(app: StreamingApp, epoch: int, lineage: int, platform: Platform) -> DriverConfig:
+    """Return everything one launch needs, secrets excepted.
+
+    Raises:
+        SpecError: memory does not fit, or the executors' template cannot be merged.
+    """
+    spec = app.spec
+    return DriverConfig(
+        app=app.metadata.name,
+        namespace=app.metadata.namespace,
+        uid=app.metadata.uid,
+        epoch=epoch,
+        lineage=lineage,
+        pod_name=driver_pod_name(app.metadata.name),
+        main=spec.application.main,
+        storage=app_storage(app),
+        executor=_executor_settings(app, epoch, platform),
+        driver_heap_mib=split_memory("driver", spec.driver.resources.memory, spec.spark_conf).heap_mib,
+        args=spec.application.args,
+        py_files=spec.application.py_files,
+        spark_conf=spark_settings(spec.spark_conf, EXECUTOR_CONTAINER),
+        state_partitions=spec.state.partitions,
+        min_batches_to_retain=spec.state.min_batches_to_retain,
+        stop_grace_seconds=spec.driver.stop_grace_period_seconds,
+        credentials_secret=spec.storage.credentials_secret.name if spec.storage.credentials_secret else "",
+        injected=is_injected(app),
+    )
+
+
+def _executor_settings(app: StreamingApp, epoch: int, platform: Platform) -> ExecutorSettings:
+    executor = app.spec.executor
+    memory = split_memory("executor", executor.resources.memory, app.spec.spark_conf)
+    return ExecutorSettings(
+        instances=executor.instances,
+        image=app.spec.application.image,
+        image_pull_policy=app.spec.application.image_pull_policy,
+        service_account=service_account(app),
+        pod_name_prefix=executor_prefix(app.metadata.name, epoch),
+        cores=executor.cores,
+        cpu_request=str(executor.resources.cpu),
+        cpu_limit="" if executor.resources.cpu_limit is None else str(executor.resources.cpu_limit),
+        heap_mib=memory.heap_mib,
+        overhead_mib=memory.overhead_mib,
+        template=build_executor_template(app, epoch, app_storage(app), platform),
+    )

@@ -1,0 +1,60 @@
+"""Kubernetes Events, as ``kubectl describe`` shows them below the application. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Any
+
+from tidegate.model.streaming_app import API_VERSION, KIND, StreamingApp
+from tidegate_spark.protocol import LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+
+COMPONENT = "tidegate"
+MESSAGE_LIMIT = 1024
+"""Characters; the API server refuses longer messages."""
+
+
+def build_event(  # noqa: PLR0913 - the parts of one sentence, all but the first by name
+    app: StreamingApp, *, reason: str, message: str, now: datetime, warning: bool = False, key: str = ""
+) -> dict[str, Any]:
+    """Return an Event about the application.
+
+    Its name follows from what it says: a decision that is carried out twice, because the operator died in between,
+    is told once (the second create is answered with a conflict).
+
+    Args:
+        app: whom it is about.
+        reason: one word in CamelCase.
+        message: for a person; cut at :data:`MESSAGE_LIMIT`.
+        now: when it happened, with a time zone.
+        warning: True for what needs attention.
+        key: tells apart what happens again with the same words, such as the epoch.
+    """
+    identity = "\0".join((app.metadata.uid, reason, message, key))
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    time = now.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{app.metadata.name}.{digest}",
+            "namespace": app.metadata.namespace,
+            "labels": {LABEL_APP: app.metadata.name, LABEL_MANAGED_BY: MANAGED_BY},
+        },
+        "involvedObject": {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "name": app.metadata.name,
+            "namespace": app.metadata.namespace,
+            "uid": app.metadata.uid,
+        },
+        "type": "Warning" if warning else "Normal",
+        "reason": reason,
+        "message": message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 1] + "…",
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "count": 1,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": COMPONENT,
+    }

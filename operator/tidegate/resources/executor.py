@@ -1,0 +1,90 @@
+"""The executor's pod template, which Spark's Kubernetes backend completes for each executor. No I/O.
+
+Spark itself sets name, namespace, image, pull policy, restart policy, ServiceAccount, requests, limits, the argument
+``executor`` and the SPARK_* variables; everything else comes from here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources import pod_parts
+from tidegate.resources.metadata import labels
+from tidegate.resources.names import EXECUTOR_CONTAINER
+from tidegate.resources.platform import Platform
+from tidegate.resources.pod_template import lay_over
+from tidegate_spark.protocol import (
+    ANNOTATION_APP_UID,
+    EXECUTOR_CONFIG_VARIABLE,
+    ROLE_EXECUTOR,
+    ExecutorConfig,
+    Storage,
+    to_json,
+)
+
+FIELD = "spec.executor.podTemplate"
+
+
+def build_executor_template(app: StreamingApp, epoch: int, storage: Storage, platform: Platform) -> dict[str, Any]:
+    """Return the whole pod that Spark takes as a template for the executors of one epoch.
+
+    Raises:
+        SpecError: the user's template cannot be merged.
+    """
+    template = lay_over(_defaults(), app.spec.executor.pod_template, FIELD)
+    template = lay_over(template, _user_env(app), FIELD)
+    (container,) = [c for c in template["spec"]["containers"] if c["name"] == EXECUTOR_CONTAINER]
+    owned = _owned(app, epoch, storage, platform, container["env"])
+    return {"apiVersion": "v1", "kind": "Pod", **lay_over(template, owned, FIELD)}
+
+
+def _defaults() -> dict[str, Any]:
+    return {
+        "metadata": {},
+        "spec": {
+            # Executors talk to the driver, never to the API server.
+            "automountServiceAccountToken": False,
+            "securityContext": pod_parts.pod_security(),
+            "containers": [
+                {
+                    "name": EXECUTOR_CONTAINER,
+                    "env": pod_parts.default_env(),
+                    "securityContext": pod_parts.container_security(),
+                    "volumeMounts": pod_parts.scratch_mounts(),
+                }
+            ],
+            "volumes": pod_parts.scratch_volumes(),
+        },
+    }
+
+
+def _user_env(app: StreamingApp) -> dict[str, Any]:
+    env = list(app.spec.application.env)
+    return {"spec": {"containers": [{"name": EXECUTOR_CONTAINER, "env": env}]}}
+
+
+def _owned(
+    app: StreamingApp, epoch: int, storage: Storage, platform: Platform, user_env: list[dict[str, Any]]
+) -> dict[str, Any]:
+    config = to_json(ExecutorConfig(app=app.metadata.name, epoch=epoch, storage=storage))
+    env = [
+        *pod_parts.owned_env(app, user_env),
+        {"name": EXECUTOR_CONFIG_VARIABLE, "value": pod_parts.literal(config)},
+    ]
+    container = {
+        "name": EXECUTOR_CONTAINER,
+        "command": ["python3", "-m", "tidegate_spark.executor"],
+        "env": env,
+        "volumeMounts": pod_parts.owned_mounts(app),
+    }
+    spec: dict[str, Any] = {"containers": [container], "volumes": pod_parts.owned_volumes(app)}
+    if pod_parts.is_injected(app):
+        spec["initContainers"] = pod_parts.runtime_init_containers(app, platform)
+    if app.spec.application.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": secret.name} for secret in app.spec.application.image_pull_secrets]
+    metadata = {
+        "labels": labels(app.metadata.name, ROLE_EXECUTOR, epoch),
+        "annotations": {ANNOTATION_APP_UID: app.metadata.uid},
+    }
+    return {"metadata": metadata, "spec": spec}

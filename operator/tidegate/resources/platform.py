@@ -1,0 +1,18 @@
+"""What the installation, not the application, decides about pods. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Settings of the installed operator.
+
+    Attributes:
+        operator_image: holds the runtime that the init container copies into drivers and executors.
+        operator_image_pull_policy: pull policy of that init container.
+    """
+
+    operator_image: str
+    operator_image_pull_policy: str = "IfNotPresent"

@@ -1,0 +1,146 @@
+"""The parts that drivers, executors and purge pods have in common: hardening, runtime, credentials. No I/O."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.model.quantity import parse_quantity
+from tidegate.model.streaming_app import Resources, Runtime, StreamingApp
+from tidegate.resources.names import RUNTIME_CONTAINER
+from tidegate.resources.platform import Platform
+from tidegate_spark.protocol import (
+    ACCESS_KEY,
+    CREDENTIALS_DIRECTORY,
+    RUNTIME_DIRECTORY,
+    SECRET_KEY,
+    SESSION_TOKEN,
+    WORK_DIRECTORY,
+)
+
+SPARK_USER = 185
+"""The user of Apache Spark's own images."""
+
+RUNTIME_IN_OPERATOR_IMAGE = "/opt/tidegate-runtime"
+_RUNTIME_VOLUME, _CREDENTIALS_VOLUME = "tidegate-runtime", "tidegate-storage-credentials"
+
+
+def pod_security() -> dict[str, Any]:
+    """Return a pod's security context that Kubernetes' restricted standard admits."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": SPARK_USER,
+        "fsGroup": SPARK_USER,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def container_security() -> dict[str, Any]:
+    """Return a container's security context for the restricted standard, with a root file system nobody can write."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def scratch_volumes() -> list[dict[str, Any]]:
+    """Return the writable volumes; a template may replace them by name, for instance to give them a size."""
+    return [{"name": "tmp", "emptyDir": {}}, {"name": "work", "emptyDir": {}}]
+
+
+def scratch_mounts() -> list[dict[str, Any]]:
+    """Return where the writable volumes appear."""
+    return [{"name": "tmp", "mountPath": "/tmp"}, {"name": "work", "mountPath": WORK_DIRECTORY}]  # noqa: S108 - a mount
+
+
+def resource_requirements(role: str, resources: Resources) -> dict[str, Any]:
+    """Return requests and limits: memory is both, so that a pod is never killed for memory it was promised.
+
+    Raises:
+        SpecError: a value is no quantity.
+    """
+    named = {"cpu": resources.cpu, "cpuLimit": resources.cpu_limit, "memory": resources.memory}
+    for name, value in named.items():
+        if value is not None:
+            parse_quantity(f"spec.{role}.resources.{name}", value)
+    limits = {"memory": str(resources.memory)}
+    if resources.cpu_limit is not None:
+        limits["cpu"] = str(resources.cpu_limit)
+    return {"requests": {"cpu": str(resources.cpu), "memory": str(resources.memory)}, "limits": limits}
+
+
+def is_injected(app: StreamingApp) -> bool:
+    """Tell whether the runtime comes into the pods through the init container."""
+    return app.spec.application.runtime is Runtime.INJECTED
+
+
+def runtime_init_containers(app: StreamingApp, platform: Platform) -> list[dict[str, Any]]:
+    """Return the init container that copies the runtime in; none for images that bring it."""
+    if not is_injected(app):
+        return []
+    return [
+        {
+            "name": RUNTIME_CONTAINER,
+            "image": platform.operator_image,
+            "imagePullPolicy": platform.operator_image_pull_policy,
+            "command": ["cp", "-r", f"{RUNTIME_IN_OPERATOR_IMAGE}/.", f"{RUNTIME_DIRECTORY}/"],
+            "securityContext": container_security(),
+            "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+            "volumeMounts": [{"name": _RUNTIME_VOLUME, "mountPath": RUNTIME_DIRECTORY}],
+        }
+    ]
+
+
+def owned_volumes(app: StreamingApp) -> list[dict[str, Any]]:
+    """Return the volumes of the runtime and of the storage credentials.
+
+    The credentials are optional: a pod that waited for a missing Secret could not say what it is waiting for.
+    """
+    volumes: list[dict[str, Any]] = []
+    if is_injected(app):
+        volumes.append({"name": _RUNTIME_VOLUME, "emptyDir": {}})
+    if app.spec.storage.credentials_secret is not None:
+        secret = {"secretName": app.spec.storage.credentials_secret.name, "optional": True, "defaultMode": 0o440}
+        volumes.append({"name": _CREDENTIALS_VOLUME, "secret": secret})
+    return volumes
+
+
+def owned_mounts(app: StreamingApp) -> list[dict[str, Any]]:
+    """Return where :func:`owned_volumes` appear in Tidegate's container."""
+    mounts: list[dict[str, Any]] = []
+    if is_injected(app):
+        mounts.append({"name": _RUNTIME_VOLUME, "mountPath": RUNTIME_DIRECTORY, "readOnly": True})
+    if app.spec.storage.credentials_secret is not None:
+        mounts.append({"name": _CREDENTIALS_VOLUME, "mountPath": CREDENTIALS_DIRECTORY, "readOnly": True})
+    return mounts
+
+
+def default_env() -> list[dict[str, Any]]:
+    """Return variables that the user may set otherwise: a home that can be written, logs that are not held back."""
+    return [{"name": "HOME", "value": WORK_DIRECTORY}, {"name": "PYTHONUNBUFFERED", "value": "1"}]
+
+
+def owned_env(app: StreamingApp, user_env: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the variables of the runtime and of the storage credentials.
+
+    Args:
+        app: the application.
+        user_env: what the user set; a PYTHONPATH of theirs is kept behind the runtime's.
+    """
+    env: list[dict[str, Any]] = []
+    if is_injected(app):
+        theirs = [str(item["value"]) for item in user_env if item.get("name") == "PYTHONPATH" and item.get("value")]
+        env.append({"name": "PYTHONPATH", "value": ":".join([f"{RUNTIME_DIRECTORY}/python", *theirs[-1:]])})
+    if app.spec.storage.credentials_secret is not None:
+        secret = app.spec.storage.credentials_secret.name
+        env += [
+            {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": True}}}
+            for key in (ACCESS_KEY, SECRET_KEY, SESSION_TOKEN)
+        ]
+    return env
+
+
+def literal(json_text: str) -> str:
+    """Return JSON in a spelling that the kubelet passes on unchanged: it would expand ``$(NAME)`` in a variable."""
+    return json_text.replace("$", "\\u0024")

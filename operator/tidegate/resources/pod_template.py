@@ -1,0 +1,94 @@
+"""How a user's pod template and Tidegate's pod become one. No I/O.
+
+The rule: Tidegate's defaults, over them the template, over them what Tidegate must own. Laying a mapping over another
+goes key by key, with these exceptions:
+
+- Lists whose items have an identity (containers, environment, volumes, mounts, ports, pull secrets) are joined by it.
+- Containers with the same name are merged in turn; so the template's container ``driver`` (``executor``) is Tidegate's.
+- A volume, an environment variable and a probe replace their namesake whole, because two halves of two kinds of volume
+  make an invalid one.
+- Tolerations and other lists with no identity are added up where they differ.
+- A null takes a default away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate.model.errors import SpecError
+
+_IDENTITY = {
+    "containers": "name",
+    "initContainers": "name",
+    "volumes": "name",
+    "env": "name",
+    "volumeMounts": "mountPath",
+    "volumeDevices": "devicePath",
+    "ports": "containerPort",
+    "imagePullSecrets": "name",
+    "hostAliases": "ip",
+    "ownerReferences": "uid",
+    "topologySpreadConstraints": "topologyKey",
+}
+_REPLACED_LISTS = frozenset({"command", "args"})
+_WHOLE = frozenset({"volumes", "env", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"})
+
+
+def lay_over(below: Mapping[str, Any], above: Mapping[str, Any], field: str) -> dict[str, Any]:
+    """Return ``above`` laid over ``below`` by the module's rule; neither is changed.
+
+    Args:
+        below: what gives way.
+        above: what wins.
+        field: path of the template in the spec, for errors.
+
+    Raises:
+        SpecError: an item of a joined list has no identity, or a value is of another type than the one it meets.
+    """
+    result = dict(below)
+    for key, value in above.items():
+        where = f"{field}.{key}"
+        if value is None:
+            result.pop(key, None)
+        elif key not in result or key in _WHOLE and not isinstance(value, list):
+            result[key] = value
+        else:
+            result[key] = _join(key, result[key], value, where)
+    return result
+
+
+def _join(key: str, below: Any, above: Any, where: str) -> Any:
+    if isinstance(below, Mapping) != isinstance(above, Mapping) or isinstance(below, list) != isinstance(above, list):
+        raise SpecError(where, f"expected {_kind(below)}, found {_kind(above)}")
+    if isinstance(above, Mapping):
+        return lay_over(below, above, where)
+    if not isinstance(above, list) or key in _REPLACED_LISTS:
+        return above
+    if key in _IDENTITY:
+        return _join_by_identity(key, below, above, where)
+    return below + [item for item in above if item not in below]
+
+
+def _join_by_identity(key: str, below: list[Any], above: list[Any], where: str) -> list[Any]:
+    joined = {_identity(key, item, where): item for item in below}
+    for item in above:
+        name = _identity(key, item, where)
+        if name in joined and key not in _WHOLE:
+            joined[name] = lay_over(joined[name], item, f"{where}[{name}]")
+        else:
+            joined[name] = item
+    return list(joined.values())
+
+
+def _identity(key: str, item: Any, where: str) -> Any:
+    name = item.get(_IDENTITY[key]) if isinstance(item, Mapping) else None
+    if not isinstance(name, str | int):
+        raise SpecError(where, f"each item needs {_IDENTITY[key]!r}")
+    return name
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "an object"
+    return "a list" if isinstance(value, list) else f"a plain value ({type(value).__name__})"

@@ -1,0 +1,80 @@
+"""How a container's memory is divided between the JVM's heap and everything else. No I/O; all sizes in MiB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.model.errors import SpecError
+from tidegate.model.quantity import mebibytes
+
+HEAP_PERCENT = 60
+"""The heap's share unless sparkConf names a heap. RocksDB and Python workers live outside of it and are what grows."""
+
+SMALLEST_HEAP_MIB = 450
+"""Spark refuses to start a driver or an executor whose heap is under 1.5 times its 300 MiB of reserved memory."""
+
+_JVM_SIZE = re.compile(r"(\d+)\s*([bkmgtp]?)b?", re.IGNORECASE)
+_JVM_UNITS = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20, "p": 2**30}
+
+
+@dataclass(frozen=True)
+class MemorySplit:
+    """One container's memory: ``heap_mib + overhead_mib`` never exceed what the container has."""
+
+    heap_mib: int
+    overhead_mib: int
+
+
+def split_memory(role: str, memory: str | int, spark_conf: Mapping[str, str]) -> MemorySplit:
+    """Divide the memory of a driver or executor container.
+
+    Args:
+        role: ``driver`` or ``executor``; names both the field of the spec and Spark's keys.
+        memory: the container's whole memory, a Kubernetes quantity.
+        spark_conf: the user's settings. ``spark.<role>.memory`` sets the heap. For executors, Spark adds off-heap
+            and pyspark memory to what it asks Kubernetes for, so they are taken from the overhead here.
+
+    Raises:
+        SpecError: a size cannot be read, or the parts do not fit into the container.
+    """
+    field = f"spec.{role}.resources.memory"
+    total = mebibytes(field, memory)
+    key = f"spark.{role}.memory"
+    # The unit Spark reads into a bare number differs by key; spark.*.memory means MiB.
+    heap = _jvm_mebibytes(key, spark_conf[key]) if key in spark_conf else total * HEAP_PERCENT // 100
+    asked_beside = _asked_beside(spark_conf) if role == "executor" else 0
+    if heap < SMALLEST_HEAP_MIB:
+        raise SpecError(field, _too_small(total, heap, key, key in spark_conf))
+    if heap + asked_beside >= total:
+        raise SpecError(
+            field,
+            f"{total} MiB cannot hold what sparkConf asks for: {heap} MiB of heap and {asked_beside} MiB beside it leave "
+            f"nothing for Python workers and RocksDB; raise it, or lower {key}",
+        )
+    return MemorySplit(heap_mib=heap, overhead_mib=total - heap - asked_beside)
+
+
+def _too_small(total: int, heap: int, key: str, heap_was_set: bool) -> str:
+    if heap_was_set:
+        return f"{key} in sparkConf makes the heap {heap} MiB; Spark needs at least {SMALLEST_HEAP_MIB} MiB"
+    least = -(-SMALLEST_HEAP_MIB * 100 // HEAP_PERCENT)
+    return f"{total} MiB leaves {heap} MiB of heap and Spark needs {SMALLEST_HEAP_MIB} MiB; give it {least}Mi or more"
+
+
+def _asked_beside(spark_conf: Mapping[str, str]) -> int:
+    python = spark_conf.get("spark.executor.pyspark.memory")
+    asked = _jvm_mebibytes("spark.executor.pyspark.memory", python) if python else 0
+    if spark_conf.get("spark.memory.offHeap.enabled", "").lower() == "true":
+        size = spark_conf.get("spark.memory.offHeap.size", "0")
+        asked += _jvm_mebibytes("spark.memory.offHeap.size", size, bare="b")
+    return asked
+
+
+def _jvm_mebibytes(key: str, text: str, bare: str = "m") -> int:
+    match = _JVM_SIZE.fullmatch(text.strip())
+    if match is None:
+        raise SpecError(f"spec.sparkConf[{key}]", f"{text!r} is no size; write something like 512m or 2g")
+    number, unit = match.groups()
+    return int(int(number) * _JVM_UNITS[(unit or bare).lower()])

@@ -1,0 +1,61 @@
+"""Which Spark settings are Tidegate's, which are defaults, and which are the user's. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+OWNED_KEYS: dict[str, str] = {
+    "spark.master": "Tidegate runs the driver in client mode on this cluster",
+    "spark.submit.deployMode": "Tidegate runs the driver in client mode on this cluster",
+    "spark.submit.pyFiles": "use application.pyFiles",
+    "spark.app.id": "Tidegate derives it from the name and the epoch",
+    "spark.driver.host": "Tidegate sets it to the pod's address",
+    "spark.driver.bindAddress": "Tidegate sets it to the pod's address",
+    "spark.driver.memoryOverhead": "use driver.resources.memory, which is the whole container's",
+    "spark.driver.memoryOverheadFactor": "use driver.resources.memory, which is the whole container's",
+    "spark.executor.instances": "use executor.instances",
+    "spark.executor.cores": "use executor.cores",
+    "spark.executor.memoryOverhead": "use executor.resources.memory, which is the whole container's",
+    "spark.executor.memoryOverheadFactor": "use executor.resources.memory, which is the whole container's",
+    "spark.dynamicAllocation.enabled": "use executor.instances, or scale the StreamingApp",
+    "spark.sql.shuffle.partitions": "use state.partitions",
+    "spark.sql.streaming.checkpointLocation": "use storage.uri",
+    "spark.sql.streaming.minBatchesToRetain": "use state.minBatchesToRetain",
+    "spark.kubernetes.namespace": "an application runs in its resource's namespace",
+    "spark.kubernetes.container.image": "use application.image",
+    "spark.kubernetes.driver.container.image": "use application.image",
+    "spark.kubernetes.executor.container.image": "use application.image",
+    "spark.kubernetes.container.image.pullPolicy": "use application.imagePullPolicy",
+    "spark.kubernetes.container.image.pullSecrets": "use application.imagePullSecrets",
+    "spark.kubernetes.driver.pod.name": "Tidegate names the pods",
+    "spark.kubernetes.executor.podNamePrefix": "Tidegate names the pods",
+    "spark.kubernetes.driver.podTemplateFile": "use driver.podTemplate",
+    "spark.kubernetes.driver.podTemplateContainerName": "use driver.podTemplate",
+    "spark.kubernetes.executor.podTemplateFile": "use executor.podTemplate",
+    "spark.kubernetes.executor.podTemplateContainerName": "use executor.podTemplate",
+    "spark.kubernetes.executor.request.cores": "use executor.resources.cpu",
+    "spark.kubernetes.executor.limit.cores": "use executor.resources.cpuLimit",
+    "spark.kubernetes.authenticate.driver.serviceAccountName": "use driver.serviceAccountName",
+}
+"""Settings refused in ``spec.sparkConf``, each with what to do instead. The CRD holds one rule for each of them."""
+
+DEFAULTS: dict[str, str] = {
+    # Each of these three saves the driver a permission: without them Spark writes ConfigMaps, and lists and deletes
+    # Services and PersistentVolumeClaims that a driver made by Tidegate never has.
+    "spark.kubernetes.executor.disableConfigMap": "true",
+    "spark.kubernetes.driver.service.deleteOnTermination": "false",
+    "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+    "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
+}
+"""Settings that ``spec.sparkConf`` may change; who turns one of them needs a ServiceAccount that may do more."""
+
+
+def spark_settings(user: Mapping[str, str], executor_container: str) -> dict[str, str]:
+    """Return the settings that go to the runtime: defaults, over them the user's, over them what Tidegate owns.
+
+    Args:
+        user: ``spec.sparkConf``. Owned keys are dropped: the CRD refuses them, an older one may have let them pass.
+        executor_container: name of Spark's container in the executor template.
+    """
+    allowed = {key: value for key, value in user.items() if key not in OWNED_KEYS}
+    return DEFAULTS | allowed | {"spark.kubernetes.executor.podTemplateContainerName": executor_container}
