@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from aiohttp import web
+
 from tidegate_spark import protocol
 
 BATCH_SECONDS = 5.0

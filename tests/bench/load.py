@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import msgspec
+
 from tidegate.kube.connection import Connection, connect
 
 USER_AGENT = "tidegate-bench"

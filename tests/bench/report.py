@@ -10,7 +10,9 @@ from typing import Any
 
 def machine() -> dict[str, Any]:
     """Return what the figures were measured on."""
-    cpu = next((line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "")
+    cpu = next(
+        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), ""
+    )
     kib = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
     return {
         "cpu": cpu or platform.machine(),

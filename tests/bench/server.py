@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
+from tests.bench.load import Load
 from tidegate_testing.apps import credentials, streaming_app
 from tidegate_testing.waiting import wait_for
-
-from tests.bench.load import Load
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "bench"

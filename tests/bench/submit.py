@@ -159,5 +159,3 @@ def _idle_figures(requests: list[Request], start: float, end: float) -> dict[str
 
 def _say(what: str) -> None:
     print(what, file=sys.stderr, flush=True)
-
-

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.bench.audit import by_client, percentile, read_audit_log
 
 

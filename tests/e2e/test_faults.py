@@ -1,0 +1,180 @@
+"""Valid resources that cannot run: each says which fault it is and what to do, and runs once the cause is gone.
+
+All of them are started together and mended together, because most of the time is waiting.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from tidegate_testing.world import World
+
+from tidegate_testing.apps import streaming_app
+from tidegate_testing.waiting import wait_for
+
+NAMESPACE = "faults"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A cause, the reason and words it must show, and the cure."""
+
+    name: str
+    reason: str
+    words: tuple[str, ...]
+    build: Callable[[World], dict[str, Any]]
+    cure: Callable[[World], None]
+
+
+def counting(world: World, name: str, **spec: Any) -> dict[str, Any]:
+    return world.app(name, NAMESPACE, main="script:counting.py", spec=spec)
+
+
+def mend_spec(name: str, spec: dict[str, Any]) -> Callable[[World], None]:
+    return lambda world: world.kubectl.patch("sapp", name, NAMESPACE, {"spec": spec})
+
+
+def missing_image(world: World) -> dict[str, Any]:
+    return counting(world, "missing-image", application={"image": "localhost/no-such-image:1"})
+
+
+def cure_image(world: World) -> None:
+    image = {"application": {"image": world.environment.image_spark}}
+    world.kubectl.patch("sapp", "missing-image", NAMESPACE, {"spec": image})
+
+
+def missing_bucket(world: World) -> dict[str, Any]:
+    return counting(world, "missing-bucket", storage={"uri": "s3://made-later/apps"})
+
+
+def wrong_credentials(world: World) -> dict[str, Any]:
+    world.put_credentials(NAMESPACE, name="rejected", access_key="nobody", secret_key="wrong")
+    return counting(world, "wrong-credentials", storage={"credentialsSecret": {"name": "rejected"}})
+
+
+def absent_credentials(world: World) -> dict[str, Any]:
+    return counting(world, "absent-credentials", storage={"credentialsSecret": {"name": "made-later"}})
+
+
+def unreachable_broker(world: World) -> dict[str, Any]:
+    world.stop_kafka()
+    arguments = [world.environment.kafka_pods, "faults"]
+    return world.app("unreachable-broker", NAMESPACE, main="script:from_kafka.py", args=arguments)
+
+
+def start_broker(world: World) -> None:
+    world.start_kafka()
+    world.make_topic("faults")
+
+
+FAULTS = (
+    Fault("missing-image", "ImageUnavailable", ("no-such-image",), missing_image, cure_image),
+    Fault(
+        "missing-main",
+        "MainNotFound",
+        ("spec.application.main", "countin.py"),
+        lambda world: world.app("missing-main", NAMESPACE, main="script:countin.py"),
+        mend_spec("missing-main", {"application": {"main": "local:///opt/scripts/counting.py"}}),
+    ),
+    Fault(
+        "raises",
+        "ApplicationFailed",
+        ("ValueError", "the threshold must be a number"),
+        lambda world: world.app("raises", NAMESPACE, main="script:raises.py"),
+        mend_spec("raises", {"application": {"main": "local:///opt/scripts/counting.py"}}),
+    ),
+    Fault(
+        "missing-bucket",
+        "BucketNotFound",
+        ("made-later", "spec.storage.uri"),
+        missing_bucket,
+        lambda world: world.make_bucket("made-later"),
+    ),
+    Fault(
+        "wrong-credentials",
+        "CredentialsRejected",
+        ("rejected", "spec.storage.credentialsSecret"),
+        wrong_credentials,
+        lambda world: world.put_credentials(NAMESPACE, name="rejected"),
+    ),
+    Fault(
+        "absent-credentials",
+        "CredentialsMissing",
+        ("made-later",),
+        absent_credentials,
+        lambda world: world.put_credentials(NAMESPACE, name="made-later"),
+    ),
+    Fault("unreachable-broker", "BrokerUnavailable", (), unreachable_broker, start_broker),
+)
+
+
+@pytest.fixture(scope="module")
+def said(world: World) -> Iterator[dict[str, dict[str, Any]]]:
+    """Every faulty application was applied; name -> the Ready condition that named its fault."""
+    world.make_namespace(NAMESPACE)
+    for fault in FAULTS:
+        world.kubectl.apply(fault.build(world))
+    conditions: dict[str, dict[str, Any]] = {}
+    for fault in FAULTS:
+        conditions[fault.name] = wait_for(
+            f"{fault.name} to say {fault.reason}", lambda f=fault: ready_because(world, f.name, f.reason), timeout=300
+        )
+    for fault in FAULTS:
+        fault.cure(world)
+    yield conditions
+    world.start_kafka()
+    world.delete_apps(NAMESPACE)
+
+
+def ready_because(world: World, name: str, reason: str) -> dict[str, Any] | None:
+    condition = world.kubectl.condition(world.get_app(name, NAMESPACE), "Ready")
+    assert condition, f"{name} has no condition yet"
+    assert condition["reason"] == reason, condition
+    return condition
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_is_named_with_what_to_do(fault: Fault, said: dict[str, dict[str, Any]]) -> None:
+    condition = said[fault.name]
+    assert condition["status"] == "False"
+    assert [word for word in fault.words if word not in condition["message"]] == []
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_an_application_runs_once_the_cause_of_its_fault_is_gone(
+    fault: Fault, said: dict[str, dict[str, Any]], world: World
+) -> None:
+    def running() -> bool:
+        app = world.get_app(fault.name, NAMESPACE)
+        condition = world.kubectl.condition(app, "Ready")
+        assert condition["status"] == "True", condition
+        return bool(app["status"]["phase"] == "Running")
+
+    wait_for(f"{fault.name} to run", running, timeout=420, interval=2)
+
+
+def test_the_operator_lived_through_all_of_it(said: dict[str, dict[str, Any]], world: World) -> None:
+    assert world.operator_restarts() == 0
+
+
+def test_an_application_whose_storage_lies_inside_anothers_is_refused(world: World) -> None:
+    world.make_namespace(NAMESPACE)
+    first = counting(world, "owner")
+    inside = f"{first['spec']['storage']['uri']}/{NAMESPACE}/owner"
+    second = streaming_app(
+        "intruder",
+        NAMESPACE,
+        image=world.environment.image_spark,
+        main="script:counting.py",
+        storage={**first["spec"]["storage"], "uri": inside},
+    )
+    world.kubectl.apply(first)
+    wait_for("the first to be taken on", lambda: world.get_app("owner", NAMESPACE).get("status"), timeout=60)
+    world.kubectl.apply(second)
+    condition = wait_for(
+        "the second to be refused", lambda: ready_because(world, "intruder", "StorageConflict"), timeout=60
+    )
+    assert "owner" in condition["message"]
+    assert world.kubectl.get("pod", "intruder-driver", NAMESPACE) is None
+    world.delete_apps(NAMESPACE)

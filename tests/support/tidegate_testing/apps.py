@@ -1,0 +1,77 @@
+"""StreamingApps that tests need, as manifests. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+CREDENTIALS = "storage-credentials"
+SCRIPTS = "scripts"
+SCRIPTS_PATH = "/opt/scripts"
+
+
+def streaming_app(
+    name: str,
+    namespace: str,
+    *,
+    image: str,
+    storage: Mapping[str, Any],
+    main: str,
+    args: Sequence[str] = (),
+    spec: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a small StreamingApp that fits on a small node; ``spec`` is merged over it, group by group.
+
+    ``main`` may be ``script:NAME``: a file of the ConfigMap ``scripts``, mounted through the driver's pod template.
+    """
+    small = {"resources": {"cpu": "200m", "memory": "1200Mi"}}
+    script = main.removeprefix("script:") if main.startswith("script:") else ""
+    driver = {**small, **({"podTemplate": _with_scripts()} if script else {})}
+    base: dict[str, Any] = {
+        "application": {
+            "image": image,
+            "runtime": "Image",
+            "main": f"local://{SCRIPTS_PATH}/{script}" if script else main,
+            "args": list(args),
+        },
+        "driver": driver,
+        "executor": {"instances": 1, **small},
+        "storage": dict(storage),
+    }
+    for group, fields in (spec or {}).items():
+        base[group] = {**base.get(group, {}), **fields}
+    return {
+        "apiVersion": "tidegate.dev/v1alpha1",
+        "kind": "StreamingApp",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": base,
+    }
+
+
+def _with_scripts() -> dict[str, Any]:
+    return {
+        "spec": {
+            "volumes": [{"name": "scripts", "configMap": {"name": SCRIPTS}}],
+            "containers": [
+                {"name": "driver", "volumeMounts": [{"name": "scripts", "mountPath": SCRIPTS_PATH, "readOnly": True}]}
+            ],
+        }
+    }
+
+
+def scripts(namespace: str, files: Mapping[str, str]) -> dict[str, Any]:
+    """Return the ConfigMap that holds the scripts of a namespace's tests."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": SCRIPTS, "namespace": namespace},
+        "data": dict(files),
+    }
+
+
+def credentials(namespace: str, access_key: str, secret_key: str, name: str = CREDENTIALS) -> dict[str, Any]:
+    """Return the Secret with which an application reaches its storage."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace},
+        "stringData": {"AWS_ACCESS_KEY_ID": access_key, "AWS_SECRET_ACCESS_KEY": secret_key},
+    }
