@@ -49,6 +49,7 @@ class Replay:
                 "bootstrap.servers": brokers,
                 "enable.idempotence": True,
                 "acks": "all",
+                "log_level": 3,  # its warnings are of things that it retries; what fails is raised here
                 "linger.ms": 5,
                 "delivery.timeout.ms": int(CONFIRM_SECONDS * 1000),
             }

@@ -121,8 +121,8 @@ class Scenario:
         sensors = self.sensors()
         left, hour = self.readings, 0
         while left:
-            for index, sensor in enumerate(sensors):
-                yield from self._settings(index, sensor, hour)
+            due = [s for index, sensor in enumerate(sensors) for s in self._settings(index, sensor, hour)]
+            yield from sorted(due, key=lambda setting: setting.time)
             for sensor in sensors:
                 time = self.start + hour * HOUR
                 temperature = measured(sensor, time)
