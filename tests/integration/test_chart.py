@@ -5,6 +5,7 @@ Runs helm and kubectl; writes to namespaces of its own.
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ import yaml
 
 from tidegate_testing.helm import Helm, HelmError
 from tidegate_testing.kubectl import Kubectl, KubectlError
+from tidegate_testing.waiting import wait_for
+
+from devcluster import tools
+from devcluster.apiserver import ApiServer
 
 CHART = Path(__file__).parents[2] / "charts" / "tidegate"
 RELEASE = "tidegate"
@@ -56,6 +61,23 @@ each_value_set = pytest.mark.parametrize("values", VALUE_SETS.values(), ids=VALU
 
 
 @pytest.fixture(scope="module")
+def server() -> Iterator[ApiServer]:
+    """A server of its own, because these tests install and replace the CRDs; its controllers aggregate roles."""
+    with ApiServer(controllers=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def kubectl(server: ApiServer) -> Kubectl:
+    return Kubectl(server.kubectl, server.kubeconfig)
+
+
+@pytest.fixture(scope="module")
+def helm(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    return Helm(tools.program("helm"), tmp_path_factory.mktemp("helm"), server.kubeconfig)
+
+
+@pytest.fixture(scope="module")
 def strict_namespace(kubectl: Kubectl) -> str:
     """The operator's namespace, which admits only restricted pods and warns about templates of others."""
     modes = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
@@ -94,7 +116,8 @@ def test_the_operators_pod_is_admitted_where_only_restricted_pods_are(
     helm: Helm, kubectl: Kubectl, strict_namespace: str, values: dict[str, Any]
 ) -> None:
     rendered = helm.render(CHART, RELEASE, strict_namespace, values)
-    kubectl.apply(*(o for o in rendered if o["kind"] == "ServiceAccount"), default_account())
+    for account in (o for o in rendered if o["kind"] == "ServiceAccount"):
+        kubectl.apply(account)
     assert "created" in kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(operator_pod(rendered)))
 
 
@@ -107,11 +130,6 @@ def test_the_namespace_of_these_tests_refuses_what_is_not_restricted(
     del pod["spec"]["containers"][0]["securityContext"]["capabilities"]
     with pytest.raises(KubectlError, match='violates PodSecurity "restricted'):
         kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
-
-
-def default_account() -> dict[str, Any]:
-    """What the controller manager makes in every namespace; here is only an API server."""
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": NAMESPACE}}
 
 
 def operator_pod(rendered: list[dict[str, Any]]) -> dict[str, Any]:
@@ -183,3 +201,45 @@ def test_an_upgrade_of_the_release_upgrades_the_crd_and_an_uninstall_keeps_it(
 def categories(kubectl: Kubectl) -> list[str]:
     names: dict[str, Any] = json.loads(kubectl.run("get", "crd", CRD, "-o", "json"))["spec"]["names"]
     return list(names.get("categories", []))
+
+
+ROLE_CHECKS = [
+    ("view", "get streamingapps", True),
+    ("view", "watch streamingapps", True),
+    ("view", "create streamingapps", False),
+    ("view", "patch streamingapps/scale", False),
+    ("edit", "create streamingapps", True),
+    ("edit", "delete streamingapps", True),
+    ("edit", "patch streamingapps/scale", True),
+    ("edit", "patch streamingapps/status", False),
+    ("admin", "list streamingapps", True),
+    ("admin", "update streamingapps", True),
+]
+
+
+@pytest.fixture(scope="module")
+def team(kubectl: Kubectl, helm: Helm, strict_namespace: str) -> str:
+    """A namespace in which one user each has Kubernetes' roles view, edit and admin, and the operator's rules apply."""
+    rendered = helm.render(CHART, RELEASE, strict_namespace)
+    kubectl.apply(*(o for o in rendered if o["kind"] != "Deployment"))
+    for role in ("view", "edit", "admin"):
+        kubectl.run("create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}er", "-n", "team-a")
+    return "team-a"
+
+
+def may(kubectl: Kubectl, user: str, what: str, namespace: str) -> bool:
+    verb, _, resource = what.partition(" ")
+    resource, _, subresource = resource.partition("/")
+    question = ("auth", "can-i", verb, resource, f"--subresource={subresource}", "--as", user, "-n", namespace)
+    try:
+        return kubectl.run(*question).strip() == "yes"
+    except KubectlError:  # how kubectl says no
+        return False
+
+
+@pytest.mark.parametrize(("role", "what", "allowed"), ROLE_CHECKS)
+def test_kubernetes_own_roles_cover_streaming_apps(
+    kubectl: Kubectl, team: str, role: str, what: str, allowed: bool
+) -> None:
+    wait_for("roles to be aggregated", lambda: may(kubectl, "adminer", "create streamingapps", team), timeout=60)
+    assert may(kubectl, f"{role}er", what, team) == allowed
