@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from devcluster import tools
+from devcluster.apiserver import ApiServer
+from tidegate.resources.access import build_access, build_role
 from tidegate_testing.helm import Helm, HelmError
 from tidegate_testing.kubectl import Kubectl, KubectlError
 from tidegate_testing.waiting import wait_for
-
-from devcluster import tools
-from devcluster.apiserver import ApiServer
 
 CHART = Path(__file__).parents[2] / "charts" / "tidegate"
 RELEASE = "tidegate"
@@ -243,3 +243,44 @@ def test_kubernetes_own_roles_cover_streaming_apps(
 ) -> None:
     wait_for("roles to be aggregated", lambda: may(kubectl, "adminer", "create streamingapps", team), timeout=60)
     assert may(kubectl, f"{role}er", what, team) == allowed
+
+
+def test_the_operators_account_can_give_drivers_their_access_but_no_more(kubectl: Kubectl, team: str) -> None:
+    as_operator = ("--as", ACCOUNT)
+    for manifest in build_access(team):
+        kubectl.run("create", "-f", "-", *as_operator, stdin=json.dumps(manifest))
+    greedy = build_role(team)
+    greedy["metadata"]["name"] = "greedy"
+    greedy["rules"][0] = {**greedy["rules"][0], "resources": ["pods", "configmaps"]}
+    with pytest.raises(KubectlError, match="attempting to grant RBAC permissions not currently held"):
+        kubectl.run("create", "-f", "-", *as_operator, stdin=json.dumps(greedy))
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "list secrets",
+        "watch secrets",
+        "update secrets",
+        "create streamingapps",
+        "update roles",
+        "escalate roles",
+        "bind roles",
+        "create clusterroles",
+        "create deployments.apps",
+        "create pods/exec",
+        "list nodes",
+    ],
+)
+def test_the_operators_account_may_not(kubectl: Kubectl, team: str, what: str) -> None:
+    assert may(kubectl, ACCOUNT, "get secrets", team)
+    assert not may(kubectl, ACCOUNT, what, team)
+
+
+def test_an_operator_for_some_namespaces_has_nothing_elsewhere(helm: Helm, kubectl: Kubectl, team: str) -> None:
+    account = f"system:serviceaccount:{NAMESPACE}:narrow-tidegate"
+    values = {"watchNamespaces": [team], "crds": {"enabled": False}, "rbac": {"userRoles": False}}
+    kubectl.apply(*(o for o in helm.render(CHART, "narrow", NAMESPACE, values) if o["kind"] != "Deployment"))
+    assert may(kubectl, account, "create pods", team)
+    assert not may(kubectl, account, "get streamingapps", "team-b")
+    assert not may(kubectl, account, "get pods", NAMESPACE)

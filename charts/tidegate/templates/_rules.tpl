@@ -38,5 +38,5 @@ have; the other way round it, `escalate`, would let it grant anything.
 {{- define "tidegate.driverRules" -}}
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, create, delete]
+  verbs: [get, list, watch, create, delete, deletecollection]
 {{- end -}}

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tidegate.resources.access import DRIVER_RULES
+
 ROOT = Path(__file__).parents[3]
 TEMPLATES = ROOT / "charts" / "tidegate" / "templates"
 
@@ -52,6 +54,10 @@ def all_rules() -> list[Mapping[str, Any]]:
 def test_the_operator_is_granted_what_it_calls_and_nothing_else() -> None:
     called = {(group, resource, verb) for (group, resource), verbs in OPERATOR_CALLS.items() for verb in verbs}
     assert grants(rules_of("tidegate.operatorRules")) == called
+
+
+def test_the_operator_holds_what_it_grants_to_drivers() -> None:
+    assert grants(rules_of("tidegate.driverRules")) == grants(DRIVER_RULES)
 
 
 @pytest.mark.parametrize("field", ["apiGroups", "resources", "verbs"])
