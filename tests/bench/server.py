@@ -1,4 +1,4 @@
-"""The world of the fleet benchmarks: a real API server with kwok nodes, and the operator as shipped. Starts processes."""
+"""The world of the fleet benchmarks: a real API server, kwok nodes, the operator as shipped. Starts processes."""
 
 import contextlib
 import os
