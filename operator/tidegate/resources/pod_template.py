@@ -51,7 +51,7 @@ def lay_over(below: Mapping[str, Any], above: Mapping[str, Any], field: str) -> 
         where = f"{field}.{key}"
         if value is None:
             result.pop(key, None)
-        elif key not in result or key in _WHOLE and not isinstance(value, list):
+        elif key not in result or (key in _WHOLE and not isinstance(value, list)):
             result[key] = value
         else:
             result[key] = _join(key, result[key], value, where)

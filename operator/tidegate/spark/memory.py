@@ -42,7 +42,6 @@ def split_memory(role: str, memory: str | int, spark_conf: Mapping[str, str]) ->
     field = f"spec.{role}.resources.memory"
     total = mebibytes(field, memory)
     key = f"spark.{role}.memory"
-    # The unit Spark reads into a bare number differs by key; spark.*.memory means MiB.
     heap = _jvm_mebibytes(key, spark_conf[key]) if key in spark_conf else total * HEAP_PERCENT // 100
     asked_beside = _asked_beside(spark_conf) if role == "executor" else 0
     if heap < SMALLEST_HEAP_MIB:
@@ -50,8 +49,8 @@ def split_memory(role: str, memory: str | int, spark_conf: Mapping[str, str]) ->
     if heap + asked_beside >= total:
         raise SpecError(
             field,
-            f"{total} MiB cannot hold what sparkConf asks for: {heap} MiB of heap and {asked_beside} MiB beside it leave "
-            f"nothing for Python workers and RocksDB; raise it, or lower {key}",
+            f"{total} MiB cannot hold what sparkConf asks for: {heap} MiB of heap and {asked_beside} MiB beside it "
+            f"leave nothing for Python workers and RocksDB; raise it, or lower {key}",
         )
     return MemorySplit(heap_mib=heap, overhead_mib=total - heap - asked_beside)
 
@@ -73,6 +72,7 @@ def _asked_beside(spark_conf: Mapping[str, str]) -> int:
 
 
 def _jvm_mebibytes(key: str, text: str, bare: str = "m") -> int:
+    # What a number without a unit means differs by key: MiB for heaps, bytes for off-heap memory.
     match = _JVM_SIZE.fullmatch(text.strip())
     if match is None:
         raise SpecError(f"spec.sparkConf[{key}]", f"{text!r} is no size; write something like 512m or 2g")
