@@ -1,0 +1,199 @@
+"""
+The driver's HTTP server: health, readiness and metrics for anyone; progress and commands for the token's holder.
+
+Answers come from memory (:class:`tidegate_spark.progress.Progress`); nothing here waits for Spark.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from tidegate_spark.environment import Environment
+from tidegate_spark.progress import Progress
+from tidegate_spark.protocol import ExecutorTarget, from_json, to_json
+
+LARGEST_BODY = 4096
+READ_TIMEOUT_SECONDS = 10
+MOST_EXECUTORS = 10_000
+
+
+@dataclass(frozen=True)
+class Commands:
+    """What the command port can make the driver do; each returns at once."""
+
+    stop: Callable[[], None]
+    set_executors: Callable[[int], None]
+
+
+class Token:
+    """The bearer token, read again when its file changes."""
+
+    def __init__(self, path: str) -> None:
+        """Read from ``path`` at the first use."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._seen: tuple[int, int] | None = None
+        self._value = ""
+
+    def value(self) -> str:
+        """Return the token now, empty if there is none."""
+        with self._lock:
+            try:
+                status = os.stat(self._path)
+                seen = (status.st_mtime_ns, status.st_ino)
+                if seen != self._seen:
+                    with open(self._path, encoding="utf-8") as file:
+                        self._value = file.read().strip()
+                    self._seen = seen
+            except OSError:
+                self._seen, self._value = None, ""
+            return self._value
+
+    def accepts(self, header: str | None) -> bool:
+        """Return True if ``header``, an Authorization header, carries the token; takes the same time either way."""
+        expected = self.value()
+        offered = (header or "").removeprefix("Bearer ").strip()
+        same = hmac.compare_digest(offered.encode(), expected.encode())
+        return bool(expected) and same and (header or "").startswith("Bearer ")
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Common to both ports: short answers, bounded bodies, a log only of what went wrong."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = READ_TIMEOUT_SECONDS
+    server_version = "tidegate"
+    sys_version = ""
+
+    def answer(self, status: int, body: str | bytes, kind: str = "application/json") -> None:
+        """Send one whole answer."""
+        content = body.encode() if isinstance(body, str) else body
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def refuse(self, status: int, message: str) -> None:
+        """Send an error as JSON, and close: an unread body must not be taken for the next request."""
+        self.close_connection = True
+        self.answer(status, json.dumps({"error": message}))
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+        """Write nothing: probes come every few seconds."""
+
+
+class StatusHandler(Handler):
+    """GET /healthz, /readyz, /metrics."""
+
+    progress: ClassVar[Progress]
+    registry: ClassVar[CollectorRegistry]
+
+    def do_GET(self) -> None:
+        """Answer."""
+        path = self.path.partition("?")[0]
+        if path == "/healthz":
+            self.answer(200, "ok\n", "text/plain")
+        elif path == "/readyz":
+            ready = self.progress.ready
+            self.answer(200 if ready else 503, "ready\n" if ready else "not ready\n", "text/plain")
+        elif path == "/metrics":
+            self.answer(200, generate_latest(self.registry), CONTENT_TYPE_LATEST)
+        else:
+            self.refuse(404, "paths: /healthz, /readyz, /metrics")
+
+
+class CommandHandler(Handler):
+    """GET /v1/progress; POST /v1/stop, /v1/executors."""
+
+    progress: ClassVar[Progress]
+    token: ClassVar[Token]
+    commands: ClassVar[Commands]
+
+    def do_GET(self) -> None:
+        """Answer with the report."""
+        if not self.token.accepts(self.headers.get("Authorization")):
+            self.refuse(401, "the app's bearer token is needed")
+        elif self.path == "/v1/progress":
+            self.answer(200, to_json(self.progress.report()))
+        else:
+            self.refuse(404, "paths: GET /v1/progress, POST /v1/stop, POST /v1/executors")
+
+    def do_POST(self) -> None:
+        """Take a command; 202 means that it is under way."""
+        if not self.token.accepts(self.headers.get("Authorization")):
+            self.refuse(401, "the app's bearer token is needed")
+            return
+        body = self._body()
+        if body is None:
+            return
+        if self.path == "/v1/stop":
+            self.commands.stop()
+            self.answer(202, "{}")
+        elif self.path == "/v1/executors":
+            self._set_executors(body)
+        else:
+            self.refuse(404, "paths: GET /v1/progress, POST /v1/stop, POST /v1/executors")
+
+    def _body(self) -> bytes | None:
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdigit() or self.headers.get("Transfer-Encoding"):
+            self.refuse(411, "a Content-Length is needed")
+            return None
+        if int(length) > LARGEST_BODY:
+            self.refuse(413, f"at most {LARGEST_BODY} bytes")
+            return None
+        return self.rfile.read(int(length))
+
+    def _set_executors(self, body: bytes) -> None:
+        try:
+            target = from_json(ExecutorTarget, body)
+        except ValueError as error:
+            self.refuse(400, str(error))
+            return
+        if not 1 <= target.instances <= MOST_EXECUTORS:
+            self.refuse(400, f"instances: expected 1 to {MOST_EXECUTORS}, got {target.instances}")
+            return
+        self.commands.set_executors(target.instances)
+        self.answer(202, "{}")
+
+
+class Server(ThreadingHTTPServer):
+    """A thread per connection, none of which keeps the process alive."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+
+class Agent:
+    """Both ports."""
+
+    def __init__(
+        self, environment: Environment, progress: Progress, registry: CollectorRegistry, commands: Commands
+    ) -> None:
+        """Bind the ports; a port in use raises OSError."""
+        token = Token(environment.token_file)
+        status = type("Status", (StatusHandler,), {"progress": progress, "registry": registry})
+        command = type("Command", (CommandHandler,), {"progress": progress, "token": token, "commands": commands})
+        family = socket.AF_INET6 if ":" in environment.bind_address else socket.AF_INET
+        kind = type("FamilyServer", (Server,), {"address_family": family})
+        self.token = token
+        self._servers: list[Server] = [
+            kind((environment.bind_address, environment.status_port), status),
+            kind((environment.bind_address, environment.command_port), command),
+        ]
+
+    def start(self) -> None:
+        """Serve, in threads, until the process ends."""
+        for server in self._servers:
+            threading.Thread(target=server.serve_forever, name="agent", daemon=True).start()

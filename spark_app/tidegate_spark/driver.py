@@ -1,0 +1,203 @@
+"""One driver process from start to end: agent, preflight, Spark, the script, the end. Does I/O; never returns."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+from tidegate_spark import logs, metrics, preflight, storage
+from tidegate_spark.agent import Agent, Commands
+from tidegate_spark.ending import Budget, Ending
+from tidegate_spark.environment import Environment
+from tidegate_spark.progress import Progress
+from tidegate_spark.protocol import (
+    EXIT_CODES,
+    DriverConfig,
+    DriverState,
+    Fault,
+    Reason,
+    Termination,
+)
+from tidegate_spark.queries import Queries
+from tidegate_spark.script import COMPLETED, Outcome, run_script
+from tidegate_spark.sparkconf import lineage_uri
+from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.termination import write_termination
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidegate_spark.watch import Watch
+
+QUERY_POLL_SECONDS = 0.5
+
+log = logging.getLogger("tidegate")
+
+
+class Driver:
+    """Holds the parts together; the order of :meth:`run` is the order of a launch."""
+
+    def __init__(self, config: DriverConfig, environment: Environment, output: logs.OutputTail) -> None:
+        """Make the parts; nothing runs yet."""
+        self._config, self._environment, self._output = config, environment, output
+        self._progress = Progress(config)
+        self._queries = Queries(lineage_uri(config), config.state_partitions, self._progress)
+        self._ending = Ending(config, self._progress, self._queries, self._conclude)
+        self._queries.on_refusal = lambda message: self._ending.request(Outcome(Reason.QUERY_REFUSED, message))
+        commands = Commands(stop=self._stop, set_executors=self._set_executors)
+        registry = metrics.build_registry(config, self._progress)
+        self._agent = Agent(environment, self._progress, registry, commands)
+        self._session: SparkSession | None = None
+        self._watch: Watch | None = None
+        self._wanted: int | None = None
+        self._claimed = False
+        self._secrets: tuple[str, ...] = ()
+
+    def run(self) -> NoReturn:
+        """Launch, run the script, end the process."""
+        watch_signals(self._stop)
+        self._agent.start()
+        self._ending.start()
+        try:
+            outcome = self._launch()
+        except FaultError as error:
+            outcome = Outcome(error.fault.reason, error.fault.message)
+        except Exception as error:
+            log.exception("launch failed")
+            outcome = Outcome(Reason.APPLICATION_FAILED, f"The driver could not start: {error}", type(error).__name__)
+        self._ending.request(outcome)
+        self._ending.script_ended.set()
+        self._ending.await_end()
+        raise AssertionError("await_end() does not return")
+
+    def _launch(self) -> Outcome:
+        paths = preflight.find_files(self._config.py_files)
+        from tidegate_spark import session as spark_session
+
+        sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
+        main = preflight.find_main(self._config.main)
+        credentials = preflight.wait_for_storage(
+            self._config, self._environment.credentials_directory, self._ending.requested, self._report_fault
+        )
+        if self._ending.requested.is_set():
+            return Outcome(Reason.STOPPED, "Stopped while starting.")
+        self._claimed = True
+        self._keep_secret(credentials)
+        self._session = spark_session.start_session(self._config, self._environment, self._progress)
+        spark_session.add_python_files(self._session, paths, self._environment.work_directory)
+        self._observe(self._session)
+        if self._ending.requested.is_set():
+            return Outcome(Reason.STOPPED, "Stopped while starting.")
+        self._progress.enter(DriverState.RUNNING)
+        self._ending.script_started.set()
+        outcome = run_script(main, self._config.args)
+        return self._after_script(outcome)
+
+    def _keep_secret(self, credentials: Credentials | None) -> None:
+        # S3A in the JVM reads its credentials from the environment that it inherits.
+        os.environ.update(credentials.variables() if credentials else {})
+        self._secrets = credentials.secrets if credentials else ()
+
+    def _report_fault(self, fault: Fault | None) -> None:
+        if fault is None:
+            self._progress.enter(DriverState.STARTING)
+        else:
+            log.warning("waiting: %s: %s", fault.reason.value, fault.message)
+            self._progress.enter(DriverState.WAITING, fault)
+
+    def _observe(self, session: SparkSession) -> None:
+        from tidegate_spark.listener import ProgressListener
+        from tidegate_spark.watch import Watch
+
+        session.streams.addListener(ProgressListener(self._progress))
+        self._queries.install()
+        self._watch = Watch(
+            session, self._queries, self._progress, self._ending.request, self._environment.on_kubernetes
+        )
+        if self._wanted is not None:
+            self._watch.want_executors(self._wanted)
+        self._watch.start()
+
+    def _after_script(self, outcome: Outcome) -> Outcome:
+        """Return how the application ends, once its last query has ended; a failure does not wait for the others."""
+        from tidegate_spark import watch
+        from tidegate_spark.session import jvm_exit_code
+
+        code = jvm_exit_code()
+        if code is not None:
+            return watch.jvm_outcome(code)
+        if outcome != COMPLETED:
+            return outcome
+        while not self._ending.requested.is_set():
+            failure = watch.first_failure(self._queries)
+            if failure or not (self._queries.active() or self._queries.starting):
+                return failure or outcome
+            self._ending.script_ended.set()
+            time.sleep(QUERY_POLL_SECONDS)
+        return outcome
+
+    # --- commands ----------------------------------------------------------------------------------------------------
+
+    def _stop(self) -> None:
+        self._ending.request(Outcome(Reason.STOPPED, "Stopped."))
+
+    def _set_executors(self, number: int) -> None:
+        self._wanted = number
+        self._progress.executors(wanted=number)
+        if self._watch:
+            self._watch.want_executors(number)
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def _conclude(self, termination: Termination) -> None:
+        secrets = (*self._secrets, self._agent.token.value())
+        self._progress.enter(DriverState.ENDED)
+        log.info("end: %s: %s", termination.reason.value, logs.redact(termination.message, secrets))
+        write_termination(self._environment.termination_log, termination, secrets)
+        budget = Budget.of(self._config.stop_grace_seconds)
+        session = self._session
+        if session is not None:
+            # Removes the executors; without it their pods stay behind in state Error.
+            logs.within(budget.session, session.stop)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        content = logs.redact_bytes(self._output.content(), secrets)
+        if self._claimed:
+            logs.within(budget.upload, lambda: self._put_log(content))
+        os._exit(EXIT_CODES[termination.reason])
+
+    def _put_log(self, content: bytes) -> None:
+        credentials = storage.read_credentials(self._environment.credentials_directory, self._config.credentials_secret)
+        client = storage.connect(self._config.storage, credentials, timeout_seconds=3.0)
+        logs.put_driver_log(client, self._config.storage, self._config.epoch, content)
+
+
+def watch_signals(on_terminate: object) -> None:
+    """
+    Call ``on_terminate()``, in a thread, at each SIGTERM.
+
+    The byte that Python's C handler writes to the wake-up descriptor arrives even while the script's thread is inside a
+    long call into native code, or has a SIGTERM handler of its own. As process 1 of a container we would otherwise not
+    get SIGTERM at all.
+    """
+    assert callable(on_terminate)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+
+    def read() -> None:
+        _ = writer  # the descriptor is only borrowed by set_wakeup_fd and must stay open
+        while received := reader.recv(64):
+            if signal.SIGTERM in received:
+                on_terminate()
+
+    threading.Thread(target=read, name="signals", daemon=True).start()

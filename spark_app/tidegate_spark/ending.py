@@ -1,0 +1,128 @@
+"""
+The end of the driver, for whatever cause: first cause wins, queries stop at a batch boundary, then the process ends.
+
+One thread does all of it, so that a script that blocks, loops or fails cannot keep the others from stopping.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidegate_spark.progress import Progress
+from tidegate_spark.protocol import DriverConfig, DriverState, Reason, Termination
+from tidegate_spark.queries import Queries
+from tidegate_spark.script import Outcome
+from tidegate_spark.stopping import Stopped, stop_at_boundary
+
+SCRIPT_END_SECONDS = 10.0
+"""What a script gets for its last lines after its queries have stopped; a script that loops is ended then."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How the grace period is shared out; seconds."""
+
+    batch: float
+    unwinding: float
+    session: float
+    upload: float
+
+    @classmethod
+    def of(cls, grace_seconds: float) -> Budget:
+        """Give the running batch all but a part that does not grow beyond 25 s."""
+        reserve = min(25.0, 0.4 * grace_seconds)
+        return cls(grace_seconds - reserve, 0.2 * reserve, 0.25 * reserve, 0.25 * reserve)
+
+
+class Ending:
+    """Waits for a cause to end, and ends the driver."""
+
+    def __init__(
+        self, config: DriverConfig, progress: Progress, queries: Queries, conclude: Callable[[Termination], None]
+    ) -> None:
+        """``conclude`` is called once, at the end, and does not return."""
+        self._config, self._progress, self._queries, self._conclude = config, progress, queries, conclude
+        self._lock = threading.Lock()
+        self._outcome: Outcome | None = None
+        self._began = 0.0
+        self.requested = threading.Event()
+        self.script_started = threading.Event()
+        self.script_ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ending", daemon=True)
+
+    def start(self) -> None:
+        """Begin to wait for a cause."""
+        self._thread.start()
+
+    def request(self, outcome: Outcome) -> None:
+        """End the driver with ``outcome``, unless it is ending already."""
+        with self._lock:
+            if self._outcome is None:
+                self._outcome, self._began = outcome, time.monotonic()
+        self.requested.set()
+
+    def await_end(self) -> None:
+        """Block until the process ends."""
+        while True:
+            self._thread.join(3600)
+
+    def _run(self) -> None:
+        self.requested.wait()
+        assert self._outcome is not None
+        outcome = self._outcome
+        self._progress.enter(DriverState.STOPPING)
+        self._queries.close()
+        stopped = self._stop_queries()
+        if self.script_started.is_set():
+            left = self._began + Budget.of(self._config.stop_grace_seconds).batch - time.monotonic()
+            self.script_ended.wait(min(SCRIPT_END_SECONDS, max(left, 0.5)))
+        self._conclude(self._termination(outcome, stopped))
+
+    def _stop_queries(self) -> list[Stopped]:
+        budget = Budget.of(self._config.stop_grace_seconds)
+        deadline = self._began + budget.batch
+        stopped: list[Stopped] = []
+
+        def work() -> None:
+            # A start() that was under way adds a query after the first look.
+            while time.monotonic() < deadline + budget.unwinding:
+                active = self._queries.active()
+                stopped.extend(stop_at_boundary(active, deadline, budget.unwinding))
+                if not active and not self._queries.starting:
+                    return
+                time.sleep(0.05)
+
+        # In a thread of its own, because a JVM that hangs must not keep the driver from leaving its last words.
+        worker = threading.Thread(target=work, name="stopping", daemon=True)
+        worker.start()
+        worker.join(deadline + 3 * budget.unwinding - time.monotonic())
+        return stopped
+
+    def _termination(self, outcome: Outcome, stopped: list[Stopped]) -> Termination:
+        for each in stopped:
+            self._progress.query_ended(each.name, each.commits if each.commits is not None else -1)
+        inside = [each.name for each in stopped if not each.boundary]
+        message = outcome.message
+        if outcome.reason is Reason.STOPPED:
+            message = stop_message(stopped, inside)
+        return Termination(
+            reason=outcome.reason,
+            message=message,
+            epoch=self._config.epoch,
+            exception=outcome.exception,
+            batches=self._progress.committed,
+            boundary=not inside,
+        )
+
+
+def stop_message(stopped: list[Stopped], inside: list[str]) -> str:
+    """Return what a requested stop came to, in words."""
+    if inside:
+        names = ", ".join(repr(name) for name in inside)
+        return f"The grace period (spec.driver.stopGracePeriodSeconds) ended inside a batch of {names}; the next start runs it again."
+    if not stopped:
+        return "Stopped; no query was running."
+    return "Stopped at a batch boundary: " + ", ".join(f"{each.name!r} after batch {each.commits}" for each in stopped) + "."

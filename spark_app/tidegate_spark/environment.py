@@ -1,0 +1,58 @@
+"""
+Where the runtime finds things in its pod: paths, ports, addresses. Pure: reads a mapping of variables, no files.
+
+The defaults are the contract's (:mod:`tidegate_spark.protocol`). Each can be moved by an environment variable, which
+is how the tests run the real entry point on a machine that is not a pod; the operator sets none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate_spark import protocol
+
+SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The surroundings of one driver process."""
+
+    pod_ip: str
+    master: str
+    """Spark's master URL: the API server of this cluster unless ``TIDEGATE_MASTER`` says otherwise."""
+    on_kubernetes: bool
+    """False if ``TIDEGATE_MASTER`` took Kubernetes' place; there are then no executor pods to configure."""
+    bind_address: str
+    status_port: int
+    command_port: int
+    credentials_directory: str
+    token_file: str
+    termination_log: str
+    work_directory: str
+    jars_directory: str
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str]) -> Environment:
+        """Return the surroundings that ``variables`` (normally ``os.environ``) describe."""
+        host = variables.get("KUBERNETES_SERVICE_HOST", "kubernetes.default.svc")
+        port = variables.get("KUBERNETES_SERVICE_PORT", "443")
+        if ":" in host:
+            host = f"[{host}]"
+        override = variables.get("TIDEGATE_MASTER", "")
+        pod_ip = variables.get(protocol.POD_IP_VARIABLE, "127.0.0.1")
+        return cls(
+            pod_ip=pod_ip,
+            master=override or f"k8s://https://{host}:{port}",
+            on_kubernetes=not override,
+            # The kubelet's probes and the operator come by the pod's address, `kubectl port-forward` by loopback.
+            bind_address=variables.get("TIDEGATE_BIND_ADDRESS", "::" if ":" in pod_ip else "0.0.0.0"),  # noqa: S104
+            status_port=int(variables.get("TIDEGATE_STATUS_PORT", protocol.STATUS_PORT)),
+            command_port=int(variables.get("TIDEGATE_COMMAND_PORT", protocol.COMMAND_PORT)),
+            credentials_directory=variables.get("TIDEGATE_CREDENTIALS_DIRECTORY", protocol.CREDENTIALS_DIRECTORY),
+            token_file=variables.get("TIDEGATE_AGENT_TOKEN_FILE", protocol.AGENT_TOKEN_FILE),
+            termination_log=variables.get("TIDEGATE_TERMINATION_LOG", protocol.TERMINATION_LOG),
+            work_directory=variables.get("TIDEGATE_WORK_DIRECTORY", protocol.WORK_DIRECTORY),
+            jars_directory=variables.get("TIDEGATE_JARS_DIRECTORY", f"{protocol.RUNTIME_DIRECTORY}/jars"),
+        )

@@ -1,0 +1,212 @@
+"""
+Whose fault was the end of the application: its own, the broker's, or the storage's.
+
+``chain_of`` reads an exception and its causes, Python's and Java's (it asks the JVM). ``classify`` is pure and works by
+the classes in :data:`RULES`, in order; text is looked at only where one class stands for several faults.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+
+from tidegate_spark.protocol import Reason
+
+CHAIN_LIMIT = 20
+MESSAGE_LIMIT = 1500
+
+
+@dataclass(frozen=True)
+class Link:
+    """One exception of a chain of causes: its class and superclasses, its message, and an AWS answer's status and code."""
+
+    classes: tuple[str, ...]
+    message: str = ""
+    status: int = 0
+    code: str = ""
+
+    def is_a(self, *prefixes: str) -> bool:
+        """Return True if the class or a superclass is, or is in the package, one of ``prefixes``."""
+        return any(name == p or (p.endswith(".") and name.startswith(p)) for name in self.classes for p in prefixes)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A chain matches if it has a link of ``classes``, and that link has the status, code and text given."""
+
+    reason: Reason
+    classes: tuple[str, ...]
+    statuses: tuple[int, ...] = ()
+    codes: tuple[str, ...] = ()
+    text: str = ""
+    beside: tuple[str, ...] = ()
+    """Classes of which another link (or the same) must be one: tells S3A's use of a general class from anyone else's."""
+
+    def match(self, chain: tuple[Link, ...]) -> Link | None:
+        """Return the first link that matches."""
+        if self.beside and not any(link.is_a(*self.beside) for link in chain):
+            return None
+        return next((link for link in chain if self._fits(link)), None)
+
+    def _fits(self, link: Link) -> bool:
+        if not link.is_a(*self.classes) or (self.text and self.text not in link.message):
+            return False
+        if not self.statuses and not self.codes:
+            return True
+        return link.status in self.statuses or link.code in self.codes
+
+
+SDK, S3A = "software.amazon.awssdk.", "org.apache.hadoop.fs.s3a."
+AWS_ANSWER = "software.amazon.awssdk.awscore.exception.AwsServiceException"
+KAFKA_ERRORS = "org.apache.kafka.common.errors."
+
+RULES: tuple[Rule, ...] = (
+    Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "RetriableException",)),
+    Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "AuthenticationException", KAFKA_ERRORS + "AuthorizationException")),
+    Rule(Reason.BROKER_UNAVAILABLE, ("org.apache.kafka.common.config.ConfigException",), text="No resolvable bootstrap urls"),
+    Rule(Reason.BROKER_UNAVAILABLE, ("kafka.errors.NoBrokersAvailable", "kafka.errors.KafkaConnectionError")),
+    Rule(Reason.BUCKET_NOT_FOUND, (S3A + "UnknownStoreException", SDK + "services.s3.model.NoSuchBucketException")),
+    Rule(Reason.BUCKET_NOT_FOUND, (AWS_ANSWER,), codes=("NoSuchBucket",)),
+    Rule(Reason.CREDENTIALS_MISSING, (S3A + "auth.NoAuthWithAWSException", S3A + "auth.NoAwsCredentialsException")),
+    Rule(Reason.CREDENTIALS_REJECTED, (AWS_ANSWER,), (401, 403), ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")),
+    Rule(Reason.CREDENTIALS_REJECTED, ("java.nio.file.AccessDeniedException",), beside=(SDK, S3A)),
+    Rule(Reason.STORAGE_UNAVAILABLE, (AWS_ANSWER,), (408, 429, 500, 502, 503, 504)),
+    Rule(
+        Reason.STORAGE_UNAVAILABLE,
+        (
+            S3A + "AWSServiceThrottledException",
+            S3A + "AWSStatus500Exception",
+            S3A + "AWSApiCallTimeoutException",
+            S3A + "AWSClientIOException",
+            SDK + "core.exception.SdkClientException",
+        ),
+    ),
+    Rule(
+        Reason.STORAGE_UNAVAILABLE,
+        ("java.net.ConnectException", "java.net.UnknownHostException", "java.net.SocketTimeoutException"),
+        beside=(SDK, S3A),
+    ),
+)
+
+REMEDIES: dict[Reason, str] = {
+    Reason.BROKER_UNAVAILABLE: "The message broker could not be used; check its address, topics and credentials in the application.",
+    Reason.BUCKET_NOT_FOUND: "A bucket does not exist; check spec.storage.uri.",
+    Reason.CREDENTIALS_MISSING: "No credentials for the storage; check spec.storage.credentialsSecret.name.",
+    Reason.CREDENTIALS_REJECTED: "The storage rejects the credentials; check spec.storage.credentialsSecret.name.",
+    Reason.STORAGE_UNAVAILABLE: "The storage does not answer; check spec.storage.endpoint.",
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The end of the application, for the termination message."""
+
+    reason: Reason
+    exception: str
+    message: str
+
+
+def classify(chain: tuple[Link, ...]) -> Failure:
+    """Return whose fault ``chain`` is; its first link is the outermost exception."""
+    for rule in RULES:
+        link = rule.match(chain)
+        if link is not None:
+            said = f"{link.classes[0]}: {_first_line(link.message)}"
+            return Failure(rule.reason, link.classes[0], _shorten(f"{REMEDIES[rule.reason]} {said}"))
+    exception, message = _own_words(chain)
+    return Failure(Reason.APPLICATION_FAILED, exception, _shorten(message))
+
+
+def _own_words(chain: tuple[Link, ...]) -> tuple[str, str]:
+    """Return class and message of the innermost exception; an error of Python code inside Spark is Python's."""
+    for link in reversed(chain):
+        python_error = _from_traceback(link.message)
+        if python_error:
+            return python_error
+    last = chain[-1]
+    return last.classes[0], last.message
+
+
+def _from_traceback(text: str) -> tuple[str, str] | None:
+    # Errors of Python workers and of foreachBatch functions reach the JVM only as the text of their traceback.
+    _, found, traceback = text.rpartition("Traceback (most recent call last)")
+    if not found:
+        return None
+    for line in reversed(traceback.splitlines()):
+        match = re.match(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", line)
+        if match and match["name"].rpartition(".")[2][:1].isupper():
+            return match["name"], match["message"] or ""
+    return None
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0]
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+
+
+# --- reading exceptions ----------------------------------------------------------------------------------------------
+
+
+def chain_of(error: BaseException) -> tuple[Link, ...]:
+    """Return ``error`` and its causes, outermost first; where Python wraps a Java exception, Java's chain follows."""
+    links: list[Link] = []
+    current: BaseException | None = error
+    while current is not None and len(links) < CHAIN_LIMIT:
+        java = _java_exception(current)
+        if java is not None:
+            return tuple(links) + java_chain(java)
+        links.append(Link(_python_classes(current), str(current)))
+        current = current.__cause__
+    return tuple(links)
+
+
+def java_chain(throwable: Any) -> tuple[Link, ...]:
+    """Return a Java Throwable and its causes."""
+    links: list[Link] = []
+    while throwable is not None and len(links) < CHAIN_LIMIT:
+        links.append(_java_link(throwable))
+        throwable = throwable.getCause()
+    return tuple(links)
+
+
+def _java_exception(error: BaseException) -> Any:
+    if isinstance(error, Py4JJavaError):
+        return error.java_exception
+    if isinstance(error, CapturedException):
+        return getattr(error, "_origin", None)
+    return None
+
+
+def _java_link(throwable: Any) -> Link:
+    classes: list[str] = []
+    kind = throwable.getClass()
+    while kind is not None:
+        classes.append(str(kind.getName()))
+        kind = kind.getSuperclass()
+    status, code = 0, ""
+    if AWS_ANSWER in classes:
+        details = throwable.awsErrorDetails()
+        status, code = int(throwable.statusCode()), str(details.errorCode()) if details is not None else ""
+    return Link(tuple(classes), str(throwable.getMessage() or ""), status, code)
+
+
+def _python_classes(error: BaseException) -> tuple[str, ...]:
+    kinds = [kind for kind in type(error).__mro__ if kind not in (object, BaseException)]
+    names = (kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
+    return tuple(names)
+
+
+def explain(error: BaseException) -> Failure:
+    """Return the end that ``error``, raised by the script or a query, means; never raises."""
+    try:
+        return classify(chain_of(error))
+    except (Py4JError, OSError):
+        # The JVM is gone, so its exceptions cannot be read any more; what Python holds of them still can.
+        return Failure(Reason.APPLICATION_FAILED, _python_classes(error)[0], _shorten(str(error)))

@@ -1,0 +1,80 @@
+"""Spark's streaming events, turned into figures of :class:`tidegate_spark.progress.Progress`. No I/O of its own."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from tidegate_spark.progress import Commit, Progress
+
+
+def read_commit(progress: dict[str, Any]) -> Commit:
+    """
+    Return the figures of one ``StreamingQueryProgress``, given as Spark's own JSON object.
+
+    Spark posts a progress event after the batch's entry in the commit log is written, so its batch is committed.
+    """
+    duration_ms = int(progress.get("batchDuration") or progress.get("durationMs", {}).get("triggerExecution", 0))
+    operators = progress.get("stateOperators") or []
+    return Commit(
+        batch_id=int(progress["batchId"]),
+        input_rows=max(0, int(progress.get("numInputRows") or 0)),
+        input_rows_per_second=_rate(progress.get("inputRowsPerSecond")),
+        processed_rows_per_second=_rate(progress.get("processedRowsPerSecond")),
+        batch_duration_ms=duration_ms,
+        state_rows=sum(int(o.get("numRowsTotal") or 0) for o in operators),
+        state_bytes=sum(_state_bytes(o) for o in operators),
+        time=_seconds(progress["timestamp"]) + duration_ms / 1000,
+    )
+
+
+def _rate(value: Any) -> float:
+    # Spark writes NaN and infinity for the first batch, which has no interval before it.
+    number = float(value or 0.0)
+    return number if 0 <= number < float("inf") else 0.0
+
+
+def _state_bytes(operator: dict[str, Any]) -> int:
+    # RocksDB's memoryUsedBytes is its caches; the state itself is in its SST files.
+    on_disk = (operator.get("customMetrics") or {}).get("rocksdbSstFileSize")
+    return int(on_disk if on_disk is not None else operator.get("memoryUsedBytes") or 0)
+
+
+def _seconds(timestamp: str) -> float:
+    return datetime.datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp()
+
+
+class ProgressListener(StreamingQueryListener):
+    """Keeps each query's figures; must return quickly, since Spark's listener bus waits for it."""
+
+    def __init__(self, progress: Progress) -> None:
+        """Write into ``progress``."""
+        self._progress = progress
+        self._names: dict[str, str] = {}
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Remember the query's name, which the events of idle and ended queries do not carry."""
+        name = event.name or str(event.id)
+        self._names[str(event.runId)] = name
+        self._progress.query_started(name)
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Take over a batch's figures."""
+        data = json.loads(event.progress.json)
+        self._progress.query_committed(data.get("name") or str(data["id"]), read_commit(data))
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Note that there was nothing to read."""
+        name = self._names.get(str(event.runId))
+        if name:
+            self._progress.query_idle(name)
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Note the end; why it ended is read from the query itself."""
+        name = self._names.pop(str(event.runId), None)
+        # A query of the same name may run again already: only the last run's end counts.
+        if name and name not in self._names.values():
+            self._progress.query_ended(name)

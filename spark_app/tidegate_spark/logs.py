@@ -1,0 +1,159 @@
+"""The last lines of a process, kept for after its pod: a tee on file descriptors 1 and 2, and the upload. Does I/O."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from tidegate_spark import storage as store
+from tidegate_spark.protocol import LOG_PREFIX, Storage
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+KEPT_LINES = 5000
+KEPT_BYTES = 512 * 1024
+LONGEST_LINE = 64 * 1024
+REDACTED = "[redacted]"
+SHORTEST_SECRET = 6
+"""Shorter values would blot out ordinary words."""
+ATTEMPT_LIMIT = 1000
+
+
+class Tail:
+    """The last lines of a stream of bytes; thread safe."""
+
+    def __init__(self, lines: int = KEPT_LINES, size: int = KEPT_BYTES) -> None:
+        """Keep at most ``lines`` lines and ``size`` bytes."""
+        self._lock = threading.Lock()
+        self._limit = size
+        self._lines: deque[bytes] = deque()
+        self._most = lines
+        self._size = 0
+
+    def add(self, line: bytes) -> None:
+        """Append one line, with its line end if it has one."""
+        with self._lock:
+            self._lines.append(line)
+            self._size += len(line)
+            while len(self._lines) > self._most or self._size > self._limit:
+                self._size -= len(self._lines.popleft())
+
+    def content(self) -> bytes:
+        """Return what is kept."""
+        with self._lock:
+            return b"".join(self._lines)
+
+
+class Tee:
+    """Copies what is written to a pipe to a file descriptor and, line by line, to a tail."""
+
+    def __init__(self, target: int, tail: Tail) -> None:
+        """Create the pipe; ``start`` begins to copy."""
+        self._target, self._tail = target, tail
+        self._read_end, self.write_end = os.pipe()
+        self._rest = b""
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._copy, name=f"tee-{target}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to copy, in a thread."""
+        self._thread.start()
+
+    def drain(self, seconds: float) -> None:
+        """Wait until the pipe is empty, at most ``seconds``: writers may still hold it open."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and select.select([self._read_end], [], [], 0)[0]:
+            time.sleep(0.01)
+        with self._lock:
+            self._keep(b"", last=True)
+
+    def _copy(self) -> None:
+        while data := os.read(self._read_end, 65536):
+            with self._lock:
+                self._keep(data)
+            _write_all(self._target, data)
+
+    def _keep(self, data: bytes, last: bool = False) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._tail.add(line + b"\n")
+        if self._rest and (last or len(self._rest) > LONGEST_LINE):
+            self._tail.add(self._rest)
+            self._rest = b""
+
+
+def _write_all(target: int, data: bytes) -> None:
+    try:
+        while data:
+            data = data[os.write(target, data) :]
+    except OSError:
+        pass  # whoever reads our output went away; the tail is still wanted
+
+
+class OutputTail:
+    """Standard output and standard error of this process and its children."""
+
+    def __init__(self) -> None:
+        """Put pipes in the place of file descriptors 1 and 2, so that the JVM's output passes too."""
+        self.tail = Tail()
+        self._tees = []
+        for descriptor in (1, 2):
+            tee = Tee(os.dup(descriptor), self.tail)
+            os.dup2(tee.write_end, descriptor)
+            tee.start()
+            self._tees.append(tee)
+
+    def content(self, seconds: float = 1.0) -> bytes:
+        """Return the last lines, after what is still in the pipes."""
+        for tee in self._tees:
+            tee.drain(seconds)
+        return self.tail.content()
+
+
+def redact(text: str, secrets: tuple[str, ...]) -> str:
+    """Return ``text`` without the values ``secrets``."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST_SECRET:
+            text = text.replace(secret, REDACTED)
+    return text
+
+
+def redact_bytes(content: bytes, secrets: tuple[str, ...]) -> bytes:
+    """Return ``content`` without the values ``secrets``."""
+    return redact(content.decode("utf-8", "surrogateescape"), secrets).encode("utf-8", "surrogateescape")
+
+
+def put_driver_log(client: S3Client, storage: Storage, epoch: int, content: bytes) -> str:
+    """Write ``logs/e<epoch>/driver-<attempt>.log`` under the first free attempt, from 1; return its key."""
+    for attempt in range(1, ATTEMPT_LIMIT):
+        key = storage.key(LOG_PREFIX, f"e{epoch}", f"driver-{attempt}.log")
+        if store.create_object(client, storage, key, content):
+            return key
+    raise RuntimeError(f"{ATTEMPT_LIMIT} driver logs in epoch {epoch}")
+
+
+def put_executor_log(client: S3Client, storage: Storage, epoch: int, executor: str, content: bytes) -> str:
+    """Write ``logs/e<epoch>/executor-<id>.log``; return its key."""
+    key = storage.key(LOG_PREFIX, f"e{epoch}", f"executor-{executor}.log")
+    client.put_object(Bucket=storage.bucket, Key=key, Body=content)
+    return key
+
+
+def within(seconds: float, action: object) -> bool:
+    """Run ``action()`` in a thread; return True if it ended without error within ``seconds``. It is abandoned otherwise."""
+    assert callable(action)
+    succeeded = threading.Event()
+
+    def run() -> None:
+        action()
+        succeeded.set()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return succeeded.is_set()

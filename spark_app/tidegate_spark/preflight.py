@@ -1,0 +1,273 @@
+"""
+What must hold before a JVM is started: main exists, storage answers, is suitable, and is ours. Does I/O.
+
+A fault of a dependency is waited for in this process, visible in the agent's report; every other fault ends the driver.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import json
+import pkgutil
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidegate_spark import storage as store
+from tidegate_spark.protocol import APP_FILE, DEPENDENCY_REASONS, DriverConfig, Fault, Reason
+from tidegate_spark.storage import Credentials, FaultError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+LONGEST_WAIT_SECONDS = 30.0
+CLAIM_ATTEMPTS = 5
+"""Only another driver of the same application can get in between; five in a row do not."""
+
+
+@dataclass(frozen=True)
+class Main:
+    """The user's program: exactly one of ``path`` and ``module`` is set."""
+
+    path: str = ""
+    module: str = ""
+
+
+def local_path(reference: str) -> str | None:
+    """Return the path of a ``local:///`` or ``file:///`` reference or an absolute path, None for anything else."""
+    for scheme in ("local://", "file://"):
+        if reference.startswith(scheme):
+            return reference.removeprefix(scheme)
+    return reference if reference.startswith("/") else None
+
+
+def find_main(reference: str) -> Main:
+    """
+    Return where the user's program is.
+
+    Raises:
+        FaultError: MAIN_NOT_FOUND, with the nearest names that exist.
+    """
+    path = local_path(reference)
+    if path is not None:
+        if Path(path).is_file():
+            return Main(path=path)
+        raise FaultError(Fault(Reason.MAIN_NOT_FOUND, _missing_file("spec.application.main", path)))
+    try:
+        found = importlib.util.find_spec(reference) is not None
+    except (ImportError, ValueError, AttributeError):
+        found = False
+    if found:
+        return Main(module=reference)
+    message = f"spec.application.main: no module {reference!r} in the image or in spec.application.pyFiles"
+    raise FaultError(Fault(Reason.MAIN_NOT_FOUND, message + _suggest(reference, _module_names(reference)) + "."))
+
+
+def find_files(references: tuple[str, ...]) -> tuple[str, ...]:
+    """
+    Return the paths of ``pyFiles``.
+
+    Raises:
+        FaultError: MAIN_NOT_FOUND, naming the first entry that is not in the image.
+    """
+    paths = []
+    for index, reference in enumerate(references):
+        field = f"spec.application.pyFiles[{index}]"
+        path = local_path(reference)
+        if path is None:
+            message = f"{field}: {reference!r} is not a local:/// path; put the file into the image."
+            raise FaultError(Fault(Reason.MAIN_NOT_FOUND, message))
+        if not Path(path).exists():
+            raise FaultError(Fault(Reason.MAIN_NOT_FOUND, _missing_file(field, path)))
+        paths.append(path)
+    return tuple(paths)
+
+
+def _missing_file(field: str, path: str) -> str:
+    parent = Path(path).parent
+    if not parent.is_dir():
+        return f"{field}: the image has no directory {parent}, so no {path}. Correct the path, or the image."
+    names = sorted(entry.name for entry in parent.iterdir() if entry.is_file())
+    return f"{field}: the image has no file {path}" + _suggest(Path(path).name, names, f" in {parent}") + "."
+
+
+def _suggest(wanted: str, names: list[str], where: str = "") -> str:
+    near = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
+    return f"; nearest{where}: {', '.join(near)}" if near else ". Correct the name, or the image"
+
+
+def _module_names(reference: str) -> list[str]:
+    package, _, _ = reference.rpartition(".")
+    if not package:
+        return [module.name for module in pkgutil.iter_modules()]
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError, AttributeError):
+        spec = None
+    places = list(spec.submodule_search_locations or []) if spec else []
+    return [f"{package}.{module.name}" for module in pkgutil.iter_modules(places)]
+
+
+# --- storage ---------------------------------------------------------------------------------------------------------
+
+
+def check_storage(config: DriverConfig, credentials_directory: str) -> Credentials | None:
+    """
+    Check that storage answers, honours conditional writes and is this application's; claim it. Try once.
+
+    Returns:
+        The credentials it was reached with, None for the environment's own.
+
+    Raises:
+        FaultError: what is wrong, with the spec's field and the remedy.
+    """
+    credentials = store.read_credentials(credentials_directory, config.credentials_secret)
+    try:
+        client = store.connect(config.storage, credentials)
+        client.list_objects_v2(Bucket=config.storage.bucket, Prefix=config.storage.prefix, MaxKeys=1)
+        probe_conditional_writes(client, config)
+        claim(client, config)
+    except FaultError:
+        raise
+    except Exception as error:
+        fault = store.fault_of(error, config.storage, config.credentials_secret)
+        if fault is None:
+            raise
+        raise FaultError(fault) from error
+    return credentials
+
+
+def probe_conditional_writes(client: S3Client, config: DriverConfig) -> None:
+    """
+    Check that the store refuses to overwrite when told so.
+
+    Raises:
+        FaultError: STORAGE_UNSUITABLE if it overwrites: two drivers could then own one checkpoint.
+    """
+    key = config.storage.key("probe", uuid.uuid4().hex)
+    store.create_object(client, config.storage, key, b"1")
+    try:
+        overwritten = store.create_object(client, config.storage, key, b"2")
+    finally:
+        client.delete_object(Bucket=config.storage.bucket, Key=key)
+    if overwritten:
+        raise FaultError(
+            Fault(
+                Reason.STORAGE_UNSUITABLE,
+                f"The store of bucket {config.storage.bucket!r} (spec.storage.uri) ignores If-None-Match on PutObject, so it "
+                "cannot keep two drivers from writing one checkpoint. Use a store with conditional writes.",
+            )
+        )
+
+
+def claim(client: S3Client, config: DriverConfig) -> None:
+    """
+    Write ``app.json``: create it, or bring our own up to this epoch and lineage.
+
+    Raises:
+        FaultError: STORAGE_OWNED if it belongs to another application or to a later epoch of this one.
+    """
+    key = config.storage.key(APP_FILE)
+    ours = {"uid": config.uid, "namespace": config.namespace, "app": config.app}
+    ours_now: dict[str, Any] = {**ours, "epoch": config.epoch, "lineage": config.lineage}
+    for _ in range(CLAIM_ATTEMPTS):
+        if store.create_object(client, config.storage, key, _document(ours_now)):
+            return
+        existing = read_claim(client, config)
+        if existing is None:
+            continue
+        content, etag = existing
+        _refuse_foreign(content, config)
+        if store.replace_object(client, config.storage, key, _document({**content, **ours_now}), etag):
+            return
+    raise FaultError(
+        Fault(
+            Reason.STORAGE_UNAVAILABLE,
+            f"{config.storage.uri}/{APP_FILE} kept changing while it was claimed; the driver keeps trying.",
+        )
+    )
+
+
+def read_claim(client: S3Client, config: DriverConfig) -> tuple[dict[str, Any], str] | None:
+    """Return ``app.json``'s content and ETag, None if there is none; content that is not an object counts as empty."""
+    from botocore.exceptions import ClientError
+
+    try:
+        answer = client.get_object(Bucket=config.storage.bucket, Key=config.storage.key(APP_FILE))
+        body = answer["Body"].read()
+    except ClientError as error:
+        if store.status_of(error) == 404:
+            return None
+        raise
+    try:
+        content = json.loads(body)
+    except ValueError:
+        content = {}
+    return (content if isinstance(content, dict) else {}), answer["ETag"]
+
+
+def _refuse_foreign(content: dict[str, Any], config: DriverConfig) -> None:
+    place, uid, epoch = f"{config.storage.uri}/{APP_FILE}", content.get("uid"), content.get("epoch")
+    if uid != config.uid:
+        owner = f"{content.get('namespace', '?')}/{content.get('app', '?')} with uid {uid or '?'}"
+        raise FaultError(
+            Fault(
+                Reason.STORAGE_OWNED,
+                f"{config.storage.uri} (from spec.storage.uri) belongs to {owner}; this is {config.namespace}/{config.app} "
+                f"with uid {config.uid}. Choose another spec.storage.uri, or remove what is there if it is not needed.",
+            )
+        )
+    if isinstance(epoch, int) and epoch > config.epoch:
+        raise FaultError(
+            Fault(
+                Reason.STORAGE_OWNED,
+                f"{place} says that epoch {epoch} of this application uses the storage; this driver is epoch "
+                f"{config.epoch} and must not write. If the cluster was restored from a backup, remove {place}.",
+            )
+        )
+
+
+def _document(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True).encode()
+
+
+# --- waiting ---------------------------------------------------------------------------------------------------------
+
+
+def delays(longest: float = LONGEST_WAIT_SECONDS) -> Iterator[float]:
+    """Yield the seconds to wait before each next attempt: 1, 2, 4 … up to ``longest``, for ever."""
+    delay = 1.0
+    while True:
+        yield min(delay, longest)
+        delay = min(delay * 2, longest)
+
+
+def wait_for_storage(
+    config: DriverConfig,
+    credentials_directory: str,
+    stopping: threading.Event,
+    report: Callable[[Fault | None], None],
+) -> Credentials | None:
+    """
+    Repeat :func:`check_storage` until it succeeds or ``stopping`` is set; faults in between go to ``report``.
+
+    Raises:
+        FaultError: for a fault that waiting does not cure.
+    """
+    for delay in delays():
+        try:
+            credentials = check_storage(config, credentials_directory)
+        except FaultError as error:
+            if error.fault.reason not in DEPENDENCY_REASONS:
+                raise
+            report(error.fault)
+            if stopping.wait(delay):
+                return None
+        else:
+            report(None)
+            return credentials
+    raise AssertionError("delays() does not end")

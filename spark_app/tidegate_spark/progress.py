@@ -1,0 +1,143 @@
+"""
+What the driver knows about itself, for the agent: one object, thread safe, no I/O.
+
+Writers are the driver's threads (preflight, listener, watch); the only reader is the agent. Nothing here calls Spark,
+so an answer never waits for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from dataclasses import dataclass
+
+from tidegate_spark.protocol import AgentReport, DriverConfig, DriverState, Fault, Notice, QueryReport
+
+NOTICE_LIMIT = 100
+"""Notices kept; an application that repeats itself must not grow the report without bound."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Figures of one finished batch of one query, as Spark reports them; units as in QueryReport."""
+
+    batch_id: int
+    input_rows: int
+    input_rows_per_second: float
+    processed_rows_per_second: float
+    batch_duration_ms: int
+    state_rows: int
+    state_bytes: int
+    time: float
+
+
+class Progress:
+    """The driver's state, fault, queries, notices and executors."""
+
+    def __init__(self, config: DriverConfig) -> None:
+        """Begin in state Starting, with no query."""
+        self._config = config
+        self._lock = threading.Lock()
+        self._state = DriverState.STARTING
+        self._fault: Fault | None = None
+        self._queries: dict[str, QueryReport] = {}
+        self._proven: set[str] = set()
+        self._notices: list[Notice] = []
+        self._sequence = 0
+        self._executors_wanted = config.executor.instances
+        self._executors_running = 0
+
+    def enter(self, state: DriverState, fault: Fault | None = None) -> None:
+        """Note what the driver does now, and what keeps it from running if it waits."""
+        with self._lock:
+            self._state, self._fault = state, fault
+
+    def notice(self, reason: str, message: str, warning: bool = False) -> None:
+        """Tell the user something once; the same words are not repeated within this process."""
+        with self._lock:
+            if len(self._notices) >= NOTICE_LIMIT or any(n.message == message for n in self._notices):
+                return
+            self._sequence += 1
+            self._notices.append(Notice(self._sequence, reason, message, warning))
+
+    def query_started(self, name: str, last_committed_batch: int = -1) -> None:
+        """Note that query ``name`` runs, from the batch after ``last_committed_batch``."""
+        with self._lock:
+            before = self._queries.get(name, QueryReport(name=name))
+            batch = max(before.batch_id, last_committed_batch)
+            self._queries[name] = dataclasses.replace(before, active=True, batch_id=batch)
+
+    def query_committed(self, name: str, commit: Commit) -> None:
+        """Note a finished batch."""
+        with self._lock:
+            before = self._queries.get(name, QueryReport(name=name))
+            self._proven.add(name)
+            self._queries[name] = dataclasses.replace(
+                before,
+                batch_id=max(before.batch_id, commit.batch_id),
+                input_rows_per_second=commit.input_rows_per_second,
+                processed_rows_per_second=commit.processed_rows_per_second,
+                input_rows_total=before.input_rows_total + commit.input_rows,
+                batch_duration_ms=commit.batch_duration_ms,
+                state_rows=commit.state_rows,
+                state_bytes=commit.state_bytes,
+                last_commit_time=commit.time,
+            )
+
+    def query_idle(self, name: str) -> None:
+        """Note a trigger that found no new data: the query works, and its rates are zero."""
+        with self._lock:
+            before = self._queries.get(name, QueryReport(name=name))
+            self._proven.add(name)
+            self._queries[name] = dataclasses.replace(
+                before, input_rows_per_second=0.0, processed_rows_per_second=0.0
+            )
+
+    def query_ended(self, name: str, last_committed_batch: int = -1) -> None:
+        """Note that query ``name`` runs no more."""
+        with self._lock:
+            before = self._queries.get(name, QueryReport(name=name))
+            batch = max(before.batch_id, last_committed_batch)
+            self._proven.discard(name)
+            self._queries[name] = dataclasses.replace(
+                before, active=False, batch_id=batch, input_rows_per_second=0.0, processed_rows_per_second=0.0
+            )
+
+    def executors(self, *, wanted: int | None = None, running: int | None = None) -> None:
+        """Note how many executors are wanted, running."""
+        with self._lock:
+            self._executors_wanted = self._executors_wanted if wanted is None else wanted
+            self._executors_running = self._executors_running if running is None else running
+
+    @property
+    def ready(self) -> bool:
+        """
+        True if the script runs, has a query active, and each active query has finished a trigger in this process.
+
+        "Finished a trigger" means: committed a batch, or found no new data. A query that reads its first batch, or
+        recovers state, is not ready yet; a script that has not come to its first ``start()`` is not ready either.
+        """
+        with self._lock:
+            active = {q.name for q in self._queries.values() if q.active}
+            return self._state is DriverState.RUNNING and bool(active) and active <= self._proven
+
+    @property
+    def committed(self) -> dict[str, int]:
+        """The last committed batch of each query that has one."""
+        with self._lock:
+            return {q.name: q.batch_id for q in self._queries.values() if q.batch_id >= 0}
+
+    def report(self) -> AgentReport:
+        """Return everything, as the agent sends it."""
+        with self._lock:
+            return AgentReport(
+                app=self._config.app,
+                uid=self._config.uid,
+                epoch=self._config.epoch,
+                state=self._state,
+                fault=self._fault,
+                queries=tuple(self._queries.values()),
+                executors_wanted=self._executors_wanted,
+                executors_running=self._executors_running,
+                notices=tuple(self._notices),
+            )

@@ -1,0 +1,259 @@
+"""
+Where each streaming query keeps its checkpoint, and which queries there are: a wrapper around DataStreamWriter.
+
+The script's own calls stay as they are; ``start`` and ``toTable`` get a name and a checkpoint location on their way to
+Spark. Talks to the JVM.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from tidegate_spark.progress import Progress
+from tidegate_spark.sparkconf import SHUFFLE_PARTITIONS
+
+UNNAMED = "main"
+"""The name of a script's one unnamed query."""
+
+
+class QueryRefusedError(SystemExit):
+    """
+    A query that cannot be given a checkpoint of its own.
+
+    Not an Exception: a script that catches those around ``start()`` would go on with one query less.
+    """
+
+
+class DriverStoppingError(SystemExit):
+    """``start()`` was called after the driver began to stop."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A query that was started: its name, where in the script, whether the script named it, and its latest run."""
+
+    name: str
+    site: str
+    named: bool
+    query: StreamingQuery | None = None
+
+
+def checkpoint_directory(name: str) -> str:
+    """Return the directory's name for query ``name``: itself if it is a plain word, else made plain and kept unique."""
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
+        return name
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:80] or "query"
+    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def refusal(requested: str | None, site: str, entries: dict[str, Entry], active: Callable[[Entry], bool]) -> str | None:
+    """Return why a query must not be started, None if it may. ``requested`` is the script's name for it, if any."""
+    before = entries.get(requested or UNNAMED)
+    if before is None:
+        return None
+    if requested is None:
+        # Two queries on one checkpoint would skip each other's input, even one after the other.
+        whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {UNNAMED!r},"
+        return (
+            f"the unnamed query started at {site} would share its checkpoint with {whose} started at {before.site}: "
+            "give each query a name of its own with .queryName(...)."
+        )
+    if not before.named:
+        return (
+            f"query {requested!r} started at {site} would share its checkpoint with the unnamed query, called "
+            f"{UNNAMED!r}, started at {before.site}: give them different names with .queryName(...)."
+        )
+    if active(before):
+        return (
+            f"two queries are named {requested!r}: one started at {before.site}, another at {site}; "
+            "give them different names with .queryName(...)."
+        )
+    return None
+
+
+class Queries:
+    """All queries of this driver."""
+
+    def __init__(self, lineage_uri: str, state_partitions: int, progress: Progress) -> None:
+        """Keep checkpoints below ``lineage_uri``, with ``state_partitions`` in new ones."""
+        self._lineage_uri = lineage_uri
+        self._state_partitions = str(state_partitions)
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._entries: dict[str, Entry] = {}
+        self._starting = 0
+        self._closed = False
+        self.on_refusal: Callable[[str], None] = lambda message: None
+
+    def install(self) -> None:
+        """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process."""
+        original_start, original_table = DataStreamWriter.start, DataStreamWriter.toTable
+
+        @functools.wraps(original_start)
+        def start(  # noqa: PLR0913 - Spark's signature
+            writer: DataStreamWriter,
+            path: str | None = None,
+            format: str | None = None,  # noqa: A002 - Spark's name
+            outputMode: str | None = None,  # noqa: N803 - Spark's name
+            partitionBy: Any = None,  # noqa: N803 - Spark's name
+            queryName: str | None = None,  # noqa: N803 - Spark's name
+            **options: Any,
+        ) -> StreamingQuery:
+            call = functools.partial(original_start, writer, path, format, outputMode, partitionBy)
+            return self._launch(writer, queryName, options, call)
+
+        @functools.wraps(original_table)
+        def to_table(  # noqa: PLR0913 - Spark's signature
+            writer: DataStreamWriter,
+            tableName: str,  # noqa: N803 - Spark's name
+            format: str | None = None,  # noqa: A002 - Spark's name
+            outputMode: str | None = None,  # noqa: N803 - Spark's name
+            partitionBy: Any = None,  # noqa: N803 - Spark's name
+            queryName: str | None = None,  # noqa: N803 - Spark's name
+            **options: Any,
+        ) -> StreamingQuery:
+            call = functools.partial(original_table, writer, tableName, format, outputMode, partitionBy)
+            return self._launch(writer, queryName, options, call)
+
+        DataStreamWriter.start = start  # type: ignore[assignment, method-assign] # the one place where a script's queries pass
+        DataStreamWriter.toTable = to_table  # type: ignore[assignment, method-assign] # likewise
+
+    def close(self) -> None:
+        """Let no further query start."""
+        with self._lock:
+            self._closed = True
+
+    @property
+    def starting(self) -> bool:
+        """True while a ``start()`` is under way."""
+        with self._lock:
+            return self._starting > 0
+
+    def entries(self) -> list[Entry]:
+        """Return all queries that were started, ended ones too, each with its latest run."""
+        with self._lock:
+            return [entry for entry in self._entries.values() if entry.query is not None]
+
+    def active(self) -> list[Entry]:
+        """Return the queries that run now; asks the JVM."""
+        return [entry for entry in self.entries() if _is_active(entry)]
+
+    def _launch(
+        self,
+        writer: DataStreamWriter,
+        name_argument: str | None,
+        options: dict[str, Any],
+        call: Callable[..., StreamingQuery],
+    ) -> StreamingQuery:
+        site = call_site()
+        earlier = writer_options(writer)
+        locations = [key for key in options if key.lower() == "checkpointlocation"]
+        own_location = [options.pop(key) for key in locations] or [earlier.get("checkpointlocation")]
+        entry, before = self._admit(name_argument or earlier.get("queryname"), site)
+        try:
+            location = f"{self._lineage_uri}/{checkpoint_directory(entry.name)}"
+            self._say_redirected(entry.name, own_location[-1], location)
+            writer.queryName(entry.name).option("checkpointLocation", location)
+            query = self._with_state_partitions(writer, functools.partial(call, **options))
+        except BaseException:
+            self._settle(entry.name, before)
+            raise
+        self._settle(entry.name, Entry(entry.name, site, entry.named, query))
+        self._progress.query_started(entry.name, committed_batch(query))
+        return query
+
+    def _admit(self, requested: str | None, site: str) -> tuple[Entry, Entry | None]:
+        with self._lock:
+            if self._closed:
+                raise DriverStoppingError(143)
+            message = refusal(requested, site, self._entries, _is_active)
+            if message is None:
+                name = requested or UNNAMED
+                before = self._entries.get(name)
+                self._entries[name] = Entry(name, site, requested is not None)
+                self._starting += 1
+                return self._entries[name], before
+        self.on_refusal(message)
+        raise QueryRefusedError(message)
+
+    def _settle(self, name: str, entry: Entry | None) -> None:
+        with self._lock:
+            self._starting -= 1
+            if entry is None:
+                del self._entries[name]
+            else:
+                self._entries[name] = entry
+
+    def _say_redirected(self, name: str, own_location: Any, location: str) -> None:
+        if own_location and str(own_location).rstrip("/") != location:
+            self._progress.notice(
+                "CheckpointRedirected",
+                f"Query {name!r}: checkpointLocation {own_location!r} of the script is not used; "
+                f"the checkpoint is at {location}.",
+            )
+
+    def _with_state_partitions(self, writer: DataStreamWriter, call: Callable[[], StreamingQuery]) -> StreamingQuery:
+        # Spark fixes a new query's number of state partitions from this setting; the spec, not the script, decides it.
+        conf = writer._spark.conf
+        scripts_own = conf.get(SHUFFLE_PARTITIONS)
+        if scripts_own == self._state_partitions:
+            return call()
+        self._progress.notice(
+            "ConfigurationIgnored",
+            f"{SHUFFLE_PARTITIONS}={scripts_own} of the script is not used for streaming queries: "
+            f"spec.state.partitions ({self._state_partitions}) decides.",
+        )
+        conf.set(SHUFFLE_PARTITIONS, self._state_partitions)
+        try:
+            return call()
+        finally:
+            conf.set(SHUFFLE_PARTITIONS, str(scripts_own))
+
+
+def _is_active(entry: Entry) -> bool:
+    return entry.query is None or bool(entry.query.isActive)
+
+
+def writer_options(writer: DataStreamWriter) -> dict[str, str]:
+    """Return the options set on ``writer`` so far, keys in lower case; Spark's writer holds the query's name there too."""
+    java_writer: Any = writer._jwrite
+    field = java_writer.getClass().getDeclaredField("extraOptions")
+    field.setAccessible(True)
+    options = field.get(java_writer).iterator()
+    found: dict[str, str] = {}
+    while options.hasNext():
+        pair = options.next()
+        found[str(pair._1()).lower()] = pair._2()
+    return found
+
+
+def committed_batch(query: StreamingQuery) -> int:
+    """Return the newest batch in ``query``'s commit log, -1 if there is none or it cannot be read now."""
+    from py4j.protocol import Py4JError
+
+    try:
+        latest = query._jsq.streamingQuery().commitLog().getLatestBatchId()
+        return int(latest.get()) if latest.isDefined() else -1
+    except (Py4JError, OSError):
+        return -1
+
+
+def call_site() -> str:
+    """Return file and line of the innermost caller outside this package and PySpark."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not module.startswith(("tidegate_spark", "pyspark")):
+            break
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,66 @@
+"""Runs the user's program in this process, as ``python program arguments`` would. Runs foreign code."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate_spark import faults
+from tidegate_spark.preflight import Main
+from tidegate_spark.protocol import Reason
+from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Why the driver ends."""
+
+    reason: Reason
+    message: str
+    exception: str = ""
+
+
+COMPLETED = Outcome(Reason.COMPLETED, "The application has finished.")
+
+
+def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
+    """Run the program to its end and return how it ended; its exceptions are printed, not raised."""
+    try:
+        _run(main, arguments)
+    except QueryRefusedError as error:
+        return Outcome(Reason.QUERY_REFUSED, str(error), "QueryRefused")
+    except DriverStoppingError:
+        return Outcome(Reason.STOPPED, "Stopped before a query was started.")
+    except SystemExit as error:
+        return outcome_of_exit(error.code)
+    except BaseException as error:  # every end of foreign code must lead to ours
+        traceback.print_exc()
+        return outcome_of(faults.explain(error))
+    return COMPLETED
+
+
+def outcome_of(failure: faults.Failure) -> Outcome:
+    """Return the end that ``failure`` means."""
+    return Outcome(failure.reason, failure.message, failure.exception)
+
+
+def outcome_of_exit(code: object) -> Outcome:
+    """Return the end that ``sys.exit(code)`` means, by Python's rules: None and 0 are success, text is an error."""
+    if code is None or code == 0:
+        return COMPLETED
+    if not isinstance(code, int):
+        sys.stderr.write(f"{code}\n")
+    return Outcome(Reason.APPLICATION_FAILED, f"The application called sys.exit({code!r}).", "SystemExit")
+
+
+def _run(main: Main, arguments: Sequence[str]) -> None:
+    sys.argv = [main.path or main.module, *arguments]
+    if main.path:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(main.path)))
+        runpy.run_path(main.path, run_name="__main__")
+    else:
+        runpy.run_module(main.module, run_name="__main__", alter_sys=True)

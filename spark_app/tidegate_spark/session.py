@@ -1,0 +1,111 @@
+"""Starts the JVM, checks its class path, and makes the SparkSession that the script will get. Does I/O."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from tidegate_spark import sparkconf
+from tidegate_spark.environment import Environment
+from tidegate_spark.progress import Progress
+from tidegate_spark.protocol import DriverConfig, Fault, Reason
+from tidegate_spark.storage import FaultError
+
+
+def start_session(config: DriverConfig, environment: Environment, progress: Progress) -> SparkSession:
+    """
+    Start Spark and return the session.
+
+    Raises:
+        FaultError: CONNECTOR_MISSING if the class path lacks Hadoop's S3A connector.
+    """
+    _write_template(config, environment)
+    # Driver and executors share the image; without this the workers' `python3` could be another one than ours.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    conf = SparkConf().setAll(list(sparkconf.build_spark_conf(config, environment).items()))
+    # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
+    gateway = launch_gateway(conf, popen_kwargs={"start_new_session": True})  # type: ignore[no-untyped-call] # untyped there
+    if not _has_class(gateway.jvm, sparkconf.S3A_CLASS):
+        raise FaultError(Fault(Reason.CONNECTOR_MISSING, _connector_message(config)))
+    if _has_class(gateway.jvm, sparkconf.ABORTABLE_CLASS):
+        conf.setIfMissing(sparkconf.CHECKPOINT_MANAGER, sparkconf.ABORTABLE_CLASS)
+    SparkContext(conf=conf, gateway=gateway)
+    session = SparkSession.builder.getOrCreate()
+    for key in sparkconf.ignored_keys(config):
+        progress.notice("ConfigurationIgnored", _ignored_message(key, "spec.sparkConf"))
+    _guard_builder(progress, environment.master)
+    return session
+
+
+def add_python_files(session: SparkSession, paths: tuple[str, ...], work_directory: str) -> None:
+    """Make ``pyFiles`` importable in the driver and in the executors' Python workers; a directory is zipped first."""
+    for number, path in enumerate(paths):
+        sent = path
+        if Path(path).is_dir():
+            sent = shutil.make_archive(f"{work_directory}/pyfiles-{number}", "zip", path)
+        session.sparkContext.addPyFile(sent)
+
+
+def python_path_entry(path: str) -> str:
+    """Return what of a ``pyFiles`` entry belongs on ``sys.path``: a module's directory, or the archive or directory."""
+    return str(Path(path).parent) if path.endswith(".py") else path
+
+
+def jvm_exit_code() -> int | None:
+    """Return the exit code of Spark's JVM, None while it runs or if there is none."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    return None if process is None else process.poll()
+
+
+def _write_template(config: DriverConfig, environment: Environment) -> None:
+    Path(environment.work_directory).mkdir(parents=True, exist_ok=True)
+    # JSON is YAML, and Spark reads the template as YAML.
+    template = Path(environment.work_directory) / sparkconf.TEMPLATE_NAME
+    template.write_text(json.dumps(config.executor.template), encoding="utf-8")
+
+
+def _has_class(jvm: Any, name: str) -> bool:
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        jvm.java.lang.Class.forName(name, True, loader)
+    except Py4JError:
+        return False
+    return True
+
+
+def _connector_message(config: DriverConfig) -> str:
+    if config.injected:
+        remedy = "the jars Tidegate brings were not found in the pod; set spec.application.runtime to Injected and check the init container"
+    else:
+        remedy = "set spec.application.runtime to Injected, or put hadoop-aws and its dependencies into the image's jars directory"
+    return f"The class path of the driver lacks {sparkconf.S3A_CLASS}, which spec.storage.uri needs: {remedy}."
+
+
+def _ignored_message(key: str, where: str) -> str:
+    return f"{key} of {where} is not used: {sparkconf.OWNED_KEYS[key]} decides."
+
+
+def _guard_builder(progress: Progress, master: str) -> None:
+    """Keep ``SparkSession.builder`` of the script from changing what Tidegate owns; everything else passes."""
+    original = SparkSession.Builder.getOrCreate
+
+    @functools.wraps(original)
+    def get_or_create(builder: SparkSession.Builder) -> SparkSession:
+        for key in [key for key in builder._options if key in sparkconf.OWNED_KEYS]:
+            value = builder._options.pop(key)
+            if value != master:
+                progress.notice("ConfigurationIgnored", _ignored_message(key, f"the script ({value})"))
+        return original(builder)
+
+    SparkSession.Builder.getOrCreate = get_or_create  # type: ignore[assignment, method-assign] # where every script gets its session

@@ -1,0 +1,136 @@
+"""
+Spark's configuration for one launch, from the driver's configuration. Pure.
+
+Order of precedence: what Tidegate owns, then ``spec.sparkConf``, then Tidegate's defaults.
+"""
+
+from __future__ import annotations
+
+from tidegate_spark.environment import Environment
+from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Storage
+
+S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+ABORTABLE_CLASS = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+ROCKSDB_CLASS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+ENVIRONMENT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
+DEFAULT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+CHECKPOINT_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+CHECKPOINT_LOCATION = "spark.sql.streaming.checkpointLocation"
+TEMPLATE_NAME = "executor-template.yaml"
+
+OWNED_KEYS: dict[str, str] = {
+    "spark.master": "the cluster the application runs in",
+    "spark.submit.deployMode": "the driver's pod",
+    "spark.driver.host": "the driver's pod",
+    "spark.kubernetes.namespace": "metadata.namespace",
+    "spark.kubernetes.driver.pod.name": "the driver's pod",
+    "spark.kubernetes.executor.podNamePrefix": "metadata.name",
+    "spark.kubernetes.executor.podTemplateFile": "spec.executor.podTemplate",
+    "spark.kubernetes.container.image": "spec.application.image",
+    "spark.kubernetes.executor.container.image": "spec.application.image",
+    "spark.executor.instances": "spec.executor.instances",
+    "spark.executor.cores": "spec.executor.cores",
+    "spark.dynamicAllocation.enabled": "spec.executor.instances",
+    SHUFFLE_PARTITIONS: "spec.state.partitions",
+    "spark.sql.streaming.minBatchesToRetain": "spec.state.minBatchesToRetain",
+    CHECKPOINT_LOCATION: "spec.storage.uri",
+}
+"""Keys that a script or ``spec.sparkConf`` cannot set, and what decides them instead."""
+
+
+def lineage_uri(config: DriverConfig) -> str:
+    """Return the directory below which each query of this lineage has its checkpoint."""
+    return f"{config.storage.hadoop_uri}/{LINEAGE_PREFIX}/{config.lineage}"
+
+
+def build_spark_conf(config: DriverConfig, environment: Environment) -> dict[str, str]:
+    """Return the whole configuration of the driver's SparkContext."""
+    user = {key: value for key, value in config.spark_conf.items() if key not in OWNED_KEYS}
+    conf = {**_session_defaults(config, environment), **_storage_defaults(config.storage, bool(config.credentials_secret))}
+    if environment.on_kubernetes:
+        conf |= _executor_defaults(config)
+    conf |= user
+    conf |= _owned(config, environment)
+    if config.injected:
+        conf |= _class_path(conf, environment.jars_directory)
+    return conf
+
+
+def ignored_keys(config: DriverConfig) -> tuple[str, ...]:
+    """Return the keys of ``spec.sparkConf`` that have no effect."""
+    return tuple(sorted(key for key in config.spark_conf if key in OWNED_KEYS))
+
+
+def _session_defaults(config: DriverConfig, environment: Environment) -> dict[str, str]:
+    return {
+        "spark.app.name": config.app,
+        "spark.driver.memory": f"{config.driver_heap_mib}m",
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB_CLASS,
+        # File names with unique ids keep a late writer of an earlier epoch from overwriting; old lineages keep theirs.
+        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        "spark.local.dir": f"{environment.work_directory}/spark",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def _storage_defaults(storage: Storage, has_secret: bool) -> dict[str, str]:
+    conf = {
+        "spark.hadoop.fs.s3a.endpoint.region": storage.region,
+        "spark.hadoop.fs.s3a.path.style.access": str(storage.path_style_access).lower(),
+        "spark.hadoop.fs.s3a.aws.credentials.provider": ENVIRONMENT_CREDENTIALS if has_secret else DEFAULT_CREDENTIALS,
+        # The analytics stream prefetches whole objects, which checkpoints' small files do not repay.
+        "spark.hadoop.fs.s3a.input.stream.type": "classic",
+    }
+    if storage.endpoint:
+        conf["spark.hadoop.fs.s3a.endpoint"] = storage.endpoint
+        conf["spark.hadoop.fs.s3a.connection.ssl.enabled"] = str(not storage.endpoint.startswith("http://")).lower()
+    return conf
+
+
+def _executor_defaults(config: DriverConfig) -> dict[str, str]:
+    executor = config.executor
+    conf = {
+        "spark.kubernetes.container.image.pullPolicy": executor.image_pull_policy,
+        "spark.kubernetes.executor.request.cores": executor.cpu_request,
+        "spark.kubernetes.executor.deleteOnTermination": "true",
+        "spark.executor.memory": f"{executor.heap_mib}m",
+        "spark.executor.memoryOverhead": f"{executor.overhead_mib}m",
+    }
+    if executor.cpu_limit:
+        conf["spark.kubernetes.executor.limit.cores"] = executor.cpu_limit
+    return conf
+
+
+def _owned(config: DriverConfig, environment: Environment) -> dict[str, str]:
+    executor = config.executor
+    conf = {
+        "spark.master": environment.master,
+        "spark.submit.deployMode": "client",
+        "spark.driver.host": environment.pod_ip,
+        "spark.driver.bindAddress": environment.pod_ip,
+        SHUFFLE_PARTITIONS: str(config.state_partitions),
+        "spark.sql.streaming.minBatchesToRetain": str(config.min_batches_to_retain),
+        CHECKPOINT_LOCATION: lineage_uri(config),
+        "spark.dynamicAllocation.enabled": "false",
+    }
+    if not environment.on_kubernetes:
+        return conf
+    return conf | {
+        "spark.kubernetes.namespace": config.namespace,
+        "spark.kubernetes.driver.pod.name": config.pod_name,
+        "spark.kubernetes.authenticate.driver.serviceAccountName": executor.service_account,
+        "spark.kubernetes.authenticate.executor.serviceAccountName": executor.service_account,
+        "spark.kubernetes.container.image": executor.image,
+        "spark.kubernetes.executor.container.image": executor.image,
+        "spark.kubernetes.executor.podNamePrefix": executor.pod_name_prefix,
+        "spark.kubernetes.executor.podTemplateFile": f"{environment.work_directory}/{TEMPLATE_NAME}",
+        "spark.executor.instances": str(executor.instances),
+        "spark.executor.cores": str(executor.cores),
+    }
+
+
+def _class_path(conf: dict[str, str], directory: str) -> dict[str, str]:
+    keys = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
+    return {key: ":".join(part for part in (f"{directory}/*", conf.get(key, "")) if part) for key in keys}

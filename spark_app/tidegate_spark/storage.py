@@ -1,0 +1,211 @@
+"""The application's object storage through boto3: credentials, client, conditional writes, faults in words. Does I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, Fault, Reason, Storage
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+MISSING_BUCKET_CODES = frozenset({"NoSuchBucket", "404"})
+REJECTED_CODES = frozenset(
+    {
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "AccessDenied",
+        "ExpiredToken",
+        "InvalidToken",
+        "TokenRefreshRequired",
+        "AllAccessDisabled",
+        "AccountProblem",
+        "Forbidden",
+        "403",
+        "401",
+    }
+)
+REGION_CODES = frozenset({"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"})
+UNSUITABLE_CODES = frozenset({"NotImplemented", "501"})
+
+
+class FaultError(Exception):
+    """A fault that keeps the driver from running, on its way to whoever reports it."""
+
+    def __init__(self, fault: Fault) -> None:
+        """Carry ``fault``."""
+        super().__init__(f"{fault.reason.value}: {fault.message}")
+        self.fault = fault
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Static credentials of an S3 store; ``repr`` does not show them."""
+
+    access_key: str
+    secret_key: str
+    session_token: str = ""
+
+    def __repr__(self) -> str:
+        """Hide the values: dataclasses get printed in tracebacks and logs."""
+        return "Credentials(...)"
+
+    def variables(self) -> dict[str, str]:
+        """Return them as the environment variables that S3A's and botocore's environment providers read."""
+        named = {ACCESS_KEY: self.access_key, SECRET_KEY: self.secret_key, SESSION_TOKEN: self.session_token}
+        return {name: value for name, value in named.items() if value}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that must not be shown anywhere; an access key's id is a name, not a secret."""
+        return tuple(value for value in (self.secret_key, self.session_token) if value)
+
+
+def read_credentials(directory: str, secret_name: str) -> Credentials | None:
+    """
+    Return the credentials mounted at ``directory``, or None if the application names no Secret.
+
+    Raises:
+        FaultError: CREDENTIALS_MISSING if a Secret is named and the Secret, or a key of it, is not there (yet).
+    """
+    if not secret_name:
+        return None
+    credentials = mounted_credentials(directory)
+    if credentials is None:
+        missing = [key for key in (ACCESS_KEY, SECRET_KEY) if not _read_value(Path(directory) / key)]
+        raise FaultError(
+            Fault(
+                Reason.CREDENTIALS_MISSING,
+                f"Secret {secret_name!r} (spec.storage.credentialsSecret.name) has no {' and no '.join(missing)}: "
+                f"create the Secret in this namespace with the keys {ACCESS_KEY} and {SECRET_KEY}.",
+            )
+        )
+    return credentials
+
+
+def mounted_credentials(directory: str) -> Credentials | None:
+    """Return the credentials mounted at ``directory``, None if there are none: the environment's own are used then."""
+    access, secret, session = (_read_value(Path(directory) / key) for key in (ACCESS_KEY, SECRET_KEY, SESSION_TOKEN))
+    return Credentials(access, secret, session) if access and secret else None
+
+
+def _read_value(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def connect(storage: Storage, credentials: Credentials | None, timeout_seconds: float = 10.0) -> S3Client:
+    """
+    Return an S3 client for ``storage``; without ``credentials`` botocore's default chain looks for some.
+
+    Raises:
+        ValueError: if the endpoint is not a URL.
+    """
+    import boto3
+    from botocore.config import Config
+
+    identity: dict[str, Any] = {}
+    if credentials:
+        identity = {"aws_access_key_id": credentials.access_key, "aws_secret_access_key": credentials.secret_key}
+        if credentials.session_token:
+            identity["aws_session_token"] = credentials.session_token
+    return boto3.session.Session().client(
+        "s3",
+        region_name=storage.region,
+        endpoint_url=storage.endpoint or None,
+        config=Config(
+            connect_timeout=min(5.0, timeout_seconds),
+            read_timeout=timeout_seconds,
+            # The callers repeat, visibly and with back-off; botocore's own repetition would only hide the fault longer.
+            retries={"total_max_attempts": 2, "mode": "standard"},
+            s3={"addressing_style": "path" if storage.path_style_access else "auto"},
+            # Newer checksum defaults are refused by many S3-compatible stores.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        ),
+        **identity,
+    )
+
+
+def create_object(client: S3Client, storage: Storage, key: str, body: bytes) -> bool:
+    """Create ``key`` if it does not exist; return False if it does. Other faults raise botocore's exceptions."""
+    return _write_if(client, storage, key, body, IfNoneMatch="*")
+
+
+def replace_object(client: S3Client, storage: Storage, key: str, body: bytes, etag: str) -> bool:
+    """Replace ``key`` if it still has ``etag``; return False if it changed meanwhile."""
+    return _write_if(client, storage, key, body, IfMatch=etag)
+
+
+def _write_if(client: S3Client, storage: Storage, key: str, body: bytes, **condition: str) -> bool:
+    from botocore.exceptions import ClientError
+
+    try:
+        client.put_object(Bucket=storage.bucket, Key=key, Body=body, **condition)  # type: ignore[arg-type] # IfMatch or IfNoneMatch
+    except ClientError as error:
+        if status_of(error) in (409, 412):
+            return False
+        raise
+    return True
+
+
+def status_of(error: Any) -> int:
+    """Return the HTTP status of a botocore ClientError, or 0."""
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def fault_of(error: Exception, storage: Storage, secret_name: str) -> Fault | None:
+    """Return what ``error``, raised by boto3 on ``storage``, means for a person; None if it is not the storage's fault."""
+    from botocore import exceptions as known
+
+    secret = f"Secret {secret_name!r} (spec.storage.credentialsSecret.name)" if secret_name else "the pod's own identity"
+    place = f"bucket {storage.bucket!r} (spec.storage.uri)"
+    if isinstance(error, known.ClientError):
+        return _fault_of_answer(error, storage, place, secret)
+    if isinstance(error, (known.NoCredentialsError, known.PartialCredentialsError)):
+        return Fault(
+            Reason.CREDENTIALS_MISSING,
+            f"No credentials for {place}: name a Secret in spec.storage.credentialsSecret.name, "
+            "or give the driver's service account an identity of the cloud provider.",
+        )
+    if isinstance(error, (known.HTTPClientError, known.ConnectionError, known.BotoCoreError, ValueError)):
+        where = storage.endpoint or f"S3 in region {storage.region}"
+        field = "spec.storage.endpoint" if storage.endpoint else "spec.storage.region"
+        return Fault(
+            Reason.STORAGE_UNAVAILABLE,
+            f"No answer from {where} ({field}): {type(error).__name__}: {error}. "
+            "Check the address and that the store is up; the driver keeps trying.",
+        )
+    return None
+
+
+def _fault_of_answer(error: Any, storage: Storage, place: str, secret: str) -> Fault:
+    code, status = str(error.response.get("Error", {}).get("Code", "")), status_of(error)
+    said = f"{code} (HTTP {status})" if code and code != str(status) else f"HTTP {status}"
+    if code in MISSING_BUCKET_CODES:
+        return Fault(
+            Reason.BUCKET_NOT_FOUND, f"There is no {place}: {said}. Create the bucket, or correct spec.storage.uri."
+        )
+    if code in REGION_CODES or status == 301:
+        return Fault(
+            Reason.STORAGE_UNAVAILABLE,
+            f"{place} is not in region {storage.region!r} (spec.storage.region): {said}. Correct the region.",
+        )
+    if code in REJECTED_CODES or status in (401, 403):
+        return Fault(
+            Reason.CREDENTIALS_REJECTED,
+            f"{place} rejects the credentials of {secret}: {said}. Correct the keys, or give them read, write, "
+            "list and delete on the bucket; the driver reads them again by itself.",
+        )
+    if code in UNSUITABLE_CODES or status == 501:
+        return Fault(
+            Reason.STORAGE_UNSUITABLE,
+            f"The store of {place} lacks an operation Tidegate needs: {said}. Use a store with conditional writes.",
+        )
+    return Fault(
+        Reason.STORAGE_UNAVAILABLE, f"{place} answers {said}. The driver keeps trying; look at the store's own logs."
+    )

@@ -1,0 +1,111 @@
+"""Looks at Spark once a second: its JVM, failed queries, executors. Talks to the JVM."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from tidegate_spark import executors, faults
+from tidegate_spark.progress import Progress
+from tidegate_spark.protocol import Reason
+from tidegate_spark.queries import Entry, Queries
+from tidegate_spark.script import Outcome
+from tidegate_spark.session import jvm_exit_code
+
+INTERVAL_SECONDS = 1.0
+FAILED_QUERY_SECONDS = 15.0
+"""What a script gets to start a failed query again; afterwards the driver ends with that failure."""
+
+log = logging.getLogger("tidegate")
+
+
+def failure_of(entry: Entry) -> Outcome | None:
+    """Return the failure that ended the query's latest run, None if it runs or ended without one; asks the JVM."""
+    if entry.query is None or entry.query.isActive:
+        return None
+    exception = entry.query._jsq.exception()
+    if not exception.isDefined():
+        return None
+    failure = faults.classify(faults.java_chain(exception.get()))
+    return Outcome(failure.reason, f"Query {entry.name!r}: {failure.message}", failure.exception)
+
+
+def first_failure(queries: Queries) -> Outcome | None:
+    """Return the failure of the first query, in starting order, whose latest run failed."""
+    return next((outcome for outcome in map(failure_of, queries.entries()) if outcome), None)
+
+
+def jvm_outcome(code: int) -> Outcome:
+    """Return the end that an exit of the JVM means."""
+    hint = " (killed, probably for want of memory: see spec.driver.resources.memory)" if code in (-9, 137) else ""
+    return Outcome(Reason.APPLICATION_FAILED, f"Spark's JVM ended with exit code {code}{hint}.", "JvmExited")
+
+
+class Watch:
+    """The thread that looks."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        queries: Queries,
+        progress: Progress,
+        request_end: Callable[[Outcome], None],
+        count_executors: bool,
+    ) -> None:
+        """``request_end`` is called with the failure of the JVM or of a query that nobody restarted."""
+        self._context = session.sparkContext
+        self._queries, self._progress, self._request_end = queries, progress, request_end
+        self._count_executors = count_executors
+        self._wanted: int | None = None
+        self._applied: int | None = None
+        self._wake = threading.Event()
+        self._failed_since: float | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        threading.Thread(target=self._run, name="watch", daemon=True).start()
+
+    def want_executors(self, number: int) -> None:
+        """Set the number of executors soon; returns at once."""
+        self._wanted = number
+        self._progress.executors(wanted=number)
+        self._wake.set()
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait(INTERVAL_SECONDS)
+            self._wake.clear()
+            code = jvm_exit_code()
+            if code is not None:
+                self._request_end(jvm_outcome(code))
+                return
+            try:
+                self._look()
+            except (Py4JError, OSError) as error:
+                # A stopped context answers with errors; the JVM's own end is seen at the next look.
+                log.debug("watch: %s", error)
+
+    def _look(self) -> None:
+        self._check_queries()
+        if not self._count_executors:
+            return
+        if self._wanted != self._applied and self._wanted is not None:
+            wanted = self._wanted
+            executors.set_executors(self._context, wanted)
+            self._applied = wanted
+        self._progress.executors(running=len(executors.running_executors(self._context)))
+
+    def _check_queries(self) -> None:
+        outcome = first_failure(self._queries)
+        if outcome is None:
+            self._failed_since = None
+            return
+        now = time.monotonic()
+        self._failed_since = self._failed_since or now
+        if now - self._failed_since >= FAILED_QUERY_SECONDS:
+            self._request_end(outcome)
