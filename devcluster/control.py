@@ -67,6 +67,8 @@ class Control:
     def __init__(self, folder: Path) -> None:
         """Take the state folder; nothing need run yet."""
         self.folder = folder
+        self._owner: int | None = None
+        self._child: subprocess.Popen[bytes] | None = None
         self._record = folder / "supervisor.json"
 
     # --- the supervisor itself ---
@@ -83,7 +85,9 @@ class Control:
             ComponentError: it did not answer within 10 s.
         """
         (self.folder / "logs").mkdir(parents=True, exist_ok=True)
-        owner_end, self._owner = os.pipe() if bound else (None, None)
+        owner_end: int | None = None
+        if bound:
+            owner_end, self._owner = os.pipe()
         settings = {
             "socket": str(self.folder / "supervisor.sock"),
             "owner": owner_end,
@@ -152,17 +156,17 @@ class Control:
             identity.kill()
             for process in below:
                 process.kill()
-        child = getattr(self, "_child", None)
-        if child is not None:
-            child.wait(timeout=10)
-        if getattr(self, "_owner", None) is not None:
+        if self._child is not None:
+            self._child.wait(timeout=10)
+        if self._owner is not None:
             os.close(self._owner)
             self._owner = None
 
     def wipe(self) -> None:
         """End everything and remove the state folder."""
         self.end()
-        shutil.rmtree(self.folder, ignore_errors=False) if self.folder.exists() else None
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
 
     # --- its components ---
 
@@ -221,11 +225,22 @@ class Control:
                 raise ComponentError(f"{problem}; the end of its log:\n{log_tail(log or self.log(name))}")
             time.sleep(0.03)
 
+    def finished(self, name: str, *, timeout: float) -> None:
+        """Wait until a component ended well.
+
+        Raises:
+            ComponentError: it ended with another code than 0, or not within ``timeout`` seconds.
+        """
+        end = time.monotonic() + timeout
+        while (code := self.components()[name]["code"]) is None and time.monotonic() < end:
+            time.sleep(0.02)
+        if code != 0:
+            how = "did not end" if code is None else f"ended with code {code}"
+            raise ComponentError(f"{name} {how}; the end of its log:\n{log_tail(self.log(name))}")
+
     def _problem(self, name: str, what: str, timeout: float, end: float) -> str | None:
-        if name == "supervisor":
-            code = self._child.poll()
-        else:
-            code = self.components().get(name, {}).get("code")
+        launched = self._child if name == "supervisor" else None
+        code = launched.poll() if launched else self.components().get(name, {}).get("code")
         if code is not None:
             return f"{name} ended with code {code}"
         return f"{name} was not {what} within {timeout:.0f} s" if time.monotonic() > end else None

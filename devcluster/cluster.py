@@ -1,0 +1,273 @@
+"""A full Kubernetes with one node, in namespaces of its own on this machine. Starts processes, writes files."""
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from devcluster import busybox, cgroups, controlplane, node, paths, tools
+from devcluster.apiclient import ApiClient
+from devcluster.control import ComponentError, Control, Forward, free_listener
+from devcluster.controlplane import Addresses
+from devcluster.pki import Pki
+
+S3_PORT = 7070
+KAFKA_PORT = 9092
+KAFKA_HOST_PORT = 9093
+"""Port inside the namespace of the listener that is advertised to the machine outside."""
+
+# Longest socket below the state folder is kubelet/device-plugins/kubelet.sock; the kernel takes 107 characters.
+_LONGEST_FOLDER = 70
+
+
+@dataclass(frozen=True)
+class State:
+    """What a cluster decides once, at ``up``. Ports are on 127.0.0.1 of the machine and forwarded into the cluster."""
+
+    api_port: int
+    s3_port: int
+    kafka_port: int
+    s3_access_key: str
+    s3_secret_key: str
+
+
+class Cluster:
+    """One named cluster. Creating the object starts nothing."""
+
+    def __init__(self, name: str = "dev") -> None:
+        """Take a name: at most 30 lower-case letters, digits and '-'."""
+        self.name = name
+        self.folder = paths.state(name)
+        if len(str(self.folder)) > _LONGEST_FOLDER:
+            raise ValueError(f"{self.folder} is too long for sockets below it: set TIDEGATE_CACHE to a shorter path")
+        self.kubeconfig = self.folder / "kubeconfig"
+        self.control = Control(self.folder)
+        self._cgroup = cgroups.name(name, self.folder)
+
+    # --- life ---
+
+    def up(self) -> "Cluster":
+        """Start it and wait until pods can run; a healthy one is kept, the remains of a broken one are removed first.
+
+        Raises:
+            ComponentError: a component failed; the text names it and shows the end of its log.
+            PermissionError: not root.
+        """
+        if os.geteuid() != 0:
+            raise PermissionError("a cluster needs root: namespaces, mounts and cgroups are its substance")
+        tools.ensure()
+        with self._alone():
+            if not self.healthy():
+                self._remove()
+                self._start()
+        return self
+
+    def down(self) -> None:
+        """End every process and remove every file, mount, namespace and cgroup; what is not there is no error."""
+        with self._alone():
+            self._remove()
+
+    def healthy(self) -> bool:
+        """Say whether all components run and the API server serves."""
+        return self.problem() is None
+
+    def problem(self) -> str | None:
+        """Return what is wrong, None if all is well."""
+        if not self.control.running():
+            return "is down"
+        if not self.control.answers():
+            return "has a supervisor that does not answer"
+        ended = [n for n, c in self.control.components().items() if c["code"] is not None and n in _COMPONENTS]
+        missing = sorted(_COMPONENTS - set(self.control.components()))
+        if ended or missing:
+            return f"has components that do not run: {', '.join([*ended, *missing])}"
+        try:
+            ApiClient(self.kubeconfig).ready()
+        except (OSError, ValueError) as unreachable:
+            return f"has an API server that does not answer: {unreachable}"
+        return None
+
+    # --- what others need of it ---
+
+    @property
+    def state(self) -> State:
+        """Return ports and keys; raise ComponentError if the cluster is down."""
+        try:
+            return State(**json.loads((self.folder / "state.json").read_text()))
+        except FileNotFoundError:
+            raise ComponentError(f"cluster {self.name!r} is down: make cluster-up NAME={self.name}") from None
+
+    @property
+    def kubectl(self) -> Path:
+        """Return the path of a kubectl of the cluster's version."""
+        return tools.program("kubectl")
+
+    @property
+    def s3_endpoint_pods(self) -> str:
+        """Return the S3 server's address for pods."""
+        return f"http://{node.ADDRESS}:{S3_PORT}"
+
+    @property
+    def s3_endpoint_host(self) -> str:
+        """Return the S3 server's address for the machine."""
+        return f"http://127.0.0.1:{self.state.s3_port}"
+
+    @property
+    def kafka_pods(self) -> str:
+        """Return the Kafka broker's bootstrap address for pods."""
+        return f"{node.ADDRESS}:{KAFKA_PORT}"
+
+    @property
+    def kafka_host(self) -> str:
+        """Return the Kafka broker's bootstrap address for the machine."""
+        return f"127.0.0.1:{self.state.kafka_port}"
+
+    def enter(self, *command: str | Path) -> list[str]:
+        """Return ``command`` wrapped so that it runs inside the cluster's namespaces."""
+        inside = ("--net", "--mount", "--pid")
+        return ["nsenter", "--target", str(self.control.first_process()), *inside, "--", *map(str, command)]
+
+    def ctr(self, *arguments: str | Path) -> str:
+        """Run containerd's own client on the cluster's image store; return what it printed."""
+        command = ["ctr", "--address", self.folder / "containerd.sock", "--namespace", "k8s.io", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ComponentError(f"ctr {' '.join(map(str, arguments))}: {done.stderr.strip()}")
+        return done.stdout
+
+    # --- how ---
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep two ``up`` or ``down`` of one cluster apart; leaves no lock file when the cluster is gone."""
+        path = self.folder.with_name(f".{self.name}.lock")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            with path.open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                # Whoever held it before may have removed the file: then others lock a new one, and so must we.
+                if not path.exists() or not path.samefile(f"/proc/self/fd/{lock.fileno()}"):
+                    continue
+                try:
+                    yield
+                finally:
+                    if not self.folder.exists():
+                        path.unlink()
+                return
+
+    def _remove(self) -> None:
+        self.control.end()
+        cgroups.remove(self._cgroup)
+        end = time.monotonic() + 10
+        while self.folder.exists():
+            # Mounts below the folder go with the namespace, a moment after its last process.
+            try:
+                shutil.rmtree(self.folder)
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+    def _start(self) -> None:
+        self.folder.mkdir(parents=True, mode=0o755)
+        listeners = [free_listener() for _ in range(3)]
+        ports = [listener.getsockname()[1] for listener in listeners]
+        state = State(*ports, s3_access_key="tidegate", s3_secret_key=secrets.token_hex(16))
+        (self.folder / "state.json").write_text(json.dumps(asdict(state)))
+        targets = (node.API_PORT, S3_PORT, KAFKA_HOST_PORT)
+        self.control.launch(
+            [Forward(listener, node.ADDRESS, port) for listener, port in zip(listeners, targets, strict=True)],
+            namespaces=True,
+        )
+        for listener in listeners:
+            listener.close()
+        self._run("preparation", ["sh", "-c", node.preparation(paths.cache()), "sh", paths.cache()])
+        cgroups.create(self._cgroup)
+        addresses = Addresses(node.ADDRESS, node.API_PORT, 2379, 2380, reachable_api_port=state.api_port)
+        self.control.start("etcd", controlplane.etcd(self.folder, addresses))
+        identity = controlplane.write_identities(self.folder, addresses, controlplane.users(node.NAME))
+        self._start_containerd()
+        self._start_api_server(addresses, identity)
+        self._start_node(identity)
+
+    def _start_containerd(self) -> None:
+        (self.folder / "cni").mkdir()
+        (self.folder / "cni" / "10-pods.conflist").write_text(node.pod_network(self.folder))
+        (self.folder / "containerd.toml").write_text(node.containerd_config(self.folder))
+        self.control.start("containerd", ["containerd", "--config", self.folder / "containerd.toml"])
+
+    def _start_api_server(self, addresses: Addresses, identity: Pki) -> None:
+        common = controlplane.apiserver(self.folder, addresses, identity, audit_log=None)
+        self.control.start("kube-apiserver", [*common, *node.api_server_flags(identity)])
+        archive = self.folder / "busybox.tar"
+        busybox.write_archive(archive)
+        self.control.until("containerd", (self.folder / "containerd.sock").exists, timeout=30)
+        self.ctr("images", "import", archive)
+        client = ApiClient(self.kubeconfig)
+        self.control.until("kube-apiserver", client.ready, timeout=60)
+
+    def _start_node(self, identity: Pki) -> None:
+        client = ApiClient(self.kubeconfig)
+        self.control.start("kube-controller-manager", controlplane.controller_manager(self.folder, identity))
+        self.control.start("kube-scheduler", controlplane.scheduler(self.folder))
+        configuration = node.kubelet_config(self.folder, self._cgroup, identity)
+        (self.folder / "kubelet.json").write_text(json.dumps(configuration, indent=2))
+        self.control.start("kubelet", node.kubelet(self.folder))
+        self.control.start("kube-proxy", node.kube_proxy(self.folder))
+        (self.folder / "Corefile").write_text(node.corefile(self.folder))
+        self.control.until("kube-apiserver", lambda: client.exists("/api/v1/namespaces/kube-system"), timeout=30)
+        for path, content in node.dns_objects():
+            client.create(path, content)
+        self.control.start("coredns", node.coredns(self.folder))
+        self.control.until("kubelet", partial(_open_for_pods, client), timeout=60)
+        self.control.until("coredns", self._resolves, timeout=30)
+        account = "/api/v1/namespaces/default/serviceaccounts/default"
+        self.control.until("kube-controller-manager", lambda: client.exists(account), timeout=60)
+
+    def _resolves(self) -> bool:
+        """Ask CoreDNS through its service address: proves kube-proxy as well."""
+        question = ["busybox", "nslookup", "kubernetes.default.svc.cluster.local", node.DNS_SERVICE]
+        try:
+            return subprocess.run(self.enter(*question), capture_output=True, timeout=5, check=False).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
+
+    def _run(self, name: str, command: Sequence[str | Path]) -> None:
+        """Run a command to its end inside the namespaces."""
+        self.control.start(name, command)
+        self.control.finished(name, timeout=30)
+
+
+_COMPONENTS = {
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "containerd",
+    "kubelet",
+    "kube-proxy",
+    "coredns",
+}
+
+
+def _open_for_pods(client: ApiClient) -> bool:
+    found = client.get(f"/api/v1/nodes/{node.NAME}")
+    conditions = {c["type"]: c["status"] for c in found["status"].get("conditions", [])}
+    return conditions.get("Ready") == "True" and not found["spec"].get("taints")
+
+
+def load_archive(cluster: Cluster, path: Path) -> None:
+    """Load an image archive (OCI or Docker format) into the cluster's image store; layers it has are not read again.
+
+    Raises:
+        ComponentError: containerd refused it.
+    """
+    cluster.ctr("images", "import", path)
