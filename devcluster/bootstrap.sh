@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Install what this machine lacks: Debian packages (as root on Debian), then the Python environment of locks/dev.lock.
+# Prints the environment's path as its last line. Nothing to do: well under a second. Calls at once wait for each other.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cache=${TIDEGATE_CACHE:-$HOME/.cache/tidegate}
+
+# package:what it brings, a command or a path. What is there is taken, whoever installed it.
+python_parts=(python3:python3 python3-venv:PYTHON_VENV)
+cluster_parts=(
+  containerd:containerd runc:runc containernetworking-plugins:/usr/lib/cni/ptp busybox-static:STATIC_BUSYBOX
+  iptables:iptables conntrack:conntrack iproute2:ip util-linux:nsenter openssl:openssl
+  buildah:buildah mmdebstrap:mmdebstrap
+  openjdk-17-jre-headless:java maven:mvn git:git ca-certificates:/etc/ssl/certs/ca-certificates.crt
+)
+
+say() { echo "setup: $*" >&2; }
+
+have() {
+  case $1 in
+    /*) test -e "$1" ;;
+    PYTHON_VENV) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
+    # One that needs libraries of the machine cannot run inside the small images made of it.
+    STATIC_BUSYBOX) test -x /bin/busybox && ldd /bin/busybox 2>&1 | grep -q "not a dynamic" ;;
+    *) command -v "$1" >/dev/null || test -x "/usr/sbin/$1" || test -x "/sbin/$1" ;;
+  esac
+}
+
+missing_packages() { # of the given parts, those that are missing
+  local part
+  for part in "$@"; do
+    have "${part#*:}" || echo "${part%%:*}"
+  done
+}
+
+install_packages() {
+  say "apt-get install $*"
+  export DEBIAN_FRONTEND=noninteractive
+  # Slim images leave this folder out, and the Java package fails without it.
+  mkdir -p /usr/share/man/man1
+  local try
+  for try in 1 2 3; do
+    if apt-get -o DPkg::Lock::Timeout=300 update -qq &&
+      apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" >"$cache/apt.log" 2>&1; then
+      return
+    fi
+    say "attempt $try failed"
+    sleep $((try * 5))
+  done
+  tail -n 20 "$cache/apt.log" >&2
+  exit 1
+}
+
+ensure_packages() {
+  local python cluster
+  python=$(missing_packages "${python_parts[@]}")
+  cluster=$(missing_packages "${cluster_parts[@]}")
+  [ -n "$python$cluster" ] || return 0
+  if [ "$(id -u)" = 0 ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/null; then
+    # shellcheck disable=SC2086 # one word per package
+    install_packages $python $cluster
+  else
+    say "missing, named as Debian packages (this script installs them only as root on Debian):" $python $cluster
+    [ -z "$python" ] || exit 1
+    say "checks and unit tests work without them; clusters, images and integration tests do not"
+  fi
+}
+
+require_python() {
+  if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    say "python3 is $(python3 --version 2>&1); needed is 3.11 or newer"
+    exit 1
+  fi
+}
+
+hash_of() { sha256sum "$1" | cut -c1-12; }
+
+# Each environment carries the hash of the lock file it was completed with; without the right one, work is left to do.
+done_with() { [ "$(cat "$1/.lock-hash" 2>/dev/null)" = "$2" ] && [ -x "$1/bin/python" ]; }
+
+ensure_boot() { # the environment that holds uv and Go
+  done_with "$cache/boot" "$1" && return
+  say "installing uv and Go into $cache/boot"
+  [ -x "$cache/boot/bin/python" ] || python3 -m venv "$cache/boot"
+  "$cache/boot/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/bootstrap.lock
+  echo "$1" >"$cache/boot/.lock-hash"
+}
+
+ensure_venv() {
+  done_with "$1" "$2" && return
+  say "installing the Python packages of locks/dev.lock into $1"
+  export UV_PYTHON_DOWNLOADS=never
+  [ -x "$1/bin/python" ] || "$cache/boot/bin/uv" venv --quiet --python "$(command -v python3)" "$1"
+  VIRTUAL_ENV=$1 "$cache/boot/bin/uv" pip sync --quiet --require-hashes locks/dev.lock
+  echo "$2" >"$1/.lock-hash"
+}
+
+mkdir -p "$cache"
+exec 9>"$cache/setup.lock"
+flock 9
+ensure_packages
+require_python
+ensure_boot "$(hash_of locks/bootstrap.lock)"
+dev_hash=$(hash_of locks/dev.lock)
+ensure_venv "$cache/venv/$dev_hash" "$dev_hash"
+echo "$cache/venv/$dev_hash"
