@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from tidegate.decide.change_classes import ChangeClass, fields_of
+from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import StreamingApp, StreamingAppSpec
 
@@ -51,7 +52,11 @@ def _at(tree: Any, path: str) -> Any:
 
 def _canonical(path: str, value: Any) -> Any:
     if path.rpartition(".")[2] in _QUANTITIES and value not in (None, _ABSENT):
-        return str(parse_quantity(f"spec.{path}", value).normalize())
+        try:
+            return str(parse_quantity(f"spec.{path}", value).normalize())
+        except SpecError:
+            # Building the pod reports it; a hash has nothing to say about what is right.
+            return str(value)
     return value
 
 
