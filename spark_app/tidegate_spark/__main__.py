@@ -7,6 +7,7 @@ import os
 import sys
 
 from tidegate_spark import logs
+from tidegate_spark.driver import Driver
 from tidegate_spark.environment import Environment
 from tidegate_spark.protocol import CONFIG_VARIABLE, EXIT_APPLICATION, DriverConfig, from_json
 
@@ -22,9 +23,8 @@ def main() -> int:
         logging.getLogger("tidegate").error("%s: %s", CONFIG_VARIABLE, error)
         output.content()
         return EXIT_APPLICATION
-    from tidegate_spark.driver import Driver
-
     Driver(config, Environment.read(os.environ), output).run()
+    return EXIT_APPLICATION
 
 
 def log_to_stderr() -> None:

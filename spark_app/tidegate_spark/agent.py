@@ -1,5 +1,4 @@
-"""
-The driver's HTTP server: health, readiness and metrics for anyone; progress and commands for the token's holder.
+"""The driver's HTTP server: health, readiness and metrics for anyone; progress and commands for the token's holder.
 
 Answers come from memory (:class:`tidegate_spark.progress.Progress`); nothing here waits for Spark.
 """

@@ -12,10 +12,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from tidegate_spark import logs, metrics, preflight, storage
+from tidegate_spark import logs, metrics, preflight, storage, watch
+from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
+from tidegate_spark.leftovers import remove_leftovers
+from tidegate_spark.listener import ProgressListener
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import (
     EXIT_CODES,
@@ -33,8 +36,6 @@ from tidegate_spark.termination import write_termination
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from tidegate_spark.watch import Watch
 
 QUERY_POLL_SECONDS = 0.5
 
@@ -55,7 +56,7 @@ class Driver:
         registry = metrics.build_registry(config, self._progress)
         self._agent = Agent(environment, self._progress, registry, commands)
         self._session: SparkSession | None = None
-        self._watch: Watch | None = None
+        self._watch: watch.Watch | None = None
         self._wanted: int | None = None
         self._claimed = False
         self._secrets: tuple[str, ...] = ()
@@ -79,8 +80,6 @@ class Driver:
 
     def _launch(self) -> Outcome:
         paths = preflight.find_files(self._config.py_files)
-        from tidegate_spark import session as spark_session
-
         sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
         main = preflight.find_main(self._config.main)
         credentials = preflight.wait_for_storage(
@@ -90,6 +89,8 @@ class Driver:
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         self._claimed = True
         self._keep_secret(credentials)
+        if self._environment.on_kubernetes:
+            remove_leftovers(self._config, self._environment)
         self._session = spark_session.start_session(self._config, self._environment, self._progress)
         spark_session.add_python_files(self._session, paths, self._environment.work_directory)
         self._observe(self._session)
@@ -113,12 +114,9 @@ class Driver:
             self._progress.enter(DriverState.WAITING, fault)
 
     def _observe(self, session: SparkSession) -> None:
-        from tidegate_spark.listener import ProgressListener
-        from tidegate_spark.watch import Watch
-
         session.streams.addListener(ProgressListener(self._progress))
         self._queries.install()
-        self._watch = Watch(
+        self._watch = watch.Watch(
             session, self._queries, self._progress, self._ending.request, self._environment.on_kubernetes
         )
         if self._wanted is not None:
@@ -127,10 +125,7 @@ class Driver:
 
     def _after_script(self, outcome: Outcome) -> Outcome:
         """Return how the application ends, once its last query has ended; a failure does not wait for the others."""
-        from tidegate_spark import watch
-        from tidegate_spark.session import jvm_exit_code
-
-        code = jvm_exit_code()
+        code = spark_session.jvm_exit_code()
         if code is not None:
             return watch.jvm_outcome(code)
         if outcome != COMPLETED:
@@ -181,8 +176,7 @@ class Driver:
 
 
 def watch_signals(on_terminate: object) -> None:
-    """
-    Call ``on_terminate()``, in a thread, at each SIGTERM.
+    """Call ``on_terminate()``, in a thread, at each SIGTERM.
 
     The byte that Python's C handler writes to the wake-up descriptor arrives even while the script's thread is inside a
     long call into native code, or has a SIGTERM handler of its own. As process 1 of a container we would otherwise not

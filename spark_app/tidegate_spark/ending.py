@@ -1,5 +1,4 @@
-"""
-The end of the driver, for whatever cause: first cause wins, queries stop at a batch boundary, then the process ends.
+"""The end of the driver, for whatever cause: first cause wins, queries stop at a batch boundary, then the process ends.
 
 One thread does all of it, so that a script that blocks, loops or fails cannot keep the others from stopping.
 """
@@ -122,7 +121,11 @@ def stop_message(stopped: list[Stopped], inside: list[str]) -> str:
     """Return what a requested stop came to, in words."""
     if inside:
         names = ", ".join(repr(name) for name in inside)
-        return f"The grace period (spec.driver.stopGracePeriodSeconds) ended inside a batch of {names}; the next start runs it again."
+        return (
+            f"The grace period (spec.driver.stopGracePeriodSeconds) ended inside a batch of {names}; "
+            "the next start runs it again."
+        )
     if not stopped:
         return "Stopped; no query was running."
-    return "Stopped at a batch boundary: " + ", ".join(f"{each.name!r} after batch {each.commits}" for each in stopped) + "."
+    batches = ", ".join(f"{each.name!r} after batch {each.commits}" for each in stopped)
+    return f"Stopped at a batch boundary: {batches}."

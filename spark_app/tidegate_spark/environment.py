@@ -1,5 +1,4 @@
-"""
-Where the runtime finds things in its pod: paths, ports, addresses. Pure: reads a mapping of variables, no files.
+"""Where the runtime finds things in its pod: paths, ports, addresses. Pure: reads a mapping of variables, no files.
 
 The defaults are the contract's (:mod:`tidegate_spark.protocol`). Each can be moved by an environment variable, which
 is how the tests run the real entry point on a machine that is not a pod; the operator sets none of them.

@@ -1,5 +1,4 @@
-"""
-``python3 -m tidegate_spark.executor``: runs the image's own executor, and keeps its last lines. Does I/O.
+"""``python3 -m tidegate_spark.executor``: runs the image's own executor, and keeps its last lines. Does I/O.
 
 Spark starts executor containers with the argument ``executor``; the image's ``/opt/entrypoint.sh`` turns that into a
 JVM. This process is in between: it gives the JVM the storage credentials, passes signals and output on, puts the last
@@ -53,8 +52,8 @@ def run_child(command: Sequence[str], credentials: Credentials | None) -> int:
         else:
             child.send_signal(number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, forward)
+    signal.signal(signal.SIGTERM, forward)
+    signal.signal(signal.SIGINT, forward)
     child = subprocess.Popen(command, env=variables)  # noqa: S603 - the image's own entry point
     for number in pending:
         child.send_signal(number)

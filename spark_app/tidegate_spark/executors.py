@@ -15,8 +15,7 @@ def running_executors(context: SparkContext) -> list[str]:
 
 
 def set_executors(context: SparkContext, wanted: int) -> None:
-    """
-    Make ``wanted`` the number of executors: Spark starts those missing; the youngest of those too many are ended.
+    """Make ``wanted`` the number of executors: Spark starts those missing; the youngest of those too many are ended.
 
     Tasks of an ended executor run again elsewhere, within their batch.
     """

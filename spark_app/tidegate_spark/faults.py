@@ -1,5 +1,4 @@
-"""
-Whose fault was the end of the application: its own, the broker's, or the storage's.
+"""Whose fault was the end of the application: its own, the broker's, or the storage's.
 
 ``chain_of`` reads an exception and its causes, Python's and Java's (it asks the JVM). ``classify`` is pure and works by
 the classes in :data:`RULES`, in order; text is looked at only where one class stands for several faults.
@@ -22,7 +21,7 @@ MESSAGE_LIMIT = 1500
 
 @dataclass(frozen=True)
 class Link:
-    """One exception of a chain of causes: its class and superclasses, its message, and an AWS answer's status and code."""
+    """One exception of a chain of causes: class and superclasses, message, and an AWS answer's status and code."""
 
     classes: tuple[str, ...]
     message: str = ""
@@ -44,7 +43,7 @@ class Rule:
     codes: tuple[str, ...] = ()
     text: str = ""
     beside: tuple[str, ...] = ()
-    """Classes of which another link (or the same) must be one: tells S3A's use of a general class from anyone else's."""
+    """Classes of which some link must be one: tells S3A's use of a general class from anyone else's."""
 
     def match(self, chain: tuple[Link, ...]) -> Link | None:
         """Return the first link that matches."""
@@ -62,17 +61,19 @@ class Rule:
 
 SDK, S3A = "software.amazon.awssdk.", "org.apache.hadoop.fs.s3a."
 AWS_ANSWER = "software.amazon.awssdk.awscore.exception.AwsServiceException"
+EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 KAFKA_ERRORS = "org.apache.kafka.common.errors."
 
 RULES: tuple[Rule, ...] = (
     Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "RetriableException",)),
-    Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "AuthenticationException", KAFKA_ERRORS + "AuthorizationException")),
-    Rule(Reason.BROKER_UNAVAILABLE, ("org.apache.kafka.common.config.ConfigException",), text="No resolvable bootstrap urls"),
+    Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "AuthenticationException",)),
+    Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "AuthorizationException",)),
+    Rule(Reason.BROKER_UNAVAILABLE, ("org.apache.kafka.common.config.ConfigException",), text="No resolvable"),
     Rule(Reason.BROKER_UNAVAILABLE, ("kafka.errors.NoBrokersAvailable", "kafka.errors.KafkaConnectionError")),
     Rule(Reason.BUCKET_NOT_FOUND, (S3A + "UnknownStoreException", SDK + "services.s3.model.NoSuchBucketException")),
     Rule(Reason.BUCKET_NOT_FOUND, (AWS_ANSWER,), codes=("NoSuchBucket",)),
     Rule(Reason.CREDENTIALS_MISSING, (S3A + "auth.NoAuthWithAWSException", S3A + "auth.NoAwsCredentialsException")),
-    Rule(Reason.CREDENTIALS_REJECTED, (AWS_ANSWER,), (401, 403), ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")),
+    Rule(Reason.CREDENTIALS_REJECTED, (AWS_ANSWER,), (401, 403), EXPIRED),
     Rule(Reason.CREDENTIALS_REJECTED, ("java.nio.file.AccessDeniedException",), beside=(SDK, S3A)),
     Rule(Reason.STORAGE_UNAVAILABLE, (AWS_ANSWER,), (408, 429, 500, 502, 503, 504)),
     Rule(
@@ -93,7 +94,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 REMEDIES: dict[Reason, str] = {
-    Reason.BROKER_UNAVAILABLE: "The message broker could not be used; check its address, topics and credentials in the application.",
+    Reason.BROKER_UNAVAILABLE: "The message broker could not be used; check its address, topics and credentials.",
     Reason.BUCKET_NOT_FOUND: "A bucket does not exist; check spec.storage.uri.",
     Reason.CREDENTIALS_MISSING: "No credentials for the storage; check spec.storage.credentialsSecret.name.",
     Reason.CREDENTIALS_REJECTED: "The storage rejects the credentials; check spec.storage.credentialsSecret.name.",
@@ -199,8 +200,13 @@ def _java_link(throwable: Any) -> Link:
 
 def _python_classes(error: BaseException) -> tuple[str, ...]:
     kinds = [kind for kind in type(error).__mro__ if kind not in (object, BaseException)]
-    names = (kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
-    return tuple(names)
+    return tuple(_qualified(kind) for kind in kinds)
+
+
+def _qualified(kind: type) -> str:
+    # A class of the script itself is looked up by its name alone.
+    plain = kind.__module__ in {"builtins", "__main__"}
+    return kind.__qualname__ if plain else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def explain(error: BaseException) -> Failure:

@@ -12,8 +12,7 @@ from tidegate_spark.progress import Commit, Progress
 
 
 def read_commit(progress: dict[str, Any]) -> Commit:
-    """
-    Return the figures of one ``StreamingQueryProgress``, given as Spark's own JSON object.
+    """Return the figures of one ``StreamingQueryProgress``, given as Spark's own JSON object.
 
     Spark posts a progress event after the batch's entry in the commit log is written, so its batch is committed.
     """

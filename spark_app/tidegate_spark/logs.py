@@ -145,7 +145,7 @@ def put_executor_log(client: S3Client, storage: Storage, epoch: int, executor: s
 
 
 def within(seconds: float, action: object) -> bool:
-    """Run ``action()`` in a thread; return True if it ended without error within ``seconds``. It is abandoned otherwise."""
+    """Run ``action()`` in a thread, abandoned after ``seconds``; return True if it ended in time and without error."""
     assert callable(action)
     succeeded = threading.Event()
 

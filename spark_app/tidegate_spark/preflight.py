@@ -1,5 +1,4 @@
-"""
-What must hold before a JVM is started: main exists, storage answers, is suitable, and is ours. Does I/O.
+"""What must hold before a JVM is started: main exists, storage answers, is suitable, and is ours. Does I/O.
 
 A fault of a dependency is waited for in this process, visible in the agent's report; every other fault ends the driver.
 """
@@ -46,8 +45,7 @@ def local_path(reference: str) -> str | None:
 
 
 def find_main(reference: str) -> Main:
-    """
-    Return where the user's program is.
+    """Return where the user's program is.
 
     Raises:
         FaultError: MAIN_NOT_FOUND, with the nearest names that exist.
@@ -68,8 +66,7 @@ def find_main(reference: str) -> Main:
 
 
 def find_files(references: tuple[str, ...]) -> tuple[str, ...]:
-    """
-    Return the paths of ``pyFiles``.
+    """Return the paths of ``pyFiles``.
 
     Raises:
         FaultError: MAIN_NOT_FOUND, naming the first entry that is not in the image.
@@ -116,8 +113,7 @@ def _module_names(reference: str) -> list[str]:
 
 
 def check_storage(config: DriverConfig, credentials_directory: str) -> Credentials | None:
-    """
-    Check that storage answers, honours conditional writes and is this application's; claim it. Try once.
+    """Check that storage answers, honours conditional writes and is this application's; claim it. Try once.
 
     Returns:
         The credentials it was reached with, None for the environment's own.
@@ -142,8 +138,7 @@ def check_storage(config: DriverConfig, credentials_directory: str) -> Credentia
 
 
 def probe_conditional_writes(client: S3Client, config: DriverConfig) -> None:
-    """
-    Check that the store refuses to overwrite when told so.
+    """Check that the store refuses to overwrite when told so.
 
     Raises:
         FaultError: STORAGE_UNSUITABLE if it overwrites: two drivers could then own one checkpoint.
@@ -158,15 +153,14 @@ def probe_conditional_writes(client: S3Client, config: DriverConfig) -> None:
         raise FaultError(
             Fault(
                 Reason.STORAGE_UNSUITABLE,
-                f"The store of bucket {config.storage.bucket!r} (spec.storage.uri) ignores If-None-Match on PutObject, so it "
-                "cannot keep two drivers from writing one checkpoint. Use a store with conditional writes.",
+                f"The store of bucket {config.storage.bucket!r} (spec.storage.uri) ignores If-None-Match on PutObject, "
+                "so it cannot keep two drivers from writing one checkpoint. Use a store with conditional writes.",
             )
         )
 
 
 def claim(client: S3Client, config: DriverConfig) -> None:
-    """
-    Write ``app.json``: create it, or bring our own up to this epoch and lineage.
+    """Write ``app.json``: create it, or bring our own up to this epoch and lineage.
 
     Raises:
         FaultError: STORAGE_OWNED if it belongs to another application or to a later epoch of this one.
@@ -194,7 +188,7 @@ def claim(client: S3Client, config: DriverConfig) -> None:
 
 def read_claim(client: S3Client, config: DriverConfig) -> tuple[dict[str, Any], str] | None:
     """Return ``app.json``'s content and ETag, None if there is none; content that is not an object counts as empty."""
-    from botocore.exceptions import ClientError
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - as in storage.py
 
     try:
         answer = client.get_object(Bucket=config.storage.bucket, Key=config.storage.key(APP_FILE))
@@ -217,8 +211,9 @@ def _refuse_foreign(content: dict[str, Any], config: DriverConfig) -> None:
         raise FaultError(
             Fault(
                 Reason.STORAGE_OWNED,
-                f"{config.storage.uri} (from spec.storage.uri) belongs to {owner}; this is {config.namespace}/{config.app} "
-                f"with uid {config.uid}. Choose another spec.storage.uri, or remove what is there if it is not needed.",
+                f"{config.storage.uri} (from spec.storage.uri) belongs to {owner}; this is "
+                f"{config.namespace}/{config.app} with uid {config.uid}. Choose another spec.storage.uri, or remove "
+                "what is there.",
             )
         )
     if isinstance(epoch, int) and epoch > config.epoch:
@@ -252,8 +247,7 @@ def wait_for_storage(
     stopping: threading.Event,
     report: Callable[[Fault | None], None],
 ) -> Credentials | None:
-    """
-    Repeat :func:`check_storage` until it succeeds or ``stopping`` is set; faults in between go to ``report``.
+    """Repeat :func:`check_storage` until it succeeds or ``stopping`` is set; faults in between go to ``report``.
 
     Raises:
         FaultError: for a fault that waiting does not cure.

@@ -1,5 +1,4 @@
-"""
-What the driver knows about itself, for the agent: one object, thread safe, no I/O.
+"""What the driver knows about itself, for the agent: one object, thread safe, no I/O.
 
 Writers are the driver's threads (preflight, listener, watch); the only reader is the agent. Nothing here calls Spark,
 so an answer never waits for it.
@@ -111,8 +110,7 @@ class Progress:
 
     @property
     def ready(self) -> bool:
-        """
-        True if the script runs, has a query active, and each active query has finished a trigger in this process.
+        """True if the script runs, has a query active, and each active query has finished a trigger in this process.
 
         "Finished a trigger" means: committed a batch, or found no new data. A query that reads its first batch, or
         recovers state, is not ready yet; a script that has not come to its first ``start()`` is not ready either.

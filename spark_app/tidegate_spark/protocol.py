@@ -1,5 +1,4 @@
-"""
-The contract between the operator and the runtime inside the driver.
+"""The contract between the operator and the runtime inside the driver.
 
 Everything that crosses the border is here and nowhere else: the driver's configuration (operator -> runtime, in one
 environment variable), the agent's HTTP interface (operator -> driver), the agent's report (driver -> operator), exit
@@ -70,8 +69,7 @@ FINALIZER = "tidegate.dev/streamingapp"
 
 @dataclass(frozen=True)
 class Storage:
-    """
-    Where the application keeps its checkpoints; no secrets.
+    """Where the application keeps its checkpoints; no secrets.
 
     ``uri`` is ``s3://bucket/prefix`` of the application itself, that is ``<spec.storage.uri>/<namespace>/<app>``,
     without a slash at the end. ``endpoint`` is empty for the provider's own.
@@ -332,8 +330,7 @@ def to_json(value: Any) -> str:
 
 
 def from_json(kind: type[T], text: str | bytes) -> T:
-    """
-    Return the dataclass ``kind`` read from JSON; unknown fields are ignored so that versions can differ.
+    """Return the dataclass ``kind`` read from JSON; unknown fields are ignored so that versions can differ.
 
     Raises:
         ValueError: if the text is not JSON, or a field without default is missing or of another type.

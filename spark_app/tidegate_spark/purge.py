@@ -1,8 +1,7 @@
-"""
-``python3 -m tidegate_spark.purge``: deletes every object below the application's prefix. Does I/O.
+"""``python3 -m tidegate_spark.purge``: deletes every object below the application's prefix. Does I/O.
 
-Idempotent: it can be interrupted and started again at any time. Exit codes: 0 nothing is left, or the storage belongs to
-another application; 75 (EXIT_DEPENDENCY) storage does not answer; 1 no usable configuration.
+Idempotent: it can be interrupted and started again at any time. Exit codes: 0 nothing is left, or the storage belongs
+to another application; 75 (EXIT_DEPENDENCY) storage does not answer; 1 no usable configuration.
 """
 
 from __future__ import annotations
@@ -70,8 +69,7 @@ def main() -> int:
 
 
 def purge(client: S3Client, config: DriverConfig) -> int:
-    """
-    Delete everything below the application's prefix; return the number of objects.
+    """Delete everything below the application's prefix; return the number of objects.
 
     Raises:
         FaultError: STORAGE_OWNED if ``app.json`` is another application's; nothing is deleted then.

@@ -1,5 +1,4 @@
-"""
-Where each streaming query keeps its checkpoint, and which queries there are: a wrapper around DataStreamWriter.
+"""Where each streaming query keeps its checkpoint, and which queries there are: a wrapper around DataStreamWriter.
 
 The script's own calls stay as they are; ``start`` and ``toTable`` get a name and a checkpoint location on their way to
 Spark. Talks to the JVM.
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -27,8 +27,7 @@ UNNAMED = "main"
 
 
 class QueryRefusedError(SystemExit):
-    """
-    A query that cannot be given a checkpoint of its own.
+    """A query that cannot be given a checkpoint of its own.
 
     Not an Exception: a script that catches those around ``start()`` would go on with one query less.
     """
@@ -100,7 +99,7 @@ class Queries:
         original_start, original_table = DataStreamWriter.start, DataStreamWriter.toTable
 
         @functools.wraps(original_start)
-        def start(  # noqa: PLR0913 - Spark's signature
+        def start(  # noqa: PLR0913, PLR0917 - Spark's signature
             writer: DataStreamWriter,
             path: str | None = None,
             format: str | None = None,  # noqa: A002 - Spark's name
@@ -113,7 +112,7 @@ class Queries:
             return self._launch(writer, queryName, options, call)
 
         @functools.wraps(original_table)
-        def to_table(  # noqa: PLR0913 - Spark's signature
+        def to_table(  # noqa: PLR0913, PLR0917 - Spark's signature
             writer: DataStreamWriter,
             tableName: str,  # noqa: N803 - Spark's name
             format: str | None = None,  # noqa: A002 - Spark's name
@@ -225,7 +224,7 @@ def _is_active(entry: Entry) -> bool:
 
 
 def writer_options(writer: DataStreamWriter) -> dict[str, str]:
-    """Return the options set on ``writer`` so far, keys in lower case; Spark's writer holds the query's name there too."""
+    """Return the options set on ``writer`` so far, keys in lower case; the query's name is one of them."""
     java_writer: Any = writer._jwrite
     field = java_writer.getClass().getDeclaredField("extraOptions")
     field.setAccessible(True)
@@ -239,8 +238,6 @@ def writer_options(writer: DataStreamWriter) -> dict[str, str]:
 
 def committed_batch(query: StreamingQuery) -> int:
     """Return the newest batch in ``query``'s commit log, -1 if there is none or it cannot be read now."""
-    from py4j.protocol import Py4JError
-
     try:
         latest = query._jsq.streamingQuery().commitLog().getLatestBatchId()
         return int(latest.get()) if latest.isDefined() else -1

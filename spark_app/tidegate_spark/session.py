@@ -23,8 +23,7 @@ from tidegate_spark.storage import FaultError
 
 
 def start_session(config: DriverConfig, environment: Environment, progress: Progress) -> SparkSession:
-    """
-    Start Spark and return the session.
+    """Start Spark and return the session.
 
     Raises:
         FaultError: CONNECTOR_MISSING if the class path lacks Hadoop's S3A connector.
@@ -37,7 +36,7 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
     # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
     gateway = launch_gateway(conf, popen_kwargs={"start_new_session": True})  # type: ignore[no-untyped-call] # untyped there
     if not _has_class(gateway.jvm, sparkconf.S3A_CLASS):
-        raise FaultError(Fault(Reason.CONNECTOR_MISSING, _connector_message(config)))
+        raise FaultError(Fault(Reason.CONNECTOR_MISSING, _connector_message(config, environment.jars_directory)))
     if _has_class(gateway.jvm, sparkconf.ABORTABLE_CLASS):
         conf.setIfMissing(sparkconf.CHECKPOINT_MANAGER, sparkconf.ABORTABLE_CLASS)
     SparkContext(conf=conf, gateway=gateway)
@@ -84,11 +83,11 @@ def _has_class(jvm: Any, name: str) -> bool:
     return True
 
 
-def _connector_message(config: DriverConfig) -> str:
+def _connector_message(config: DriverConfig, directory: str) -> str:
     if config.injected:
-        remedy = "the jars Tidegate brings were not found in the pod; set spec.application.runtime to Injected and check the init container"
+        remedy = f"the jars that the init container copies are not in {directory}; check the operator's image"
     else:
-        remedy = "set spec.application.runtime to Injected, or put hadoop-aws and its dependencies into the image's jars directory"
+        remedy = "set spec.application.runtime to Injected, or put hadoop-aws and what it needs into Spark's jars"
     return f"The class path of the driver lacks {sparkconf.S3A_CLASS}, which spec.storage.uri needs: {remedy}."
 
 

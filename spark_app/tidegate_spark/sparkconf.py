@@ -1,5 +1,4 @@
-"""
-Spark's configuration for one launch, from the driver's configuration. Pure.
+"""Spark's configuration for one launch, from the driver's configuration. Pure.
 
 Order of precedence: what Tidegate owns, then ``spec.sparkConf``, then Tidegate's defaults.
 """
@@ -48,7 +47,8 @@ def lineage_uri(config: DriverConfig) -> str:
 def build_spark_conf(config: DriverConfig, environment: Environment) -> dict[str, str]:
     """Return the whole configuration of the driver's SparkContext."""
     user = {key: value for key, value in config.spark_conf.items() if key not in OWNED_KEYS}
-    conf = {**_session_defaults(config, environment), **_storage_defaults(config.storage, bool(config.credentials_secret))}
+    conf = _session_defaults(config, environment)
+    conf |= _storage_defaults(config.storage, bool(config.credentials_secret))
     if environment.on_kubernetes:
         conf |= _executor_defaults(config)
     conf |= user

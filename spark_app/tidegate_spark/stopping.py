@@ -1,5 +1,4 @@
-"""
-Stopping queries between two batches. Talks to the JVM; every wait has a deadline.
+"""Stopping queries between two batches. Talks to the JVM; every wait has a deadline.
 
 Spark's own ``stop()`` interrupts the running batch. Setting the execution's state to TERMINATED instead lets its thread
 finish the batch, commit it, and end by itself at the next look at the state.
@@ -7,6 +6,7 @@ finish the batch, commit it, and end by itself at the next look at the state.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from dataclasses import dataclass
@@ -35,8 +35,7 @@ class Stopped:
 
 
 def stop_at_boundary(entries: list[Entry], deadline: float, unwinding_seconds: float) -> list[Stopped]:
-    """
-    Stop all ``entries`` in parallel, each after its running batch if that ends before ``deadline``.
+    """Stop all ``entries`` in parallel, each after its running batch if that ends before ``deadline``.
 
     Args:
         entries: queries to stop; one that has ended already is only looked at.
@@ -50,13 +49,11 @@ def stop_at_boundary(entries: list[Entry], deadline: float, unwinding_seconds: f
 
     def stop(entry: Entry) -> None:
         assert entry.query is not None
-        try:
+        with contextlib.suppress(Py4JError, OSError):  # the JVM is gone, or refuses: what the logs say decides
             _stop_one(entry.query, deadline, unwinding_seconds)
-        except (Py4JError, OSError):
-            pass  # the JVM is gone, or refuses: what the logs say decides
         results[entry.name] = _read_logs(entry.name, entry.query)
 
-    threads = [threading.Thread(target=stop, args=(entry,), name=f"stop-{entry.name}", daemon=True) for entry in entries]
+    threads = [threading.Thread(target=stop, args=(entry,), daemon=True) for entry in entries]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -80,10 +77,8 @@ def _stop_one(query: StreamingQuery, deadline: float, unwinding_seconds: float) 
 
 
 def _stop_quietly(query: StreamingQuery) -> None:
-    try:
+    with contextlib.suppress(Py4JError, OSError):  # the logs are read next and tell what came of it
         query.stop()
-    except (Py4JError, OSError):
-        pass  # the logs are read next and tell what came of it
 
 
 def _let_end(execution: Any) -> None:

@@ -1,4 +1,7 @@
-"""The application's object storage through boto3: credentials, client, conditional writes, faults in words. Does I/O."""
+"""The application's object storage through boto3: credentials, client, conditional writes, faults. Does I/O.
+
+boto3 is imported where it is used: an executor needs it at its very end only, and its memory belongs to the JVM.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +67,7 @@ class Credentials:
 
 
 def read_credentials(directory: str, secret_name: str) -> Credentials | None:
-    """
-    Return the credentials mounted at ``directory``, or None if the application names no Secret.
+    """Return the credentials mounted at ``directory``, or None if the application names no Secret.
 
     Raises:
         FaultError: CREDENTIALS_MISSING if a Secret is named and the Secret, or a key of it, is not there (yet).
@@ -99,14 +101,13 @@ def _read_value(path: Path) -> str:
 
 
 def connect(storage: Storage, credentials: Credentials | None, timeout_seconds: float = 10.0) -> S3Client:
-    """
-    Return an S3 client for ``storage``; without ``credentials`` botocore's default chain looks for some.
+    """Return an S3 client for ``storage``; without ``credentials`` botocore's default chain looks for some.
 
     Raises:
         ValueError: if the endpoint is not a URL.
     """
-    import boto3
-    from botocore.config import Config
+    import boto3  # noqa: PLC0415 - see the module's docstring
+    from botocore.config import Config  # noqa: PLC0415 - likewise
 
     identity: dict[str, Any] = {}
     if credentials:
@@ -142,10 +143,11 @@ def replace_object(client: S3Client, storage: Storage, key: str, body: bytes, et
 
 
 def _write_if(client: S3Client, storage: Storage, key: str, body: bytes, **condition: str) -> bool:
-    from botocore.exceptions import ClientError
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - see the module's docstring
 
     try:
-        client.put_object(Bucket=storage.bucket, Key=key, Body=body, **condition)  # type: ignore[arg-type] # IfMatch or IfNoneMatch
+        # mypy takes the condition for any argument of the call.
+        client.put_object(Bucket=storage.bucket, Key=key, Body=body, **condition)  # type: ignore[arg-type] # see above
     except ClientError as error:
         if status_of(error) in (409, 412):
             return False
@@ -159,8 +161,8 @@ def status_of(error: Any) -> int:
 
 
 def fault_of(error: Exception, storage: Storage, secret_name: str) -> Fault | None:
-    """Return what ``error``, raised by boto3 on ``storage``, means for a person; None if it is not the storage's fault."""
-    from botocore import exceptions as known
+    """Return what ``error``, raised by boto3, means; None if it is not the storage's fault."""
+    from botocore import exceptions as known  # noqa: PLC0415 - see the module's docstring
 
     secret = f"Secret {secret_name!r} (spec.storage.credentialsSecret.name)" if secret_name else "the pod's own identity"
     place = f"bucket {storage.bucket!r} (spec.storage.uri)"

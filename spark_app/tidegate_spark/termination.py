@@ -1,4 +1,4 @@
-"""The termination message: what the kubelet, and through it the operator, reads of an ended process. Writes one file."""
+"""The termination message: what kubelet and operator read of an ended process. Writes one file."""
 
 from __future__ import annotations
 

@@ -1,0 +1,91 @@
+"""Removes executor pods that an earlier process of this driver pod left behind. Talks to the API server.
+
+After a restart in place, Spark numbers its executors from 1 again, under the same names; the pods of the process before
+are still there, ended or about to end. Spark would not get its first executors.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import ssl
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tidegate_spark.environment import SERVICE_ACCOUNT_DIRECTORY, Environment
+from tidegate_spark.protocol import DriverConfig
+
+EXECUTORS = "spark-role=executor"
+GRACE_SECONDS = 5
+"""An executor without its driver ends by itself; this is for putting its log into storage."""
+LONGEST_WAIT_SECONDS = 20.0
+POLL_SECONDS = 0.5
+
+log = logging.getLogger("tidegate")
+
+
+def leftover_names(pods: dict[str, Any], prefix: str) -> list[str]:
+    """Return the names, in a PodList, of the executors that Spark makes under ``prefix``; pure."""
+    names = [item["metadata"]["name"] for item in pods.get("items", [])]
+    return [name for name in names if name.startswith(f"{prefix}-exec-")]
+
+
+def remove_leftovers(config: DriverConfig, environment: Environment) -> int:
+    """Delete executor pods of this epoch that exist already, wait until their names are free, return their number.
+
+    What the API server refuses is logged, not raised: without leftovers, the usual case, nothing is lost.
+    """
+    prefix = config.executor.pod_name_prefix
+    try:
+        api = _PodsApi(config.namespace, environment.master.removeprefix("k8s://"))
+        names = leftover_names(api.list(), prefix)
+        for name in names:
+            api.delete(name, GRACE_SECONDS)
+        deadline = time.monotonic() + LONGEST_WAIT_SECONDS
+        while names and (left := leftover_names(api.list(), prefix)):
+            if time.monotonic() > deadline:
+                # Their node does not answer; the processes have lost their driver in any case.
+                for name in left:
+                    api.delete(name, 0)
+                break
+            time.sleep(POLL_SECONDS)
+    except OSError as error:
+        log.warning("executors of an earlier process could not be removed: %s", error)
+        return 0
+    if names:
+        log.info("removed executors of an earlier process: %s", ", ".join(names))
+    return len(names)
+
+
+class _PodsApi:
+    """List and delete pods, as the pod's own service account."""
+
+    def __init__(self, namespace: str, server: str) -> None:
+        self._pods = f"{server}/api/v1/namespaces/{namespace}/pods"
+        self._tls = ssl.create_default_context(cafile=f"{SERVICE_ACCOUNT_DIRECTORY}/ca.crt")
+        self._token = Path(SERVICE_ACCOUNT_DIRECTORY, "token").read_text(encoding="utf-8").strip()
+
+    def list(self) -> dict[str, Any]:
+        """Return the namespace's executors as a PodList."""
+        query = urllib.parse.urlencode({"labelSelector": EXECUTORS})
+        answer: dict[str, Any] = json.loads(self._call("GET", f"{self._pods}?{query}"))
+        return answer
+
+    def delete(self, name: str, grace_seconds: int) -> None:
+        """Delete one pod; one that is gone is fine."""
+        try:
+            self._call("DELETE", f"{self._pods}/{name}?gracePeriodSeconds={grace_seconds}")
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise
+
+    def _call(self, method: str, url: str) -> bytes:
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+        request = urllib.request.Request(url, method=method, headers=headers)  # noqa: S310 - the cluster's API server
+        with urllib.request.urlopen(request, timeout=10, context=self._tls) as answer:  # noqa: S310 - likewise
+            body: bytes = answer.read()
+        return body
