@@ -21,7 +21,7 @@ have() {
     /*) test -e "$1" ;;
     PYTHON_VENV) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
     # One that needs libraries of the machine cannot run inside the small images made of it.
-    STATIC_BUSYBOX) test -x /bin/busybox && ldd /bin/busybox 2>&1 | grep -q "not a dynamic" ;;
+    STATIC_BUSYBOX) test -x /bin/busybox && ! ldd /bin/busybox >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null || test -x "/usr/sbin/$1" || test -x "/sbin/$1" ;;
   esac
 }
