@@ -21,14 +21,18 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 # The drivers' access in each namespace that has applications: ServiceAccount, Role and RoleBinding `tidegate-driver`.
 - apiGroups: [""]
   resources: [serviceaccounts]
-  verbs: [get, create, delete]
+  verbs: [create, delete]
 - apiGroups: [rbac.authorization.k8s.io]
-  resources: [roles, rolebindings]
+  resources: [rolebindings]
+  verbs: [create, delete]
+# Read too, because a later version of the operator replaces a Role whose rules have changed.
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles]
   verbs: [get, create, delete]
-# What was decided, told as Kubernetes Events.
+# What was decided, told as Kubernetes Events. Their names are deterministic, so none is ever changed.
 - apiGroups: [""]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create]
 {{- end -}}
 
 {{/*

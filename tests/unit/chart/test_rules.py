@@ -22,10 +22,10 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("tidegate.dev", "streamingapps/status"): {"patch"},
     ("", "pods"): {"get", "list", "watch", "create", "delete"},
     ("", "secrets"): {"get", "create", "delete"},
-    ("", "serviceaccounts"): {"get", "create", "delete"},
+    ("", "serviceaccounts"): {"create", "delete"},
     ("rbac.authorization.k8s.io", "roles"): {"get", "create", "delete"},
-    ("rbac.authorization.k8s.io", "rolebindings"): {"get", "create", "delete"},
-    ("", "events"): {"create", "patch"},
+    ("rbac.authorization.k8s.io", "rolebindings"): {"create", "delete"},
+    ("", "events"): {"create"},
 }
 
 
