@@ -1,4 +1,4 @@
-"""The few API calls that starting and watching a cluster needs; cheaper to load than a full client. Does network I/O."""
+"""The few API calls that starting a cluster needs; cheaper to load than a full client. Does network I/O."""
 
 import base64
 import http.client

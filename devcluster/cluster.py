@@ -143,6 +143,11 @@ class Cluster:
             raise ComponentError(f"ctr {' '.join(map(str, arguments))}: {done.stderr.strip()}")
         return done.stdout
 
+    def remove_data(self, service: str) -> None:
+        """Remove the files of a service that has stopped."""
+        if (self.folder / service).exists():
+            shutil.rmtree(self.folder / service)
+
     # --- how ---
 
     @contextmanager
@@ -180,7 +185,7 @@ class Cluster:
         self.folder.mkdir(parents=True, mode=0o755)
         listeners = [free_listener() for _ in range(3)]
         ports = [listener.getsockname()[1] for listener in listeners]
-        state = State(*ports, s3_access_key="tidegate", s3_secret_key=secrets.token_hex(16))
+        state = State(ports[0], ports[1], ports[2], "tidegate", secrets.token_hex(16))
         (self.folder / "state.json").write_text(json.dumps(asdict(state)))
         targets = (node.API_PORT, S3_PORT, KAFKA_HOST_PORT)
         self.control.launch(

@@ -16,7 +16,8 @@ DNS_SERVICE = "10.96.0.10"
 PAUSE_IMAGE = "localhost/pause:1"
 _DNS_READY_PORT = 8181
 
-_TO_ALL = "0.0.0.0"  # noqa: S104 - all addresses of the cluster's own network namespace
+# Every address of the cluster's own network namespace; the machine's are not in it.
+_TO_ALL = "0.0.0.0"
 
 
 def preparation(hidden: Path) -> str:

@@ -1,4 +1,4 @@
-"""Where things live on this machine: the cache that outlives a checkout, and the state of running clusters. Reads env."""
+"""Where things live: the cache that outlives a checkout, and the state of running clusters. Reads the environment."""
 
 import os
 import re

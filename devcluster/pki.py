@@ -39,20 +39,29 @@ def create(folder: Path, addresses: Sequence[str]) -> Pki:
     )
     names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"]
     alternatives = ",".join([f"DNS:{n}" for n in [*names, "localhost"]] + [f"IP:{a}" for a in addresses])
-    server = _signed(folder, authority, "apiserver", "/CN=kube-apiserver", "serverAuth", alternatives)
-    client = _signed(folder, authority, "kubelet-client", "/O=system:masters/CN=kube-apiserver", "clientAuth")
+    server = _signed(
+        authority,
+        KeyPair(folder / "apiserver.crt", folder / "apiserver.key"),
+        "/CN=kube-apiserver",
+        "extendedKeyUsage=serverAuth",
+        f"subjectAltName={alternatives}",
+    )
+    client = _signed(
+        authority,
+        KeyPair(folder / "kubelet-client.crt", folder / "kubelet-client.key"),
+        "/O=system:masters/CN=kube-apiserver",
+        "extendedKeyUsage=clientAuth",
+    )
     service_account_key = folder / "service-account.key"
     _openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", str(service_account_key))
     return Pki(authority, server, client, service_account_key)
 
 
-def _signed(folder: Path, authority: KeyPair, name: str, subject: str, usage: str, alternatives: str = "") -> KeyPair:
-    pair = KeyPair(folder / f"{name}.crt", folder / f"{name}.key")
+def _signed(authority: KeyPair, pair: KeyPair, subject: str, *extensions: str) -> KeyPair:
     _openssl(
         *("req", "-x509", "-days", _DAYS, "-subj", subject),
         *("-CA", str(authority.certificate), "-CAkey", str(authority.key)),
-        *("-addext", "basicConstraints=critical,CA:FALSE", "-addext", f"extendedKeyUsage={usage}"),
-        *(("-addext", f"subjectAltName={alternatives}") if alternatives else ()),
+        *(word for e in ("basicConstraints=critical,CA:FALSE", *extensions) for word in ("-addext", e)),
         *_new_key(pair.key),
         *("-out", str(pair.certificate)),
     )

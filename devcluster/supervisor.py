@@ -63,7 +63,8 @@ class Supervisor:
                 env={**os.environ, **env},
                 cwd=cwd,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,
+                # The usual danger of this argument is other threads; the supervisor has none.
+                preexec_fn=_end_with_parent,  # noqa: PLW1509
             )
         # reap() collects every child, so the Popen object must never wait for this one itself.
         child.returncode = 0

@@ -1,0 +1,5 @@
+"""The Kafka broker of a cluster: one node, KRaft."""
+
+from devcluster.kafka.broker import create_topic, down, start, stop, up
+
+__all__ = ["create_topic", "down", "start", "stop", "up"]

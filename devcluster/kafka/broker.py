@@ -1,0 +1,121 @@
+"""Start and end the broker, make topics. Starts processes, writes files, talks to the broker."""
+
+import subprocess
+import uuid
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from devcluster import node
+from devcluster.cluster import KAFKA_HOST_PORT, KAFKA_PORT, Cluster
+from devcluster.control import ComponentError
+from devcluster.kafka import jars
+
+_NAME = "kafka"
+_CONTROLLER_PORT = 9094
+# A small heap, and the collector and compiler that start soonest: the broker shares two cores with everything else.
+_JAVA = ("java", "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+def server_properties(data: Path, host_bootstrap: str) -> str:
+    """Return the broker's configuration.
+
+    Two listeners, because a client must be able to reach the broker under the address that it advertises: pods reach
+    the node's address, the machine outside only the forwarded port.
+    """
+    return f"""process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{node.ADDRESS}:{_CONTROLLER_PORT}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PODS
+listeners=PODS://{node.ADDRESS}:{KAFKA_PORT},HOST://{node.ADDRESS}:{KAFKA_HOST_PORT},CONTROLLER://{node.ADDRESS}:{_CONTROLLER_PORT}
+advertised.listeners=PODS://{node.ADDRESS}:{KAFKA_PORT},HOST://{host_bootstrap}
+listener.security.protocol.map=PODS:PLAINTEXT,HOST:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
+
+
+def up(cluster: Cluster) -> str:
+    """Start the broker and wait until it serves; one that serves already is kept. Return how to reach it.
+
+    Raises:
+        ComponentError: it did not start; the text shows the end of its log.
+        RuntimeError: its jars could not be fetched.
+    """
+    folder = cluster.folder / _NAME
+    host_bootstrap = cluster.kafka_host
+    if not cluster.control.alive(_NAME):
+        classpath = f"{jars.ensure()}/*"
+        properties = folder / "server.properties"
+        if not properties.exists():
+            _format(folder, properties, classpath, host_bootstrap)
+        cluster.control.start(_NAME, [*_JAVA, "-cp", classpath, "kafka.Kafka", properties])
+    admin = AdminClient({"bootstrap.servers": host_bootstrap, "log_level": 0})
+    cluster.control.until(_NAME, lambda: _serves(admin), timeout=60)
+    return f"Kafka for pods: {cluster.kafka_pods}\nKafka for this machine: {host_bootstrap}"
+
+
+def _format(folder: Path, properties: Path, classpath: str, host_bootstrap: str) -> None:
+    folder.mkdir(exist_ok=True)
+    draft = properties.with_suffix(".draft")
+    draft.write_text(server_properties(folder / "data", host_bootstrap))
+    cluster_id = uuid.uuid4().hex[:22]
+    tool: list[str | Path] = [
+        *_JAVA,
+        "-cp",
+        classpath,
+        "kafka.tools.StorageTool",
+        "format",
+        "-t",
+        cluster_id,
+        "-c",
+        draft,
+    ]
+    done = subprocess.run(tool, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ComponentError(f"kafka could not format its storage: {done.stdout[-500:]}{done.stderr[-500:]}")
+    # Only a formatted broker has a configuration under its final name, so a broken attempt is formatted again.
+    draft.rename(properties)
+
+
+def stop(cluster: Cluster, grace: float = 15) -> str:
+    """Stop the broker and keep its data; 0 seconds of grace is a crash."""
+    cluster.control.stop(_NAME, grace)
+    return "Kafka broker stopped"
+
+
+def start(cluster: Cluster) -> str:
+    """Start it again on its data."""
+    return up(cluster)
+
+
+def down(cluster: Cluster) -> str:
+    """Stop it and remove its data."""
+    stop(cluster, grace=0)
+    cluster.remove_data(_NAME)
+    return "Kafka broker removed"
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int = 4) -> None:
+    """Make a topic with one replica; KafkaException if it exists already or the broker is not there."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics([NewTopic(topic, partitions, 1)], request_timeout=30).values():
+        made.result()
+
+
+def _serves(admin: AdminClient) -> bool:
+    try:
+        return bool(admin.list_topics(timeout=2).brokers)
+    except KafkaException:
+        return False
