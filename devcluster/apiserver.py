@@ -1,18 +1,15 @@
 """A real API server on 127.0.0.1, without node or namespaces of the kernel: for integration and fleet tests."""
 
-import itertools
-import os
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from devcluster import controlplane, kwok, paths, tools
 from devcluster.apiclient import ApiClient
-from devcluster.control import ComponentError, Control, free_port
+from devcluster.control import ComponentError, Control, free_port, sweep
 from devcluster.controlplane import Addresses
 
 _ATTEMPTS = 3
-_numbers = itertools.count()
 
 
 class ApiServer:
@@ -41,9 +38,9 @@ class ApiServer:
             kwok_nodes: number of simulated nodes; more than none brings controllers and the scheduler too.
             audit_log: write one.
         """
-        _sweep()
+        sweep()
         self.bound = name is None
-        self.name = name or f"api-{os.getpid()}-{next(_numbers)}"
+        self.name = name or paths.bound_name()
         self.controllers = controllers or kwok_nodes > 0
         self.kwok_nodes = kwok_nodes
         self.folder = paths.state(self.name)
@@ -144,11 +141,3 @@ def _schedulable(client: ApiClient) -> int:
         and any(c["type"] == "Ready" and c["status"] == "True" for c in node.get("status", {}).get("conditions", []))
         for node in client.get("/api/v1/nodes")["items"]
     )
-
-
-def _sweep() -> None:
-    """Remove what bound servers of processes that were killed left behind."""
-    for name in paths.states():
-        parts = name.split("-")
-        if parts[0] == "api" and len(parts) == 3 and parts[1].isdigit() and not Path(f"/proc/{parts[1]}").exists():
-            Control(paths.state(name)).wipe()

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import secrets
 import shutil
 import subprocess
 import time
@@ -18,11 +17,9 @@ from devcluster.apiclient import ApiClient
 from devcluster.control import ComponentError, Control, Forward, free_listener
 from devcluster.controlplane import Addresses
 from devcluster.pki import Pki
+from devcluster.site import Listeners, S3Keys
 
-S3_PORT = 7070
-KAFKA_PORT = 9092
-KAFKA_HOST_PORT = 9093
-"""Port inside the namespace of the listener that is advertised to the machine outside."""
+LISTENERS = Listeners(node.ADDRESS, s3=7070, kafka_pods=9092, kafka_host=9093, kafka_controller=9094)
 
 # Longest socket below the state folder is kubelet/device-plugins/kubelet.sock; the kernel takes 107 characters.
 _LONGEST_FOLDER = 70
@@ -35,8 +32,7 @@ class State:
     api_port: int
     s3_port: int
     kafka_port: int
-    s3_access_key: str
-    s3_secret_key: str
+    s3_keys: S3Keys
 
 
 class Cluster:
@@ -101,9 +97,10 @@ class Cluster:
     def state(self) -> State:
         """Return ports and keys; raise ComponentError if the cluster is down."""
         try:
-            return State(**json.loads((self.folder / "state.json").read_text()))
+            content = json.loads((self.folder / "state.json").read_text())
         except FileNotFoundError:
             raise ComponentError(f"cluster {self.name!r} is down: make cluster-up NAME={self.name}") from None
+        return State(**{**content, "s3_keys": S3Keys(**content["s3_keys"])})
 
     @property
     def kubectl(self) -> Path:
@@ -111,9 +108,19 @@ class Cluster:
         return tools.program("kubectl")
 
     @property
+    def listeners(self) -> Listeners:
+        """Return where services listen inside the namespace."""
+        return LISTENERS
+
+    @property
+    def s3_keys(self) -> S3Keys:
+        """Return the S3 server's keys."""
+        return self.state.s3_keys
+
+    @property
     def s3_endpoint_pods(self) -> str:
         """Return the S3 server's address for pods."""
-        return f"http://{node.ADDRESS}:{S3_PORT}"
+        return f"http://{LISTENERS.host}:{LISTENERS.s3}"
 
     @property
     def s3_endpoint_host(self) -> str:
@@ -123,7 +130,7 @@ class Cluster:
     @property
     def kafka_pods(self) -> str:
         """Return the Kafka broker's bootstrap address for pods."""
-        return f"{node.ADDRESS}:{KAFKA_PORT}"
+        return f"{LISTENERS.host}:{LISTENERS.kafka_pods}"
 
     @property
     def kafka_host(self) -> str:
@@ -142,11 +149,6 @@ class Cluster:
         if done.returncode != 0:
             raise ComponentError(f"ctr {' '.join(map(str, arguments))}: {done.stderr.strip()}")
         return done.stdout
-
-    def remove_data(self, service: str) -> None:
-        """Remove the files of a service that has stopped."""
-        if (self.folder / service).exists():
-            shutil.rmtree(self.folder / service)
 
     # --- how ---
 
@@ -185,9 +187,9 @@ class Cluster:
         self.folder.mkdir(parents=True, mode=0o755)
         listeners = [free_listener() for _ in range(3)]
         ports = [listener.getsockname()[1] for listener in listeners]
-        state = State(ports[0], ports[1], ports[2], "tidegate", secrets.token_hex(16))
+        state = State(ports[0], ports[1], ports[2], S3Keys.new())
         (self.folder / "state.json").write_text(json.dumps(asdict(state)))
-        targets = (node.API_PORT, S3_PORT, KAFKA_HOST_PORT)
+        targets = (node.API_PORT, LISTENERS.s3, LISTENERS.kafka_host)
         self.control.launch(
             [Forward(listener, node.ADDRESS, port) for listener, port in zip(listeners, targets, strict=True)],
             namespaces=True,

@@ -61,6 +61,14 @@ def log_tail(log: Path, lines: int = 15) -> str:
     return "\n".join(line[:400] for line in log.read_text(errors="replace").splitlines()[-lines:])
 
 
+def sweep() -> None:
+    """Remove what was bound to processes that are gone; their supervisors have ended, only files are left."""
+    for name in paths.states():
+        owner = paths.owner_of(name)
+        if owner is not None and not Path(f"/proc/{owner}").exists():
+            Control(paths.state(name)).wipe()
+
+
 class Control:
     """Asks the supervisor of one state folder."""
 

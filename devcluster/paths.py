@@ -1,5 +1,6 @@
 """Where things live: the cache that outlives a checkout, and the state of running clusters. Reads the environment."""
 
+import itertools
 import os
 import re
 from pathlib import Path
@@ -23,6 +24,21 @@ def state(name: str) -> Path:
     if not _NAME.fullmatch(name):
         raise ValueError(f"cluster name {name!r}: use at most 30 lower-case letters, digits and '-', such as 'dev'")
     return cache() / "clusters" / name
+
+
+_BOUND = re.compile(r"bound-(\d+)-\d+")
+_numbers = itertools.count()
+
+
+def bound_name() -> str:
+    """Return a fresh name for what must end with this process."""
+    return f"bound-{os.getpid()}-{next(_numbers)}"
+
+
+def owner_of(name: str) -> int | None:
+    """Return the process id in a name that ``bound_name`` made, None for any other name."""
+    found = _BOUND.fullmatch(name)
+    return int(found[1]) if found else None
 
 
 def states() -> list[str]:

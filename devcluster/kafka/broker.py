@@ -8,30 +8,30 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from devcluster import node
-from devcluster.cluster import KAFKA_HOST_PORT, KAFKA_PORT, Cluster
 from devcluster.control import ComponentError
 from devcluster.kafka import jars
+from devcluster.site import Listeners, Site, remove_data
 
 _NAME = "kafka"
-_CONTROLLER_PORT = 9094
 # A small heap, and the collector and compiler that start soonest: the broker shares two cores with everything else.
 _JAVA = ("java", "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
-def server_properties(data: Path, host_bootstrap: str) -> str:
+def server_properties(data: Path, at: Listeners, advertised_to_host: str) -> str:
     """Return the broker's configuration.
 
     Two listeners, because a client must be able to reach the broker under the address that it advertises: pods reach
-    the node's address, the machine outside only the forwarded port.
+    the node's address, the machine outside only a forwarded port.
     """
+    pods, host = f"PODS://{at.host}:{at.kafka_pods}", f"HOST://{at.host}:{at.kafka_host}"
+    controller = f"{at.host}:{at.kafka_controller}"
     return f"""process.roles=broker,controller
 node.id=1
-controller.quorum.voters=1@{node.ADDRESS}:{_CONTROLLER_PORT}
+controller.quorum.voters=1@{controller}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PODS
-listeners=PODS://{node.ADDRESS}:{KAFKA_PORT},HOST://{node.ADDRESS}:{KAFKA_HOST_PORT},CONTROLLER://{node.ADDRESS}:{_CONTROLLER_PORT}
-advertised.listeners=PODS://{node.ADDRESS}:{KAFKA_PORT},HOST://{host_bootstrap}
+listeners={pods},{host},CONTROLLER://{controller}
+advertised.listeners={pods},HOST://{advertised_to_host}
 listener.security.protocol.map=PODS:PLAINTEXT,HOST:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={data}
 auto.create.topics.enable=false
@@ -46,30 +46,31 @@ group.initial.rebalance.delay.ms=0
 """
 
 
-def up(cluster: Cluster) -> str:
+def up(site: Site) -> str:
     """Start the broker and wait until it serves; one that serves already is kept. Return how to reach it.
 
     Raises:
         ComponentError: it did not start; the text shows the end of its log.
         RuntimeError: its jars could not be fetched.
     """
-    folder = cluster.folder / _NAME
-    host_bootstrap = cluster.kafka_host
-    if not cluster.control.alive(_NAME):
+    folder = site.folder / _NAME
+    host_bootstrap = site.kafka_host
+    if not site.control.alive(_NAME):
         classpath = f"{jars.ensure()}/*"
         properties = folder / "server.properties"
         if not properties.exists():
-            _format(folder, properties, classpath, host_bootstrap)
-        cluster.control.start(_NAME, [*_JAVA, "-cp", classpath, "kafka.Kafka", properties])
+            _format(site, properties, classpath)
+        site.control.start(_NAME, [*_JAVA, "-cp", classpath, "kafka.Kafka", properties])
     admin = AdminClient({"bootstrap.servers": host_bootstrap, "log_level": 0})
-    cluster.control.until(_NAME, lambda: _serves(admin), timeout=60)
-    return f"Kafka for pods: {cluster.kafka_pods}\nKafka for this machine: {host_bootstrap}"
+    site.control.until(_NAME, lambda: _serves(admin), timeout=60)
+    return f"Kafka for pods: {site.kafka_pods}\nKafka for this machine: {host_bootstrap}"
 
 
-def _format(folder: Path, properties: Path, classpath: str, host_bootstrap: str) -> None:
+def _format(site: Site, properties: Path, classpath: str) -> None:
+    folder = properties.parent
     folder.mkdir(exist_ok=True)
     draft = properties.with_suffix(".draft")
-    draft.write_text(server_properties(folder / "data", host_bootstrap))
+    draft.write_text(server_properties(folder / "data", site.listeners, site.kafka_host))
     cluster_id = uuid.uuid4().hex[:22]
     tool: list[str | Path] = [
         *_JAVA,
@@ -89,21 +90,21 @@ def _format(folder: Path, properties: Path, classpath: str, host_bootstrap: str)
     draft.rename(properties)
 
 
-def stop(cluster: Cluster, grace: float = 15) -> str:
+def stop(site: Site, grace: float = 15) -> str:
     """Stop the broker and keep its data; 0 seconds of grace is a crash."""
-    cluster.control.stop(_NAME, grace)
+    site.control.stop(_NAME, grace)
     return "Kafka broker stopped"
 
 
-def start(cluster: Cluster) -> str:
+def start(site: Site) -> str:
     """Start it again on its data."""
-    return up(cluster)
+    return up(site)
 
 
-def down(cluster: Cluster) -> str:
+def down(site: Site) -> str:
     """Stop it and remove its data."""
-    stop(cluster, grace=0)
-    cluster.remove_data(_NAME)
+    stop(site, grace=0)
+    remove_data(site, _NAME)
     return "Kafka broker removed"
 
 
