@@ -1,0 +1,143 @@
+"""The chart's rules against the real operator: it runs as the chart's ServiceAccount, and the audit log tells.
+
+An API server with a simulated node; the drivers are pods that run nothing.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster import tools
+from devcluster.apiserver import ApiServer
+from devcluster.control import free_port
+from tidegate.resources.access import DRIVER_RULES
+from tidegate_testing.apps import streaming_app
+from tidegate_testing.helm import Helm
+from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.waiting import wait_for
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "tidegate"
+NAMESPACE, TEAM, APP = "tidegate-system", "team", "counter"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:tidegate"
+
+Grant = tuple[str, str, str]
+
+# Read only when a write meets a conflict, which a calm cluster does not offer.
+ONLY_AFTER_A_CONFLICT: set[Grant] = {("tidegate.dev", "streamingapps", "get")}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ApiServer]:
+    with ApiServer(kwok_nodes=1, audit_log=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def kubectl(server: ApiServer) -> Kubectl:
+    return Kubectl(server.kubectl, server.kubeconfig)
+
+
+@pytest.fixture(scope="module")
+def rendered(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    helm = Helm(tools.program("helm"), tmp_path_factory.mktemp("helm"), server.kubeconfig)
+    return helm.render(CHART, "tidegate", NAMESPACE)
+
+
+@pytest.fixture
+def account_kubeconfig(server: ApiServer, kubectl: Kubectl, rendered: list[dict[str, Any]], tmp_path: Path) -> Path:
+    """A kubeconfig of the operator's ServiceAccount, which has what the chart gives it."""
+    names = (NAMESPACE, TEAM)
+    kubectl.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names))
+    kubectl.apply(*(o for o in rendered if o["kind"] != "Deployment"))
+    content = json.loads(server.kubeconfig.read_text())
+    token = kubectl.run("create", "token", "tidegate", "-n", NAMESPACE).strip()
+    content["users"][0]["user"] = {"token": token}
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(content))
+    return path
+
+
+@contextmanager
+def operator(kubeconfig: Path, log: Path) -> Iterator[None]:
+    """Run the operator as a process; at the end it must stop by itself when asked to."""
+    settings = {
+        "KUBECONFIG": str(kubeconfig),
+        "TIDEGATE_RUNTIME_IMAGE": "example/tidegate-operator:1",
+        "TIDEGATE_METRICS_PORT": str(free_port()),
+        "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT / 'spark_app'}",
+    }
+    with log.open("a") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tidegate.main"], env=os.environ | settings, stdout=output, stderr=output
+        )
+        try:
+            yield
+            assert process.poll() is None, log.read_text()
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def running_in_epoch(kubectl: Kubectl, epoch: int) -> bool:
+    status = (kubectl.get("sapp", APP, TEAM) or {}).get("status", {})
+    return bool(status.get("phase") == "Running" and status.get("epoch") == epoch)
+
+
+def test_the_operator_uses_every_grant_and_is_refused_nothing(
+    server: ApiServer, kubectl: Kubectl, rendered: list[dict[str, Any]], account_kubeconfig: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "operator.log"
+    storage = {"uri": "s3://streams/apps", "onDelete": "Delete"}
+    app = streaming_app(APP, TEAM, image="example/spark:1", storage=storage, main="local:///opt/app/main.py")
+    with operator(account_kubeconfig, log):
+        kubectl.apply(app)
+        wait_for("the application to run", lambda: running_in_epoch(kubectl, 1), timeout=90)
+    with operator(account_kubeconfig, log):
+        kubectl.patch("sapp", APP, TEAM, {"spec": {"application": {"args": ["changed"]}}})
+        wait_for("the changed application to run", lambda: running_in_epoch(kubectl, 2), timeout=90)
+        kubectl.delete("sapp", APP, TEAM)
+        wait_for("the purge pod", lambda: kubectl.get("pod", f"{APP}-purge", TEAM), timeout=90)
+        succeed(kubectl, f"{APP}-purge")
+        wait_for("the application to be gone", lambda: not kubectl.list("sapp", TEAM), timeout=90)
+        assert kubectl.list("pods,secrets,roles,rolebindings", TEAM, "app.kubernetes.io/managed-by=tidegate") == []
+
+    used, refused = audited(server)
+    assert refused == []
+    granted = grants(rendered)
+    assert used <= granted
+    of_drivers = {("", "pods", verb) for verb in DRIVER_RULES[0]["verbs"]}
+    assert granted - used <= of_drivers | ONLY_AFTER_A_CONFLICT
+
+
+def succeed(kubectl: Kubectl, pod: str) -> None:
+    """Say in the kubelet's place that the pod has done its work."""
+    change = json.dumps({"status": {"phase": "Succeeded"}})
+    kubectl.run("patch", "pod", pod, "-n", TEAM, "--subresource=status", "--type=merge", "-p", change)
+
+
+def grants(rendered: list[dict[str, Any]]) -> set[Grant]:
+    (role,) = (o for o in rendered if o["kind"] == "ClusterRole" and o["metadata"]["name"] == "tidegate")
+    rules = role["rules"]
+    return {(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
+
+
+def audited(server: ApiServer) -> tuple[set[Grant], list[str]]:
+    """Return what the operator asked the API server for, and which of its requests RBAC refused."""
+    assert server.audit_log is not None
+    entries = [json.loads(line) for line in server.audit_log.read_text().splitlines()]
+    ours = [e for e in entries if e["user"]["username"] == ACCOUNT]
+    used: set[Grant] = set()
+    for reference, verb in ((e.get("objectRef", {}), e["verb"]) for e in ours):
+        if "resource" in reference:
+            resource = "/".join(filter(None, (reference["resource"], reference.get("subresource"))))
+            used.add((reference.get("apiGroup", ""), resource, verb))
+    forbidden = [e for e in ours if e.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"]
+    return used, [f"{e['verb']} {e['requestURI']}" for e in forbidden]
