@@ -44,7 +44,8 @@ class Environment:
         kubeconfig: path of a kubeconfig usable from this machine.
         s3_endpoint_pods: the S3 server's address for pods.
         s3_endpoint_host: the same server's address for this machine.
-        s3_keys: what to sign with.
+        s3_access_key: who signs requests to it.
+        s3_secret_key: what they are signed with.
         kafka_pods: the Kafka broker's bootstrap address for pods.
         kafka_host: the same broker's bootstrap address for this machine.
         image_operator: image of the operator.
@@ -56,13 +57,19 @@ class Environment:
     kubeconfig: Path
     s3_endpoint_pods: str
     s3_endpoint_host: str
-    s3_keys: S3Keys
+    s3_access_key: str
+    s3_secret_key: str
     kafka_pods: str
     kafka_host: str
     image_operator: str
     image_spark: str
     image_stock: str
     cluster: Cluster | None = None
+
+    @property
+    def s3_keys(self) -> S3Keys:
+        """Return both keys as :func:`devcluster.s3.client` takes them."""
+        return S3Keys(self.s3_access_key, self.s3_secret_key)
 
     @property
     def own(self) -> bool:
@@ -94,7 +101,8 @@ def of_cluster(cluster: Cluster) -> Environment:
         kubeconfig=cluster.kubeconfig,
         s3_endpoint_pods=cluster.s3_endpoint_pods,
         s3_endpoint_host=cluster.s3_endpoint_host,
-        s3_keys=cluster.s3_keys,
+        s3_access_key=cluster.s3_keys.access_key,
+        s3_secret_key=cluster.s3_keys.secret_key,
         kafka_pods=cluster.kafka_pods,
         kafka_host=cluster.kafka_host,
         image_operator=IMAGE_OPERATOR,
@@ -105,7 +113,7 @@ def of_cluster(cluster: Cluster) -> Environment:
 
 
 def foreign(variables: Mapping[str, str]) -> Environment:
-    """Describe somebody else's cluster by environment variables; raise EnvironmentIncompleteError if some are missing."""
+    """Describe somebody else's cluster by variables; raise EnvironmentIncompleteError if some are missing."""
     missing = [f"  {name}: {meaning}" for name, meaning in _REQUIRED.items() if not variables.get(name)]
     if missing:
         optional = [f"  {name}: {meaning}" for name, (_, meaning) in _OPTIONAL.items() if not variables.get(name)]
@@ -122,7 +130,8 @@ def foreign(variables: Mapping[str, str]) -> Environment:
         kubeconfig=kubeconfig,
         s3_endpoint_pods=values["TIDEGATE_S3_ENDPOINT"],
         s3_endpoint_host=values["TIDEGATE_S3_HOST_ENDPOINT"],
-        s3_keys=S3Keys(values["TIDEGATE_S3_ACCESS_KEY"], values["TIDEGATE_S3_SECRET_KEY"]),
+        s3_access_key=values["TIDEGATE_S3_ACCESS_KEY"],
+        s3_secret_key=values["TIDEGATE_S3_SECRET_KEY"],
         kafka_pods=values["TIDEGATE_KAFKA"],
         kafka_host=values["TIDEGATE_KAFKA_HOST"],
         image_operator=values["TIDEGATE_IMAGE_OPERATOR"],
