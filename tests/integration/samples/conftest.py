@@ -1,30 +1,33 @@
-"""A Kafka broker of the tests' own on 127.0.0.1, and the jars with which Spark talks to it."""
+"""A Kafka broker of the tests' own on 127.0.0.1, and the Spark image's jars with which Spark talks to it."""
 
-import socket
+import hashlib
+import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-CONNECTOR = {
-    "spark-sql-kafka-0-10_2.13": ("org.apache.spark", "4.2.0"),
-    "spark-token-provider-kafka-0-10_2.13": ("org.apache.spark", "4.0.0"),
-    "kafka-clients": ("org.apache.kafka", "3.9.2"),
-    "commons-pool2": ("org.apache.commons", "2.12.1"),
-}
+from devcluster import kafka, paths
+from devcluster.site import LocalSite
 
-
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return int(server.getsockname()[1])
+JARS = paths.ROOT / "images" / "jars"
 
 
 @pytest.fixture(scope="session")
 def connector_jars() -> Sequence[Path]:
-    return sorted(Path("/tmp/rt/jars").glob("*kafka*")) + sorted(Path("/tmp/rt/jars").glob("commons-pool2*"))
+    sums = (JARS / "kafka" / "SHA256SUMS").read_bytes()
+    folder = paths.cache() / "jars" / f"connector-{hashlib.sha256(sums).hexdigest()[:12]}"
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+            subprocess.run([JARS / "fetch.sh", "kafka", f"{work}/jars"], check=True)
+            Path(work, "jars").rename(folder)
+    return sorted(folder.glob("*.jar"))
 
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[str]:
-    yield "127.0.0.1:19092"
+    with LocalSite() as site:
+        kafka.up(site)
+        yield site.kafka_host

@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
+
 from devcluster.demo.oracle import expected_decisions
 from devcluster.demo.scenario import CITIES, HOUR, Reading, Scenario, Setting, encode, measured, series
 

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from devcluster.demo import scenario
-from devcluster.demo.oracle import expected_decisions
 from hypothesis import given
 from hypothesis import strategies as st
 
+from devcluster.demo import scenario
+from devcluster.demo.oracle import expected_decisions
 from samples.temperature_control import Memory, Reading, Setting, judge, row
 
 START = datetime(2010, 3, 10, tzinfo=UTC)

@@ -1,0 +1,262 @@
+"""The demo, step by step: ``make demo``. Prints; needs root, or a cluster of your own in TIDEGATE_KUBECONFIG."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from devcluster import s3
+from devcluster.demo.application import (
+    BUCKET,
+    DECISIONS,
+    READINGS,
+    SETTINGS,
+    TOPICS,
+    Application,
+    build_application,
+    build_surroundings,
+)
+from devcluster.demo.compare import compare
+from devcluster.demo.console import Narrator, StepFailedError
+from devcluster.demo.kubernetes import CommandError, Kubernetes
+from devcluster.demo.oracle import expected_decisions
+from devcluster.demo.replay import Replay, create_topics, delete_topics
+from devcluster.demo.scenario import Scenario
+from devcluster.demo.setting_up import clean_up_hint, connect, image_digest, kubectl_hint, set_up
+from devcluster.demo.watch import SECONDS_BETWEEN_LOOKS, DecisionWatch, Repeatedly, StatusWatch
+from devcluster.environment import Environment
+
+CHART = Path(__file__).parents[2] / "charts" / "tidegate"
+RELEASE, SYSTEM_NAMESPACE = "tidegate", "tidegate-system"
+START_SECONDS = 300.0
+"""The longest that is waited for the application's first batch."""
+CATCH_UP_SECONDS = 180.0
+"""The longest that is waited for the last decision after the last reading."""
+QUIET_SECONDS = 3.0
+"""So long after the last expected decision another one, which would be wrong, is waited for."""
+
+
+def main() -> int:
+    """Show Tidegate at work: real temperatures through Kafka into an application on a real Kubernetes."""
+    parser = argparse.ArgumentParser(
+        prog="make demo ARGS=…", description=main.__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument("--name", default="dev", help="the development cluster to use")
+    parser.add_argument("--readings", type=int, default=12_000, help="how many readings are replayed")
+    parser.add_argument("--rate", type=float, default=800.0, help="readings per second")
+    options = parser.parse_args()
+    narrator = Narrator()
+    try:
+        scenario = Scenario(readings=options.readings)
+    except ValueError as wrong:
+        parser.error(str(wrong))
+    try:
+        Demo(narrator, set_up(narrator, options.name), scenario, options.rate).run()
+    except StepFailedError as failed:
+        narrator.failure(failed)
+        return 1
+    except KeyboardInterrupt:
+        narrator.say(
+            "Interrupted. The cluster is still there; `make demo` starts over, `make cluster-down` removes it."
+        )
+        return 130
+    print("demo: ok")
+    return 0
+
+
+class Demo:
+    """Everything after the environment is there."""
+
+    def __init__(self, narrator: Narrator, site: Environment, scenario: Scenario, rate: float) -> None:
+        self._narrator, self._site, self._scenario, self._rate = narrator, site, scenario, rate
+        self._kubernetes: Kubernetes = connect(site)
+        self._application: Application = build_application(
+            image=site.image_spark, brokers=site.kafka_pods, endpoint=site.s3_endpoint_pods
+        )
+        self._s3 = s3.client(site.s3_endpoint_host, site.s3_keys)
+
+    def run(self) -> None:
+        """Run all steps."""
+        self._install()
+        self._remove_earlier()
+        self._prepare()
+        self._apply()
+        decisions = self._replay()
+        self._compare(decisions)
+        self._hints()
+
+    # --- before the data ---
+
+    def _install(self) -> None:
+        repository, _, tag = self._site.image_operator.rpartition(":")
+        annotations = {"tidegate.dev/image-digest": image_digest(self._site, self._site.image_operator)}
+        values = {"image": {"repository": repository, "tag": tag}, "podAnnotations": annotations}
+        remedy = f"kubectl -n {SYSTEM_NAMESPACE} get pods,events; kubectl -n {SYSTEM_NAMESPACE} logs deploy/{RELEASE}"
+        with self._narrator.step("Installing Tidegate: helm upgrade --install tidegate charts/tidegate", remedy):
+            self._kubernetes.install_chart(RELEASE, CHART, SYSTEM_NAMESPACE, values, timeout=120)
+
+    def _remove_earlier(self) -> None:
+        """Delete what a demo that was run before on this cluster left: its state must not decide anything now."""
+        app = self._application
+        if self._kubernetes.get("sapp", app.name, app.namespace) is not None:
+            with self._narrator.step("Deleting the application of an earlier demo", self._look_at_the_app()):
+                self._kubernetes.ctl("delete", "sapp", app.name, "-n", app.namespace, "--timeout=150s", timeout=160)
+
+    def _prepare(self) -> None:
+        remedy = "check that S3 and Kafka answer: make s3-up kafka-up; then make demo again"
+        with self._narrator.step(f"Bucket {BUCKET}, topics {', '.join(TOPICS)}, namespace and credentials", remedy):
+            if BUCKET not in {bucket["Name"] for bucket in self._s3.list_buckets()["Buckets"]}:
+                self._s3.create_bucket(Bucket=BUCKET)
+            delete_topics(self._site.kafka_host, TOPICS)
+            create_topics(self._site.kafka_host, TOPICS)
+            self._kubernetes.apply(
+                *build_surroundings(
+                    self._application,
+                    access_key=self._site.s3_keys.access_key,
+                    secret_key=self._site.s3_keys.secret_key,
+                )
+            )
+
+    def _apply(self) -> None:
+        with self._narrator.step(
+            "kubectl apply -f spark_app/samples/temperature-control.yaml", self._look_at_the_app()
+        ):
+            self._kubernetes.apply(self._application.manifest)
+
+    # --- the data ---
+
+    def _replay(self) -> DecisionWatch:
+        """Replay all records; return the decisions that were made of them."""
+        status = StatusWatch(self._narrator, self._kubernetes, self._application)
+        decisions = DecisionWatch(self._narrator, self._site.kafka_host, DECISIONS)
+        with ExitStack() as stack:
+            stack.callback(decisions.close)
+            stack.enter_context(Repeatedly(status.look, SECONDS_BETWEEN_LOOKS))
+            stack.enter_context(Repeatedly(decisions.look, 0.0))
+            self._send()
+            self._catch_up(decisions)
+            status.look()
+        return decisions
+
+    def _send(self) -> None:
+        total, sensors = self._scenario.readings, len(self._scenario.sensors())
+        replay = Replay(self._site.kafka_host, READINGS, SETTINGS)
+        self._narrator.say(
+            "Sending first settings, then readings as soon as the query has fixed where it starts …", "bold"
+        )
+        with ExitStack() as stack:
+            bar: list[Callable[[int], None]] = []
+
+            def ready() -> None:
+                self._await_first_batch()
+                self._narrator.say(
+                    f"Replaying {total:,} readings of {sensors} sensors at {self._rate:g} a second …", "bold"
+                )
+                bar.append(stack.enter_context(self._narrator.bar("readings", total)))
+
+            kill = Once(self._kill_driver, at=total // 2)
+
+            def progress(done: int) -> None:
+                for show in bar:
+                    show(done)
+                kill(done)
+
+            with self._narrator.step("Replay", "is the broker up? make kafka-up; then make demo again"):
+                sent = replay.run(self._scenario.records(), ready=ready, progress=progress, rate=self._rate)
+        self._narrator.say(f"  {sent.readings:,} readings and {sent.settings:,} settings confirmed by the broker")
+
+    def _await_first_batch(self) -> None:
+        """Return when the checkpoint holds a committed batch: by then the start of "latest" is fixed for ever."""
+        prefix, deadline = self._application.first_commit(), time.monotonic() + START_SECONDS
+        while not self._s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("KeyCount"):
+            if time.monotonic() > deadline:
+                raise self._trouble(f"The application committed no batch within {START_SECONDS:.0f} s")
+            time.sleep(0.5)
+        self._narrator.say("  the first batch is committed: the query runs", "green")
+
+    def _kill_driver(self) -> None:
+        app = self._application
+        self._narrator.say(f"Killing the driver's JVM without warning: kill -9 in pod {app.driver_pod}", "bold yellow")
+        try:
+            self._kubernetes.kill_process(app.driver_pod, app.namespace, "driver", "java")
+        except CommandError as error:
+            raise StepFailedError("Killing the driver", str(error), self._look_at_the_app()) from error
+
+    def _catch_up(self, decisions: DecisionWatch) -> None:
+        """Wait until all expected decisions have come, and a little longer for any that should not."""
+        expected = set(expected_decisions(self._scenario.records()))
+        deadline = time.monotonic() + CATCH_UP_SECONDS
+        with self._narrator.step("Waiting for the last decisions", self._look_at_the_app()):
+            while not expected <= decisions.ids or time.monotonic() - decisions.newest_at < QUIET_SECONDS:
+                if time.monotonic() > deadline:
+                    missing = len(expected - decisions.ids)
+                    raise self._trouble(f"{missing:,} decisions did not come within {CATCH_UP_SECONDS:.0f} s")
+                time.sleep(0.2)
+
+    # --- after the data ---
+
+    def _compare(self, decisions: DecisionWatch) -> None:
+        comparison = compare(expected_decisions(self._scenario.records()), decisions.consumed)
+        self._narrator.say("Compared with an independent computation in plain Python over the same input:", "bold")
+        self._narrator.say(f"  {comparison.report()}", "green" if comparison.ok else "red")
+        if not comparison.ok:
+            raise StepFailedError(
+                "The decisions are not the expected ones", comparison.report(), self._look_at_the_app()
+            )
+        restarts = self._restarts()
+        if not restarts:
+            raise self._trouble("The driver was killed, yet its pod counts no restart")
+        self._narrator.say(f"  the driver was restarted in place {restarts} time(s); nothing was lost")
+
+    def _restarts(self) -> int:
+        path = "jsonpath={.status.containerStatuses[?(@.name=='driver')].restartCount}"
+        app = self._application
+        return int(self._kubernetes.ctl("get", "pod", app.driver_pod, "-n", app.namespace, "-o", path) or 0)
+
+    def _hints(self) -> None:
+        app, ctl = self._application, partial(kubectl_hint, self._site)
+        uri = f"s3://{BUCKET}/apps/{app.namespace}/{app.name}"
+        self._narrator.plain(
+            f"""
+The application still runs and waits for more. To look further:
+  {ctl(f"get sapp -n {app.namespace}")}
+  {ctl(f"describe sapp {app.name} -n {app.namespace}")}
+  {ctl(f"logs {app.driver_pod} -n {app.namespace} --tail=20")}
+  {ctl(f"scale sapp {app.name} -n {app.namespace} --replicas=2")}
+  {ctl(f"delete sapp {app.name} -n {app.namespace}")}
+Decisions: topic {DECISIONS} at {self._site.kafka_host} (pods: {self._site.kafka_pods}).
+Checkpoints and logs: {uri} at {self._site.s3_endpoint_host} (pods: {self._site.s3_endpoint_pods}).
+The tour: docs/tour.md. To clean up: {clean_up_hint(self._site)}"""
+        )
+
+    def _look_at_the_app(self) -> str:
+        app, ctl = self._application, partial(kubectl_hint, self._site)
+        return f"{ctl(f'describe sapp {app.name} -n {app.namespace}')}, and see docs/samples.md; then make demo again"
+
+    def _trouble(self, what: str) -> StepFailedError:
+        app = self._application
+        return StepFailedError(
+            what, self._kubernetes.describe_trouble(app.name, app.namespace), self._look_at_the_app()
+        )
+
+
+class Once:
+    """Acts once, when a count has reached ``at``."""
+
+    def __init__(self, action: Callable[[], None], at: int) -> None:
+        self._action, self._at, self._done = action, at, False
+
+    def __call__(self, count: int) -> None:
+        """Act if it is time."""
+        if not self._done and count >= self._at:
+            self._done = True
+            self._action()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

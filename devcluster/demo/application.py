@@ -1,0 +1,66 @@
+"""The sample's manifest and what it needs around it, for the environment at hand. Reads the manifest; no other I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+MANIFEST = Path(__file__).parents[2] / "spark_app" / "samples" / "temperature-control.yaml"
+BUCKET = "tidegate-demo"
+READINGS, SETTINGS, DECISIONS = "readings", "settings", "decisions"
+TOPICS = {READINGS: 4, SETTINGS: 4, DECISIONS: 2}
+"""Topics and their partitions."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """Names that the demo needs of the application."""
+
+    manifest: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The resource's name."""
+        return str(self.manifest["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """The resource's namespace."""
+        return str(self.manifest["metadata"]["namespace"])
+
+    @property
+    def driver_pod(self) -> str:
+        """The driver pod's name."""
+        return f"{self.name}-driver"
+
+    def first_commit(self) -> str:
+        """Return the prefix of the objects that say that a batch has been committed."""
+        return f"apps/{self.namespace}/{self.name}/lineages/1/decisions/commits/"
+
+
+def build_application(*, image: str, brokers: str, endpoint: str) -> Application:
+    """Return the sample's manifest with the image and the addresses as pods see them; the rest is as in the file."""
+    manifest: dict[str, Any] = yaml.safe_load(MANIFEST.read_text())
+    spec = manifest["spec"]
+    spec["application"]["image"] = image
+    arguments = [a for a in spec["application"]["args"] if not a.startswith("--brokers=")]
+    spec["application"]["args"] = [f"--brokers={brokers}", *arguments]
+    spec["storage"] |= {"uri": f"s3://{BUCKET}/apps", "endpoint": endpoint}
+    return Application(manifest)
+
+
+def build_surroundings(application: Application, *, access_key: str, secret_key: str) -> list[dict[str, Any]]:
+    """Return the namespace, and in it the Secret with which the application reaches its storage."""
+    secret = application.manifest["spec"]["storage"]["credentialsSecret"]["name"]
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": application.namespace}},
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": secret, "namespace": application.namespace},
+            "stringData": {"AWS_ACCESS_KEY_ID": access_key, "AWS_SECRET_ACCESS_KEY": secret_key},
+        },
+    ]

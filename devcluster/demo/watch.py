@@ -1,0 +1,118 @@
+"""What happens while the demo runs, told as it happens: the resource's status, and decisions. Threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from devcluster.demo.application import Application
+from devcluster.demo.compare import TopicReader
+from devcluster.demo.console import Narrator
+from devcluster.demo.kubernetes import CommandError, Kubernetes
+
+SECONDS_BETWEEN_LOOKS = 1.5
+SECONDS_BETWEEN_SHOWN_DECISIONS = 2.0
+CITY_NAMES = {"seattle": "Seattle", "san-francisco": "San Francisco"}
+
+
+def headline(resource: Mapping[str, Any]) -> str:
+    """Return what a person wants to know of a StreamingApp, in one line. Pure."""
+    status = resource.get("status", {})
+    ready: Mapping[str, Any] = next((c for c in status.get("conditions", ()) if c["type"] == "Ready"), {})
+    executors = status.get("executors", {})
+    restarts = status.get("driver", {}).get("restarts", 0)
+    readiness = f"ready: {ready.get('status', 'Unknown')}, {ready.get('reason', 'not seen yet')}"
+    return (
+        f"{status.get('phase', 'Pending')} ({readiness}), epoch {status.get('epoch', 0)}, restarts {restarts}, "
+        f"executors {executors.get('running', 0)} of {executors.get('wanted', 0)}"
+    )
+
+
+def spoken(decision: Mapping[str, Any]) -> str:
+    """Return a decision for a person: city, hour, temperature, setting, decision. Pure."""
+    city, _, shift = str(decision["sensor"]).rpartition("+")
+    when = datetime.fromisoformat(decision["time"]).strftime("%d %b %H:%M")
+    verdict = "too warm: 1" if decision["decision"] else "too cold: 0"
+    setting = f"{decision['desired']:g} (-{decision['downDelta']:g} +{decision['upDelta']:g})"
+    where = f"{CITY_NAMES.get(city, city):<13} {'+' + shift + ' h':>6}"
+    return f"{where}  {when}  {decision['temperature']:5.1f} °F, wanted {setting:<15} {verdict}"
+
+
+class StatusWatch:
+    """Tells each change of the resource's headline."""
+
+    def __init__(self, narrator: Narrator, kubernetes: Kubernetes, application: Application) -> None:
+        self._narrator, self._kubernetes, self._application = narrator, kubernetes, application
+        self._last = ""
+        self.resource: Mapping[str, Any] = {}
+
+    def look(self) -> None:
+        """Look once; an API server that does not answer is looked at again later."""
+        try:
+            found = self._kubernetes.get("sapp", self._application.name, self._application.namespace)
+        except CommandError:
+            return
+        self.resource = found or {}
+        now = headline(self.resource) if found else "gone"
+        if now != self._last:
+            self._last = now
+            self._narrator.say(f"  {self._application.name}: {now}", "cyan")
+
+
+class DecisionWatch:
+    """Collects decisions as they come and tells a sample of them."""
+
+    def __init__(self, narrator: Narrator, brokers: str, topic: str) -> None:
+        self._narrator, self._reader = narrator, TopicReader(brokers, topic)
+        self._shown_at = 0.0
+        self.consumed: list[dict[str, Any]] = []
+        self.ids: set[str] = set()
+        self.newest_at = time.monotonic()
+        self.trouble: KafkaException | None = None
+
+    def look(self) -> None:
+        """Take what has come."""
+        try:
+            decisions = self._reader.poll(0.2)
+        except KafkaException as error:
+            self.trouble = error
+            return
+        if not decisions:
+            return
+        self.newest_at = time.monotonic()
+        self.consumed += decisions
+        self.ids |= {decision["id"] for decision in decisions}
+        if self.newest_at - self._shown_at >= SECONDS_BETWEEN_SHOWN_DECISIONS:
+            self._shown_at = self.newest_at
+            self._narrator.say(f"    {spoken(decisions[-1])}")
+
+    def close(self) -> None:
+        """End the connection."""
+        self._reader.close()
+
+
+class Repeatedly:
+    """Calls a function again and again in a thread while the context lasts."""
+
+    def __init__(self, action: Callable[[], None], pause: float) -> None:
+        self._action, self._pause = action, pause
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            self._action()
+            self._over.wait(self._pause)
+
+    def __enter__(self) -> Repeatedly:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(timeout=30)
