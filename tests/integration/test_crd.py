@@ -222,7 +222,7 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
     app = copy.deepcopy(MINIMAL)
     app["spec"] = {
         "application": {
-            "image": "registry.example:5000/streams/app@sha256:" + "0" * 64,
+            "image": "images.example:5000/streams/app@sha256:" + "0" * 64,
             "imagePullPolicy": "Always",
             "imagePullSecrets": [{"name": "registry"}],
             "runtime": "Image",

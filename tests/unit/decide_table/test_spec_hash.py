@@ -1,0 +1,121 @@
+"""The hash follows the fields that need a restart, and nothing else."""
+
+import string
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
+from tidegate.decide.spec_hash import spec_hash
+from tidegate_testing.values import app
+
+words = st.text(string.ascii_lowercase, min_size=1, max_size=8)
+names = words.map(lambda word: f"x{word}")
+cpus = st.integers(1, 64).map(str)
+mebibytes = st.integers(600, 4096).map(lambda size: f"{size}Mi")
+templates = st.fixed_dictionaries(
+    {"metadata": st.fixed_dictionaries({"labels": st.dictionaries(names, words, min_size=1)})}
+)
+variables = st.lists(st.fixed_dictionaries({"name": names, "value": words}), min_size=1, max_size=3)
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "application.image": names,
+    "application.imagePullPolicy": st.sampled_from(["Always", "Never", "IfNotPresent"]),
+    "application.imagePullSecrets": st.lists(st.fixed_dictionaries({"name": names}), min_size=1, max_size=3),
+    "application.runtime": st.sampled_from(["Image", "Injected"]),
+    "application.main": names,
+    "application.args": st.lists(words, min_size=1, max_size=4),
+    "application.env": variables,
+    "application.pyFiles": st.lists(names, min_size=1, max_size=3),
+    "sparkConf": st.dictionaries(names, words, min_size=1, max_size=4),
+    "driver.resources.cpu": cpus,
+    "driver.resources.cpuLimit": cpus,
+    "driver.resources.memory": mebibytes,
+    "driver.stopGracePeriodSeconds": st.integers(10, 86400),
+    "driver.serviceAccountName": names,
+    "driver.podTemplate": templates,
+    "executor.instances": st.integers(1, 100),
+    "executor.cores": st.integers(1, 16),
+    "executor.resources.cpu": cpus,
+    "executor.resources.cpuLimit": cpus,
+    "executor.resources.memory": mebibytes,
+    "executor.podTemplate": templates,
+    "state.partitions": st.integers(1, 64),
+    "state.minBatchesToRetain": st.integers(2, 200),
+    "storage.uri": names,
+    "storage.endpoint": names,
+    "storage.region": names,
+    "storage.pathStyleAccess": st.booleans(),
+    "storage.credentialsSecret.name": names,
+    "storage.onDelete": st.sampled_from(["Retain", "Delete"]),
+}
+
+
+def test_every_field_of_the_table_is_tried_here() -> None:
+    assert sorted(VALUES) == sorted(CHANGE_CLASSES)
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("path", fields_of(ChangeClass.RESTART))
+def test_the_hash_tells_two_values_of_a_restart_field_apart(path: str, data: st.DataObject) -> None:
+    one, other = data.draw(VALUES[path]), data.draw(VALUES[path])
+    same = spec_hash(app({path: one})) == spec_hash(app({path: other}))
+    assert same == (one == other)
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("path", sorted(CHANGE_CLASSES.keys() - set(fields_of(ChangeClass.RESTART))))
+def test_no_other_field_changes_the_hash(path: str, data: st.DataObject) -> None:
+    assert spec_hash(app({path: data.draw(VALUES[path])})) == spec_hash(app())
+
+
+@given(spec=st.fixed_dictionaries({}, optional=VALUES))
+def test_the_hash_is_the_same_for_what_was_stored_and_read_again(spec: dict[str, Any]) -> None:
+    once = app(spec)
+    again = msgspec.json.decode(msgspec.json.encode(once), type=type(once))
+    assert spec_hash(again) == spec_hash(once)
+
+
+@pytest.mark.parametrize(
+    ("path", "one", "other"),
+    [
+        ("driver.resources.cpu", 2, "2000m"),
+        ("executor.resources.memory", "2Gi", "2048Mi"),
+        ("executor.resources.cpuLimit", "1.50", "1500m"),
+    ],
+)
+def test_a_quantity_written_in_another_way_is_no_change(path: str, one: Any, other: Any) -> None:
+    assert spec_hash(app({path: one})) == spec_hash(app({path: other}))
+
+
+@pytest.mark.parametrize(
+    ("path", "default"),
+    [
+        ("application.runtime", "Injected"),
+        ("application.args", []),
+        ("sparkConf", {}),
+        ("driver.resources.cpu", "1000m"),
+        ("storage.region", "us-east-1"),
+        ("storage.pathStyleAccess", False),
+    ],
+)
+def test_a_default_that_is_written_out_is_no_change(path: str, default: Any) -> None:
+    assert spec_hash(app({path: default})) == spec_hash(app())
+
+
+def test_the_order_of_settings_does_not_matter_and_that_of_arguments_does() -> None:
+    one, other = {"spark.a": "1", "spark.b": "2"}, {"spark.b": "2", "spark.a": "1"}
+    assert spec_hash(app({"sparkConf": one})) == spec_hash(app({"sparkConf": other}))
+    assert spec_hash(app({"application.args": ["a", "b"]})) != spec_hash(app({"application.args": ["b", "a"]}))
+
+
+def test_a_quantity_that_cannot_be_read_still_has_a_hash() -> None:
+    assert len(spec_hash(app({"driver.resources.cpu": "lots"}))) == 16
+
+
+def test_the_hash_of_a_known_spec_stays_what_it_was_because_another_one_restarts_every_application() -> None:
+    known = app({"application.args": ["--a"], "executor.resources.memory": "3Gi", "storage.endpoint": "http://s3"})
+    assert spec_hash(known) == "7db9ede4ac3c6405"

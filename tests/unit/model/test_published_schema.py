@@ -1,0 +1,112 @@
+"""The CRD, the model, the table of change classes and the reference say the same. Reads files of the checkout."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from docs import generate_reference
+from tidegate.model.streaming_app import StreamingAppSpec, StreamingAppStatus
+from tidegate.spark.settings import OWNED_KEYS
+
+CRD: dict[str, Any] = yaml.safe_load(generate_reference.SOURCE.read_text())
+(VERSION,) = CRD["spec"]["versions"]
+ROOT: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]
+SPEC, STATUS = ROOT["properties"]["spec"], ROOT["properties"]["status"]
+FREE_FORM = {"env", "podTemplate", "sparkConf"}
+
+
+def schema_fields(schema: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, child in schema.get("properties", {}).items():
+        yield f"{prefix}{name}"
+        if name not in FREE_FORM:
+            yield from schema_fields(child.get("items", child), f"{prefix}{name}.")
+
+
+def model_fields(kind: Any, prefix: str = "") -> Iterator[str]:
+    for field in msgspec.inspect.type_info(kind).fields if isinstance(kind, type) else kind.fields:
+        yield f"{prefix}{field.encode_name}"
+        for part in struct_types(field.type):
+            yield from model_fields(part, f"{prefix}{field.encode_name}.")
+
+
+def struct_types(kind: Any) -> list[Any]:
+    if isinstance(kind, msgspec.inspect.StructType):
+        return [kind]
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return [found for part in kind.types for found in struct_types(part)]
+    return struct_types(kind.item_type) if isinstance(kind, msgspec.inspect.VarTupleType) else []
+
+
+@pytest.mark.parametrize(
+    ("schema", "model"), [(SPEC, StreamingAppSpec), (STATUS, StreamingAppStatus)], ids=["spec", "status"]
+)
+def test_schema_and_model_have_the_same_fields(schema: dict[str, Any], model: type) -> None:
+    assert sorted(schema_fields(schema)) == sorted(model_fields(model))
+
+
+def defaults(schema: dict[str, Any]) -> Any:
+    """Return what the API server fills in: nested defaults of objects that have one."""
+    return {
+        name: defaults(child) if child.get("type") == "object" else child["default"]
+        for name, child in schema.get("properties", {}).items()
+        if "default" in child
+    }
+
+
+def test_the_models_defaults_are_those_of_the_schema() -> None:
+    required = {"application": {"image": "i", "main": "m"}, "storage": {"uri": "u"}}
+    filled = {name: required.get(name, {}) | defaults(SPEC["properties"][name]) for name in SPEC["properties"]}
+    from_schema = msgspec.convert(filled, StreamingAppSpec)
+    assert from_schema == msgspec.convert(required, StreamingAppSpec)
+    assert filled["executor"] == {"instances": 1, "cores": 1, "resources": {"cpu": "1", "memory": "2Gi"}}
+
+
+def test_each_setting_that_tidegate_owns_has_its_rule() -> None:
+    rules = SPEC["properties"]["sparkConf"]["x-kubernetes-validations"]
+    owned = {rule["rule"]: rule["message"] for rule in rules if rule["rule"].startswith("!(")}
+    assert owned == {
+        f"!('{key}' in self)": f"sparkConf: {key} is Tidegate's: {remedy}" for key, remedy in OWNED_KEYS.items()
+    }
+
+
+def test_each_remedy_names_a_field_that_exists() -> None:
+    named = {match for remedy in OWNED_KEYS.values() for match in re.findall(r"use ([A-Za-z.]+[A-Za-z])", remedy)}
+    assert named - set(schema_fields(SPEC)) == set()
+
+
+def test_each_field_is_described() -> None:
+    fields = [*generate_reference.walk(SPEC), *generate_reference.walk(STATUS)]
+    assert [field.path for field in fields if not field.schema.get("description", "").endswith(".")] == []
+
+
+def test_each_list_map_and_text_of_the_spec_has_a_limit() -> None:
+    limit = {"array": "maxItems", "string": "maxLength"}
+    free = {"driver.podTemplate.metadata.annotations", "executor.podTemplate.metadata.annotations"}
+    unlimited = [
+        field.path
+        for field in generate_reference.walk(SPEC)
+        if field.path not in free
+        and field.schema.get("type") in limit
+        and "enum" not in field.schema
+        and limit[field.schema["type"]] not in field.schema
+    ]
+    assert unlimited == []
+
+
+def test_the_crd_publishes_the_table_of_change_classes() -> None:
+    published = generate_reference.published(generate_reference.CHANGE_CLASSES)
+    assert CRD["metadata"]["annotations"][generate_reference.ANNOTATION] == published
+
+
+def test_the_reference_is_what_the_generator_writes() -> None:
+    assert generate_reference.TARGET.read_text() == generate_reference.render(CRD, generate_reference.CHANGE_CLASSES)
+
+
+def test_a_reference_that_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    stale = generate_reference.ROOT / "docs" / "reference" / "missing.md"
+    monkeypatch.setattr(generate_reference, "TARGET", stale)
+    assert generate_reference.main(["--check"]) == 1

@@ -1,0 +1,163 @@
+"""Decoding what the API server stores, and encoding the status back."""
+
+import json
+from collections import UserDict
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tidegate.model.streaming_app import (
+    Condition,
+    DriverStatus,
+    ExecutorsStatus,
+    LastExit,
+    OnDelete,
+    Phase,
+    QueryStatus,
+    Runtime,
+    StreamingAppStatus,
+    UnreadableAppError,
+    decode_app,
+    encode_status,
+)
+from tidegate_testing.values import app, body
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+FULL_STATUS = StreamingAppStatus(
+    phase=Phase.RUNNING,
+    conditions=(
+        Condition(type="Ready", status="True", reason="QueriesRun", last_transition_time=NOON, observed_generation=3),
+    ),
+    observed_generation=3,
+    epoch=2,
+    lineage=1,
+    applied_spec_hash="0123456789abcdef",
+    driver=DriverStatus(pod_name="orders-driver", restarts=1, started_at=NOON),
+    last_exit=LastExit(reason="ApplicationFailed", exception="ValueError", message="x", exit_code=1, time=NOON),
+    queries=(QueryStatus(name="main", batch_id=318, input_rows_per_second=211.5, last_commit_time=NOON),),
+    batch=318,
+    input_rows_per_second=212,
+    executors=ExecutorsStatus(wanted=2, running=2),
+    selector="tidegate.dev/app=orders",
+)
+
+
+def test_the_smallest_resource_reads_with_every_default() -> None:
+    spec = app().spec
+    assert (spec.application.runtime, spec.application.image_pull_policy) == (Runtime.INJECTED, "IfNotPresent")
+    assert (spec.driver.resources.cpu, spec.driver.resources.memory) == ("1", "2Gi")
+    assert (spec.executor.instances, spec.executor.cores) == (1, 1)
+    assert (spec.state.partitions, spec.state.min_batches_to_retain) == (4, 100)
+    assert (spec.storage.region, spec.storage.on_delete) == ("us-east-1", OnDelete.RETAIN)
+
+
+def test_a_resource_never_seen_before_has_an_empty_status() -> None:
+    assert app().status == StreamingAppStatus()
+
+
+def test_json_and_what_a_client_made_of_it_read_the_same() -> None:
+    resource = body({"sparkConf": {"spark.x": "1"}, "driver.podTemplate": {"spec": {"nodeSelector": {"a": "b"}}}})
+    assert decode_app(json.dumps(resource).encode()) == decode_app(resource)
+
+
+def test_a_view_of_a_mapping_reads_like_the_mapping() -> None:
+    resource = body()
+    viewed: UserDict[str, Any] = UserDict(resource | {"spec": UserDict(resource["spec"])})
+    assert decode_app(viewed) == decode_app(resource)
+
+
+def test_fields_of_a_later_version_are_ignored() -> None:
+    resource = body({"suspend": True, "executor.gpu": 1})
+    resource["status"] = {"phase": "Running", "lastSnapshot": "x"}
+    read = decode_app(resource)
+    assert read.spec == app().spec
+    assert read.status == StreamingAppStatus(phase=Phase.RUNNING)
+
+
+def test_times_and_finalizers_of_the_metadata_are_read() -> None:
+    resource = body()
+    resource["metadata"] |= {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["tidegate.dev/streamingapp"]}
+    metadata = decode_app(resource).metadata
+    assert (metadata.deletion_timestamp, metadata.finalizers) == (NOON, ("tidegate.dev/streamingapp",))
+
+
+UNREADABLE: dict[str, tuple[dict[str, Any], str]] = {
+    "a number for a word": ({"application.image": 3}, "spec.application.image"),
+    "a word for a number": ({"executor.instances": "two"}, "spec.executor.instances"),
+    "a word outside its list": ({"storage.onDelete": "Archive"}, "spec.storage.onDelete"),
+    "a phrase for a list": ({"application.args": "--a"}, "spec.application.args"),
+    "a number in a list of words": ({"application.args": ["--a", 1]}, "spec.application.args[1]"),
+    "a list for an object": ({"driver": []}, "spec.driver"),
+    "a fraction for a whole number": ({"executor.cores": 1.5}, "spec.executor.cores"),
+}
+
+
+@pytest.mark.parametrize(("change", "field"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_resource_that_cannot_be_read_is_an_error_that_names_the_field(change: dict[str, Any], field: str) -> None:
+    with pytest.raises(UnreadableAppError) as error:
+        decode_app(body(change))
+    assert error.value.field == field
+    assert field in str(error.value)
+
+
+def test_a_missing_field_is_named_in_words() -> None:
+    resource = body()
+    del resource["spec"]["storage"]["uri"]
+    with pytest.raises(UnreadableAppError, match=r"spec\.storage: .*`uri`"):
+        decode_app(resource)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'"x"', b"null", b"{}", b"\xff"])
+def test_what_is_no_resource_at_all_is_the_same_kind_of_error(text: bytes) -> None:
+    with pytest.raises(UnreadableAppError):
+        decode_app(text)
+
+
+def test_the_empty_status_is_encoded_as_nothing() -> None:
+    assert encode_status(StreamingAppStatus()) == {}
+
+
+def test_a_status_is_encoded_as_the_api_server_stores_it() -> None:
+    noon = "2026-01-01T12:00:00Z"
+    assert json.loads(json.dumps(encode_status(FULL_STATUS))) == {
+        "phase": "Running",
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "True",
+                "reason": "QueriesRun",
+                "message": "",
+                "observedGeneration": 3,
+                "lastTransitionTime": noon,
+            }
+        ],
+        "observedGeneration": 3,
+        "epoch": 2,
+        "lineage": 1,
+        "appliedSpecHash": "0123456789abcdef",
+        "driver": {"podName": "orders-driver", "restarts": 1, "startedAt": noon},
+        "lastExit": {
+            "reason": "ApplicationFailed",
+            "exception": "ValueError",
+            "message": "x",
+            "exitCode": 1,
+            "time": noon,
+        },
+        "queries": [{"name": "main", "batchId": 318, "inputRowsPerSecond": 211.5, "lastCommitTime": noon}],
+        "batch": 318,
+        "inputRowsPerSecond": 212,
+        "executors": {"wanted": 2, "running": 2},
+        "selector": "tidegate.dev/app=orders",
+    }
+
+
+@pytest.mark.parametrize("status", [StreamingAppStatus(), FULL_STATUS], ids=["empty", "full"])
+def test_a_status_that_was_stored_reads_as_the_same_value(status: StreamingAppStatus) -> None:
+    assert decode_app(body() | {"status": encode_status(status)}).status == status
+
+
+def test_values_cannot_be_changed_behind_a_readers_back() -> None:
+    with pytest.raises(AttributeError):
+        app().spec.executor.instances = 3  # type: ignore[misc]  # what the test is about
