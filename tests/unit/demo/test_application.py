@@ -1,0 +1,58 @@
+"""The demo applies the sample's own manifest, and changes only what depends on the environment."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from devcluster import environment
+from devcluster.cluster import Cluster
+from devcluster.demo.application import MANIFEST, build_application, build_surroundings
+from samples.temperature_control import parse
+
+SAMPLES = Path(MANIFEST).parent
+
+
+def load(path: Path) -> dict[str, Any]:
+    manifest: dict[str, Any] = yaml.safe_load(path.read_text())
+    return manifest
+
+
+def test_on_the_development_cluster_the_manifest_is_applied_as_it_is_in_the_file() -> None:
+    built = build_application(
+        image=environment.IMAGE_SPARK,
+        brokers=Cluster("dev").kafka_pods,
+        endpoint=Cluster("dev").s3_endpoint_pods,
+    )
+    assert built.manifest == load(MANIFEST)
+
+
+def test_elsewhere_image_and_addresses_differ_and_nothing_else() -> None:
+    built = build_application(image="registry.example/spark:1", brokers="kafka:9092", endpoint="http://minio:9000")
+    spec, original = built.manifest["spec"], load(MANIFEST)["spec"]
+    assert spec["application"]["image"] == "registry.example/spark:1"
+    assert spec["storage"]["endpoint"] == "http://minio:9000"
+    assert parse(spec["application"]["args"]).brokers == "kafka:9092"
+    assert spec["application"]["args"][1:] == original["application"]["args"][1:]
+    assert {**spec, "application": 0, "storage": 0} == {**original, "application": 0, "storage": 0}
+
+
+def test_the_secret_that_the_manifest_names_is_made() -> None:
+    built = build_application(image="i", brokers="b:1", endpoint="http://e")
+    _, secret = build_surroundings(built, access_key="a", secret_key="s")
+    assert secret["metadata"]["name"] == built.manifest["spec"]["storage"]["credentialsSecret"]["name"]
+    assert secret["stringData"] == {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_manifest_runs_a_file_that_is_among_the_samples(path: Path) -> None:
+    main = load(path)["spec"]["application"]["main"]
+    assert main.startswith("local:///opt/tidegate/samples/")
+    assert (SAMPLES / Path(main).name).is_file()
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_a_sample_is_plain_pyspark(path: Path) -> None:
+    assert not re.search(r"^\s*(import|from)\s+(tidegate|tidegate_spark|devcluster)\b", path.read_text(), re.MULTILINE)
