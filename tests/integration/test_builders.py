@@ -48,7 +48,7 @@ SPECS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(params=SPECS.values(), ids=SPECS.keys())
+@pytest.fixture(params=list(SPECS.values()), ids=list(SPECS))
 def app(request: pytest.FixtureRequest, api_kubectl: Kubectl, namespace: str) -> StreamingApp:
     spec: dict[str, Any] = {
         "application": {"image": "example/app:1", "main": "local:///opt/app/main.py"},

@@ -1,0 +1,373 @@
+"""The driver pod, whole."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.streaming_app import SpecError
+from tidegate.resources.driver import build_driver_pod
+from tidegate.resources.driver_config import build_driver_config
+from tidegate.resources.executor import build_executor_template
+from tidegate.resources.platform import Platform
+from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage, from_json
+from tidegate_testing.values import app
+
+PLATFORM = Platform(operator_image="tidegate/operator:1")
+
+POD_SECURITY = {
+    "runAsNonRoot": True,
+    "runAsUser": 185,
+    "fsGroup": 185,
+    "fsGroupChangePolicy": "OnRootMismatch",
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+CONTAINER_SECURITY = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+RUNTIME_INIT = {
+    "name": "tidegate-runtime",
+    "image": "tidegate/operator:1",
+    "imagePullPolicy": "IfNotPresent",
+    "command": ["cp", "-r", "/opt/tidegate-runtime/.", "/opt/tidegate/"],
+    "securityContext": CONTAINER_SECURITY,
+    "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+    "volumeMounts": [{"name": "tidegate-runtime", "mountPath": "/opt/tidegate"}],
+}
+
+
+def secret_env(name: str, key: str) -> dict[str, Any]:
+    return {"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key, "optional": True}}}
+
+
+def driver_of(pod: dict[str, Any]) -> dict[str, Any]:
+    (container,) = [c for c in pod["spec"]["containers"] if c["name"] == "driver"]
+    return dict(container)
+
+
+def env_of(container: dict[str, Any]) -> dict[str, Any]:
+    return {item["name"]: item.get("value", item.get("valueFrom")) for item in container["env"]}
+
+
+def test_the_pod_of_an_app_with_credentials() -> None:
+    orders = app({"storage.credentialsSecret": {"name": "storage"}, "driver.resources": {"cpu": 1, "cpuLimit": "2"}})
+    pod = build_driver_pod(orders, 3, 1, PLATFORM)
+    config = driver_of(pod)["env"][-1]
+    assert from_json(DriverConfig, config["value"]) == build_driver_config(orders, 3, 1, PLATFORM)
+    assert pod == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "orders-driver",
+            "namespace": "shop",
+            "labels": {
+                "tidegate.dev/app": "orders",
+                "tidegate.dev/role": "driver",
+                "tidegate.dev/epoch": "3",
+                "app.kubernetes.io/managed-by": "tidegate",
+            },
+            "annotations": {"tidegate.dev/spec-hash": spec_hash(orders), "tidegate.dev/app-uid": "u-1"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "tidegate.dev/v1alpha1",
+                    "kind": "StreamingApp",
+                    "name": "orders",
+                    "uid": "u-1",
+                    "controller": True,
+                    "blockOwnerDeletion": False,
+                }
+            ],
+        },
+        "spec": {
+            "restartPolicy": "OnFailure",
+            "serviceAccountName": "tidegate-driver",
+            "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": 120,
+            "securityContext": POD_SECURITY,
+            "initContainers": [RUNTIME_INIT],
+            "containers": [
+                {
+                    "name": "driver",
+                    "image": "shop/orders:1",
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["python3", "-m", "tidegate_spark"],
+                    "env": [
+                        {"name": "HOME", "value": "/var/lib/tidegate"},
+                        {"name": "PYTHONUNBUFFERED", "value": "1"},
+                        {"name": "PYTHONPATH", "value": "/opt/tidegate/python"},
+                        secret_env("storage", "AWS_ACCESS_KEY_ID"),
+                        secret_env("storage", "AWS_SECRET_ACCESS_KEY"),
+                        secret_env("storage", "AWS_SESSION_TOKEN"),
+                        {"name": "TIDEGATE_POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+                        {"name": "TIDEGATE_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+                        {"name": "TIDEGATE_CONFIG", "value": config["value"]},
+                    ],
+                    "ports": [{"name": "status", "containerPort": 8090}, {"name": "command", "containerPort": 8091}],
+                    "resources": {
+                        "requests": {"cpu": "1", "memory": "2Gi"},
+                        "limits": {"cpu": "2", "memory": "2Gi"},
+                    },
+                    "securityContext": CONTAINER_SECURITY,
+                    "terminationMessagePath": "/dev/termination-log",
+                    "terminationMessagePolicy": "File",
+                    "startupProbe": {
+                        "httpGet": {"path": "/healthz", "port": "status"},
+                        "periodSeconds": 2,
+                        "failureThreshold": 300,
+                        "timeoutSeconds": 3,
+                    },
+                    "livenessProbe": {
+                        "httpGet": {"path": "/healthz", "port": "status"},
+                        "periodSeconds": 10,
+                        "failureThreshold": 6,
+                        "timeoutSeconds": 5,
+                    },
+                    "readinessProbe": {
+                        "httpGet": {"path": "/readyz", "port": "status"},
+                        "periodSeconds": 5,
+                        "failureThreshold": 2,
+                        "timeoutSeconds": 3,
+                    },
+                    "volumeMounts": [
+                        {"name": "tmp", "mountPath": "/tmp"},
+                        {"name": "work", "mountPath": "/var/lib/tidegate"},
+                        {"name": "tidegate-runtime", "mountPath": "/opt/tidegate", "readOnly": True},
+                        {
+                            "name": "tidegate-storage-credentials",
+                            "mountPath": "/var/run/tidegate/storage-credentials",
+                            "readOnly": True,
+                        },
+                        {"name": "tidegate-agent", "mountPath": "/var/run/tidegate/agent", "readOnly": True},
+                    ],
+                }
+            ],
+            "volumes": [
+                {"name": "tmp", "emptyDir": {}},
+                {"name": "work", "emptyDir": {}},
+                {"name": "tidegate-runtime", "emptyDir": {}},
+                {
+                    "name": "tidegate-storage-credentials",
+                    "secret": {"secretName": "storage", "optional": True, "defaultMode": 0o440},
+                },
+                {"name": "tidegate-agent", "secret": {"secretName": "orders-agent", "defaultMode": 0o440}},
+            ],
+        },
+    }
+
+
+def test_the_configuration_of_a_launch() -> None:
+    orders = app(
+        {
+            "application.args": ["--topic", "$(TOPIC)"],
+            "application.pyFiles": ["local:///opt/app/lib.zip"],
+            "sparkConf": {"spark.sql.session.timeZone": "UTC"},
+            "executor": {"instances": 3, "cores": 2, "resources": {"cpu": 2, "cpuLimit": 4, "memory": "4Gi"}},
+            "driver": {"resources": {"memory": "1Gi"}, "stopGracePeriodSeconds": 60, "serviceAccountName": "streams"},
+            "state": {"partitions": 12, "minBatchesToRetain": 10},
+            "storage.endpoint": "http://s3:9000",
+            "storage.pathStyleAccess": True,
+            "storage.credentialsSecret": {"name": "storage"},
+        }
+    )
+    place = Storage(
+        uri="s3://streams/apps/shop/orders", endpoint="http://s3:9000", region="us-east-1", path_style_access=True
+    )
+    assert build_driver_config(orders, 3, 2, PLATFORM) == DriverConfig(
+        app="orders",
+        namespace="shop",
+        uid="u-1",
+        epoch=3,
+        lineage=2,
+        pod_name="orders-driver",
+        main="local:///opt/app/main.py",
+        storage=place,
+        executor=ExecutorSettings(
+            instances=3,
+            image="shop/orders:1",
+            image_pull_policy="IfNotPresent",
+            service_account="streams",
+            pod_name_prefix="orders-e3",
+            cores=2,
+            cpu_request="2",
+            cpu_limit="4",
+            heap_mib=2457,
+            overhead_mib=1639,
+            template=build_executor_template(orders, 3, place, PLATFORM),
+        ),
+        driver_heap_mib=614,
+        args=("--topic", "$(TOPIC)"),
+        py_files=("local:///opt/app/lib.zip",),
+        spark_conf={
+            "spark.sql.session.timeZone": "UTC",
+            "spark.kubernetes.executor.disableConfigMap": "true",
+            "spark.kubernetes.driver.service.deleteOnTermination": "false",
+            "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+            "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
+            "spark.kubernetes.executor.podTemplateContainerName": "executor",
+        },
+        state_partitions=12,
+        min_batches_to_retain=10,
+        stop_grace_seconds=60,
+        credentials_secret="storage",
+        injected=True,
+    )
+
+
+def test_the_same_app_and_epoch_give_the_same_pod() -> None:
+    assert json.dumps(build_driver_pod(app(), 1, 1, PLATFORM)) == json.dumps(build_driver_pod(app(), 1, 1, PLATFORM))
+
+
+def test_an_image_with_the_runtime_gets_nothing_injected() -> None:
+    pod = build_driver_pod(app({"application.runtime": "Image"}), 1, 1, PLATFORM)
+    assert "initContainers" not in pod["spec"]
+    assert "PYTHONPATH" not in env_of(driver_of(pod))
+    assert [v["name"] for v in pod["spec"]["volumes"]] == ["tmp", "work", "tidegate-agent"]
+
+
+def test_the_kubelet_finds_nothing_to_expand_in_the_configuration() -> None:
+    orders = app({"application.args": ["$(HOME)", "$$", "\\$(X)"], "sparkConf": {"spark.x": "$(TIDEGATE_POD_IP)"}})
+    text = driver_of(build_driver_pod(orders, 1, 1, PLATFORM))["env"][-1]["value"]
+    assert "$" not in text
+    assert from_json(DriverConfig, text).args == ("$(HOME)", "$$", "\\$(X)")
+
+
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"labels": {"team": "a", "tidegate.dev/app": "other"}, "annotations": {"note": "b"}, "name": "mine"},
+    "spec": {
+        "nodeSelector": {"disk": "fast"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+        "restartPolicy": "Never",
+        "serviceAccountName": "mine",
+        "securityContext": {"runAsUser": 1000},
+        "imagePullSecrets": [{"name": "mine"}],
+        "initContainers": [{"name": "fetch", "image": "fetch:1"}],
+        "containers": [
+            {"name": "sidecar", "image": "sidecar:1"},
+            {
+                "name": "driver",
+                "image": "mine",
+                "command": ["sleep"],
+                "env": [{"name": "A", "value": "1"}, {"name": "HOME", "value": "/h"}, {"name": "B", "value": "1"}],
+                "ports": [{"name": "own", "containerPort": 9000}, {"name": "stolen", "containerPort": 8090}],
+                "resources": {"limits": {"memory": "1Ki", "example.com/gpu": "1"}},
+                "livenessProbe": {"exec": {"command": ["true"]}},
+                "securityContext": {"capabilities": {"add": ["NET_BIND_SERVICE"]}},
+                "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+            },
+        ],
+        "volumes": [{"name": "data", "configMap": {"name": "m"}}, {"name": "work", "ephemeral": {}}],
+    },
+}
+
+
+@pytest.fixture
+def merged() -> dict[str, Any]:
+    change = {
+        "driver.podTemplate": TEMPLATE,
+        "application.env": [{"name": "B", "value": "2"}, {"name": "PYTHONPATH", "value": "/opt/app"}],
+        "application.imagePullSecrets": [{"name": "registry"}],
+    }
+    return build_driver_pod(app(change), 1, 1, PLATFORM)
+
+
+def test_what_a_template_says_about_the_pod_is_kept(merged: dict[str, Any]) -> None:
+    spec, metadata = merged["spec"], merged["metadata"]
+    assert (metadata["labels"]["team"], metadata["annotations"]["note"]) == ("a", "b")
+    assert (spec["nodeSelector"], spec["affinity"]) == ({"disk": "fast"}, {"nodeAffinity": {}})
+    assert spec["tolerations"] == [{"key": "dedicated", "operator": "Exists"}]
+    assert spec["securityContext"] == POD_SECURITY | {"runAsUser": 1000}
+    assert spec["imagePullSecrets"] == [{"name": "mine"}, {"name": "registry"}]
+    assert [c["name"] for c in spec["initContainers"]] == ["fetch", "tidegate-runtime"]
+    assert [c["name"] for c in spec["containers"]] == ["driver", "sidecar"]
+
+
+def test_what_tidegate_needs_for_itself_wins_over_a_template(merged: dict[str, Any]) -> None:
+    spec, metadata, driver = merged["spec"], merged["metadata"], driver_of(merged)
+    assert (metadata["name"], metadata["labels"]["tidegate.dev/app"]) == ("orders-driver", "orders")
+    assert (spec["restartPolicy"], spec["serviceAccountName"]) == ("OnFailure", "tidegate-driver")
+    assert (driver["image"], driver["command"]) == ("shop/orders:1", ["python3", "-m", "tidegate_spark"])
+    assert driver["resources"]["limits"] == {"memory": "2Gi", "example.com/gpu": "1"}
+    assert driver["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "status"}
+    assert "exec" not in driver["livenessProbe"]
+    assert driver["ports"] == [
+        {"name": "own", "containerPort": 9000},
+        {"name": "status", "containerPort": 8090},
+        {"name": "command", "containerPort": 8091},
+    ]
+
+
+def test_what_a_template_says_about_the_driver_container_is_merged(merged: dict[str, Any]) -> None:
+    driver = driver_of(merged)
+    assert driver["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}
+    assert {"name": "data", "mountPath": "/data"} in driver["volumeMounts"]
+    assert {"name": "tmp", "mountPath": "/tmp"} in driver["volumeMounts"]
+
+
+def test_the_apps_variables_win_over_the_templates_and_the_runtimes_path_comes_first(merged: dict[str, Any]) -> None:
+    env = env_of(driver_of(merged))
+    assert (env["A"], env["B"], env["HOME"]) == ("1", "2", "/h")
+    assert env["PYTHONPATH"] == "/opt/tidegate/python:/opt/app"
+
+
+def test_a_volume_of_the_template_replaces_its_namesake_whole(merged: dict[str, Any]) -> None:
+    volumes = {volume["name"]: volume for volume in merged["spec"]["volumes"]}
+    assert volumes["work"] == {"name": "work", "ephemeral": {}}
+    assert volumes["data"] == {"name": "data", "configMap": {"name": "m"}}
+
+
+def test_the_template_itself_is_left_as_it_was() -> None:
+    orders = app({"driver.podTemplate": TEMPLATE})
+    before = json.dumps(orders.spec.driver.pod_template)
+    build_driver_pod(orders, 1, 1, PLATFORM)
+    assert json.dumps(orders.spec.driver.pod_template) == before
+
+
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+    "containers that are no list": (
+        {"driver.podTemplate": {"spec": {"containers": {"name": "x"}}}},
+        r"spec\.driver\.podTemplate\.spec\.containers: expected a list, found an object",
+    ),
+    "a container without a name": (
+        {"driver.podTemplate": {"spec": {"containers": [{"image": "x"}]}}},
+        r"spec\.driver\.podTemplate\.spec\.containers: each item needs 'name'",
+    ),
+    "a spec that is a word": (
+        {"executor.podTemplate": {"spec": "x"}},
+        r"spec\.executor\.podTemplate\.spec: expected an object, found a plain value",
+    ),
+    "a mount without a path": (
+        {"executor.podTemplate": {"spec": {"containers": [{"name": "executor", "volumeMounts": [{"name": "x"}]}]}}},
+        r"volumeMounts: each item needs 'mountPath'",
+    ),
+    "memory that is no quantity": ({"driver.resources": {"memory": "much"}}, r"spec\.driver\.resources\.memory"),
+    "CPU that is no quantity": ({"driver.resources": {"cpu": "much"}}, r"spec\.driver\.resources\.cpu"),
+    "executors too small for Spark": (
+        {"executor.resources": {"memory": "512Mi"}},
+        r"spec\.executor\.resources\.memory",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_spec_no_pod_can_be_built_from_is_an_error_that_names_the_field(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        build_driver_pod(app(change), 1, 1, PLATFORM)
+
+
+@pytest.mark.parametrize(
+    "template", [{"spec": None}, {"metadata": None}, {"spec": {"containers": None, "volumes": None}}]
+)
+def test_a_null_in_a_template_leaves_a_pod_that_tidegate_can_start(template: dict[str, Any]) -> None:
+    pod = build_driver_pod(app({"driver.podTemplate": template, "executor.podTemplate": template}), 1, 1, PLATFORM)
+    assert driver_of(pod)["command"] == ["python3", "-m", "tidegate_spark"]
+    assert pod["metadata"]["name"] == "orders-driver"
+
+
+def test_a_null_takes_a_default_away() -> None:
+    template = {"spec": {"securityContext": {"fsGroup": None}}}
+    pod = build_driver_pod(app({"driver.podTemplate": template}), 1, 1, PLATFORM)
+    assert "fsGroup" not in pod["spec"]["securityContext"]

@@ -1,0 +1,133 @@
+"""Names, access, the agent's Secret and Events, whole."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tidegate.resources import names
+from tidegate.resources.access import build_access
+from tidegate.resources.agent_secret import build_agent_secret
+from tidegate.resources.event import MESSAGE_LIMIT, build_event
+from tidegate.resources.metadata import executor_selector, labels
+from tidegate_testing.values import app
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OWNED = {"app.kubernetes.io/managed-by": "tidegate"}
+METADATA = {"name": "tidegate-driver", "namespace": "shop", "labels": OWNED}
+
+
+def test_names_follow_from_the_apps_name() -> None:
+    assert names.driver_pod_name("orders") == "orders-driver"
+    assert names.executor_prefix("orders", 3) == "orders-e3"
+    assert names.agent_secret_name("orders") == "orders-agent"
+    assert names.purge_pod_name("orders") == "orders-purge"
+
+
+def test_the_longest_name_leaves_spark_room_for_its_longest_executor_id() -> None:
+    pod = f"{names.executor_prefix('a' * 40, 99_999)}-exec-{2**31 - 1}"
+    assert len(pod) <= 63
+
+
+def test_the_selector_finds_executors_of_every_epoch_and_nothing_else() -> None:
+    pairs = dict(pair.split("=") for pair in executor_selector("orders").split(","))
+    assert pairs.items() <= labels("orders", "executor", 3).items()
+    assert not pairs.items() <= labels("orders", "driver", 3).items()
+    assert not pairs.items() <= labels("other", "executor", 3).items()
+
+
+def test_a_namespaces_drivers_may_work_with_pods_and_nothing_else() -> None:
+    assert build_access("shop") == (
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": METADATA},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": METADATA,
+            "rules": [
+                {
+                    "apiGroups": [""],
+                    "resources": ["pods"],
+                    "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"],
+                }
+            ],
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": METADATA,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tidegate-driver"},
+            "subjects": [{"kind": "ServiceAccount", "name": "tidegate-driver", "namespace": "shop"}],
+        },
+    )
+
+
+def test_the_agents_secret_goes_with_its_app() -> None:
+    assert build_agent_secret(app(), "t0ken") == {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "immutable": True,
+        "metadata": {
+            "name": "orders-agent",
+            "namespace": "shop",
+            "labels": {"tidegate.dev/app": "orders"} | OWNED,
+            "annotations": {"tidegate.dev/app-uid": "u-1"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "tidegate.dev/v1alpha1",
+                    "kind": "StreamingApp",
+                    "name": "orders",
+                    "uid": "u-1",
+                    "controller": True,
+                    "blockOwnerDeletion": False,
+                }
+            ],
+        },
+        "stringData": {"token": "t0ken"},
+    }
+
+
+def test_an_event_says_what_happened_to_whom() -> None:
+    event = build_event(app(), reason="Launched", message="epoch 3", now=NOON, key="3")
+    name = event["metadata"]["name"]
+    assert name.startswith("orders.")
+    assert event == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": "shop", "labels": {"tidegate.dev/app": "orders"} | OWNED},
+        "involvedObject": {
+            "apiVersion": "tidegate.dev/v1alpha1",
+            "kind": "StreamingApp",
+            "name": "orders",
+            "namespace": "shop",
+            "uid": "u-1",
+        },
+        "type": "Normal",
+        "reason": "Launched",
+        "message": "epoch 3",
+        "firstTimestamp": "2026-01-01T12:00:00Z",
+        "lastTimestamp": "2026-01-01T12:00:00Z",
+        "count": 1,
+        "source": {"component": "tidegate"},
+        "reportingComponent": "tidegate",
+        "reportingInstance": "tidegate",
+    }
+
+
+def event_name(reason: str = "Launched", message: str = "m", key: str = "", later: int = 0) -> str:
+    event = build_event(app(), reason=reason, message=message, now=NOON + timedelta(seconds=later), key=key)
+    return str(event["metadata"]["name"])
+
+
+def test_what_is_told_twice_has_one_name_whenever_it_is_told() -> None:
+    assert event_name(later=60) == event_name()
+
+
+def test_what_differs_has_another_name() -> None:
+    assert len({event_name(), event_name(reason="Stopped"), event_name(message="n"), event_name(key="2")}) == 4
+
+
+@pytest.mark.parametrize(("length", "kept"), [(MESSAGE_LIMIT, MESSAGE_LIMIT), (MESSAGE_LIMIT + 1, MESSAGE_LIMIT)])
+def test_a_long_message_is_cut_to_what_the_api_server_takes(length: int, kept: int) -> None:
+    event = build_event(app(), reason="Failed", message="é" * length, now=NOON, warning=True)
+    assert (len(event["message"]), event["type"]) == (kept, "Warning")
+    assert event["message"].endswith("…") == (length > kept)
