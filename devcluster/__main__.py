@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from devcluster import paths, tools
 from devcluster.apiserver import ApiServer
-from devcluster.cluster import Cluster, load_archive
+from devcluster.cluster import Cluster
 from devcluster.control import ComponentError, Control
 
 _API_PREFIX = "api-"
@@ -118,8 +118,7 @@ def _images(options: argparse.Namespace) -> int:
     if options.do == "build":
         images.build()
     else:
-        for archive in images.archives():
-            load_archive(Cluster(options.name), archive)
+        images.load(Cluster(options.name))
     return 0
 
 

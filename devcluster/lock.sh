@@ -12,6 +12,8 @@ for extra in operator spark; do
   "$uv" export --quiet --project "$work" --python 3.11 --extra "$extra" --no-emit-project --no-header --no-annotate \
     --format requirements-txt >"locks/$extra.lock"
 done
+"$uv" export --quiet --project "$work" --python 3.11 --only-group runtime --no-emit-project --no-header --no-annotate \
+  --format requirements-txt >locks/runtime.lock
 "$uv" export --quiet --project "$work" --python 3.11 --all-extras --no-emit-project --no-header --no-annotate \
   --format requirements-txt >locks/dev.lock
 if grep -E 'https?://|--(extra-)?index-url' locks/*.lock; then

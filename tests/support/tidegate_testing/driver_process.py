@@ -1,0 +1,202 @@
+"""The runtime's real entry point as a process on this machine, with Spark in local mode. Starts processes, does I/O."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mypy_boto3_s3 import S3Client
+
+from tidegate_spark import storage
+from tidegate_spark.protocol import (
+    ACCESS_KEY,
+    CONFIG_VARIABLE,
+    SECRET_KEY,
+    AgentReport,
+    DriverConfig,
+    ExecutorSettings,
+    Storage,
+    Termination,
+    from_json,
+    to_json,
+)
+from tidegate_spark.storage import Credentials
+from tidegate_testing.waiting import wait_for
+
+TOKEN = "token-of-the-tests"
+SOURCES = Path(__file__).parents[3] / "spark_app"
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    """An S3 server of the tests' own."""
+
+    endpoint: str
+    access_key: str
+    secret_key: str
+
+    @property
+    def client(self) -> S3Client:
+        """A client with the right credentials."""
+        place = Storage(uri="s3://any", endpoint=self.endpoint, path_style_access=True)
+        return storage.connect(place, Credentials(self.access_key, self.secret_key))
+
+    def keys(self, bucket: str, prefix: str) -> list[str]:
+        """Return all keys below ``prefix``."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        return [item["Key"] for page in pages for item in page.get("Contents", [])]
+
+    def text(self, bucket: str, key: str) -> str:
+        """Return an object's content."""
+        return self.client.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
+
+
+def driver_config(app: str, main: str, place: Storage, **fields: Any) -> DriverConfig:
+    """Return the configuration of a small driver of ``app``."""
+    defaults: dict[str, Any] = {
+        "app": app,
+        "namespace": "tests",
+        "uid": f"uid-of-{app}",
+        "epoch": 1,
+        "lineage": 1,
+        "pod_name": f"{app}-driver",
+        "main": main,
+        "storage": place,
+        "executor": ExecutorSettings(1, "image", "IfNotPresent", "account", f"{app}-e1"),
+        "driver_heap_mib": 512,
+        "state_partitions": 2,
+        "stop_grace_seconds": 40,
+        "credentials_secret": "storage-keys",
+    }
+    return DriverConfig(**{**defaults, **fields})
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return int(server.getsockname()[1])
+
+
+@dataclass
+class DriverProcess:
+    """One driver; ``start`` it, look at it, ``stop`` it."""
+
+    config: DriverConfig
+    folder: Path
+    jars: Path
+    status_port: int = field(default_factory=free_port)
+    command_port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    def put_credentials(self, access_key: str, secret_key: str) -> None:
+        """Write the files that the kubelet would mount."""
+        directory = self.folder / "credentials"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / ACCESS_KEY).write_text(access_key)
+        (directory / SECRET_KEY).write_text(secret_key)
+
+    def start(self, **variables: str) -> "DriverProcess":
+        """Start ``python -m tidegate_spark``."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "token").write_text(TOKEN + "\n")
+        environment = {**os.environ, **self._variables(), **variables}
+        with (self.folder / "output").open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tidegate_spark"], env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
+        return self
+
+    def _variables(self) -> Mapping[str, str]:
+        return {
+            "PYTHONPATH": str(SOURCES),
+            CONFIG_VARIABLE: to_json(self.config),
+            "TIDEGATE_MASTER": "local[2]",
+            "TIDEGATE_POD_IP": "127.0.0.1",
+            "TIDEGATE_BIND_ADDRESS": "127.0.0.1",
+            "TIDEGATE_STATUS_PORT": str(self.status_port),
+            "TIDEGATE_COMMAND_PORT": str(self.command_port),
+            "TIDEGATE_CREDENTIALS_DIRECTORY": str(self.folder / "credentials"),
+            "TIDEGATE_AGENT_TOKEN_FILE": str(self.folder / "token"),
+            "TIDEGATE_TERMINATION_LOG": str(self.folder / "termination"),
+            "TIDEGATE_WORK_DIRECTORY": str(self.folder / "work"),
+            "TIDEGATE_JARS_DIRECTORY": str(self.jars),
+        }
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    @property
+    def output(self) -> str:
+        """What the process has written so far."""
+        return (self.folder / "output").read_text(errors="replace")
+
+    @property
+    def termination(self) -> Termination:
+        """The termination message."""
+        return from_json(Termination, (self.folder / "termination").read_text())
+
+    def status(self, path: str) -> tuple[int, str]:
+        """GET from the open port; return status and body."""
+        return self._request("GET", self.status_port, path, None, "")
+
+    def command(self, method: str, path: str, body: object = None, token: str = TOKEN) -> tuple[int, str]:
+        """Call the command port; return status and body."""
+        return self._request(method, self.command_port, path, body, token)
+
+    def _request(self, method: str, port: int, path: str, body: object, token: str) -> tuple[int, str]:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def report(self) -> AgentReport | None:
+        """Return the agent's report, None while the agent does not answer."""
+        try:
+            return from_json(AgentReport, self.command("GET", "/v1/progress")[1])
+        except OSError:
+            return None
+
+    def batch(self, query: str = "main") -> int:
+        """Return the last committed batch of ``query``, -1 before the first."""
+        report = self.report()
+        return next((q.batch_id for q in report.queries if q.name == query), -1) if report else -1
+
+    # --- waiting and ending -------------------------------------------------------------------------------------------
+
+    def await_batch(self, batch: int, query: str = "main") -> None:
+        """Wait until ``query`` has committed ``batch``."""
+        wait_for(f"batch {batch} of {query}", lambda: self.ended() or self.batch(query) >= batch, 90, 0.2)
+        assert not self.ended(), self.output[-3000:]
+
+    def ended(self) -> bool:
+        """Return True if the process has ended."""
+        assert self.process is not None
+        return self.process.poll() is not None
+
+    def terminate(self) -> None:
+        """Send SIGTERM, as the kubelet does."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+
+    def exit_code(self) -> int:
+        """Wait for the end and return the exit code."""
+        assert self.process is not None
+        return self.process.wait(120)
+
+    def kill(self) -> None:
+        """End it at once, if it still runs."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)

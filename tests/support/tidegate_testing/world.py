@@ -1,0 +1,129 @@
+"""A cluster with the operator, S3 and Kafka, as end-to-end tests see it. Does I/O."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from confluent_kafka.admin import AdminClient, NewTopic
+from devcluster.environment import Environment
+from mypy_boto3_s3 import S3Client
+
+from tidegate_testing.apps import CREDENTIALS, credentials, scripts, streaming_app
+from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.waiting import wait_for
+
+OPERATOR_NAMESPACE = "tidegate-system"
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything a test needs to state a world and to look at it."""
+
+    environment: Environment
+    kubectl: Kubectl
+    bucket: str
+    script_files: Mapping[str, str]
+
+    # --- applications -------------------------------------------------------------------------------------------------
+
+    @property
+    def storage(self) -> dict[str, Any]:
+        """The storage group of a spec that works."""
+        return {
+            "uri": f"s3://{self.bucket}/apps",
+            "endpoint": self.environment.s3_endpoint_pods,
+            "pathStyleAccess": True,
+            "credentialsSecret": {"name": CREDENTIALS},
+        }
+
+    def app(
+        self, name: str, namespace: str, *, main: str, args: Sequence[str] = (), spec: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Return a small application on this cluster's storage; ``spec`` is merged over it, group by group."""
+        image = self.environment.image_spark
+        return streaming_app(name, namespace, image=image, storage=self.storage, main=main, args=args, spec=spec)
+
+    def get_app(self, name: str, namespace: str) -> dict[str, Any]:
+        """Return the StreamingApp; it must exist."""
+        found = self.kubectl.get("sapp", name, namespace)
+        assert found is not None, f"StreamingApp {namespace}/{name} does not exist"
+        return found
+
+    def delete_apps(self, namespace: str) -> None:
+        """Delete every StreamingApp of the namespace and wait for their end."""
+        self.kubectl.run("delete", "sapp", "--all", "-n", namespace, "--wait=false")
+        wait_for(f"{namespace} to have no applications", lambda: not self.kubectl.list("sapp", namespace), timeout=300)
+
+    def make_namespace(self, name: str) -> None:
+        """Have a namespace with scripts and credentials, held to the restricted pod security standard."""
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        metadata = {"name": name, "labels": labels}
+        self.kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        self.kubectl.apply(scripts(name, self.script_files))
+        self.put_credentials(name)
+
+    def put_credentials(
+        self, namespace: str, *, name: str = CREDENTIALS, access_key: str = "", secret_key: str = ""
+    ) -> None:
+        """Have a credentials Secret; the right keys unless others are given."""
+        right = self.environment
+        secret = credentials(namespace, access_key or right.s3_access_key, secret_key or right.s3_secret_key, name)
+        self.kubectl.apply(secret)
+
+    def operator_restarts(self) -> int:
+        """Return how often the operator's container was restarted."""
+        pods = self.kubectl.list("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=tidegate")
+        assert pods, f"no operator pod in {OPERATOR_NAMESPACE}"
+        return sum(c["restartCount"] for pod in pods for c in pod["status"]["containerStatuses"])
+
+    # --- storage ------------------------------------------------------------------------------------------------------
+
+    @property
+    def s3(self) -> S3Client:
+        """A client of the object store, from outside of the cluster."""
+        return boto3.client(
+            "s3",
+            endpoint_url=self.environment.s3_endpoint_host,
+            aws_access_key_id=self.environment.s3_access_key,
+            aws_secret_access_key=self.environment.s3_secret_key,
+            region_name="us-east-1",
+            config=Config(s3={"addressing_style": "path"}, signature_version="s3v4"),
+        )
+
+    def make_bucket(self, name: str) -> None:
+        """Have a bucket."""
+        held = {bucket["Name"] for bucket in self.s3.list_buckets()["Buckets"]}
+        if name not in held:
+            self.s3.create_bucket(Bucket=name)
+
+    def keys(self, app: str, namespace: str) -> list[str]:
+        """Return the keys of the application's objects."""
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=f"apps/{namespace}/{app}/")
+        # Keys with a slash at the end are directory markers of Hadoop's connector, and hold nothing.
+        return [o["Key"] for page in pages for o in page.get("Contents", []) if not o["Key"].endswith("/")]
+
+    def read(self, key: str) -> str:
+        """Return an object's text."""
+        return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read().decode()
+
+    # --- broker -------------------------------------------------------------------------------------------------------
+
+    def make_topic(self, name: str, partitions: int = 4) -> None:
+        """Have a topic."""
+        admin = AdminClient({"bootstrap.servers": self.environment.kafka_host})
+        if name not in admin.list_topics(timeout=30).topics:
+            admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])[name].result(30)
+
+    def diagnosis(self, namespace: str) -> str:
+        """Return what one looks at when a test fails: resources, pods, events, and the operator's last lines."""
+        looks = (
+            ["get", "sapp,pods", "-n", namespace, "-o", "wide"],
+            ["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"],
+            ["logs", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=tidegate", "--tail=40"],
+        )
+        base = [str(self.kubectl.binary), "--kubeconfig", str(self.kubectl.kubeconfig)]
+        seen = [subprocess.run([*base, *look], capture_output=True, text=True, check=False) for look in looks]
+        return "\n\n".join(f"kubectl {' '.join(look)}\n{s.stdout}{s.stderr}" for look, s in zip(looks, seen, strict=True))
