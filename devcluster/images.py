@@ -1,11 +1,8 @@
-"""Builds the images of ``images/`` without Docker, and loads them into a cluster. Runs buildah and mmdebstrap.
+"""Build the images without Docker and load them into a cluster: ``python -m devcluster images build|load``.
 
-The Dockerfiles are what anybody builds with Docker. Here their base is made on the spot by mmdebstrap, and the machine's
-own configuration of its package clients is visible to the build's steps, because a machine that reaches registries only
-in its own way (mirror, proxy, private certificate authority) must build as well.
+The Dockerfiles are ordinary ones (docs/images.md). Debian's buildah runs them with a store of its own below the cache;
+what has not changed since the last build is skipped by a hash of its inputs. Starts processes, writes the cache.
 """
-
-from __future__ import annotations
 
 import fcntl
 import hashlib
@@ -14,252 +11,229 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from devcluster import paths
-from devcluster.cluster import Cluster, load_archive
+from devcluster import layout, packageclients, paths
+from devcluster.cluster import Cluster
 
-BASE_IMAGE = "localhost/debian:12-slim"
-OPERATOR_IMAGE = "localhost/tidegate-operator:dev"
-SPARK_IMAGE = "localhost/tidegate-spark:dev"
-STOCK_IMAGE = "localhost/stock-spark:test"
-
-# As Debian's own slim images: what is only read by people is left out.
-_BASE_COMMAND = (
-    *("mmdebstrap", "--quiet", "--variant=minbase", "--include=ca-certificates"),
-    *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("man", "doc", "locale", "info", "lintian")),
-    "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+_BASE = "localhost/debian:12-slim"
+# What Debian's own slim images leave out.
+_LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*", "/usr/share/lintian/*")
+_BASE_COMMAND = [
+    *("mmdebstrap", "--quiet", "--variant=minbase"),
+    *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
+    *("--dpkgopt=path-include=/usr/share/doc/*/copyright", "--aptopt=APT::Install-Recommends false"),
     "bookworm",
-)
-
-# Overlaid and not bound: packages write there when they are installed, and the machine must not change.
-_CLIENT_CONFIGURATION = ("/etc/apt", "/etc/ssl/certs", "/usr/local/share/ca-certificates", "/etc/pip.conf")
-_PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-
-
-class ImageError(RuntimeError):
-    """An image could not be built; the text names it and shows the end of the build's output."""
+]
 
 
 @dataclass(frozen=True)
 class Image:
-    """An image, its Dockerfile, and everything of the checkout that the Dockerfile reads."""
+    """One image: its name, its Dockerfile, and the paths of the checkout that the Dockerfile reads."""
 
     name: str
     dockerfile: str
-    inputs: tuple[str, ...]
-    donor: str = ""
-    """An image of ours that it is made from."""
-
-    @property
-    def short(self) -> str:
-        """The name without registry and tag, for files and messages."""
-        return self.name.partition("/")[2].partition(":")[0]
+    reads: tuple[str, ...]
 
 
 IMAGES = (
     Image(
-        SPARK_IMAGE,
+        "localhost/tidegate-operator:dev",
+        "images/operator/Dockerfile",
+        ("locks/operator.lock", "locks/runtime.lock", "images/jars", "operator/tidegate", "spark_app/tidegate_spark"),
+    ),
+    Image(
+        "localhost/tidegate-spark:dev",
         "images/spark/Dockerfile",
         (
-            "images/spark",
-            "images/jars",
-            "locks/spark.lock",
-            "spark_app/tidegate_spark",
-            "spark_app/samples",
-            ".dockerignore",
+            *("locks/spark.lock", "images/jars", "images/spark/entrypoint.sh"),
+            *("spark_app/tidegate_spark", "spark_app/samples"),
         ),
     ),
     Image(
-        OPERATOR_IMAGE,
-        "images/operator/Dockerfile",
-        (
-            "images/operator",
-            "images/jars",
-            "locks/operator.lock",
-            "locks/runtime.lock",
-            "operator/tidegate",
-            "spark_app/tidegate_spark",
-            ".dockerignore",
-        ),
+        "localhost/stock-spark:test",
+        "images/stock/Dockerfile",
+        ("locks/spark.lock", "images/spark/entrypoint.sh"),
     ),
-    Image(STOCK_IMAGE, "images/stock/Dockerfile", ("images/stock", "images/spark/entrypoint.sh"), donor=SPARK_IMAGE),
 )
 
 
 def build() -> None:
-    """Build every image whose inputs have changed; with nothing to do it takes well under a second.
+    """Build what changed; say for each image what was done.
 
     Raises:
-        ImageError: a build failed.
+        RuntimeError: a build failed; the text names the image and shows the end of its log.
     """
     with _alone():
-        _build_base()
-        digests: dict[str, str] = {}
         for image in IMAGES:
-            # The donor's packages matter to a test image, not every line of the runtime that is stripped from it again.
-            digests[image.name] = _digest(image.inputs, BASE_IMAGE + _base_digest())
-            stamp = _folder() / f"{image.short}.digest"
-            if stamp.exists() and stamp.read_text() == digests[image.name]:
-                continue
-            with _progress(f"image {image.name}"):
-                _build_image(image)
-            stamp.write_text(digests[image.name])
+            begin = time.monotonic()
+            did = "built" if _build(image) else "unchanged"
+            _say(f"{image.name} {did} ({time.monotonic() - begin:.1f} s)")
 
 
 def load(cluster: Cluster) -> None:
-    """Load the built images into the cluster's image store; layers that it has are not copied again.
+    """Build what changed, then give the cluster's node each image that it lacks or has in another version.
 
     Raises:
-        ImageError: an image is not built.
-        ComponentError: the cluster is down, or its containerd refused an image.
+        RuntimeError: a build failed.
+        ComponentError: containerd refused an image.
     """
-    held = set(cluster.ctr("content", "ls", "--quiet").split())
-    for image in IMAGES:
-        layout = _layout(image)
-        if not (layout / "index.json").exists():
-            raise ImageError(f"{image.name} is not built: make images")
-        manifest = json.loads((layout / "index.json").read_text())["manifests"][0]
-        names = cluster.ctr("images", "ls", f"name=={image.name}")
-        if manifest["digest"] in names:
-            continue
-        with _progress(f"load {image.name}"), tempfile.TemporaryDirectory(dir=_folder()) as scratch:
-            archive = Path(scratch) / "image.tar"
-            _write_archive(image, layout, held, archive)
-            load_archive(cluster, archive)
+    build()
+    with _alone():
+        present = _digests(cluster.ctr("images", "ls"))
+        for image in IMAGES:
+            begin = time.monotonic()
+            size = _load(cluster, image) if present.get(image.name) != _record(image)["manifest"] else 0
+            done = f"loaded, {size / 1e6:.1f} MB" if size else "is there"
+            _say(f"{image.name} {done} ({time.monotonic() - begin:.1f} s)")
 
 
-def _folder() -> Path:
-    folder = paths.cache() / "images"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def inputs(image: Image, root: Path = paths.ROOT) -> str:
+    """Return one hash over all that the image is made of: its Dockerfile, what that reads, and the base's recipe."""
+    digest = hashlib.sha256(json.dumps([image.name, _BASE_COMMAND]).encode())
+    for path in (image.dockerfile, ".dockerignore", *image.reads):
+        for file in _files(root / path):
+            mode = "x" if os.access(file, os.X_OK) else "-"
+            content = hashlib.sha256(file.read_bytes()).hexdigest()
+            digest.update(f"{file.relative_to(root)} {mode} {content}\n".encode())
+    return digest.hexdigest()
 
 
-def _layout(image: Image) -> Path:
-    return _folder() / "layout" / image.short
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    found = [p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    if not found:
+        raise RuntimeError(f"{path} is missing or empty, and an image is made of it")
+    return sorted(found)
+
+
+def _build(image: Image) -> bool:
+    wanted = inputs(image)
+    if _record(image).get("inputs") == wanted:
+        return False
+    if os.geteuid() != 0:
+        raise PermissionError("building images this way needs root; docs/images.md shows the commands for Docker")
+    _ensure_base()
+    mounts = packageclients.mounts(_folder() / "clients")
+    options = [f"--volume={source}:{target}" for source, target in mounts.items()]
+    options += [f"--build-arg={name}={value}" for name, value in packageclients.proxies().items()]
+    _say(f"{image.name} …")
+    _buildah(
+        *("bud", "--layers", "--pull-never", f"--build-arg=BASE={_BASE}", *options),
+        *("--ignorefile", paths.ROOT / ".dockerignore", "--file", paths.ROOT / image.dockerfile),
+        *("--tag", image.name, paths.ROOT),
+        log=_log(image),
+    )
+    # The layout keeps the blobs of the last push: only what is new is written.
+    _buildah("push", "--quiet", image.name, f"oci:{_layout()}:{_tag(image)}", log=_log(image))
+    layout.drop_unreferenced(_layout())
+    manifest = layout.manifest(_layout(), _tag(image))
+    _record_file(image).write_text(json.dumps({"inputs": wanted, "manifest": manifest}))
+    return True
+
+
+def _load(cluster: Cluster, image: Image) -> int:
+    known = set(cluster.ctr("content", "ls", "--quiet").split())
+    with tempfile.NamedTemporaryFile(dir=_folder(), suffix=".tar") as archive:
+        path = Path(archive.name)
+        layout.write_thin(_layout(), _record(image)["manifest"], image.name, known, path)
+        cluster.ctr("images", "import", path)
+        return path.stat().st_size
+
+
+def _digests(listing: str) -> dict[str, str]:
+    rows = (line.split() for line in listing.splitlines()[1:])
+    return {row[0]: row[2] for row in rows if len(row) > 2}
+
+
+def _ensure_base() -> None:
+    recipe = hashlib.sha256(json.dumps(_BASE_COMMAND).encode()).hexdigest()
+    mark = _folder() / "base.recipe"
+    if mark.is_file() and mark.read_text() == recipe:
+        return
+    begin = time.monotonic()
+    _say(f"{_BASE} …")
+    log = _folder() / "base.log"
+    with tempfile.TemporaryDirectory(dir=_folder()) as work:
+        tarball = Path(work) / "base.tar"
+        _run([*_BASE_COMMAND, tarball, *_mirror(Path(work))], log)
+        container = _buildah("from", "scratch", log=log).strip()
+        _buildah("add", "--quiet", container, tarball, "/", log=log)
+        _buildah("config", "--cmd", "bash", container, log=log)
+        _buildah("commit", "--quiet", "--rm", container, _BASE, log=log)
+    mark.write_text(recipe)
+    _say(f"{_BASE} built ({time.monotonic() - begin:.1f} s)")
+
+
+def _mirror(work: Path) -> list[str | Path]:
+    settings = work / "apt.conf"
+    settings.write_text(packageclients.apt_settings())
+    sources = packageclients.apt_sources()
+    use = [sources] if sources and packageclients.is_debian_12() else []
+    return [f"--aptopt={settings}", *use]
+
+
+def _buildah(*arguments: str | Path, log: Path) -> str:
+    store = _folder() / "store"
+    own = ["--root", store / "root", "--runroot", store / "run", "--storage-driver", "overlay"]
+    return _run(["buildah", *own, *arguments], log)
+
+
+def _run(command: Sequence[str | Path], log: Path) -> str:
+    """Run one program with its errors and progress in ``log``; return what it printed."""
+    program = str(command[0])
+    if not shutil.which(program):
+        raise RuntimeError(f"{program} is not installed: make setup")
+    environment = {**os.environ, "BUILDAH_ISOLATION": "chroot"}
+    with log.open("a") as errors:
+        done = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True, check=False
+        )
+        errors.write(done.stdout)
+    if done.returncode != 0:
+        end = "".join(log.read_text(errors="replace").splitlines(keepends=True)[-25:])
+        raise RuntimeError(f"{program} failed with code {done.returncode}; the end of {log}:\n{end}")
+    return done.stdout
 
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Keep two builds apart, also those of two checkouts."""
+    _folder().mkdir(parents=True, exist_ok=True)
     with (_folder() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-@contextmanager
-def _progress(what: str) -> Iterator[None]:
-    begin = time.monotonic()
-    print(f"{what} …", file=sys.stderr, flush=True)
-    yield
-    print(f"{what}: done in {time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True)
+def _record(image: Image) -> dict[str, str]:
+    file = _record_file(image)
+    return dict(json.loads(file.read_text())) if file.is_file() else {}
 
 
-def _digest(inputs: tuple[str, ...], *more: str) -> str:
-    """Return a hash of the names, modes and content of all files at or below ``inputs``, and of ``more``."""
-    total = hashlib.sha256("\0".join(more).encode())
-    for entry in inputs:
-        top = paths.ROOT / entry
-        for file in sorted(top.rglob("*")) if top.is_dir() else [top]:
-            if file.is_file() and "__pycache__" not in file.parts:
-                executable = bool(file.stat().st_mode & 0o100)
-                content = hashlib.sha256(file.read_bytes()).hexdigest()
-                total.update(f"{file.relative_to(paths.ROOT)} {executable} {content}\n".encode())
-    return total.hexdigest()
+def _record_file(image: Image) -> Path:
+    return _folder() / f"{_tag(image)}.json"
 
 
-def _base_digest() -> str:
-    return hashlib.sha256(" ".join(_BASE_COMMAND).encode()).hexdigest()[:16]
+def _log(image: Image) -> Path:
+    return _folder() / f"{_tag(image)}.log"
 
 
-def _build_base() -> None:
-    stamp = _folder() / "base.digest"
-    if stamp.exists() and stamp.read_text() == _base_digest():
-        return
-    with _progress("base image"), tempfile.TemporaryDirectory(dir=_folder()) as scratch:
-        archive = Path(scratch) / "base.tar"
-        _run("base image", [*_BASE_COMMAND, str(archive)])
-        container = _run("base image", [*_buildah(), "from", "scratch"]).strip().splitlines()[-1]
-        _run("base image", [*_buildah(), "add", "--quiet", container, str(archive), "/"])
-        _run("base image", [*_buildah(), "config", "--cmd", "/bin/bash", container])
-        _run("base image", [*_buildah(), "commit", "--quiet", "--rm", container, BASE_IMAGE])
-    stamp.write_text(_base_digest())
+def _tag(image: Image) -> str:
+    return image.name.removeprefix("localhost/").partition(":")[0]
 
 
-def _build_image(image: Image) -> None:
-    arguments = [f"--build-arg=BASE={BASE_IMAGE}", *_client_volumes()]
-    if image.donor:
-        arguments.append(f"--build-arg=SPARK={image.donor}")
-    arguments += [f"--build-arg={name}={os.environ[name]}" for name in _PROXY_VARIABLES if os.environ.get(name)]
-    _run(
-        image.name,
-        [
-            *_buildah(),
-            *("build", "--layers", "--network=host", "--pull=never", "--format=oci", *arguments),
-            *("--tag", image.name, "--file", str(paths.ROOT / image.dockerfile), str(paths.ROOT)),
-        ],
-    )
-    layout = _layout(image)
-    layout.parent.mkdir(exist_ok=True)
-    # A layout keeps the blobs of earlier builds: only new layers are written. It is begun anew when it has grown.
-    if layout.exists() and sum(f.stat().st_size for f in layout.rglob("*")) > 4 * 2**30:
-        shutil.rmtree(layout)
-    (layout / "index.json").unlink(missing_ok=True)
-    # Not compressed: it goes to a containerd on the same disk, and packing a gigabyte takes longer than writing it.
-    _run(image.name, [*_buildah(), "push", "--quiet", "--disable-compression", image.name, f"oci:{layout}:dev"])
+def _folder() -> Path:
+    return paths.cache() / "images"
 
 
-def _buildah() -> list[str]:
-    return ["buildah", "--root", str(_folder() / "store"), "--runroot", str(_folder() / "run")]
+def _layout() -> Path:
+    return _folder() / "oci"
 
 
-def _client_volumes() -> list[str]:
-    volumes = [f"--volume={path}:{path}:O" for path in _CLIENT_CONFIGURATION if Path(path).is_dir()]
-    volumes += [f"--volume={path}:{path}:ro" for path in _CLIENT_CONFIGURATION if Path(path).is_file()]
-    repository = Path.home() / ".m2"
-    repository.mkdir(exist_ok=True)
-    return [*volumes, f"--volume={repository}:/root/.m2"]
-
-
-def _run(what: str, command: list[str]) -> str:
-    environment = {**os.environ, "BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "overlay"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=environment
-    )
-    if done.returncode != 0:
-        output = "\n".join((done.stdout + done.stderr).splitlines()[-25:])
-        raise ImageError(f"{what} could not be built:\n{output}")
-    return done.stdout
-
-
-def _write_archive(image: Image, layout: Path, held: set[str], archive: Path) -> None:
-    """Write an OCI archive of the image without the blobs that the receiver holds already."""
-    manifest = json.loads((layout / "index.json").read_text())["manifests"][0]
-    manifest["annotations"] = {
-        "io.containerd.image.name": image.name,
-        "org.opencontainers.image.ref.name": image.name.rpartition(":")[2],
-    }
-    index = {"schemaVersion": 2, "manifests": [manifest]}
-    parts: dict[str, Any] = json.loads(_blob(layout, manifest["digest"]).read_text())
-    needed = [manifest["digest"], parts["config"]["digest"]]
-    needed += [layer["digest"] for layer in parts["layers"] if layer["digest"] not in held]
-    with tarfile.open(archive, "w") as tar, tempfile.TemporaryDirectory() as scratch:
-        (Path(scratch) / "index.json").write_text(json.dumps(index))
-        (Path(scratch) / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
-        for name in ("oci-layout", "index.json"):
-            tar.add(Path(scratch) / name, name)
-        for digest in dict.fromkeys(needed):
-            path = _blob(layout, digest)
-            tar.add(path, str(path.relative_to(layout)))
-
-
-def _blob(layout: Path, digest: str) -> Path:
-    algorithm, _, value = digest.partition(":")
-    return layout / "blobs" / algorithm / value
+def _say(text: str) -> None:
+    print(f"images: {text}", file=sys.stderr, flush=True)
