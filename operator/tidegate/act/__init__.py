@@ -1,0 +1,1 @@
+"""Carries plans out. Does I/O."""

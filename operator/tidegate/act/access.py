@@ -1,0 +1,72 @@
+"""The drivers' ServiceAccount, Role and RoleBinding: made once per namespace, removed with its last application. I/O."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+
+import msgspec
+import structlog
+
+from tidegate.kube.client import KubeClient
+from tidegate.kube.failures import FAILURES, AlreadyExists, Failure, NotFound
+from tidegate.kube.paths import collection_of, path_of
+from tidegate.observe.index import Index
+from tidegate.resources.access import build_access
+from tidegate.workqueue import Key
+
+log = structlog.get_logger()
+
+
+class _Rules(msgspec.Struct):
+    rules: list[dict[str, list[str]]] = []
+
+
+class AccessKeeper:
+    """Makes and removes the access objects; one namespace at a time, so that making and removing never cross."""
+
+    def __init__(self, client: KubeClient, index: Index) -> None:
+        """Prepare; which namespaces are known to have access is in the index."""
+        self._client = client
+        self._index = index
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def ensure(self, namespace: str) -> Failure | None:
+        """Have the three objects; returns what the API server said instead, or None."""
+        async with self._locks[namespace]:
+            if namespace in self._index.namespaces_with_access:
+                return None
+            for manifest in build_access(namespace):
+                answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
+                if isinstance(answer, AlreadyExists):
+                    answer = await self._renew_rules(manifest)
+                if isinstance(answer, FAILURES):
+                    return answer
+            self._index.namespaces_with_access.add(namespace)
+            return None
+
+    async def release(self, key: Key) -> Failure | None:
+        """Remove the three objects, unless another application has come to the namespace meanwhile."""
+        namespace = key[0]
+        async with self._locks[namespace]:
+            if not self._index.is_last(key):
+                return None
+            self._index.namespaces_with_access.discard(namespace)
+            for manifest in reversed(build_access(namespace)):
+                answer = await self._client.delete(path_of(manifest))
+                if isinstance(answer, FAILURES) and not isinstance(answer, NotFound):
+                    return answer
+        return None
+
+    async def _renew_rules(self, manifest: dict[str, object]) -> msgspec.Raw | Failure | None:
+        # A Role of an earlier version of the operator; it is replaced, not patched, to need no right to change roles.
+        if manifest["kind"] != "Role":
+            return None
+        found = await self._client.get(path_of(manifest), _Rules)
+        if isinstance(found, FAILURES) or found.rules == manifest["rules"]:
+            return found if isinstance(found, FAILURES) else None
+        log.info("role replaced", reason="RulesChanged", role=path_of(manifest))
+        gone = await self._client.delete(path_of(manifest))
+        if isinstance(gone, FAILURES):
+            return gone
+        return await self._client.create(collection_of(manifest), manifest, msgspec.Raw)

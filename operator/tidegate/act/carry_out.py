@@ -1,0 +1,334 @@
+"""Carries out a plan, action by action, until one meets another world than the observed one. Does I/O."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import secrets
+from dataclasses import dataclass
+from typing import Any, TypeAlias, assert_never
+
+import msgspec
+
+from tidegate.act.access import AccessKeeper
+from tidegate.act.events import EventPublisher
+from tidegate.act.status import merge_difference
+from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.decide import actions as do
+from tidegate.kube.client import KubeClient
+from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
+from tidegate.kube.paths import collection_of, item, path_of
+from tidegate.metrics.figures import Figures
+from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encode_status
+from tidegate.observe.index import Index, KnownApp
+from tidegate.observe.observation import Refusal
+from tidegate.observe.pods import Pod, PodRecord, build_record
+from tidegate.resources.agent_secret import TOKEN_KEY, build_agent_secret
+from tidegate.resources.names import agent_secret_name
+from tidegate.workqueue import Key, RetryLaterError
+from tidegate_spark.protocol import ANNOTATION_APP_UID, FINALIZER
+
+QUICK = 600.0
+"""Seconds a driver must have lived for its loss not to count as another one in quick succession."""
+_TOKEN_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """The world is not the observed one: the rest of the plan is void, and the key is observed again at once."""
+
+    reason: str
+
+
+Outcome: TypeAlias = LookAgain | None
+
+
+class _Deleted(msgspec.Struct):
+    kind: str = ""
+
+
+class _SecretMeta(msgspec.Struct):
+    uid: str = ""
+    annotations: dict[str, str] = {}
+
+
+class _Secret(msgspec.Struct):
+    metadata: _SecretMeta = msgspec.field(default_factory=_SecretMeta)
+    data: dict[str, str] = {}
+
+
+@dataclass(slots=True)
+class _Run:
+    """One plan being carried out; ``app`` moves on with each of our own writes to it."""
+
+    key: Key
+    app: StreamingApp
+    now: float
+
+
+class Actor:
+    """Carries out plans on a cluster."""
+
+    def __init__(  # noqa: PLR0913 - collaborators, each of its own kind
+        self,
+        client: KubeClient,
+        agents: AgentClient,
+        index: Index,
+        access: AccessKeeper,
+        events: EventPublisher,
+        figures: Figures,
+    ) -> None:
+        """Prepare; nothing is sent yet."""
+        self._client = client
+        self._agents = agents
+        self._index = index
+        self._access = access
+        self._events = events
+        self._figures = figures
+
+    async def carry_out(self, app: StreamingApp, plan: do.Plan, now: float) -> Outcome:
+        """Carry out the plan's actions in order.
+
+        Args:
+            app: the version of the application that was observed; every write to it has its resource version.
+            plan: what to do.
+            now: seconds since the epoch; the time of the decision.
+
+        Returns:
+            LookAgain if the plan was given up half way, else None.
+
+        Raises:
+            RetryLaterError: the API server can not or does not want to; the reason is in the text.
+        """
+        run = _Run((app.metadata.namespace, app.metadata.name), app, now)
+        for action in plan.actions:
+            outcome = await self._carry_out_one(run, action)
+            self._figures.count_action(type(action).__name__)
+            if outcome is not None:
+                return outcome
+        return None
+
+    async def _carry_out_one(self, run: _Run, action: do.Action) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
+        match action:
+            case do.AddFinalizer():
+                return await self._patch_finalizers(run, [*run.app.metadata.finalizers, FINALIZER])
+            case do.RemoveFinalizer():
+                return await self._patch_finalizers(run, [f for f in run.app.metadata.finalizers if f != FINALIZER])
+            case do.EnsureAccess():
+                return _must(await self._access.ensure(run.key[0]), "access of drivers")
+            case do.ReleaseAccess():
+                return _must(await self._access.release(run.key), "removal of the drivers' access")
+            case do.EnsureAgentSecret():
+                return await self._ensure_agent_secret(run)
+            case do.DeleteAgentSecret():
+                return await self._delete_agent_secret(run)
+            case do.ConfirmDriverGone(pod_name=name):
+                return await self._confirm_gone(run, name)
+            case do.RecordLaunch(status=status, unplanned=unplanned):
+                return await self._record_launch(run, status, unplanned)
+            case do.WriteStatus(status=status):
+                return await self._write_status(run, status)
+            case do.CreateDriver(manifest=manifest) | do.CreatePurge(manifest=manifest):
+                return await self._create_pod(run, manifest)
+            case do.DeleteDriver(pod=pod) | do.DeletePurge(pod=pod) | do.DeleteExecutor(pod=pod):
+                return await self._delete_pod(pod)
+            case do.SetExecutors(pod=pod, instances=instances):
+                return await self._set_executors(run, pod, instances)
+            case do.PublishEvent():
+                await self._events.publish(run.app, action, run.now)
+                return None
+            case do.RememberTold(epoch=epoch, sequence=sequence):
+                self._remember(run.key, told=(epoch, sequence))
+                return None
+            case _:
+                assert_never(action)
+
+    # --- the application's own resource ---
+
+    async def _patch_finalizers(self, run: _Run, finalizers: list[str]) -> Outcome:
+        change = {"metadata": {"resourceVersion": run.app.metadata.resource_version, "finalizers": finalizers}}
+        return await self._patch_app(run, item("StreamingApp", *run.key), change)
+
+    async def _record_launch(self, run: _Run, status: StreamingAppStatus, unplanned: bool) -> Outcome:
+        outcome = await self._write_status(run, status)
+        if outcome is not None:
+            return outcome
+        memory = self._index.memory(run.key)
+        quick = unplanned and run.now - memory.launched_at < QUICK
+        self._remember(
+            run.key, launched_at=run.now, refusal=None, quick_relaunches=memory.quick_relaunches + 1 if quick else 0
+        )
+        return None
+
+    async def _write_status(self, run: _Run, status: StreamingAppStatus) -> Outcome:
+        difference = merge_difference(encode_status(run.app.status), encode_status(status))
+        if not difference:
+            return None
+        change = {"metadata": {"resourceVersion": run.app.metadata.resource_version}, "status": difference}
+        outcome = await self._patch_app(run, item("StreamingApp", *run.key) + "/status", change)
+        if outcome is None:
+            self._remember(run.key, status_written_at=run.now)
+        return outcome
+
+    async def _patch_app(self, run: _Run, path: str, change: dict[str, Any]) -> Outcome:
+        answer = await self._client.merge_patch(path, change, StreamingApp)
+        if isinstance(answer, Conflict):
+            return await self._read_app_anew(run)
+        if isinstance(answer, NotFound):
+            self._index.remove_app(run.key, run.app.metadata.uid)
+            return LookAgain("the application is gone")
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"write to the application: {answer}")
+        run.app = answer
+        self._index.put_app(answer)
+        return None
+
+    async def _read_app_anew(self, run: _Run) -> Outcome:
+        answer = await self._client.get(item("StreamingApp", *run.key), StreamingApp)
+        if isinstance(answer, NotFound):
+            self._index.remove_app(run.key, run.app.metadata.uid)
+        elif isinstance(answer, FAILURES):
+            raise RetryLaterError(f"read of the application: {answer}")
+        else:
+            self._index.put_app(answer)
+        return LookAgain("the application has changed")
+
+    # --- the agent's Secret ---
+
+    async def _ensure_agent_secret(self, run: _Run) -> Outcome:
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        manifest = build_agent_secret(run.app, token)
+        answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
+        if isinstance(answer, AlreadyExists):
+            return await self._adopt_agent_secret(run, manifest)
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"creation of the agent's Secret: {answer}")
+        self._agents.learn_token(run.key, token)
+        self._remember(run.key, secret_missing=False)
+        return None
+
+    async def _adopt_agent_secret(self, run: _Run, manifest: dict[str, Any]) -> Outcome:
+        found = await self._client.get(path_of(manifest), _Secret)
+        if isinstance(found, FAILURES):
+            raise RetryLaterError(f"read of the agent's Secret: {found}")
+        if found.metadata.annotations.get(ANNOTATION_APP_UID) != run.app.metadata.uid or TOKEN_KEY not in found.data:
+            # Of an application of the same name that was deleted; the garbage collector would take it from under us.
+            await self._client.delete(path_of(manifest), uid=found.metadata.uid)
+            return LookAgain("an earlier application's Secret was in the way")
+        self._agents.learn_token(run.key, base64.b64decode(found.data[TOKEN_KEY]).decode())
+        self._remember(run.key, secret_missing=False)
+        return None
+
+    async def _delete_agent_secret(self, run: _Run) -> Outcome:
+        self._agents.forget(run.key)
+        answer = await self._client.delete(item("Secret", run.key[0], agent_secret_name(run.key[1])))
+        return None if isinstance(answer, NotFound) else _must(answer, "removal of the agent's Secret")
+
+    # --- pods ---
+
+    async def _confirm_gone(self, run: _Run, name: str) -> Outcome:
+        answer = await self._client.get(item("Pod", run.key[0], name), Pod)
+        if isinstance(answer, NotFound):
+            return None
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"read of the driver pod: {answer}")
+        return self._take_in_found(run, answer, recorded=False)
+
+    def _take_in_found(self, run: _Run, pod: Pod, *, recorded: bool) -> Outcome:
+        record = build_record(pod)
+        if record.app != run.key[1]:
+            message = (
+                f"Pod {record.name} exists and is not of this application. Remove that pod, or create the application "
+                "under another name."
+            )
+            self._refuse(run, record.name, "PodNameTaken", message, recorded=recorded)
+        else:
+            self._index.put_pod(record)
+        return LookAgain("the pod is there")
+
+    async def _create_pod(self, run: _Run, manifest: dict[str, Any]) -> Outcome:
+        answer = await self._client.create(collection_of(manifest), manifest, Pod)
+        name = manifest["metadata"]["name"]
+        if isinstance(answer, AlreadyExists):
+            return await self._look_at_occupant(run, name)
+        if isinstance(answer, Invalid | Forbidden | NotFound):
+            # The reason may be a removed ServiceAccount: what was known of the namespace is no longer relied on.
+            self._index.namespaces_with_access.discard(run.key[0])
+            message = f"The API server refuses pod {name}: {answer.message} Mend what it names; it is tried again."
+            self._refuse(run, name, "LaunchRefused", message, recorded=True)
+            return LookAgain("the pod was refused")
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"creation of pod {name}: {answer}")
+        self._remember(run.key, refusal=None)
+        self._index.put_pod(build_record(answer))
+        return None
+
+    async def _look_at_occupant(self, run: _Run, name: str) -> Outcome:
+        answer = await self._client.get(item("Pod", run.key[0], name), Pod)
+        if isinstance(answer, NotFound):
+            return LookAgain("the pod was there a moment ago")
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"read of pod {name}: {answer}")
+        return self._take_in_found(run, answer, recorded=True)
+
+    def _refuse(self, run: _Run, pod_name: str, reason: str, message: str, *, recorded: bool) -> None:
+        entry, known = self._index.app(run.key), self._index.memory(run.key).refusal
+        if not isinstance(entry, KnownApp):
+            return
+        epoch = run.app.status.epoch
+        again = known is not None and (known.pod_name, known.epoch) == (pod_name, epoch)
+        refusal = Refusal(
+            pod_name=pod_name,
+            spec_hash=entry.spec_hash,
+            epoch=epoch,
+            reason=reason,
+            message=message,
+            at=run.now,
+            attempts=known.attempts + 1 if known is not None and again else 1,
+            recorded=recorded,
+        )
+        self._remember(run.key, refusal=refusal)
+
+    async def _delete_pod(self, pod: PodRecord) -> Outcome:
+        path = item("Pod", pod.namespace, pod.name)
+        answer = await self._client.delete(path, pod.uid, pod.resource_version)
+        if isinstance(answer, NotFound):
+            self._index.remove_pod(pod)
+            return LookAgain("the pod is gone")
+        if isinstance(answer, Conflict):
+            return await self._read_pod_anew(pod, path)
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"deletion of pod {pod.name}: {answer}")
+        if msgspec.json.decode(answer, type=_Deleted).kind == "Pod":
+            self._index.put_pod(build_record(msgspec.json.decode(answer, type=Pod)))
+        return None
+
+    async def _read_pod_anew(self, pod: PodRecord, path: str) -> Outcome:
+        answer = await self._client.get(path, Pod)
+        if isinstance(answer, NotFound):
+            self._index.remove_pod(pod)
+        elif isinstance(answer, FAILURES):
+            raise RetryLaterError(f"read of pod {pod.name}: {answer}")
+        else:
+            if answer.metadata.uid != pod.uid:
+                self._index.remove_pod(pod)
+            self._index.put_pod(build_record(answer))
+        return LookAgain("the pod has changed")
+
+    # --- the driver's agent ---
+
+    async def _set_executors(self, run: _Run, pod: PodRecord, instances: int) -> Outcome:
+        answer = await self._agents.set_executors(run.key, pod, instances)
+        if isinstance(answer, Unanswered):
+            raise RetryLaterError(f"number of executors: {answer.reason}")
+        return None
+
+    def _remember(self, key: Key, **changes: Any) -> None:
+        if isinstance(self._index.app(key), KnownApp):
+            self._index.memories[key] = dataclasses.replace(self._index.memory(key), **changes)
+
+
+def _must(answer: bytes | Failure | None, what: str) -> Outcome:
+    if isinstance(answer, FAILURES):
+        raise RetryLaterError(f"{what}: {answer}")
+    return None

@@ -1,0 +1,70 @@
+"""Publishes Kubernetes Events: each thing once, and never a storm. Does I/O."""
+
+from __future__ import annotations
+
+import datetime
+from collections import OrderedDict
+from typing import TypeVar
+
+import msgspec
+import structlog
+
+from tidegate.decide.actions import PublishEvent
+from tidegate.kube.client import KubeClient
+from tidegate.kube.failures import FAILURES, AlreadyExists
+from tidegate.kube.paths import collection_of
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources.event import build_event
+
+BURST, REFILL_SECONDS = 20.0, 60.0
+"""An application may have this many events at once, and one more for each such number of seconds."""
+_REMEMBERED = 4096
+T = TypeVar("T")
+log = structlog.get_logger()
+
+
+class EventPublisher:
+    """Publishes events; what is lost is lost, because nothing depends on them."""
+
+    def __init__(self, client: KubeClient) -> None:
+        """Start with nothing published."""
+        self._client = client
+        self._published: OrderedDict[str, None] = OrderedDict()
+        self._budget: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    async def publish(self, app: StreamingApp, event: PublishEvent, now: float) -> None:
+        """Publish an event about an application, unless it was published before or the budget is used up."""
+        manifest = build_event(
+            app,
+            reason=event.reason,
+            message=event.message,
+            now=datetime.datetime.fromtimestamp(now, datetime.UTC),
+            warning=event.warning,
+            key=event.occasion,
+        )
+        name = manifest["metadata"]["name"]
+        if name in self._published:
+            return
+        if not self._spend(app.metadata.uid, now):
+            log.warning(
+                "event withheld", app=app.metadata.name, reason=event.reason, why="too many of this application"
+            )
+            return
+        answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
+        if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
+            log.warning("event lost", app=app.metadata.name, reason=event.reason, error=str(answer))
+            return
+        _remember(self._published, name, None)
+
+    def _spend(self, uid: str, now: float) -> bool:
+        left, since = self._budget.get(uid, (BURST, now))
+        left = min(BURST, left + (now - since) / REFILL_SECONDS)
+        _remember(self._budget, uid, (max(left - 1, 0.0) if left >= 1 else left, now))
+        return left >= 1
+
+
+def _remember(memory: OrderedDict[str, T], name: str, value: T) -> None:
+    memory[name] = value
+    memory.move_to_end(name)
+    if len(memory) > _REMEMBERED:
+        memory.popitem(last=False)

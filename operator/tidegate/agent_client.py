@@ -1,0 +1,134 @@
+"""The operator's side of the agent: one question, one command, and the token for both. Does I/O.
+
+Requests go straight to the pod, never through the API server.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from types import TracebackType
+
+import aiohttp
+import msgspec
+
+from tidegate.kube.client import KubeClient
+from tidegate.kube.failures import FAILURES, NotFound
+from tidegate.kube.paths import item
+from tidegate.observe.pods import PodRecord
+from tidegate.resources.agent_secret import TOKEN_KEY
+from tidegate.resources.names import agent_secret_name
+from tidegate.workqueue import Key
+from tidegate_spark.protocol import COMMAND_PORT, AgentReport, ExecutorTarget
+
+_TIMEOUT = aiohttp.ClientTimeout(total=3.0)
+_UNAUTHORIZED = 401
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """The agent gave no usable answer; ``secret_missing`` if there is no token to ask with."""
+
+    reason: str
+    secret_missing: bool = False
+
+
+class _Secret(msgspec.Struct):
+    data: dict[str, str] = {}
+
+
+class AgentClient:
+    """Talks to agents; an asynchronous context manager."""
+
+    def __init__(self, client: KubeClient, concurrency: int) -> None:
+        """Prepare.
+
+        Args:
+            client: reads the Secrets with the tokens.
+            concurrency: connections at once.
+        """
+        self._client = client
+        self._concurrency = concurrency
+        self._tokens: dict[Key, str] = {}
+        self._reports = msgspec.json.Decoder(AgentReport)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> AgentClient:
+        """Open the session."""
+        # An agent is asked every 15 to 30 s: a connection kept open in between is a file descriptor for nothing.
+        connector = aiohttp.TCPConnector(limit=self._concurrency, force_close=True)
+        self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close every connection."""
+        assert self._session is not None
+        await self._session.close()
+
+    def learn_token(self, key: Key, token: str) -> None:
+        """Remember a token that was just written, which saves reading it."""
+        self._tokens[key] = token
+
+    def forget(self, key: Key) -> None:
+        """Forget the token of an application that is gone."""
+        self._tokens.pop(key, None)
+
+    async def read_progress(self, key: Key, pod: PodRecord) -> AgentReport | Unanswered:
+        """Ask a driver how it is doing."""
+        answer = await self._request(key, pod, "GET", "/v1/progress", None)
+        if isinstance(answer, Unanswered):
+            return answer
+        try:
+            return self._reports.decode(answer)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            return Unanswered(f"the report is not understood: {error}")
+
+    async def set_executors(self, key: Key, pod: PodRecord, instances: int) -> Unanswered | None:
+        """Have a driver run with so many executors; returns why it did not take the order, or None."""
+        answer = await self._request(key, pod, "POST", "/v1/executors", msgspec.json.encode(ExecutorTarget(instances)))
+        return answer if isinstance(answer, Unanswered) else None
+
+    async def _request(
+        self, key: Key, pod: PodRecord, method: str, path: str, body: bytes | None
+    ) -> bytes | Unanswered:
+        answer: bytes | Unanswered = Unanswered("not asked")
+        for _ in range(2):  # the second time with a token that was read anew
+            token = await self._token(key)
+            if isinstance(token, Unanswered):
+                return token
+            answer, status = await self._send(token, pod, method, path, body)
+            if status != _UNAUTHORIZED:
+                return answer
+            self._tokens.pop(key, None)
+        return answer
+
+    async def _send(
+        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None
+    ) -> tuple[bytes | Unanswered, int]:
+        assert self._session is not None, "the agents' client is used outside of its context"
+        host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        url = f"http://{host}:{COMMAND_PORT}{path}"
+        try:
+            async with self._session.request(method, url, data=body, headers=headers, timeout=_TIMEOUT) as response:
+                text = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return Unanswered(f"{type(error).__name__}: {error}"), 0
+        if response.status >= 400:
+            return Unanswered(f"HTTP {response.status}"), response.status
+        return text, response.status
+
+    async def _token(self, key: Key) -> str | Unanswered:
+        known = self._tokens.get(key)
+        if known is not None:
+            return known
+        found = await self._client.get(item("Secret", key[0], agent_secret_name(key[1])), _Secret)
+        if isinstance(found, FAILURES):
+            return Unanswered(f"no token: {found}", secret_missing=isinstance(found, NotFound))
+        if TOKEN_KEY not in found.data:
+            return Unanswered(f"the Secret has no key {TOKEN_KEY}", secret_missing=False)
+        token = base64.b64decode(found.data[TOKEN_KEY]).decode()
+        self._tokens[key] = token
+        return token

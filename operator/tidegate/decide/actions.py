@@ -1,0 +1,163 @@
+"""Everything the operator can do, as a closed union of values. No I/O.
+
+They are carried out in the plan's order, and the first that meets another world than the observed one ends the plan: the
+key is then observed again. So a crash or a conflict between any two of them is just another observation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tidegate.model.streaming_app import StreamingAppStatus
+from tidegate.observe.pods import PodRecord
+
+
+@dataclass(frozen=True, slots=True)
+class AddFinalizer:
+    """Keep the application's resource until its objects are gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizer:
+    """Let the application's resource go."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnsureAccess:
+    """Have ServiceAccount, Role and RoleBinding of the namespace's drivers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseAccess:
+    """Remove them: the last application of the namespace goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnsureAgentSecret:
+    """Have the Secret with the agent's token."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteAgentSecret:
+    """Remove it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmDriverGone:
+    """Read the driver pod live; if it is there after all, end the plan. A cache alone never declares a driver dead."""
+
+    pod_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLaunch:
+    """Write the new epoch to status, before there is a pod of that epoch."""
+
+    status: StreamingAppStatus
+    unplanned: bool
+    """Nobody asked for it: the driver was lost. Counts for the pause before the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStatus:
+    """Write the status."""
+
+    status: StreamingAppStatus
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDriver:
+    """Create the driver pod of an epoch that is recorded."""
+
+    manifest: dict[str, Any]
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDriver:
+    """Ask for the driver's end, with its grace period: it stops its queries at a batch boundary."""
+
+    pod: PodRecord
+
+
+@dataclass(frozen=True, slots=True)
+class SetExecutors:
+    """Have the driver run with another number of executors, without a restart."""
+
+    pod: PodRecord
+    instances: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteExecutor:
+    """Remove an executor pod that an earlier driver process left behind."""
+
+    pod: PodRecord
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePurge:
+    """Create the pod that removes the application's storage."""
+
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePurge:
+    """Remove that pod."""
+
+    pod: PodRecord
+
+
+@dataclass(frozen=True, slots=True)
+class PublishEvent:
+    """Tell people, as a Kubernetes Event; ``occasion`` makes its name, so that the same thing is told once."""
+
+    reason: str
+    message: str
+    warning: bool
+    occasion: str
+
+
+@dataclass(frozen=True, slots=True)
+class RememberTold:
+    """Remember which of the agent's notices were told."""
+
+    epoch: int
+    sequence: int
+
+
+Action: TypeAlias = (
+    AddFinalizer
+    | RemoveFinalizer
+    | EnsureAccess
+    | ReleaseAccess
+    | EnsureAgentSecret
+    | DeleteAgentSecret
+    | ConfirmDriverGone
+    | RecordLaunch
+    | WriteStatus
+    | CreateDriver
+    | DeleteDriver
+    | SetExecutors
+    | DeleteExecutor
+    | CreatePurge
+    | DeletePurge
+    | PublishEvent
+    | RememberTold
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do now, why, and when to look again."""
+
+    rule: str
+    """The rule that decided."""
+    reason: str
+    message: str
+    actions: tuple[Action, ...] = ()
+    """Empty: nothing is to be done, for the reason given."""
+    wake_after: float | None = None
+    """Seconds; None: nothing happens by the passing of time."""

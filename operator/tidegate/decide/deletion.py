@@ -1,0 +1,135 @@
+"""Rules for an application whose resource is being deleted: driver, executors, storage, access, finalizer. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.decide.actions import (
+    Action,
+    CreatePurge,
+    DeleteAgentSecret,
+    DeleteDriver,
+    DeleteExecutor,
+    DeletePurge,
+    PublishEvent,
+    ReleaseAccess,
+    RemoveFinalizer,
+)
+from tidegate.decide.faults import name_end, name_start_problem
+from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause
+from tidegate.decide.running import OVERDUE
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.errors import SpecError
+from tidegate.model.streaming_app import OnDelete, Phase
+from tidegate.observe.observation import Observation
+from tidegate.resources.names import purge_pod_name
+from tidegate.resources.purge import build_purge_pod
+from tidegate_spark.protocol import FINALIZER
+
+_WAY_OUT = " To keep what is stored and finish the deletion, set spec.storage.onDelete to Retain."
+
+
+def leave_released_alone(o: Observation, now: float) -> Verdict | None:
+    """Our part is done, or was never begun; others' finalizers are none of our business."""
+    if FINALIZER in o.app.metadata.finalizers:
+        return None
+    return Verdict(Phase.DELETING, Health.RECONCILING, "Released", "Nothing of the application is left.", silent=True)
+
+
+def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
+    """The driver stops its queries at a batch boundary within its grace period."""
+    driver = o.driver
+    if driver is None:
+        return None
+    overdue_at = driver.delete_by + OVERDUE
+    if driver.terminating and now >= overdue_at:
+        return Verdict(
+            Phase.DELETING,
+            Health.STALLED,
+            "DriverNotGone",
+            f"Node {driver.node} does not confirm the end of pod {driver.name}. If the node is down for good, taint it "
+            "node.kubernetes.io/out-of-service.",
+        )
+    return Verdict(
+        Phase.DELETING,
+        Health.RECONCILING,
+        "DriverStopping",
+        f"Driver pod {driver.name} stops at a batch boundary.",
+        after=() if driver.terminating else (DeleteDriver(driver),),
+        wake_after=overdue_at - now if driver.terminating else None,
+    )
+
+
+def remove_executors(o: Observation, now: float) -> Verdict | None:
+    """Nothing may write any more when the storage is treated."""
+    if not o.executors:
+        return None
+    return Verdict(
+        Phase.DELETING,
+        Health.RECONCILING,
+        "ExecutorsStopping",
+        "The executors are removed.",
+        after=tuple(DeleteExecutor(pod) for pod in o.executors if not pod.terminating),
+    )
+
+
+def purge_storage(o: Observation, now: float) -> Verdict | None:
+    """With ``onDelete: Delete`` the resource stays until its storage is empty."""
+    if o.app.spec.storage.on_delete is not OnDelete.DELETE or o.app.status.epoch == 0:
+        return None
+    purge = o.purge
+    if purge is None:
+        return _begin_purge(o, now)
+    if purge.terminating or purge.phase == "Failed":
+        return Verdict(
+            Phase.DELETING,
+            Health.RECONCILING,
+            "StoragePurging",
+            "The pod that removes the storage is replaced.",
+            after=() if purge.terminating else (DeletePurge(purge),),
+        )
+    if purge.phase == "Succeeded":
+        return None
+    problem = name_start_problem(purge)
+    if problem is None and not purge.ready and purge.ended is not None and purge.ended.exit_code != 0:
+        problem = name_end(purge)
+    if problem is not None:
+        return Verdict(Phase.DELETING, Health.STALLED, problem.reason, problem.message + _WAY_OUT)
+    return Verdict(Phase.DELETING, Health.RECONCILING, "StoragePurging", f"Pod {purge.name} removes the storage.")
+
+
+def release(o: Observation, now: float) -> Verdict | None:
+    """Nothing runs any more, and the storage was treated as asked."""
+    actions: tuple[Action, ...] = (DeleteAgentSecret(),)
+    purged = o.purge is not None and o.purge.phase == "Succeeded"
+    if o.purge is not None and not o.purge.terminating:
+        actions = (*actions, DeletePurge(o.purge))
+    if o.last_in_namespace:
+        actions = (*actions, ReleaseAccess())
+    if purged:
+        told = PublishEvent("StoragePurged", "The application's storage was removed.", False, "purged")
+        actions = (*actions, told)
+    return Verdict(
+        Phase.DELETING,
+        Health.RECONCILING,
+        "Released",
+        "Nothing of the application is left.",
+        after=(*actions, RemoveFinalizer()),
+        silent=True,
+    )
+
+
+def _begin_purge(o: Observation, now: float) -> Verdict:
+    name = purge_pod_name(o.app.metadata.name)
+    refusal = o.memory.refusal
+    if refusal is not None and refusal.pod_name == name:
+        due = refusal.at + growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
+        if now < due:
+            return Verdict(
+                Phase.DELETING, Health.STALLED, refusal.reason, refusal.message + _WAY_OUT, wake_after=due - now
+            )
+    try:
+        create = CreatePurge(build_purge_pod(o.app, o.platform))
+    except SpecError as error:
+        return Verdict(Phase.DELETING, Health.STALLED, "InvalidSpec", f"{error}{_WAY_OUT}")
+    return Verdict(
+        Phase.DELETING, Health.RECONCILING, "StoragePurging", f"Pod {name} removes the storage.", after=(create,)
+    )

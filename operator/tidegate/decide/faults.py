@@ -1,0 +1,114 @@
+"""Names what keeps a pod from doing its work, and says what to do. No I/O.
+
+Reasons come from the pod's state, from the runtime's termination message and from the agent's report: never from the
+text of an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.observe.pods import Exit, PodRecord, Waiting
+from tidegate_spark import protocol
+from tidegate_spark.protocol import Reason, Termination
+
+IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
+_REFUSED_REASONS = frozenset(
+    {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "PreCreateHookError"}
+)
+_KILLED_BY_MEMORY = "OOMKilled"
+
+REMEDIES: dict[Reason, str] = {
+    Reason.APPLICATION_FAILED: "Mend the application; it is started again with growing pauses, and at once when its spec changes.",
+    Reason.MAIN_NOT_FOUND: "Check spec.application.main against what the image holds.",
+    Reason.QUERY_REFUSED: "Mend the application's queries and its image.",
+    Reason.BUCKET_NOT_FOUND: "Create the bucket, or check spec.storage; the driver looks again by itself.",
+    Reason.CREDENTIALS_MISSING: "Create the Secret that spec.storage.credentialsSecret names; the driver looks again by itself.",
+    Reason.CREDENTIALS_REJECTED: "Correct the Secret that spec.storage.credentialsSecret names; the driver looks again by itself.",
+    Reason.STORAGE_UNAVAILABLE: "Check spec.storage.endpoint and the network; the driver looks again by itself.",
+    Reason.STORAGE_UNSUITABLE: "Use an object store that honours conditional writes.",
+    Reason.STORAGE_OWNED: "Choose another spec.storage.uri, or remove what the other application left there.",
+    Reason.CONNECTOR_MISSING: "Use an image that holds the connector's jars.",
+    Reason.BROKER_UNAVAILABLE: "Check the broker's address and the network; the driver looks again by itself.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A named fault; the message says what it is and what to do."""
+
+    reason: str
+    message: str
+
+
+def read_termination(ended: Exit | None) -> Termination | None:
+    """Return the runtime's termination message, or None if the process left none (killed, or not our runtime)."""
+    if ended is None or not ended.message.startswith("{"):
+        return None
+    try:
+        return protocol.from_json(Termination, ended.message)
+    except ValueError:
+        return None
+
+
+def name_end(pod: PodRecord) -> Problem:
+    """Return why the pod's main process ended other than by finishing its work."""
+    ended = pod.ended
+    told = read_termination(ended)
+    if told is not None:
+        what = f"{told.exception}: {told.message}" if told.exception else told.message
+        return _with_remedy(told.reason, what)
+    if ended is not None and ended.reason == _KILLED_BY_MEMORY:
+        return Problem(
+            "OutOfMemory",
+            f"The container of pod {pod.name} needed more than its memory and was killed. Raise spec.driver.resources.memory.",
+        )
+    if pod.reason:
+        return Problem("DriverLost", f"Pod {pod.name} was ended: {pod.reason}. {pod.message}".strip())
+    code = f"exit code {ended.exit_code}" if ended else "no exit code"
+    return Problem("DriverCrashed", f"The process in pod {pod.name} ended without a word ({code}). See its logs.")
+
+
+def name_reported(fault: protocol.Fault) -> Problem:
+    """Return the fault an agent reports."""
+    return _with_remedy(fault.reason, fault.message)
+
+
+def name_start_problem(pod: PodRecord) -> Problem | None:
+    """Return what keeps the pod from starting, or None if nothing that is known does."""
+    if pod.waiting is not None and pod.waiting.reason in IMAGE_REASONS:
+        return _image_problem(pod, pod.waiting)
+    if pod.init_ended is not None:
+        return Problem(
+            "InitFailed",
+            f"Init container {pod.init_name} of pod {pod.name} failed (exit code {pod.init_ended.exit_code}). "
+            f"See its logs: kubectl logs {pod.name} -c {pod.init_name}",
+        )
+    if pod.waiting is not None and pod.waiting.reason in _REFUSED_REASONS:
+        return Problem(
+            "ContainerRefused",
+            f"Container {pod.waiting.container} of pod {pod.name} can not be started: {pod.waiting.message}",
+        )
+    if pod.unschedulable:
+        return Problem(
+            "Unschedulable",
+            f"No node takes pod {pod.name}: {pod.unschedulable} Free resources, add nodes, or ask for less in "
+            "spec.driver.resources.",
+        )
+    return None
+
+
+def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
+    # The kubelet's message alternates between two texts with each attempt; ours stays, and so does the status.
+    return Problem(
+        "ImagePullFailed",
+        f"Image {waiting.image} of container {waiting.container} can not be pulled. Check the image's name and "
+        f"spec.application.imagePullSecrets; the registry's answer: kubectl describe pod {pod.name}",
+    )
+
+
+def _with_remedy(reason: Reason, message: str) -> Problem:
+    remedy = REMEDIES.get(reason, "")
+    text = message.strip() or reason.value
+    ending = "" if text.endswith((".", "!", "?")) else "."
+    return Problem(reason.value, f"{text}{ending} {remedy}".strip())

@@ -1,0 +1,75 @@
+"""What is done beside the main decision, whatever that was: leftovers, live settings, notices. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.decide.actions import (
+    Action,
+    AddFinalizer,
+    DeleteExecutor,
+    EnsureAccess,
+    EnsureAgentSecret,
+    PublishEvent,
+    RememberTold,
+    SetExecutors,
+)
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import PodRecord
+from tidegate_spark.protocol import FINALIZER, DriverState
+
+
+def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
+    """A running driver needs what it was launched with; people and namespace cleaners remove things."""
+    if o.driver is None:
+        return ()
+    actions: tuple[Action, ...] = ()
+    if FINALIZER not in o.app.metadata.finalizers:
+        actions = (*actions, AddFinalizer())
+    if o.memory.secret_missing:
+        actions = (*actions, EnsureAgentSecret())
+    if not o.access_ready:
+        actions = (*actions, EnsureAccess())
+    return actions
+
+
+def remove_leftover_executors(o: Observation, now: float) -> tuple[Action, ...]:
+    """Executors of an earlier driver process end by themselves; their pods stay, and Spark forgot them."""
+    return tuple(DeleteExecutor(pod) for pod in o.executors if not pod.terminating and _is_left_over(o.driver, pod))
+
+
+def rescale_live(o: Observation, now: float) -> tuple[Action, ...]:
+    """The number of executors is changed through the agent, without a restart."""
+    if o.driver is None or o.driver.terminating or o.agent is None:
+        return ()
+    wanted = o.app.spec.executor.instances
+    report = o.agent.report
+    if report.state is not DriverState.RUNNING or report.executors_wanted == wanted:
+        return ()
+    told = PublishEvent(
+        "Rescaled",
+        f"Executors from {report.executors_wanted} to {wanted}, without a restart.",
+        False,
+        f"{o.driver.epoch}/{o.app.metadata.generation}",
+    )
+    return (SetExecutors(o.driver, wanted), told)
+
+
+def tell_notices(o: Observation, now: float) -> tuple[Action, ...]:
+    """What the runtime wants people to know once becomes an event."""
+    if o.agent is None:
+        return ()
+    report = o.agent.report
+    known = o.memory.told[1] if o.memory.told[0] == report.epoch else 0
+    new = [notice for notice in report.notices if notice.sequence > known]
+    if not new:
+        return ()
+    told = tuple(PublishEvent(n.reason, n.message, n.warning, f"{report.epoch}/{n.sequence}") for n in new)
+    return (*told, RememberTold(report.epoch, max(n.sequence for n in new)))
+
+
+def _is_left_over(driver: PodRecord | None, executor: PodRecord) -> bool:
+    if driver is None or executor.epoch < driver.epoch:
+        return True
+    return executor.finished and driver.running and executor.created_at < driver.started_at
+
+
+HOUSEKEEPING = (keep_prerequisites, remove_leftover_executors, rescale_live, tell_notices)

@@ -1,0 +1,155 @@
+"""Rules for an application without a driver pod: launch it, or say why not. No I/O.
+
+The order of a launch is finalizer, access, Secret, epoch in status, pod. Whatever is interrupted in between is taken up
+by the next observation: an epoch that was recorded and never used costs nothing.
+"""
+
+from __future__ import annotations
+
+from tidegate.decide.actions import (
+    Action,
+    AddFinalizer,
+    ConfirmDriverGone,
+    CreateDriver,
+    EnsureAccess,
+    EnsureAgentSecret,
+)
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.errors import SpecError
+from tidegate.model.streaming_app import Phase
+from tidegate.observe.observation import Observation, Refusal
+from tidegate.resources.driver import build_driver_pod
+from tidegate.resources.names import driver_pod_name
+from tidegate_spark.protocol import FINALIZER
+
+FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
+"""Seconds between launches that nobody asked for."""
+FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 5.0, 300.0
+FIRST_LINEAGE = 1
+
+
+def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
+    """Two applications in one place would read each other's checkpoints: the older one keeps it."""
+    if o.driver is not None or not o.rival:
+        return None
+    return Verdict(
+        Phase.PENDING,
+        Health.STALLED,
+        "StorageConflict",
+        f"The storage of this application overlaps that of {o.rival}, which is older. Create it anew with another "
+        "spec.storage.uri, or delete the other one.",
+    )
+
+
+def leave_finished_alone(o: Observation, now: float) -> Verdict | None:
+    """A finished application stays finished when its pod is cleared away; a change of its spec starts it again."""
+    status = o.app.status
+    finished = status.phase == Phase.COMPLETED and status.applied_spec_hash == o.spec_hash
+    if o.driver is not None or not finished:
+        return None
+    return Verdict(Phase.COMPLETED, Health.READY, "Completed", "The application has finished.")
+
+
+def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
+    """The API server did not take the pod: try the same epoch again with growing pauses."""
+    refusal = o.memory.refusal
+    if o.driver is not None or not _refused_this_launch(o, refusal) or refusal is None:
+        return None
+    due = refusal.at + growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
+    if now < due:
+        return Verdict(
+            Phase.PENDING, Health.STALLED, refusal.reason, refusal.message, before=_finalizer(o), wake_after=due - now
+        )
+    if not refusal.recorded:
+        return None  # no epoch was spent on it: launch as if for the first time
+    access: tuple[Action, ...] = () if o.access_ready else (EnsureAccess(),)
+    create = _create(o, refusal.epoch)
+    return Verdict(Phase.PENDING, Health.STALLED, refusal.reason, refusal.message, before=access, after=create)
+
+
+def wait_before_relaunch(o: Observation, now: float) -> Verdict | None:
+    """A driver that is lost again and again is not started again and again without a pause."""
+    if o.driver is not None or not is_unplanned(o):
+        return None
+    due = o.memory.launched_at + growing_pause(o.memory.quick_relaunches, FIRST_PAUSE, LONGEST_PAUSE)
+    if now >= due:
+        return None
+    return Verdict(
+        Phase.STARTING,
+        Health.RECONCILING,
+        "RelaunchDelayed",
+        f"The driver pod was lost {o.memory.quick_relaunches} times in quick succession; a new one is created after a pause.",
+        wake_after=due - now,
+    )
+
+
+def launch(o: Observation, now: float) -> Verdict | None:
+    """There is no driver and nothing against one."""
+    if o.driver is not None:
+        return None
+    epoch = o.app.status.epoch + 1
+    try:
+        create = _create(o, epoch)
+    except SpecError as error:
+        return Verdict(
+            Phase.PENDING,
+            Health.STALLED,
+            "InvalidSpec",
+            f"No driver pod can be made of the spec: {error}",
+            before=_finalizer(o),
+        )
+    before: tuple[Action, ...] = _finalizer(o)
+    if not o.access_ready:
+        before = (*before, EnsureAccess())
+    before = (*before, EnsureAgentSecret())
+    if o.app.status.epoch > 0:
+        # For the first launch the API server itself settles it: the pod's name is constant.
+        before = (*before, ConfirmDriverGone(driver_pod_name(o.app.metadata.name)))
+    return Verdict(
+        Phase.STARTING,
+        Health.RECONCILING,
+        "DriverStarting",
+        starting_message(o, epoch),
+        before=before,
+        after=create,
+        launch=epoch,
+        unplanned=is_unplanned(o),
+    )
+
+
+def starting_message(o: Observation, epoch: int) -> str:
+    """Return what is said of a driver between its creation and its first sign of life."""
+    return f"Driver pod {driver_pod_name(o.app.metadata.name)} of epoch {epoch} starts."
+
+
+def is_unplanned(o: Observation) -> bool:
+    """Return whether the coming launch follows from a loss and not from somebody's wish."""
+    return o.app.status.epoch > 0 and o.app.status.applied_spec_hash == o.spec_hash
+
+
+def growing_pause(attempts: int, first: float, longest: float) -> float:
+    """Return the seconds to wait after so many attempts: none, then ``first``, doubling up to ``longest``."""
+    return min(first * 2 ** (min(attempts, 16) - 1), longest) if attempts > 0 else 0.0
+
+
+def lineage_of(o: Observation) -> int:
+    """Return the lineage the application's state is in; the first launch opens the first one."""
+    return o.app.status.lineage or FIRST_LINEAGE
+
+
+def _create(o: Observation, epoch: int) -> tuple[Action, ...]:
+    manifest = build_driver_pod(o.app, epoch, lineage_of(o), o.platform)
+    return (CreateDriver(manifest, epoch),)
+
+
+def _finalizer(o: Observation) -> tuple[Action, ...]:
+    return () if FINALIZER in o.app.metadata.finalizers else (AddFinalizer(),)
+
+
+def _refused_this_launch(o: Observation, refusal: Refusal | None) -> bool:
+    return (
+        refusal is not None
+        and refusal.pod_name == driver_pod_name(o.app.metadata.name)
+        and refusal.spec_hash == o.spec_hash
+        and refusal.epoch == o.app.status.epoch
+    )

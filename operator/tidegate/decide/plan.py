@@ -1,0 +1,101 @@
+"""decide(observation, now) -> Plan: the operator's whole policy, as two tables of rules that read from top to bottom.
+
+Pure: no I/O, no clock, no randomness; the same observation and time give the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tidegate.decide import deletion, launch, running
+from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
+from tidegate.decide.housekeeping import HOUSEKEEPING
+from tidegate.decide.status import build_status, write_is_due_in
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.streaming_app import Condition, StreamingAppStatus
+from tidegate.observe.observation import Observation
+
+Rule: TypeAlias = Callable[[Observation, float], Verdict | None]
+
+DELETION_RULES: tuple[Rule, ...] = (
+    deletion.leave_released_alone,
+    deletion.stop_deleted_driver,
+    deletion.remove_executors,
+    deletion.purge_storage,
+    deletion.release,
+)
+"""For a resource that somebody deleted."""
+
+RULES: tuple[Rule, ...] = (
+    launch.refuse_overlapping_storage,
+    running.wait_for_driver_to_go,
+    running.stop_driver_of_earlier_app,
+    running.stop_driver_of_changed_spec,
+    running.replace_lost_driver,
+    running.judge_ended_driver,
+    running.judge_unstarted_driver,
+    running.judge_reported_driver,
+    running.judge_ready_driver,
+    running.judge_crashed_driver,
+    running.wait_for_driver_to_start,
+    launch.leave_finished_alone,
+    launch.wait_after_refused_launch,
+    launch.wait_before_relaunch,
+    launch.launch,
+)
+"""For every other one. The first rule that applies decides; the last two always find something."""
+
+
+def decide(observation: Observation, now: float) -> Plan:
+    """Return what to do about one application.
+
+    Args:
+        observation: everything that is known.
+        now: seconds since the epoch.
+    """
+    deleted = observation.app.metadata.deletion_timestamp is not None
+    name, verdict = _first_verdict(DELETION_RULES if deleted else RULES, observation, now)
+    if verdict.silent:
+        return Plan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
+    status = build_status(observation, verdict, now)
+    due = write_is_due_in(observation, status, now)
+    actions: tuple[Action, ...] = verdict.before
+    if verdict.launch:
+        actions = (*actions, RecordLaunch(status, verdict.unplanned))
+    elif due == 0.0:
+        actions = (*actions, WriteStatus(status))
+    actions += verdict.after
+    if not deleted:
+        actions += tuple(action for keep in HOUSEKEEPING for action in keep(observation, now))
+    actions += _announce(observation, verdict, status)
+    wake_after = _earliest(verdict.wake_after, due or None)
+    return Plan(name, verdict.reason, verdict.message, actions, wake_after)
+
+
+def _first_verdict(rules: tuple[Rule, ...], observation: Observation, now: float) -> tuple[str, Verdict]:
+    for rule in rules:
+        verdict = rule(observation, now)
+        if verdict is not None:
+            return rule.__name__, verdict
+    raise AssertionError("the last rule of each table applies to everything the others leave")
+
+
+def _announce(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> tuple[Action, ...]:
+    old, new = _ready(observation.app.status), _ready(status)
+    assert new is not None
+    same = old is not None and old.reason == new.reason and observation.app.status.epoch == status.epoch
+    if same:
+        return ()
+    # The second: what recurs is told again, what is only decided again is not.
+    occasion = f"{status.epoch}/{new.last_transition_time.timestamp():.0f}"
+    return (PublishEvent(verdict.reason, verdict.message, verdict.health is Health.STALLED, occasion),)
+
+
+def _ready(status: StreamingAppStatus) -> Condition | None:
+    return next((c for c in status.conditions if c.type == Health.READY.value), None)
+
+
+def _earliest(*seconds: float | None) -> float | None:
+    known = [value for value in seconds if value is not None]
+    return min(known) if known else None

@@ -1,0 +1,176 @@
+"""The status that follows from an observation and a verdict, and whether it is worth a write. No I/O.
+
+An application that commits nothing costs no write. Progress is written at most once a minute: fresh figures are in the
+metrics and in the agent. What people and programs wait for (phase, conditions, epoch) is written at once.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+
+from tidegate.decide.faults import read_termination
+from tidegate.decide.launch import lineage_of
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.streaming_app import (
+    Condition,
+    DriverStatus,
+    ExecutorsStatus,
+    LastExit,
+    QueryStatus,
+    StreamingAppStatus,
+)
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import PodRecord
+from tidegate.resources.metadata import executor_selector
+from tidegate.resources.names import driver_pod_name
+from tidegate_spark.protocol import AgentReport, QueryReport
+
+FIGURES_INTERVAL = 60.0
+"""Seconds between two writes of nothing but progress."""
+EXECUTORS_INTERVAL = 5.0
+"""Seconds between two writes of a changed number of executors: whoever scales wants to see it."""
+
+
+def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppStatus:
+    """Return what the status should be."""
+    old, report = o.app.status, o.agent.report if o.agent else None
+    epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0)
+    queries = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
+    return StreamingAppStatus(
+        phase=verdict.phase,
+        conditions=build_conditions(old.conditions, verdict, o.app.metadata.generation, now),
+        observed_generation=o.app.metadata.generation,
+        epoch=epoch,
+        lineage=lineage_of(o) if epoch else 0,
+        applied_spec_hash=_applied_hash(o, verdict),
+        driver=_driver(o, verdict),
+        last_exit=_last_exit(o.driver) or old.last_exit,
+        queries=() if verdict.launch else queries,
+        batch=None if verdict.launch else _batch(queries),
+        input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
+        executors=ExecutorsStatus(wanted=_wanted(o, report), running=_running(o, report)),
+        selector=executor_selector(o.app.metadata.name),
+    )
+
+
+def build_conditions(old: Iterable[Condition], verdict: Verdict, generation: int, now: float) -> tuple[Condition, ...]:
+    """Return the three conditions; a transition time changes only with its condition's status."""
+    before = {condition.type: condition for condition in old}
+    time = datetime.datetime.fromtimestamp(int(now), datetime.UTC)
+    built = []
+    for health in Health:
+        status = "True" if health is verdict.health else "False"
+        known = before.get(health.value)
+        built.append(
+            Condition(
+                type=health.value,
+                status=status,
+                reason=verdict.reason,
+                message=verdict.message if status == "True" or health is Health.READY else "",
+                observed_generation=generation,
+                last_transition_time=known.last_transition_time if known and known.status == status else time,
+            )
+        )
+    return tuple(built)
+
+
+def write_is_due_in(o: Observation, new: StreamingAppStatus, now: float) -> float | None:
+    """Return in how many seconds the new status is to be written: 0 is now, None is never."""
+    old = o.app.status
+    if _core(old) != _core(new):
+        return 0.0
+    since = now - o.memory.status_written_at
+    if old.executors != new.executors:
+        return max(0.0, EXECUTORS_INTERVAL - since)
+    if _progress(old) != _progress(new):
+        return max(0.0, FIGURES_INTERVAL - since)
+    return None
+
+
+def _core(status: StreamingAppStatus) -> tuple[object, ...]:
+    last = status.last_exit
+    return (
+        status.phase,
+        tuple((c.type, c.status, c.reason, c.observed_generation) for c in status.conditions),
+        status.observed_generation,
+        status.epoch,
+        status.lineage,
+        status.applied_spec_hash,
+        status.selector,
+        (last.reason, last.exception, last.exit_code) if last else None,
+    )
+
+
+def _progress(status: StreamingAppStatus) -> tuple[object, ...]:
+    # Rates change with every look; only a committed batch makes them worth telling.
+    return (
+        tuple((q.name, q.batch_id) for q in status.queries),
+        tuple(c.message for c in status.conditions),
+        status.driver.restarts if status.driver else 0,
+        status.last_exit,
+    )
+
+
+def _applied_hash(o: Observation, verdict: Verdict) -> str:
+    if verdict.launch:
+        return o.spec_hash
+    return o.driver.spec_hash if o.driver and o.driver.spec_hash else o.app.status.applied_spec_hash
+
+
+def _driver(o: Observation, verdict: Verdict) -> DriverStatus | None:
+    if o.driver is None:
+        return DriverStatus(pod_name=driver_pod_name(o.app.metadata.name)) if verdict.launch else None
+    return DriverStatus(
+        pod_name=o.driver.name, restarts=o.driver.restarts, started_at=time_from_seconds(o.driver.started_at)
+    )
+
+
+def _last_exit(driver: PodRecord | None) -> LastExit | None:
+    ended = driver.ended if driver else None
+    if driver is None or ended is None:
+        return None
+    told = read_termination(ended)
+    return LastExit(
+        reason=told.reason.value if told else driver.reason or ended.reason,
+        exception=told.exception if told else "",
+        message=told.message if told else driver.message,
+        exit_code=ended.exit_code,
+        time=time_from_seconds(ended.finished_at),
+    )
+
+
+def _query(report: QueryReport) -> QueryStatus:
+    return QueryStatus(
+        name=report.name,
+        batch_id=report.batch_id if report.batch_id >= 0 else None,
+        input_rows_per_second=round(report.input_rows_per_second, 1),
+        processed_rows_per_second=round(report.processed_rows_per_second, 1),
+        state_rows=report.state_rows,
+        state_bytes=report.state_bytes,
+        last_commit_time=time_from_seconds(report.last_commit_time),
+    )
+
+
+def _batch(queries: tuple[QueryStatus, ...]) -> int | None:
+    committed = [q.batch_id for q in queries if q.batch_id is not None]
+    return max(committed) if committed else None
+
+
+def _rows_per_second(report: AgentReport) -> int:
+    return round(sum(q.input_rows_per_second for q in report.queries))
+
+
+def _wanted(o: Observation, report: AgentReport | None) -> int:
+    return report.executors_wanted if report and report.executors_wanted else o.app.spec.executor.instances
+
+
+def _running(o: Observation, report: AgentReport | None) -> int:
+    if report is not None:
+        return report.executors_running
+    return sum(1 for pod in o.executors if pod.running and not pod.terminating)
+
+
+def time_from_seconds(seconds: float) -> datetime.datetime | None:
+    """Return a time in whole seconds with its zone, as the API server keeps it; None for 0."""
+    return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC) if seconds else None

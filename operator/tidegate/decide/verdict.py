@@ -1,0 +1,39 @@
+"""What a rule says: the application's phase and health with reason and message, and what to do about it. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tidegate.decide.actions import Action
+from tidegate.model.streaming_app import Phase
+
+
+class Health(Enum):
+    """Which of the three conditions is true; exactly one is, so that every kstatus client agrees."""
+
+    READY = "Ready"
+    RECONCILING = "Reconciling"
+    STALLED = "Stalled"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The result of the first rule that applies."""
+
+    phase: Phase
+    health: Health
+    reason: str
+    """One word, CamelCase; the conditions' and the event's reason."""
+    message: str
+    """For a person: what is, and what to do if something must be done."""
+    before: tuple[Action, ...] = ()
+    """Carried out before the status is written."""
+    after: tuple[Action, ...] = ()
+    """Carried out after the status was written."""
+    launch: int = 0
+    """The epoch that is launched; 0 if none is."""
+    unplanned: bool = False
+    silent: bool = False
+    """Write no status: the resource is about to go."""
+    wake_after: float | None = None

@@ -1,0 +1,91 @@
+"""kopf's events: a change of an application only puts its newest version into the index and wakes its key.
+
+kopf is set up to watch and to do nothing else: no finalizer, no annotation, no event, no patch is its own. Its storages
+for diffs and progress are replaced by empty ones, because filling them deep-copies each body for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import kopf
+
+from tidegate.kube.connection import Connection
+from tidegate.metrics.figures import Figures
+from tidegate.model.streaming_app import GROUP, PLURAL, VERSION
+from tidegate.observe.index import Index
+from tidegate.workqueue import WorkQueue
+
+_WATCH_SECONDS = 540
+
+
+def build_registry(connection: Connection, index: Index, queue: WorkQueue, figures: Figures) -> kopf.OperatorRegistry:
+    """Return kopf's registry with our two handlers."""
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.login(registry=registry)  # type: ignore[arg-type] # kopf's protocols ask for named parameters
+    async def login(**_: Any) -> kopf.AiohttpSession:
+        return kopf.AiohttpSession(server=connection.server, aiohttp_session=connection.session(limit=0))
+
+    @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)  # type: ignore[arg-type]
+    async def take_in(event: kopf.RawEvent, **_: Any) -> None:
+        figures.count_event(PLURAL)
+        body: Any = event["object"]
+        if event["type"] == "DELETED":
+            metadata = body["metadata"]
+            keys = index.remove_app((metadata["namespace"], metadata["name"]), metadata["uid"])
+        else:
+            keys = index.put_app(body)
+        for key in keys:
+            queue.wake(key)
+
+    return registry
+
+
+def build_settings() -> kopf.OperatorSettings:
+    """Return kopf's settings: watch, and write nothing."""
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    # The CRD is checked at the start; watching CRDs and namespaces would ask for rights in the whole cluster.
+    settings.scanning.disabled = True
+    settings.watching.server_timeout = _WATCH_SECONDS
+    settings.watching.client_timeout = _WATCH_SECONDS + 30
+    settings.watching.inactivity_timeout = 100.0
+    settings.queueing.idle_timeout = 0.5
+    settings.persistence.diffbase_storage = _NoDiffs()
+    settings.persistence.progress_storage = _NoProgress()
+    return settings
+
+
+class _NoDiffs(kopf.DiffBaseStorage):
+    """Keeps nothing, builds nothing."""
+
+    def build(self, *, body: kopf.Body, extra_fields: Collection[Any] | None = None) -> kopf.BodyEssence:
+        return kopf.BodyEssence()
+
+    def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:
+        return None
+
+    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
+        return None
+
+
+class _NoProgress(kopf.ProgressStorage):
+    """Keeps nothing: handlers that only take in an event have no progress."""
+
+    def fetch(self, **_: Any) -> None:
+        return None
+
+    def store(self, **_: Any) -> None:
+        return None
+
+    def purge(self, **_: Any) -> None:
+        return None
+
+    def touch(self, **_: Any) -> None:
+        return None
+
+    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
+        return essence

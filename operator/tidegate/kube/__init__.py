@@ -1,0 +1,1 @@
+"""Talking to the Kubernetes API server; nothing else in the operator imports a Kubernetes client. Does I/O."""

@@ -1,0 +1,124 @@
+"""What the API server can answer instead of doing what was asked, as values. No I/O.
+
+They are returned, not raised: which of them is expected differs from call to call (a NotFound after a delete is the wish
+come true), and a type checker sees whether a caller looked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The object is not the one the precondition names: observe again."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyExists:
+    """There is an object of that name."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """There is no such object, or no such resource."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """The object is refused for what it says (400, 413, 422); the same request will be refused again."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """Refused by RBAC, by a quota or by admission (401, 403)."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """The API server asks to come back later; ``retry_after`` in seconds."""
+
+    message: str
+    retry_after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """No answer, or a fault of the server: whether the request took effect is not known."""
+
+    message: str
+
+
+Failure: TypeAlias = Conflict | AlreadyExists | NotFound | Invalid | Forbidden | Throttled | Unavailable
+
+FAILURES = (Conflict, AlreadyExists, NotFound, Invalid, Forbidden, Throttled, Unavailable)
+TRANSIENT = (Throttled, Unavailable)
+
+_HTTP_CONFLICT = 409
+_BY_CODE: dict[int, type[NotFound] | type[Invalid] | type[Forbidden]] = {
+    400: Invalid,
+    401: Forbidden,
+    403: Forbidden,
+    404: NotFound,
+    405: Invalid,
+    410: NotFound,
+    413: Invalid,
+    415: Invalid,
+    422: Invalid,
+}
+_DEFAULT_RETRY_AFTER = 1.0
+
+
+class _Details(msgspec.Struct):
+    retryAfterSeconds: float = 0.0  # noqa: N815 - the API's name
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    reason: str = ""
+    details: _Details | None = None
+
+
+_decoder = msgspec.json.Decoder(_Status)
+
+
+def failure_from_response(code: int, body: bytes, headers: Any) -> Failure:
+    """Return what an answer with an HTTP status of 400 or more means.
+
+    Args:
+        code: the HTTP status.
+        body: usually a Kubernetes ``Status`` in JSON; a proxy's answer may be anything.
+        headers: a mapping with ``Retry-After`` (seconds), if the server sent one.
+    """
+    try:
+        status = _decoder.decode(body)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        status = _Status(message=body[:300].decode(errors="replace"))
+    message = status.message or f"HTTP {code}"
+    if code == _HTTP_CONFLICT:
+        return AlreadyExists(message) if status.reason == "AlreadyExists" else Conflict(message)
+    retry_after = _seconds(headers.get("Retry-After")) or (status.details.retryAfterSeconds if status.details else 0.0)
+    if code == 429 or (code >= 500 and retry_after):
+        return Throttled(message, retry_after or _DEFAULT_RETRY_AFTER)
+    kind = _BY_CODE.get(code)
+    return kind(message) if kind else Unavailable(message)
+
+
+def _seconds(header: str | None) -> float:
+    try:
+        return float(header or 0)
+    except ValueError:  # a date is allowed too; the default then serves
+        return 0.0

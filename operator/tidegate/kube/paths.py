@@ -1,0 +1,39 @@
+"""Addresses of the objects that the operator touches. No I/O."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.model.streaming_app import API_VERSION, PLURAL
+
+_BY_KIND = {
+    "Pod": ("/api/v1", "pods"),
+    "Secret": ("/api/v1", "secrets"),
+    "Event": ("/api/v1", "events"),
+    "ServiceAccount": ("/api/v1", "serviceaccounts"),
+    "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),
+    "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "StreamingApp": (f"/apis/{API_VERSION}", PLURAL),
+}
+GROUP_PATH = f"/apis/{API_VERSION}"
+
+
+def collection(kind: str, namespace: str = "") -> str:
+    """Return the path of a kind's collection; without a namespace, of all namespaces."""
+    root, plural = _BY_KIND[kind]
+    return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"
+
+
+def item(kind: str, namespace: str, name: str) -> str:
+    """Return the path of one object."""
+    return f"{collection(kind, namespace)}/{name}"
+
+
+def path_of(manifest: dict[str, Any]) -> str:
+    """Return the path of the object a manifest describes."""
+    return item(manifest["kind"], manifest["metadata"]["namespace"], manifest["metadata"]["name"])
+
+
+def collection_of(manifest: dict[str, Any]) -> str:
+    """Return the path to create a manifest's object at."""
+    return collection(manifest["kind"], manifest["metadata"]["namespace"])

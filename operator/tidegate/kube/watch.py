@@ -1,0 +1,184 @@
+"""A list followed by a watch, for ever: each object as soon as it changes, decoded into a compact record. Does I/O.
+
+Survives everything: a lost connection goes on from the last resource version, an expired one (410) lists anew, an API
+server that is down is tried again with a capped pause. Bookmarks keep the resource version fresh on a quiet cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+from urllib.parse import urlencode
+
+import aiohttp
+import msgspec
+import structlog
+
+from tidegate.kube.client import KubeClient
+from tidegate.kube.failures import FAILURES
+
+T = TypeVar("T")
+
+_WATCH_SECONDS = 540
+_PAGE = 500
+_LONGEST_PAUSE = 30.0
+# The server sends a bookmark each minute: silence for longer means that the connection is dead without saying so.
+_SILENCE = 100.0
+_LONGEST_LINE = 16 * 1024 * 1024
+log = structlog.get_logger()
+
+
+class ListMeta(msgspec.Struct):
+    """Metadata of a list: where a watch goes on, and the next page."""
+
+    resourceVersion: str = ""  # noqa: N815 - the API's name
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Listing(msgspec.Struct, Generic[T]):
+    """One page of a list."""
+
+    items: list[T]
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+
+
+class _Meta(msgspec.Struct):
+    resourceVersion: str = ""  # noqa: N815
+
+
+class _Versioned(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    code: int = 0
+    message: str = ""
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[T]):
+    """All objects there are; whatever was known before and is not among them is gone."""
+
+    items: Sequence[T]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Generic[T]):
+    """One object was added or modified."""
+
+    item: T
+
+
+@dataclass(frozen=True, slots=True)
+class Removed(Generic[T]):
+    """One object is gone; the record is its last state."""
+
+    item: T
+
+
+class _ExpiredError(Exception):
+    """The resource version is too old: list anew."""
+
+
+class Watch(Generic[T]):
+    """A watch on one collection, filtered by labels on the server."""
+
+    def __init__(self, client: KubeClient, path: str, selector: str, kind: type[T]) -> None:
+        """Prepare a watch; nothing is sent yet.
+
+        Args:
+            client: an open client.
+            path: of the collection.
+            selector: a label selector; every watch has one, so that a busy cluster's other objects cost nothing.
+            kind: what each object is decoded to; fields it does not name are skipped by the decoder.
+        """
+        self._client = client
+        self._path = path
+        self._selector = selector
+        self._listing = msgspec.json.Decoder(Listing[kind])  # type: ignore[valid-type] # a class known at run time only
+        self._item: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+        self._version = ""
+
+    async def changes(self) -> AsyncIterator[Listed[T] | Changed[T] | Removed[T]]:
+        """Yield a Listed first and after each gap, and every change in between; never ends by itself."""
+        pause = 0.0
+        while True:
+            try:
+                if not self._version:
+                    items = await self._list()
+                    yield Listed(items)
+                async for change in self._stream():
+                    pause = 0.0
+                    yield change
+                continue  # the server ends each watch after some minutes: go on at once from the last version
+            except _ExpiredError:
+                self._version = ""
+                log.info("watch starts over", path=self._path, reason="ResourceVersionExpired")
+            except (aiohttp.ClientError, TimeoutError, OSError, msgspec.DecodeError) as error:
+                log.warning("watch interrupted", path=self._path, error=f"{type(error).__name__}: {error}")
+            pause = min(max(0.5, pause * 2), _LONGEST_PAUSE)
+            await asyncio.sleep(pause)
+
+    async def _list(self) -> list[T]:
+        items: list[T] = []
+        token = ""
+        while True:
+            query = {"labelSelector": self._selector, "limit": str(_PAGE)} | ({"continue": token} if token else {})
+            answer = await self._client.get(f"{self._path}?{urlencode(query)}", msgspec.Raw)
+            if isinstance(answer, FAILURES):
+                raise aiohttp.ClientError(f"list of {self._path}: {answer}")
+            page = self._listing.decode(answer)
+            items += page.items
+            token = page.metadata.continue_
+            if not token:
+                self._version = page.metadata.resourceVersion
+                return items
+
+    async def _stream(self) -> AsyncIterator[Changed[T] | Removed[T]]:
+        query = {
+            "labelSelector": self._selector,
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(_WATCH_SECONDS),
+        }
+        timeout = aiohttp.ClientTimeout(total=_WATCH_SECONDS + 30, sock_connect=5, sock_read=_SILENCE)
+        url = f"{self._client.server}{self._path}?{urlencode(query)}"
+        async with self._client.session.get(url, timeout=timeout) as response:
+            if response.status == 410:
+                raise _ExpiredError
+            if response.status >= 400:
+                raise aiohttp.ClientError(f"watch of {self._path}: HTTP {response.status}")
+            async for line in _lines(response.content):
+                change = self._decode(line)
+                if change is not None:
+                    yield change
+
+    def _decode(self, line: bytes) -> Changed[T] | Removed[T] | None:
+        event = msgspec.json.decode(line, type=_Event)
+        about = msgspec.json.decode(event.object, type=_Versioned)
+        if event.type == "ERROR":
+            if about.code == 410:
+                raise _ExpiredError
+            raise aiohttp.ClientError(f"watch of {self._path}: {about.message}")
+        self._version = about.metadata.resourceVersion or self._version
+        if event.type == "BOOKMARK":
+            return None
+        item = self._item.decode(event.object)
+        return Removed(item) if event.type == "DELETED" else Changed(item)
+
+
+async def _lines(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    # aiohttp's own readline refuses lines over its buffer's size, and one pod can be larger.
+    rest = b""
+    async for chunk in stream.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line:
+                yield line
+        if len(rest) > _LONGEST_LINE:
+            raise aiohttp.ClientError("a line of the watch is longer than any object can be")

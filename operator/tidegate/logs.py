@@ -1,0 +1,46 @@
+"""Logging: one line per decision, JSON for machines or text for people. Configures the process's logging."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+
+def configure_logging(form: str, level: str) -> None:
+    """Send structlog's and the libraries' log records to standard error.
+
+    Args:
+        form: ``json`` or ``console``.
+        level: debug, info, warning or error.
+    """
+    number = logging.getLevelNamesMapping()[level.upper()]
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    renderer: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        if form == "console"
+        else structlog.processors.JSONRenderer()
+    )
+    trace = () if form == "console" else (structlog.processors.format_exc_info,)
+    structlog.configure(
+        processors=[*shared, *trace, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *trace, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    # The libraries tell their inner life at the level of information; what goes wrong there is told in any case.
+    root.setLevel(max(number, logging.WARNING) if number > logging.DEBUG else number)

@@ -1,0 +1,210 @@
+"""The operator's process: builds its parts, runs them together, and ends them in order. Does I/O."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import kopf
+import msgspec
+import structlog
+
+from tidegate.act.access import AccessKeeper
+from tidegate.act.carry_out import Actor
+from tidegate.act.events import EventPublisher
+from tidegate.agent_client import AgentClient
+from tidegate.handlers import build_registry, build_settings
+from tidegate.kube.client import KubeClient
+from tidegate.kube.connection import Connection, NoConfigurationError, connect
+from tidegate.kube.failures import FAILURES
+from tidegate.kube.paths import GROUP_PATH, collection
+from tidegate.kube.watch import Listed, Removed, Watch
+from tidegate.logs import configure_logging
+from tidegate.metrics.figures import Figures
+from tidegate.metrics.server import serve_metrics
+from tidegate.model.streaming_app import PLURAL
+from tidegate.observe.agents import AgentPoller
+from tidegate.observe.index import Index
+from tidegate.observe.pods import Pod, build_record
+from tidegate.reconcile import Reconciler
+from tidegate.resources.platform import Platform
+from tidegate.settings import Settings, read_settings
+from tidegate.workqueue import WorkQueue
+from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
+
+DRAIN_SECONDS = 10.0
+_CRD_PAUSE = 2.0
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Operator:
+    """The parts of one running operator."""
+
+    settings: Settings
+    connection: Connection
+    client: KubeClient
+    figures: Figures
+    index: Index
+    queue: WorkQueue
+    poller: AgentPoller
+    unlisted: set[str]
+    """Namespaces whose pods are not listed yet; an empty name stands for all of them."""
+    stop: asyncio.Event
+    failed: bool = False
+
+    def missing(self) -> str:
+        """Return what is missing before decisions can be made, or an empty string."""
+        return "pods are not listed yet" if self.unlisted else ""
+
+    async def watch_pods(self, namespace: str) -> None:
+        """Keep the index's pods up to date, for ever."""
+        watch = Watch(self.client, collection("Pod", namespace), f"{LABEL_MANAGED_BY}={MANAGED_BY}", Pod)
+        async for change in watch.changes():
+            self.figures.count_event("pods")
+            if isinstance(change, Listed):
+                keys = self.index.replace_pods([build_record(pod) for pod in change.items], namespace)
+                self.unlisted.discard(namespace)
+            elif isinstance(change, Removed):
+                keys = {self.index.remove_pod(build_record(change.item))}
+            else:
+                key = self.index.put_pod(build_record(change.item))
+                keys = {key} if key is not None else set()
+            for key in keys:
+                self.queue.wake(key)
+
+    async def work(self) -> None:
+        """Work on applications; not before the pods are known, or every driver would look lost."""
+        while self.unlisted:
+            await asyncio.sleep(0.05)
+        await self.queue.run_worker()
+
+    def supervise(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run a part; if it ends with an error, the whole process ends, to be started anew by Kubernetes."""
+        task = asyncio.create_task(coroutine, name=name)
+        task.add_done_callback(self._note_end)
+        return task
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            log.error("part ended", part=task.get_name(), exc_info=task.exception())
+            self.failed = True
+            self.stop.set()
+
+
+async def run(settings: Settings) -> int:
+    """Run the operator until it is asked to end; returns the process's exit status."""
+    try:
+        connection = await connect()
+    except NoConfigurationError as error:
+        log.error("no way to the API server", problem=str(error))
+        return 2
+    async with AsyncExitStack() as stack:
+        figures = Figures()
+        client = await stack.enter_async_context(KubeClient(connection, figures, 2 * settings.concurrency))
+        agents = await stack.enter_async_context(AgentClient(client, settings.agent_concurrency))
+        operator = _build(settings, connection, client, agents, figures)
+        server = await serve_metrics(figures, settings.metrics_port, operator.missing)
+        stack.push_async_callback(server.cleanup)
+        await _wait_for_crd(client)
+        workers = _start(operator)
+        # What was built so far lives as long as the process: the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        log.info("operator started", server=connection.server, namespaces=settings.watch_namespaces or "all")
+        try:
+            await _run_kopf(operator)
+        finally:
+            await _drain(operator, workers)
+    log.info("operator ended", failed=operator.failed)
+    return 1 if operator.failed else 0
+
+
+def _build(
+    settings: Settings, connection: Connection, client: KubeClient, agents: AgentClient, figures: Figures
+) -> Operator:
+    index = Index()
+    access, events = AccessKeeper(client, index), EventPublisher(client)
+    actor = Actor(client, agents, index, access, events, figures)
+
+    async def work(key: tuple[str, str]) -> float | None:
+        return await reconciler.reconcile(key)
+
+    queue = WorkQueue(work, figures)
+    poller = AgentPoller(index, agents, queue, figures)
+    reconciler = Reconciler(index, Platform(settings.runtime_image), actor, poller, figures)
+    unlisted = set(settings.watch_namespaces or ("",))
+    return Operator(settings, connection, client, figures, index, queue, poller, unlisted, asyncio.Event())
+
+
+def _start(operator: Operator) -> list[asyncio.Task[None]]:
+    # Before kopf: at its end kopf cancels every task that was begun after it.
+    settings, supervise = operator.settings, operator.supervise
+    tasks = [supervise(operator.watch_pods(ns), f"pods of {ns or 'all'}") for ns in settings.watch_namespaces or ("",)]
+    tasks += [supervise(operator.work(), f"worker {n}") for n in range(settings.concurrency)]
+    tasks += [supervise(operator.poller.run_worker(), f"agents {n}") for n in range(settings.agent_concurrency)]
+    tasks.append(supervise(operator.queue.run_timers(), "timers"))
+    tasks.append(supervise(operator.connection.renew_tokens(), "tokens"))
+    return tasks
+
+
+async def _run_kopf(operator: Operator) -> None:
+    namespaces = operator.settings.watch_namespaces
+    await kopf.operator(
+        registry=build_registry(operator.connection, operator.index, operator.queue, operator.figures),
+        settings=build_settings(),
+        standalone=True,
+        clusterwide=not namespaces,
+        namespaces=namespaces,
+        stop_flag=operator.stop,
+    )
+
+
+async def _drain(operator: Operator, tasks: list[asyncio.Task[None]]) -> None:
+    """Let what has been begun finish, then end everything else."""
+    operator.queue.stop()
+    workers = [task for task in tasks if task.get_name().startswith("worker")]
+    await asyncio.wait(workers, timeout=DRAIN_SECONDS)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Resource(msgspec.Struct):
+    name: str
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+async def _wait_for_crd(client: KubeClient) -> None:
+    """Wait until the API server knows StreamingApps: kopf looks for them only once."""
+    while True:
+        answer = await client.get(GROUP_PATH, _Resources)
+        if isinstance(answer, FAILURES):
+            log.warning("the StreamingApp CRD is not there yet; install it with the chart", answer=str(answer))
+        elif any(resource.name == PLURAL for resource in answer.resources):
+            return
+        await asyncio.sleep(_CRD_PAUSE)
+
+
+def main() -> None:
+    """Entry point of the operator's image."""
+    settings = read_settings(sys.argv[1:], os.environ)
+    configure_logging(settings.log_format, settings.log_level)
+    try:
+        status = asyncio.run(run(settings))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        status = 0
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Gathers what is known about one application into a frozen Observation, and writes nothing."""

@@ -1,0 +1,164 @@
+"""Asks the agents of all drivers how they are doing, and wakes an application only if the answer matters. Does I/O.
+
+One heap of due times and a few workers serve every application: a thousand of them are no thousand tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import heapq
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.decide.status import FIGURES_INTERVAL
+from tidegate.metrics.figures import Figures
+from tidegate.observe.index import Index
+from tidegate.observe.observation import TimedReport
+from tidegate.observe.pods import PodRecord
+from tidegate.resources.names import driver_pod_name
+from tidegate.workqueue import Key, WorkQueue
+from tidegate_spark.protocol import AgentReport, DriverState
+
+GROWTH = 1.25
+PACES = {"running": (15.0, 30.0), "starting": (2.0, 10.0), "silent": (2.0, 120.0)}
+"""First and longest interval in seconds; from one question to the next it grows, as long as the answer is of a kind."""
+
+
+@dataclass(slots=True)
+class _Followed:
+    driver_uid: str
+    restarts: int
+    due: float
+    pace: str = "starting"
+    interval: float = PACES["starting"][0]
+
+
+class AgentPoller:
+    """Follows drivers and keeps their newest reports in the index."""
+
+    def __init__(  # noqa: PLR0913 - collaborators, each of its own kind
+        self,
+        index: Index,
+        agents: AgentClient,
+        queue: WorkQueue,
+        figures: Figures,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Start following nobody.
+
+        Args:
+            index: where pods are found and reports are kept.
+            agents: asks one agent.
+            queue: where applications are woken.
+            figures: where questions are counted.
+            clock: seconds since the epoch.
+        """
+        self._index = index
+        self._agents = agents
+        self._queue = queue
+        self._figures = figures
+        self._clock = clock
+        self._followed: dict[Key, _Followed] = {}
+        self._heap: list[tuple[float, Key]] = []
+        self._changed = asyncio.Event()
+
+    def follow(self, key: Key, driver: PodRecord | None) -> None:
+        """Ask this driver from now on, or nobody if there is none that could answer."""
+        if driver is None or not driver.running or not driver.ip:
+            self._followed.pop(key, None)
+            self._index.reports.pop(key, None)
+            return
+        known = self._followed.get(key)
+        if known is not None and (known.driver_uid, known.restarts) == (driver.uid, driver.restarts):
+            return
+        self._index.reports.pop(key, None)
+        self._followed[key] = _Followed(driver.uid, driver.restarts, 0.0)
+        self._schedule(key, 0.0)
+
+    def hurry(self, key: Key) -> None:
+        """Ask soon: something was just changed."""
+        if key in self._followed:
+            self._schedule(key, 1.0)
+
+    async def run_worker(self) -> None:
+        """Ask whoever is due, for ever; several workers may run side by side."""
+        while True:
+            key = self._next_due()
+            if key is not None:
+                await self._ask(key)
+                continue
+            self._changed.clear()
+            wait = self._heap[0][0] - self._clock() if self._heap else None
+            try:
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    def _next_due(self) -> Key | None:
+        now = self._clock()
+        while self._heap and self._heap[0][0] <= now:
+            due, key = heapq.heappop(self._heap)
+            followed = self._followed.get(key)
+            if followed is not None and followed.due == due:
+                followed.due = float("inf")  # taken: no other worker asks until there is an answer
+                return key
+        return None
+
+    def _schedule(self, key: Key, seconds: float) -> None:
+        due = self._clock() + seconds
+        self._followed[key].due = due
+        heapq.heappush(self._heap, (due, key))
+        if self._heap[0][1] == key:
+            self._changed.set()
+
+    async def _ask(self, key: Key) -> None:
+        followed = self._followed[key]
+        driver = next((pod for pod in self._index.pods(key) if pod.name == driver_pod_name(key[1])), None)
+        if driver is None or driver.uid != followed.driver_uid:
+            del self._followed[key]
+            return
+        answer = await self._agents.read_progress(key, driver)
+        if self._followed.get(key) is not followed:
+            return  # another driver took its place meanwhile
+        if isinstance(answer, Unanswered):
+            self._figures.count_poll("silent")
+            self._note_silence(key, answer)
+            pace = "silent"
+        else:
+            self._figures.count_poll("answered")
+            self._take_in(key, followed, answer)
+            pace = "running" if answer.state is DriverState.RUNNING else "starting"
+        if pace != followed.pace:
+            followed.pace, followed.interval = pace, PACES[pace][0]
+        else:
+            followed.interval = min(followed.interval * GROWTH, PACES[pace][1])
+        self._schedule(key, followed.interval)
+
+    def _take_in(self, key: Key, followed: _Followed, report: AgentReport) -> None:
+        known = self._index.reports.get(key)
+        timed = TimedReport(report, self._clock(), followed.driver_uid, followed.restarts)
+        self._index.reports[key] = timed
+        if known is None or _matters(known.report) != _matters(report):
+            self._queue.wake(key)
+        elif _commits(known.report) != _commits(report):
+            written = self._index.memory(key).status_written_at
+            self._queue.wake_after(key, written + FIGURES_INTERVAL - self._clock())
+
+    def _note_silence(self, key: Key, answer: Unanswered) -> None:
+        if answer.secret_missing and not self._index.memory(key).secret_missing:
+            memory = self._index.memory(key)
+            self._index.memories[key] = dataclasses.replace(memory, secret_missing=True)
+            self._queue.wake(key)
+
+
+def _matters(report: AgentReport) -> tuple[object, ...]:
+    notices = report.notices[-1].sequence if report.notices else 0
+    return (report.epoch, report.state, report.fault, report.executors_wanted, report.executors_running, notices)
+
+
+def _commits(report: AgentReport) -> tuple[object, ...]:
+    return tuple((query.name, query.batch_id) for query in report.queries)

@@ -1,0 +1,204 @@
+"""What the watches, the agents and our own writes told, by application. In memory; no I/O.
+
+Own writes are put in at once, so that the next look sees them without waiting for the watch; resource versions decide
+what is newer (they are comparable within a resource since Kubernetes 1.35, and were in fact before).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.streaming_app import StreamingApp, UnreadableAppError, decode_app
+from tidegate.observe.observation import Memory, TimedReport
+from tidegate.observe.pods import PodRecord
+from tidegate.observe.storage_roots import StorageRoots
+from tidegate.workqueue import Key
+
+_REMEMBERED_DELETIONS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class KnownApp:
+    """A readable application with what is computed once from each of its versions."""
+
+    app: StreamingApp
+    spec_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableApp:
+    """A stored resource that does not fit the model; everything else goes on without it."""
+
+    key: Key
+    uid: str
+    problem: str
+
+
+class Index:
+    """The operator's picture of the cluster."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._apps: dict[Key, KnownApp | UnreadableApp] = {}
+        self._pods: dict[Key, dict[str, PodRecord]] = {}
+        self._names: dict[str, set[str]] = {}
+        self._roots = StorageRoots()
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        self.memories: dict[Key, Memory] = {}
+        self.reports: dict[Key, TimedReport] = {}
+        self.namespaces_with_access: set[str] = set()
+
+    # --- applications ---
+
+    def app(self, key: Key) -> KnownApp | UnreadableApp | None:
+        """Return what is known of an application."""
+        return self._apps.get(key)
+
+    def keys(self) -> list[Key]:
+        """Return all applications."""
+        return list(self._apps)
+
+    def put_app(self, body: Mapping[str, Any] | StreamingApp) -> set[Key]:
+        """Take in a version of an application, unless a newer one is known.
+
+        Returns:
+            The applications to look at: itself, and those whose storage overlapped with the one it replaces.
+        """
+        try:
+            app = body if isinstance(body, StreamingApp) else decode_app(body)
+        except UnreadableAppError as error:
+            return self._put_unreadable(body, str(error))  # type: ignore[arg-type] # only a mapping is decoded
+        key = (app.metadata.namespace, app.metadata.name)
+        known = self._apps.get(key)
+        if app.metadata.uid in self._gone:
+            return set()
+        if isinstance(known, KnownApp):
+            if known.app.metadata.uid == app.metadata.uid and not _newer(app, known.app):
+                return set()
+            if known.app.metadata.uid != app.metadata.uid:
+                self._forget(key)
+        self._apps[key] = KnownApp(app, _hash_of(app, known))
+        self._names.setdefault(key[0], set()).add(key[1])
+        self._roots.put(app)
+        return {key}
+
+    def remove_app(self, key: Key, uid: str) -> set[Key]:
+        """Forget a deleted application; returns the others that its storage stood in the way of."""
+        known = self._apps.get(key)
+        self._note_gone(uid)
+        if known is None or (known.app.metadata.uid if isinstance(known, KnownApp) else known.uid) != uid:
+            return set()
+        waiting = self._roots.overlapping(key)
+        self._forget(key)
+        return waiting | {key}
+
+    def rival(self, app: StreamingApp) -> str:
+        """Return the oldest other application whose storage overlaps this one's and that is older; empty if none."""
+        me = (app.metadata.namespace, app.metadata.name)
+        others = [self._apps[key] for key in self._roots.overlapping(me)]
+        older = [k.app for k in others if isinstance(k, KnownApp) and _age(k.app) < _age(app)]
+        if not older:
+            return ""
+        first = min(older, key=_age).metadata
+        return f"{first.namespace}/{first.name}"
+
+    def is_last(self, key: Key) -> bool:
+        """Return whether the namespace has no other application."""
+        return not self._names.get(key[0], set()) - {key[1]}
+
+    # --- pods ---
+
+    def pods(self, key: Key) -> list[PodRecord]:
+        """Return the pods of an application, sorted by name."""
+        return [pod for _, pod in sorted(self._pods.get(key, {}).items())]
+
+    def put_pod(self, pod: PodRecord) -> Key | None:
+        """Take in a pod; returns its application, or None if a newer version or its end is known."""
+        key = (pod.namespace, pod.app)
+        known = self._pods.get(key, {}).get(pod.name)
+        if pod.uid in self._gone:
+            return None
+        if (
+            known is not None
+            and known.uid == pod.uid
+            and _number(known.resource_version) >= _number(pod.resource_version)
+        ):
+            return None
+        self._pods.setdefault(key, {})[pod.name] = pod
+        return key
+
+    def remove_pod(self, pod: PodRecord) -> Key:
+        """Forget a pod that is gone."""
+        key = (pod.namespace, pod.app)
+        self._note_gone(pod.uid)
+        known = self._pods.get(key, {})
+        if pod.name in known and known[pod.name].uid == pod.uid:
+            del known[pod.name]
+            if not known:
+                del self._pods[key]
+        return key
+
+    def replace_pods(self, pods: list[PodRecord], namespace: str) -> set[Key]:
+        """Take in a whole list (of one namespace, or of all if empty); returns the applications to look at."""
+        listed = {pod.uid for pod in pods}
+        missing = [
+            pod
+            for known in self._pods.values()
+            for pod in known.values()
+            if pod.uid not in listed and namespace in ("", pod.namespace)
+        ]
+        keys = {self.remove_pod(pod) for pod in missing}
+        return keys | {key for key in map(self.put_pod, pods) if key is not None}
+
+    # --- what this process remembers ---
+
+    def memory(self, key: Key) -> Memory:
+        """Return what is remembered of an application."""
+        return self.memories.get(key, Memory())
+
+    def _put_unreadable(self, body: Mapping[str, Any], problem: str) -> set[Key]:
+        metadata = body.get("metadata", {})
+        key = (str(metadata.get("namespace", "")), str(metadata.get("name", "")))
+        self._apps[key] = UnreadableApp(key, str(metadata.get("uid", "")), problem)
+        return {key}
+
+    def _forget(self, key: Key) -> None:
+        self._apps.pop(key, None)
+        self._roots.remove(key)
+        self.memories.pop(key, None)
+        self.reports.pop(key, None)
+        names = self._names.get(key[0], set())
+        names.discard(key[1])
+        if not names:
+            self._names.pop(key[0], None)
+
+    def _note_gone(self, uid: str) -> None:
+        # The answer to one of our own writes can come after the watch has told of the object's end.
+        self._gone[uid] = None
+        if len(self._gone) > _REMEMBERED_DELETIONS:
+            self._gone.popitem(last=False)
+
+
+def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
+    if isinstance(known, KnownApp):
+        old = known.app.metadata
+        if (old.uid, old.generation) == (app.metadata.uid, app.metadata.generation):
+            return known.spec_hash  # the generation changes with every change of the spec
+    return spec_hash(app)
+
+
+def _newer(app: StreamingApp, known: StreamingApp) -> bool:
+    return _number(app.metadata.resource_version) > _number(known.metadata.resource_version)
+
+
+def _number(resource_version: str) -> int:
+    return int(resource_version) if resource_version.isdecimal() else 0
+
+
+def _age(app: StreamingApp) -> tuple[str, str]:
+    created = app.metadata.creation_timestamp
+    return (created.isoformat() if created else "", app.metadata.uid)

@@ -1,0 +1,72 @@
+"""Everything one decision may know, as one frozen value. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.pods import PodRecord
+from tidegate.resources.platform import Platform
+from tidegate_spark.protocol import AgentReport
+
+
+@dataclass(frozen=True, slots=True)
+class TimedReport:
+    """An agent's answer and when it was taken (seconds since the epoch)."""
+
+    report: AgentReport
+    taken_at: float
+    driver_uid: str
+    restarts: int
+    """Of the driver's container when the answer was taken: an answer of an earlier process says nothing of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The API server's refusal to create a pod; the pod does not exist, so trying again needs no new epoch."""
+
+    pod_name: str
+    spec_hash: str
+    epoch: int
+    reason: str
+    message: str
+    at: float
+    attempts: int
+    recorded: bool = True
+    """The epoch was recorded for this very launch, so the next attempt may use it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What this process remembers of an application. All of it may be lost: decisions are then slower, never wrong."""
+
+    refusal: Refusal | None = None
+    status_written_at: float = 0.0
+    launched_at: float = 0.0
+    quick_relaunches: int = 0
+    """Launches nobody asked for, each less than ten minutes after the one before."""
+    told: tuple[int, int] = (0, 0)
+    """Epoch and sequence of the last notice of the agent that became an event."""
+    secret_missing: bool = False
+    """The agent's Secret was looked for and is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One application and everything around it; taken at one moment, changed by nobody."""
+
+    app: StreamingApp
+    spec_hash: str
+    platform: Platform
+    driver: PodRecord | None = None
+    executors: tuple[PodRecord, ...] = ()
+    """Sorted by name."""
+    purge: PodRecord | None = None
+    agent: TimedReport | None = None
+    """The newest answer of the driver process that runs now; None if there is none, or it is old."""
+    access_ready: bool = False
+    """The namespace's ServiceAccount, Role and RoleBinding are known to exist."""
+    last_in_namespace: bool = False
+    rival: str = ""
+    """``namespace/name`` of an older application whose storage overlaps this one's."""
+    memory: Memory = Memory()

@@ -1,0 +1,85 @@
+"""observe -> decide -> act, for one application. Does I/O through its collaborators."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from tidegate.act.carry_out import Actor
+from tidegate.decide.plan import decide
+from tidegate.metrics.figures import Figures
+from tidegate.observe.agents import AgentPoller
+from tidegate.observe.gather import observe
+from tidegate.observe.index import Index, UnreadableApp
+from tidegate.resources.platform import Platform
+from tidegate.workqueue import Key, RetryLaterError
+
+LOOKS_IN_A_ROW = 5
+"""Plans given up half way, one after the other, before an application has to wait like after a failure."""
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Reconciler:
+    """Brings one application a step nearer to what its resource says."""
+
+    index: Index
+    platform: Platform
+    actor: Actor
+    poller: AgentPoller
+    figures: Figures
+    clock: Callable[[], float] = time.time
+    _given_up: dict[Key, int] = field(default_factory=dict)
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Observe, decide, act; returns seconds until the application wants to be looked at again, or None.
+
+        Raises:
+            RetryLaterError: what is decided can not be carried out now.
+        """
+        now = self.clock()
+        observation = observe(self.index, key, self.platform, now)
+        if observation is None:
+            self._let_go(key)
+            return None
+        plan = decide(observation, now)
+        outcome = await self.actor.carry_out(observation.app, plan, now)
+        if plan.actions:
+            epoch = observation.app.status.epoch
+            actions = [type(action).__name__ for action in plan.actions]
+            log.info(
+                plan.message,
+                namespace=key[0],
+                app=key[1],
+                epoch=epoch,
+                reason=plan.reason,
+                rule=plan.rule,
+                actions=actions,
+            )
+        after = observe(self.index, key, self.platform, now)
+        self.poller.follow(key, after.driver if after else None)
+        if after is not None and after.app.status.phase is not None:
+            self.figures.show_phase(*key, after.app.status.phase.value)
+        if outcome is None:
+            self._given_up.pop(key, None)
+            return plan.wake_after
+        return self._look_again(key, outcome.reason)
+
+    def _look_again(self, key: Key, reason: str) -> float:
+        times = self._given_up[key] = self._given_up.get(key, 0) + 1
+        log.info("looked at again", namespace=key[0], app=key[1], reason=reason)
+        if times >= LOOKS_IN_A_ROW:
+            raise RetryLaterError(f"the plan was given up {times} times in a row, the last time because {reason}")
+        return 0.0
+
+    def _let_go(self, key: Key) -> None:
+        known = self.index.app(key)
+        if isinstance(known, UnreadableApp):
+            log.error("resource can not be read", namespace=key[0], app=key[1], problem=known.problem)
+            return
+        self._given_up.pop(key, None)
+        self.poller.follow(key, None)
+        self.figures.forget_app(*key)

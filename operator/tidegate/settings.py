@@ -1,0 +1,80 @@
+"""The operator's settings, from flags or the environment. Reads nothing else.
+
+Every flag has an environment variable, ``TIDEGATE_`` and its name in capitals; a flag wins.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tidegate.version import VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the operator is told from outside."""
+
+    runtime_image: str
+    """Holds Tidegate's runtime; the init container of stock Spark images copies it from there."""
+    watch_namespaces: tuple[str, ...] = ()
+    """Empty: every namespace."""
+    metrics_port: int = 8080
+    log_format: str = "json"
+    log_level: str = "info"
+    concurrency: int = 16
+    """Applications that are worked on at the same time."""
+    agent_concurrency: int = 16
+    """Agents that are asked at the same time."""
+
+
+_FLAGS: tuple[tuple[str, str, str], ...] = (
+    ("runtime-image", "", "image that holds Tidegate's runtime, normally the operator's own (required)"),
+    ("watch-namespaces", "", "comma-separated namespaces to serve; empty: all"),
+    ("metrics-port", "8080", "port of /metrics, /healthz and /readyz"),
+    ("log-format", "json", "json or console"),
+    ("log-level", "info", "debug, info, warning or error"),
+    ("concurrency", "16", "applications that are worked on at the same time"),
+    ("agent-concurrency", "16", "agents that are asked at the same time"),
+)
+
+
+def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
+    """Return the settings; on a wrong one, print what is wrong and exit with status 2.
+
+    Args:
+        arguments: the command line without the program's name.
+        environment: usually ``os.environ``.
+    """
+    parser = _parser(environment)
+    given = parser.parse_args(arguments)
+    if not given.runtime_image:
+        parser.error("no runtime image: give --runtime-image or TIDEGATE_RUNTIME_IMAGE")
+    numbers = {}
+    for name in ("metrics_port", "concurrency", "agent_concurrency"):
+        text = getattr(given, name)
+        if not text.isdecimal() or int(text) < 1:
+            parser.error(f"--{name.replace('_', '-')}: expected a number from 1, got {text!r}")
+        numbers[name] = int(text)
+    for name, choices in (("log_format", ("json", "console")), ("log_level", ("debug", "info", "warning", "error"))):
+        if getattr(given, name) not in choices:
+            parser.error(f"--{name.replace('_', '-')}: expected one of {', '.join(choices)}")
+    namespaces = tuple(sorted({n.strip() for n in given.watch_namespaces.split(",") if n.strip()}))
+    return Settings(
+        runtime_image=given.runtime_image,
+        watch_namespaces=namespaces,
+        log_format=given.log_format,
+        log_level=given.log_level,
+        **numbers,
+    )
+
+
+def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m tidegate.main", description="The Tidegate operator.")
+    parser.add_argument("--version", action="version", version=VERSION)
+    for name, default, explanation in _FLAGS:
+        variable = "TIDEGATE_" + name.upper().replace("-", "_")
+        value = environment.get(variable) or default
+        parser.add_argument(f"--{name}", default=value, help=f"{explanation} [{variable}; default {default or 'none'}]")
+    return parser

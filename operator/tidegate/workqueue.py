@@ -1,0 +1,147 @@
+"""A queue of keys: each key is worked on by one worker at a time, and any number of wake-ups become one. Uses asyncio.
+
+Level-triggered: a key says *look at this*, never what happened. A wake-up while the key is being worked on makes it run
+once more afterwards; nothing is lost and nothing piles up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from tidegate.metrics.figures import Figures
+
+Key = tuple[str, str]
+"""Namespace and name of an application."""
+
+Work = Callable[[Key], Awaitable[float | None]]
+"""Works on one key; returns seconds until the key wants to be looked at again, or None."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 120.0
+
+
+class RetryLaterError(Exception):
+    """The work could not be done for a reason outside of it, which the text names; it is tried again with pauses."""
+
+
+log = structlog.get_logger()
+
+
+class WorkQueue:
+    """Keys that want to be looked at, now or later."""
+
+    def __init__(self, work: Work, figures: Figures, clock: Callable[[], float] = time.monotonic) -> None:
+        """Prepare a queue; :meth:`run_worker` makes it move.
+
+        Args:
+            work: called with one key; an exception means: again later, with a pause that doubles up to a cap.
+            figures: depth and latency are shown there.
+            clock: seconds, monotonic.
+        """
+        self._work = work
+        self._figures = figures
+        self._clock = clock
+        self._waiting: deque[Key] = deque()
+        self._since: dict[Key, float] = {}
+        self._busy: dict[Key, bool] = {}
+        self._failures: dict[Key, int] = {}
+        self._due: dict[Key, float] = {}
+        self._timers: list[tuple[float, Key]] = []
+        self._some = asyncio.Event()
+        self._earlier = asyncio.Event()
+        self._stopping = False
+
+    def wake(self, key: Key) -> None:
+        """Have a key looked at as soon as a worker is free."""
+        if key in self._busy:
+            self._busy[key] = True
+        elif key not in self._since:
+            self._since[key] = self._clock()
+            self._waiting.append(key)
+            self._figures.queue_depth.set(len(self._waiting))
+            self._some.set()
+
+    def wake_after(self, key: Key, seconds: float) -> None:
+        """Have a key looked at in some seconds; an earlier time that is already set stays."""
+        due = self._clock() + max(0.0, seconds)
+        if self._due.get(key, float("inf")) <= due:
+            return
+        self._due[key] = due
+        heapq.heappush(self._timers, (due, key))
+        if self._timers[0][0] == due:
+            self._earlier.set()
+
+    def forget(self, key: Key) -> None:
+        """Drop timers and failures of a key that is gone."""
+        self._due.pop(key, None)
+        self._failures.pop(key, None)
+
+    def stop(self) -> None:
+        """Have the workers end after what they are doing now."""
+        self._stopping = True
+        self._some.set()
+
+    async def run_timers(self) -> None:
+        """Wake keys whose time has come; never ends by itself."""
+        while True:
+            self._earlier.clear()
+            now = self._clock()
+            while self._timers and self._timers[0][0] <= now:
+                due, key = heapq.heappop(self._timers)
+                if self._due.get(key) == due:  # otherwise an earlier time replaced it
+                    del self._due[key]
+                    self.wake(key)
+            try:
+                async with asyncio.timeout(self._timers[0][0] - now if self._timers else None):
+                    await self._earlier.wait()
+            except TimeoutError:
+                continue
+
+    async def run_worker(self) -> None:
+        """Work on keys until :meth:`stop`."""
+        while not self._stopping:
+            if not self._waiting:
+                self._some.clear()
+                await self._some.wait()
+                continue
+            key = self._waiting.popleft()
+            self._figures.queue_depth.set(len(self._waiting))
+            self._figures.observe_queue_latency(self._clock() - self._since.pop(key))
+            self._busy[key] = False
+            self._due.pop(key, None)
+            try:
+                again = await self._run_once(key)
+            finally:
+                woken = self._busy.pop(key)
+            if woken:
+                self.wake(key)
+            if again is not None:
+                self.wake_after(key, again)
+
+    async def _run_once(self, key: Key) -> float | None:
+        started = self._clock()
+        try:
+            again = await self._work(key)
+        except RetryLaterError as error:
+            pause = self._pause(key)
+            log.warning("tried again later", namespace=key[0], app=key[1], again_after=pause, reason=str(error))
+            self._figures.count_reconcile("repeat", self._clock() - started)
+            return pause
+        except Exception:
+            # One resource must never take the operator down; its own back-off keeps it from burning a core.
+            pause = self._pause(key)
+            log.exception("reconcile failed", namespace=key[0], app=key[1], again_after=pause)
+            self._figures.count_reconcile("error", self._clock() - started)
+            return pause
+        self._failures.pop(key, None)
+        self._figures.count_reconcile("done", self._clock() - started)
+        return again
+
+    def _pause(self, key: Key) -> float:
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        return min(FIRST_PAUSE * 2 ** min(failures - 1, 16), LONGEST_PAUSE)
