@@ -34,7 +34,8 @@ def split_memory(role: str, memory: str | int, spark_conf: Mapping[str, str]) ->
         role: ``driver`` or ``executor``; names both the field of the spec and Spark's keys.
         memory: the container's whole memory, a Kubernetes quantity.
         spark_conf: the user's settings. ``spark.<role>.memory`` sets the heap. For executors, Spark adds off-heap
-            and pyspark memory to what it asks Kubernetes for, so they are taken from the overhead here.
+            memory to what it asks Kubernetes for, so it is taken from the overhead here. It does not add
+            ``spark.executor.pyspark.memory`` in client mode: that only bounds Python workers within the overhead.
 
     Raises:
         SpecError: a size cannot be read, or the parts do not fit into the container.
@@ -63,12 +64,9 @@ def _too_small(total: int, heap: int, key: str, heap_was_set: bool) -> str:
 
 
 def _asked_beside(spark_conf: Mapping[str, str]) -> int:
-    python = spark_conf.get("spark.executor.pyspark.memory")
-    asked = _jvm_mebibytes("spark.executor.pyspark.memory", python) if python else 0
-    if spark_conf.get("spark.memory.offHeap.enabled", "").lower() == "true":
-        size = spark_conf.get("spark.memory.offHeap.size", "0")
-        asked += _jvm_mebibytes("spark.memory.offHeap.size", size, bare="b")
-    return asked
+    if spark_conf.get("spark.memory.offHeap.enabled", "").lower() != "true":
+        return 0
+    return _jvm_mebibytes("spark.memory.offHeap.size", spark_conf.get("spark.memory.offHeap.size", "0"), bare="b")
 
 
 def _jvm_mebibytes(key: str, text: str, bare: str = "m") -> int:

@@ -26,11 +26,10 @@ SPLITS: dict[str, tuple[str, str | int, dict[str, str], MemorySplit]] = {
         {"spark.memory.offHeap.enabled": "TRUE", "spark.memory.offHeap.size": str(2**27)},
         MemorySplit(1228, 692),
     ),
-    "memory for Python": ("executor", "2Gi", {"spark.executor.pyspark.memory": "512m"}, MemorySplit(1228, 308)),
-    "a driver has no executors' Python": (
-        "driver",
+    "a bound on Python is part of the rest": (
+        "executor",
         "2Gi",
-        {"spark.executor.pyspark.memory": "9g"},
+        {"spark.executor.pyspark.memory": "512m"},
         MemorySplit(1228, 820),
     ),
 }
