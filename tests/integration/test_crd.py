@@ -158,14 +158,24 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def empty_namespace(api_kubectl: Kubectl) -> str:
+    """One namespace for all that is refused: nothing is ever stored in it."""
+    api_kubectl.run("create", "namespace", "refusals")
+    return "refusals"
+
+
 @pytest.mark.parametrize(("path", "value", "words"), REFUSED.values(), ids=REFUSED.keys())
 def test_the_api_server_refuses_it_and_names_the_field(
-    api_kubectl: Kubectl, namespace: str, path: str, value: Any, words: list[str]
+    api_kubectl: Kubectl, empty_namespace: str, path: str, value: Any, words: list[str]
 ) -> None:
     with pytest.raises(KubectlError) as refusal:
-        create(api_kubectl, namespace, changed(path, value))
+        create(api_kubectl, empty_namespace, changed(path, value))
     assert [word for word in words if word not in str(refusal.value)] == [], refusal.value
-    assert api_kubectl.list("streamingapps", namespace) == []
+
+
+def test_nothing_that_was_refused_is_stored(api_kubectl: Kubectl, empty_namespace: str) -> None:
+    assert api_kubectl.list("streamingapps", empty_namespace) == []
 
 
 def test_every_setting_that_a_field_stands_for_is_refused_with_the_name_of_that_field(
