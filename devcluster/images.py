@@ -28,6 +28,8 @@ _BASE_COMMAND = [
     *("mmdebstrap", "--quiet", "--variant=minbase"),
     *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
     *("--dpkgopt=path-include=/usr/share/doc/*/copyright", "--aptopt=APT::Install-Recommends false"),
+    # The mirror is this machine's business: builds mount its address, images do not carry it.
+    '--customize-hook=rm -f "$1"/etc/apt/sources.list.d/0000*',
     "bookworm",
 ]
 
@@ -181,7 +183,7 @@ def _mirror(work: Path) -> list[str | Path]:
 
 def _buildah(*arguments: str | Path, log: Path) -> str:
     store = _folder() / "store"
-    own = ["--root", store / "root", "--runroot", store / "run", "--storage-driver", "overlay"]
+    own: list[str | Path] = ["--root", store / "root", "--runroot", store / "run", "--storage-driver", "overlay"]
     return _run(["buildah", *own, *arguments], log)
 
 
@@ -192,9 +194,7 @@ def _run(command: Sequence[str | Path], log: Path) -> str:
         raise RuntimeError(f"{program} is not installed: make setup")
     environment = {**os.environ, "BUILDAH_ISOLATION": "chroot"}
     with log.open("a") as errors:
-        done = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True, check=False
-        )
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
         errors.write(done.stdout)
     if done.returncode != 0:
         end = "".join(log.read_text(errors="replace").splitlines(keepends=True)[-25:])

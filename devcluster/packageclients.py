@@ -1,7 +1,7 @@
 """How this machine's package clients (apt, pip, Maven) reach their registries, for the RUN steps of an image build.
 
-Mirrors, proxies and a company's own certificates are the machine's business: they are mounted for the time of a build and
-never part of an image. Reads the machine's configuration, writes the files to mount.
+Mirrors, proxies and a company's own certificates are the machine's business: they are mounted for the time of a build
+and never part of an image. Reads the machine's configuration, writes the files to mount.
 """
 
 import configparser
@@ -23,7 +23,7 @@ _PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "ftp_proxy", "all_p
 
 
 def proxies(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the proxy variables that are set, in either case; image builds know them as arguments without a declaration."""
+    """Return the proxy variables that are set, in either case; image builds know them as undeclared arguments."""
     names = [*_PROXY_VARIABLES, *(name.upper() for name in _PROXY_VARIABLES)]
     return {name: variables[name] for name in names if variables.get(name)}
 

@@ -1,0 +1,65 @@
+"""What an image is made of: the hash that decides whether it is built again, and what its Dockerfile reads."""
+
+import re
+from pathlib import Path
+
+import pytest
+from devcluster import images, paths
+from devcluster.images import IMAGES, Image
+
+_MADE = Image("localhost/app:dev", "Dockerfile", ("source",))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    (tmp_path / ".dockerignore").write_text("*\n")
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "main.py").write_text("print(1)\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("changed", ["Dockerfile", ".dockerignore", "source/main.py", "source/added.py"])
+def test_a_changed_or_added_file_makes_another_image(checkout: Path, changed: str) -> None:
+    before = images.inputs(_MADE, checkout)
+    (checkout / changed).write_text("something else\n")
+    assert images.inputs(_MADE, checkout) != before
+
+
+def test_a_file_made_executable_makes_another_image(checkout: Path) -> None:
+    before = images.inputs(_MADE, checkout)
+    (checkout / "source" / "main.py").chmod(0o755)
+    assert images.inputs(_MADE, checkout) != before
+
+
+def test_byte_code_and_files_the_image_does_not_read_change_nothing(checkout: Path) -> None:
+    before = images.inputs(_MADE, checkout)
+    (checkout / "source" / "__pycache__").mkdir()
+    (checkout / "source" / "__pycache__" / "main.pyc").write_bytes(b"x")
+    (checkout / "README.md").write_text("x")
+    assert images.inputs(_MADE, checkout) == before
+
+
+def test_an_input_that_is_missing_is_an_error_that_names_it(checkout: Path) -> None:
+    with pytest.raises(RuntimeError, match="gone"):
+        images.inputs(Image("localhost/app:dev", "Dockerfile", ("gone",)), checkout)
+
+
+@pytest.mark.parametrize("image", IMAGES, ids=lambda image: image.name)
+def test_all_that_a_dockerfile_copies_from_the_checkout_is_among_its_inputs(image: Image) -> None:
+    dockerfile = (paths.ROOT / image.dockerfile).read_text()
+    copied = [
+        source.rstrip("/").removesuffix("/*.py")
+        for line in re.findall(r"^COPY (?!--from)(.+)$", dockerfile, re.MULTILINE)
+        for source in line.split()[:-1]
+    ]
+    assert copied
+    assert set(copied) <= set(image.reads)
+
+
+def test_the_stock_image_shares_its_first_stages_with_the_spark_image() -> None:
+    def stages(name: str) -> str:
+        text = (paths.ROOT / "images" / name / "Dockerfile").read_text()
+        return text[text.index("FROM ${BASE}") : text.index("pyvenv.cfg\n")]
+
+    assert stages("stock") == stages("spark")
