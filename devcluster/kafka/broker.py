@@ -115,6 +115,11 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 4) -> None:
         made.result()
 
 
+def topics(bootstrap: str) -> set[str]:
+    """Return the names of all topics; KafkaException if the broker is not there."""
+    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics)
+
+
 def _serves(admin: AdminClient) -> bool:
     try:
         return bool(admin.list_topics(timeout=2).brokers)
