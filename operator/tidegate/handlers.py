@@ -6,7 +6,7 @@ for diffs and progress are replaced by empty ones, because filling them deep-cop
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any
 
 import kopf
@@ -24,11 +24,11 @@ def build_registry(connection: Connection, index: Index, queue: WorkQueue, figur
     """Return kopf's registry with our two handlers."""
     registry = kopf.OperatorRegistry()
 
-    @kopf.on.login(registry=registry)  # type: ignore[arg-type] # kopf's protocols ask for named parameters
+    @kopf.on.login(registry=registry)
     async def login(**_: Any) -> kopf.AiohttpSession:
         return kopf.AiohttpSession(server=connection.server, aiohttp_session=connection.session(limit=0))
 
-    @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)  # type: ignore[arg-type]
+    @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
     async def take_in(event: kopf.RawEvent, **_: Any) -> None:
         figures.count_event(PLURAL)
         body: Any = event["object"]
@@ -62,7 +62,7 @@ def build_settings() -> kopf.OperatorSettings:
 class _NoDiffs(kopf.DiffBaseStorage):
     """Keeps nothing, builds nothing."""
 
-    def build(self, *, body: kopf.Body, extra_fields: Collection[Any] | None = None) -> kopf.BodyEssence:
+    def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> kopf.BodyEssence:
         return kopf.BodyEssence()
 
     def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:

@@ -56,7 +56,8 @@ class Operator:
     poller: AgentPoller
     unlisted: set[str]
     """Namespaces whose pods are not listed yet; an empty name stands for all of them."""
-    stop: asyncio.Event
+    listed: asyncio.Event
+    kopf: asyncio.Task[None] | None = None
     failed: bool = False
 
     def missing(self) -> str:
@@ -71,6 +72,8 @@ class Operator:
             if isinstance(change, Listed):
                 keys = self.index.replace_pods([build_record(pod) for pod in change.items], namespace)
                 self.unlisted.discard(namespace)
+                if not self.unlisted:
+                    self.listed.set()
             elif isinstance(change, Removed):
                 keys = {self.index.remove_pod(build_record(change.item))}
             else:
@@ -81,8 +84,7 @@ class Operator:
 
     async def work(self) -> None:
         """Work on applications; not before the pods are known, or every driver would look lost."""
-        while self.unlisted:
-            await asyncio.sleep(0.05)
+        await self.listed.wait()
         await self.queue.run_worker()
 
     def supervise(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
@@ -95,7 +97,8 @@ class Operator:
         if not task.cancelled() and task.exception() is not None:
             log.error("part ended", part=task.get_name(), exc_info=task.exception())
             self.failed = True
-            self.stop.set()
+            if self.kopf is not None:
+                self.kopf.cancel()
 
 
 async def run(settings: Settings) -> int:
@@ -110,7 +113,11 @@ async def run(settings: Settings) -> int:
         client = await stack.enter_async_context(KubeClient(connection, figures, 2 * settings.concurrency))
         agents = await stack.enter_async_context(AgentClient(client, settings.agent_concurrency))
         operator = _build(settings, connection, client, agents, figures)
-        server = await serve_metrics(figures, settings.metrics_port, operator.missing)
+        try:
+            server = await serve_metrics(figures, settings.metrics_port, operator.missing)
+        except OSError as error:
+            log.error("metrics can not be served; choose another --metrics-port", problem=str(error))
+            return 2
         stack.push_async_callback(server.cleanup)
         await _wait_for_crd(client)
         workers = _start(operator)
@@ -155,15 +162,23 @@ def _start(operator: Operator) -> list[asyncio.Task[None]]:
 
 
 async def _run_kopf(operator: Operator) -> None:
+    """Run kopf until a signal ends it, or the failure of one of our own parts does."""
     namespaces = operator.settings.watch_namespaces
-    await kopf.operator(
+    running = kopf.operator(
         registry=build_registry(operator.connection, operator.index, operator.queue, operator.figures),
         settings=build_settings(),
         standalone=True,
         clusterwide=not namespaces,
         namespaces=namespaces,
-        stop_flag=operator.stop,
     )
+    operator.kopf = asyncio.create_task(running, name="kopf")
+    if operator.failed:
+        operator.kopf.cancel()
+    try:
+        await operator.kopf
+    except asyncio.CancelledError:
+        if not operator.failed:
+            raise
 
 
 async def _drain(operator: Operator, tasks: list[asyncio.Task[None]]) -> None:

@@ -144,4 +144,4 @@ class WorkQueue:
 
     def _pause(self, key: Key) -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        return min(FIRST_PAUSE * 2 ** min(failures - 1, 16), LONGEST_PAUSE)
+        return min(FIRST_PAUSE * 2.0 ** min(failures - 1, 16), LONGEST_PAUSE)

@@ -1,9 +1,10 @@
-"""The drivers' ServiceAccount, Role and RoleBinding: made once per namespace, removed with its last application. I/O."""
+"""The drivers' ServiceAccount, Role and RoleBinding, one of each per namespace. Does I/O."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from typing import Any
 
 import msgspec
 import structlog
@@ -37,11 +38,9 @@ class AccessKeeper:
             if namespace in self._index.namespaces_with_access:
                 return None
             for manifest in build_access(namespace):
-                answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
-                if isinstance(answer, AlreadyExists):
-                    answer = await self._renew_rules(manifest)
-                if isinstance(answer, FAILURES):
-                    return answer
+                failure = await self._make(manifest)
+                if failure is not None:
+                    return failure
             self._index.namespaces_with_access.add(namespace)
             return None
 
@@ -58,7 +57,13 @@ class AccessKeeper:
                     return answer
         return None
 
-    async def _renew_rules(self, manifest: dict[str, object]) -> msgspec.Raw | Failure | None:
+    async def _make(self, manifest: dict[str, Any]) -> Failure | None:
+        answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
+        if isinstance(answer, AlreadyExists):
+            return await self._renew_rules(manifest)
+        return answer if isinstance(answer, FAILURES) else None
+
+    async def _renew_rules(self, manifest: dict[str, Any]) -> Failure | None:
         # A Role of an earlier version of the operator; it is replaced, not patched, to need no right to change roles.
         if manifest["kind"] != "Role":
             return None
@@ -69,4 +74,5 @@ class AccessKeeper:
         gone = await self._client.delete(path_of(manifest))
         if isinstance(gone, FAILURES):
             return gone
-        return await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
+        made = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
+        return made if isinstance(made, FAILURES) else None

@@ -66,25 +66,16 @@ class _Run:
     now: float
 
 
+@dataclass(slots=True)
 class Actor:
     """Carries out plans on a cluster."""
 
-    def __init__(  # noqa: PLR0913 - collaborators, each of its own kind
-        self,
-        client: KubeClient,
-        agents: AgentClient,
-        index: Index,
-        access: AccessKeeper,
-        events: EventPublisher,
-        figures: Figures,
-    ) -> None:
-        """Prepare; nothing is sent yet."""
-        self._client = client
-        self._agents = agents
-        self._index = index
-        self._access = access
-        self._events = events
-        self._figures = figures
+    _client: KubeClient
+    _agents: AgentClient
+    _index: Index
+    _access: AccessKeeper
+    _events: EventPublisher
+    _figures: Figures
 
     async def carry_out(self, app: StreamingApp, plan: do.Plan, now: float) -> Outcome:
         """Carry out the plan's actions in order.

@@ -10,7 +10,7 @@ def merge_difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]
 
     A field that is gone must be named with null: leaving it out would leave it in.
     """
-    patch: dict[str, Any] = {key: None for key in old.keys() - new.keys()}
+    patch: dict[str, Any] = dict.fromkeys(old.keys() - new.keys())
     for key, value in new.items():
         before = old.get(key)
         if isinstance(value, dict) and isinstance(before, dict):

@@ -28,14 +28,14 @@ _WAY_OUT = " To keep what is stored and finish the deletion, set spec.storage.on
 
 
 def leave_released_alone(o: Observation, now: float) -> Verdict | None:
-    """Our part is done, or was never begun; others' finalizers are none of our business."""
+    """Leave alone what our finalizer is not on: others' finalizers are none of our business."""
     if FINALIZER in o.app.metadata.finalizers:
         return None
     return Verdict(Phase.DELETING, Health.RECONCILING, "Released", "Nothing of the application is left.", silent=True)
 
 
 def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
-    """The driver stops its queries at a batch boundary within its grace period."""
+    """Let the driver stop its queries at a batch boundary, within its grace period."""
     driver = o.driver
     if driver is None:
         return None
@@ -59,7 +59,7 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
 
 
 def remove_executors(o: Observation, now: float) -> Verdict | None:
-    """Nothing may write any more when the storage is treated."""
+    """Remove the executors: nothing may write any more when the storage is treated."""
     if not o.executors:
         return None
     return Verdict(
@@ -72,7 +72,7 @@ def remove_executors(o: Observation, now: float) -> Verdict | None:
 
 
 def purge_storage(o: Observation, now: float) -> Verdict | None:
-    """With ``onDelete: Delete`` the resource stays until its storage is empty."""
+    """Empty the storage if ``onDelete`` says so; the resource stays until it is empty."""
     if o.app.spec.storage.on_delete is not OnDelete.DELETE or o.app.status.epoch == 0:
         return None
     purge = o.purge
@@ -97,7 +97,7 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
 
 
 def release(o: Observation, now: float) -> Verdict | None:
-    """Nothing runs any more, and the storage was treated as asked."""
+    """Remove the rest: nothing runs any more, and the storage was treated as asked."""
     actions: tuple[Action, ...] = (DeleteAgentSecret(),)
     purged = o.purge is not None and o.purge.phase == "Succeeded"
     if o.purge is not None and not o.purge.terminating:

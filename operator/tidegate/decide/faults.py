@@ -18,18 +18,22 @@ _REFUSED_REASONS = frozenset(
 )
 _KILLED_BY_MEMORY = "OOMKilled"
 
+_BY_ITSELF = "the driver looks again by itself."
+_NAMED_SECRET = "the Secret that spec.storage.credentialsSecret names"  # noqa: S105 - words about a Secret
 REMEDIES: dict[Reason, str] = {
-    Reason.APPLICATION_FAILED: "Mend the application; it is started again with growing pauses, and at once when its spec changes.",
+    Reason.APPLICATION_FAILED: (
+        "Mend the application; it is started again with growing pauses, and at once when its spec changes."
+    ),
     Reason.MAIN_NOT_FOUND: "Check spec.application.main against what the image holds.",
     Reason.QUERY_REFUSED: "Mend the application's queries and its image.",
-    Reason.BUCKET_NOT_FOUND: "Create the bucket, or check spec.storage; the driver looks again by itself.",
-    Reason.CREDENTIALS_MISSING: "Create the Secret that spec.storage.credentialsSecret names; the driver looks again by itself.",
-    Reason.CREDENTIALS_REJECTED: "Correct the Secret that spec.storage.credentialsSecret names; the driver looks again by itself.",
-    Reason.STORAGE_UNAVAILABLE: "Check spec.storage.endpoint and the network; the driver looks again by itself.",
+    Reason.BUCKET_NOT_FOUND: f"Create the bucket, or check spec.storage; {_BY_ITSELF}",
+    Reason.CREDENTIALS_MISSING: f"Create {_NAMED_SECRET}; {_BY_ITSELF}",
+    Reason.CREDENTIALS_REJECTED: f"Correct {_NAMED_SECRET}; {_BY_ITSELF}",
+    Reason.STORAGE_UNAVAILABLE: f"Check spec.storage.endpoint and the network; {_BY_ITSELF}",
     Reason.STORAGE_UNSUITABLE: "Use an object store that honours conditional writes.",
     Reason.STORAGE_OWNED: "Choose another spec.storage.uri, or remove what the other application left there.",
     Reason.CONNECTOR_MISSING: "Use an image that holds the connector's jars.",
-    Reason.BROKER_UNAVAILABLE: "Check the broker's address and the network; the driver looks again by itself.",
+    Reason.BROKER_UNAVAILABLE: f"Check the broker's address and the network; {_BY_ITSELF}",
 }
 
 
@@ -61,7 +65,7 @@ def name_end(pod: PodRecord) -> Problem:
     if ended is not None and ended.reason == _KILLED_BY_MEMORY:
         return Problem(
             "OutOfMemory",
-            f"The container of pod {pod.name} needed more than its memory and was killed. Raise spec.driver.resources.memory.",
+            f"Pod {pod.name} needed more than its memory and was killed. Raise spec.driver.resources.memory.",
         )
     if pod.reason:
         return Problem("DriverLost", f"Pod {pod.name} was ended: {pod.reason}. {pod.message}".strip())

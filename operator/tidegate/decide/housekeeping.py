@@ -18,7 +18,7 @@ from tidegate_spark.protocol import FINALIZER, DriverState
 
 
 def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
-    """A running driver needs what it was launched with; people and namespace cleaners remove things."""
+    """Put back what a running driver needs: people and namespace cleaners remove things."""
     if o.driver is None:
         return ()
     actions: tuple[Action, ...] = ()
@@ -32,12 +32,12 @@ def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
 
 
 def remove_leftover_executors(o: Observation, now: float) -> tuple[Action, ...]:
-    """Executors of an earlier driver process end by themselves; their pods stay, and Spark forgot them."""
+    """Remove executors of an earlier driver process: they end by themselves, but Spark forgot their pods."""
     return tuple(DeleteExecutor(pod) for pod in o.executors if not pod.terminating and _is_left_over(o.driver, pod))
 
 
 def rescale_live(o: Observation, now: float) -> tuple[Action, ...]:
-    """The number of executors is changed through the agent, without a restart."""
+    """Change the number of executors through the agent, without a restart."""
     if o.driver is None or o.driver.terminating or o.agent is None:
         return ()
     wanted = o.app.spec.executor.instances
@@ -54,7 +54,7 @@ def rescale_live(o: Observation, now: float) -> tuple[Action, ...]:
 
 
 def tell_notices(o: Observation, now: float) -> tuple[Action, ...]:
-    """What the runtime wants people to know once becomes an event."""
+    """Tell as events what the runtime wants people to know once."""
     if o.agent is None:
         return ()
     report = o.agent.report

@@ -29,7 +29,7 @@ FIRST_LINEAGE = 1
 
 
 def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
-    """Two applications in one place would read each other's checkpoints: the older one keeps it."""
+    """Refuse storage that an older application has: the two would read each other's checkpoints."""
     if o.driver is not None or not o.rival:
         return None
     return Verdict(
@@ -42,7 +42,7 @@ def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
 
 
 def leave_finished_alone(o: Observation, now: float) -> Verdict | None:
-    """A finished application stays finished when its pod is cleared away; a change of its spec starts it again."""
+    """Keep a finished application finished when its pod is cleared away; a changed spec starts it again."""
     status = o.app.status
     finished = status.phase == Phase.COMPLETED and status.applied_spec_hash == o.spec_hash
     if o.driver is not None or not finished:
@@ -51,7 +51,7 @@ def leave_finished_alone(o: Observation, now: float) -> Verdict | None:
 
 
 def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
-    """The API server did not take the pod: try the same epoch again with growing pauses."""
+    """Try a pod that the API server did not take again, with the same epoch and growing pauses."""
     refusal = o.memory.refusal
     if o.driver is not None or not _refused_this_launch(o, refusal) or refusal is None:
         return None
@@ -68,7 +68,7 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
 
 
 def wait_before_relaunch(o: Observation, now: float) -> Verdict | None:
-    """A driver that is lost again and again is not started again and again without a pause."""
+    """Pause before replacing a driver that is lost again and again."""
     if o.driver is not None or not is_unplanned(o):
         return None
     due = o.memory.launched_at + growing_pause(o.memory.quick_relaunches, FIRST_PAUSE, LONGEST_PAUSE)
@@ -78,13 +78,13 @@ def wait_before_relaunch(o: Observation, now: float) -> Verdict | None:
         Phase.STARTING,
         Health.RECONCILING,
         "RelaunchDelayed",
-        f"The driver pod was lost {o.memory.quick_relaunches} times in quick succession; a new one is created after a pause.",
+        f"The driver pod was lost {o.memory.quick_relaunches} times in quick succession; the next one follows later.",
         wake_after=due - now,
     )
 
 
 def launch(o: Observation, now: float) -> Verdict | None:
-    """There is no driver and nothing against one."""
+    """Launch: there is no driver and nothing against one."""
     if o.driver is not None:
         return None
     epoch = o.app.status.epoch + 1
@@ -129,7 +129,7 @@ def is_unplanned(o: Observation) -> bool:
 
 def growing_pause(attempts: int, first: float, longest: float) -> float:
     """Return the seconds to wait after so many attempts: none, then ``first``, doubling up to ``longest``."""
-    return min(first * 2 ** (min(attempts, 16) - 1), longest) if attempts > 0 else 0.0
+    return min(first * 2.0 ** (min(attempts, 16) - 1), longest) if attempts > 0 else 0.0
 
 
 def lineage_of(o: Observation) -> int:

@@ -16,7 +16,7 @@ OVERDUE = 60.0
 
 
 def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
-    """A new driver is only created when the old pod is gone from the API: until then there is nothing but to wait."""
+    """Wait for the old pod to be gone from the API: only then may a new driver be created."""
     driver = o.driver
     if driver is None or not driver.terminating:
         return None
@@ -41,7 +41,7 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
 
 
 def stop_driver_of_earlier_app(o: Observation, now: float) -> Verdict | None:
-    """A driver that was left by a deleted application of the same name holds another application's state."""
+    """Stop a driver that a deleted application of the same name left: it writes another one's state."""
     driver = o.driver
     if driver is None or driver.app_uid == o.app.metadata.uid:
         return None
@@ -55,7 +55,7 @@ def stop_driver_of_earlier_app(o: Observation, now: float) -> Verdict | None:
 
 
 def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:
-    """The spec's restart fields are no longer those the driver was started with."""
+    """Stop a driver that was started with other restart fields than the spec has now."""
     driver = o.driver
     if driver is None or driver.spec_hash == o.spec_hash:
         return None
@@ -69,7 +69,7 @@ def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:
 
 
 def replace_lost_driver(o: Observation, now: float) -> Verdict | None:
-    """Evicted, or its node shut down: the kubelet is through with this pod, and another one must follow."""
+    """Replace a pod that the kubelet is through with: evicted, or its node shut down."""
     driver = o.driver
     if driver is None or driver.phase != "Failed":
         return None
@@ -84,7 +84,7 @@ def replace_lost_driver(o: Observation, now: float) -> Verdict | None:
 
 
 def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
-    """The driver ended for good (exit code 0): the work is done, or the runtime refuses to do it."""
+    """Judge a driver that ended for good (exit code 0): the work is done, or the runtime refuses to do it."""
     driver = o.driver
     if driver is None or driver.phase != "Succeeded":
         return None
@@ -95,13 +95,13 @@ def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
 
 
 def judge_unstarted_driver(o: Observation, now: float) -> Verdict | None:
-    """Something keeps the pod's containers from starting."""
+    """Name what keeps the pod's containers from starting."""
     problem = name_start_problem(o.driver) if o.driver is not None and not o.driver.running else None
     return _stalled(Phase.STARTING, problem) if problem else None
 
 
 def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
-    """The agent says what the driver is doing; it knows best."""
+    """Believe the agent: it knows best what the driver is doing."""
     if o.driver is None or not o.driver.running or o.agent is None:
         return None
     report = o.agent.report
@@ -118,7 +118,7 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
 
 
 def judge_ready_driver(o: Observation, now: float) -> Verdict | None:
-    """The kubelet asks the same agent: its word counts where the operator can not reach the pod."""
+    """Believe the kubelet where the operator can not reach the pod: it asks the same agent."""
     driver = o.driver
     if driver is None or not driver.running or not driver.ready or o.agent is not None:
         return None
@@ -126,7 +126,7 @@ def judge_ready_driver(o: Observation, now: float) -> Verdict | None:
 
 
 def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
-    """The process ended with a fault; the kubelet starts it again. It stays named until the driver runs again."""
+    """Name the fault the process ended with, until the driver that the kubelet started again runs."""
     driver = o.driver
     if driver is None or driver.ended is None or driver.ended.exit_code == 0:
         return None
@@ -137,7 +137,7 @@ def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
 
 
 def wait_for_driver_to_start(o: Observation, now: float) -> Verdict | None:
-    """The pod is there and nothing is known to be wrong with it."""
+    """Wait: the pod is there, and nothing is known to be wrong with it."""
     if o.driver is None:
         return None
     epoch = max(o.driver.epoch, o.app.status.epoch)

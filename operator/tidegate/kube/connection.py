@@ -1,7 +1,7 @@
-"""Where the API server is and how to prove who we are: from the pod's service account or from a kubeconfig. Does I/O.
+"""Where the API server is and how to prove who we are: from the pod's service account or a kubeconfig. Does I/O.
 
-The official client reads the configuration (clusters, contexts, exec plugins, token rotation), and nothing more of it is
-used: its typed models cost three times the CPU of a plain request.
+The official client reads the configuration (clusters, contexts, exec plugins, token rotation), and nothing more of it is used:
+its typed models cost three times the CPU of a plain request.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Connection:
         return str(self.configuration.host).rstrip("/")
 
     async def authorization(self) -> str | None:
-        """Return the Authorization header's value, renewed if the token file was rotated; None with client certificates."""
+        """Return the Authorization header's value, renewed after a rotation; None with certificates."""
         value: str | None = await self.configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
         return value
 
     async def renew_tokens(self) -> None:
         """Renew tokens of exec plugins for ever; returns at once where there is nothing to renew."""
         if self.loader is not None:
-            await config.kube_config.refresh_token(self.loader, self.configuration)
+            await config.kube_config.refresh_token(self.loader, self.configuration)  # type: ignore[no-untyped-call]
 
     def session(self, limit: int) -> aiohttp.ClientSession:
         """Return an HTTP session whose requests carry our identity; the caller closes it.
@@ -84,10 +84,10 @@ async def connect() -> Connection:
     configuration = Configuration()
     loader = None
     try:
-        config.load_incluster_config(configuration)
+        config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
     except config.ConfigException as not_in_pod:
         try:
-            loader = await config.load_kube_config(client_configuration=configuration)
+            loader = await config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         except (config.ConfigException, OSError) as error:
             raise NoConfigurationError(
                 f"no service account ({not_in_pod}) and no kubeconfig ({error}): run in a pod, or set KUBECONFIG"

@@ -1,1 +1,1 @@
-"""Prometheus figures of the operator's own life: reconciles, API requests, queue, phases. Figures of queries are the agents'."""
+"""Prometheus figures of the operator's own life: reconciles, API requests, queue, phases. Queries are the agents'."""

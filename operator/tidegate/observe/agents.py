@@ -10,7 +10,7 @@ import dataclasses
 import heapq
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide.status import FIGURES_INTERVAL
@@ -36,34 +36,18 @@ class _Followed:
     interval: float = PACES["starting"][0]
 
 
+@dataclass(slots=True)
 class AgentPoller:
-    """Follows drivers and keeps their newest reports in the index."""
+    """Follows drivers and keeps their newest reports in the index, which wakes applications through the queue."""
 
-    def __init__(  # noqa: PLR0913 - collaborators, each of its own kind
-        self,
-        index: Index,
-        agents: AgentClient,
-        queue: WorkQueue,
-        figures: Figures,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        """Start following nobody.
-
-        Args:
-            index: where pods are found and reports are kept.
-            agents: asks one agent.
-            queue: where applications are woken.
-            figures: where questions are counted.
-            clock: seconds since the epoch.
-        """
-        self._index = index
-        self._agents = agents
-        self._queue = queue
-        self._figures = figures
-        self._clock = clock
-        self._followed: dict[Key, _Followed] = {}
-        self._heap: list[tuple[float, Key]] = []
-        self._changed = asyncio.Event()
+    _index: Index
+    _agents: AgentClient
+    _queue: WorkQueue
+    _figures: Figures
+    _clock: Callable[[], float] = time.time
+    _followed: dict[Key, _Followed] = field(default_factory=dict)
+    _heap: list[tuple[float, Key]] = field(default_factory=list)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def follow(self, key: Key, driver: PodRecord | None) -> None:
         """Ask this driver from now on, or nobody if there is none that could answer."""
