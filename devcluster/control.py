@@ -61,6 +61,15 @@ def log_tail(log: Path, lines: int = 15) -> str:
     return "\n".join(line[:400] for line in log.read_text(errors="replace").splitlines()[-lines:])
 
 
+def _identities(pids: Sequence[int]) -> list[ProcessIdentity]:
+    """Return the identities of those that still run."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            found.append(ProcessIdentity.of(pid))
+    return found
+
+
 def sweep() -> None:
     """Remove what was bound to processes that are gone; their supervisors have ended, only files are left."""
     for name in paths.states():
@@ -158,12 +167,14 @@ class Control:
         """End the supervisor and every process below it; nothing to end is fine."""
         identity = self.identity()
         if identity is not None and identity.alive():
-            below = [ProcessIdentity.of(p) for p in descendants(identity.pid) if Path(f"/proc/{p}").exists()]
-            # Those below end by the kernel's hand (end of the first process of a namespace, death signal of the
-            # parent); killing them here as well covers a component that changed its session and cleared the signal.
-            identity.kill()
+            # From below, so that the parent collects its dead: nothing stays for the machine's first process to reap.
+            below = _identities(descendants(identity.pid))
             for process in below:
                 process.kill()
+            end = time.monotonic() + 2
+            while any(Path(f"/proc/{p.pid}").exists() for p in below) and time.monotonic() < end:
+                time.sleep(0.01)
+            identity.kill()
         if self._child is not None:
             self._child.wait(timeout=10)
         if self._owner is not None:

@@ -7,24 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import busybox, cgroups, kafka, s3
+from devcluster import busybox, cgroups, kafka, paths, s3
 from devcluster.cluster import Cluster
 from devcluster.processes import descendants
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.waiting import wait_for
 
 # Where container runtimes, pod networks and kubelets like to leave something.
-SHARED_PLACES = ("/run", "/run/netns", "/var/lib", "/var/lib/cni", "/var/log/pods", "/var/log/containers", "/opt", "/etc/cni")
+SHARED_PLACES = ("/run", "/run/netns", "/var/lib", "/var/lib/cni", "/var/log/pods", "/opt", "/etc/cni")
+CGROUPS = ("tidegate-", "kube", "k8s.io", "system.slice:containerd")
 NAMESPACES = ("net", "mnt", "pid")
 
 
 def traces() -> dict[str, set[str]]:
-    """What a cluster could leave on the machine."""
+    """What a cluster could leave on the machine, and nothing that others may do there meanwhile."""
+    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     return {
         "files": {str(f) for place in SHARED_PLACES if Path(place).is_dir() for f in Path(place).iterdir()},
-        "mounts": {line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()},
+        "mounts": {m for m in mounts if m.startswith((*SHARED_PLACES, str(paths.cache() / "clusters")))},
         "links": {p.name for p in Path("/sys/class/net").iterdir()},
-        "cgroups": {str(c) for h in cgroups.hierarchies() for c in h.iterdir() if c.is_dir()},
+        "cgroups": {str(c) for h in cgroups.hierarchies() for c in h.iterdir() if c.name.startswith(CGROUPS)},
     }
 
 
@@ -89,7 +91,9 @@ def test_a_name_outside_the_cluster_is_unknown_at_once_and_nothing_outside_is_re
     run_pod(kubectl, "sleep 3600")
     answer = kubectl.run("exec", "shell", "--", "sh", "-c", "nslookup example.com || true", timeout=5)
     assert "NXDOMAIN" in answer
-    outside = kubectl.run("exec", "shell", "--", "sh", "-c", "nc -w 2 192.0.2.1 80 </dev/null && echo open || echo shut")
+    outside = kubectl.run(
+        "exec", "shell", "--", "sh", "-c", "nc -w 2 192.0.2.1 80 </dev/null && echo open || echo shut"
+    )
     assert outside == "shut\n"
 
 
@@ -136,8 +140,8 @@ def test_a_port_of_a_pod_is_forwarded_to_the_machine(clusters: tuple[Cluster, Cl
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert forwarding.stdout is not None
     try:
-        assert forwarding.stdout is not None
         port = forwarding.stdout.readline().partition("127.0.0.1:")[2].split(" ")[0]
         fetch = ["busybox", "wget", "-qO-", f"http://127.0.0.1:{port}/"]
         page = wait_for(
@@ -149,3 +153,4 @@ def test_a_port_of_a_pod_is_forwarded_to_the_machine(clusters: tuple[Cluster, Cl
     finally:
         forwarding.kill()
         forwarding.wait()
+        forwarding.stdout.close()

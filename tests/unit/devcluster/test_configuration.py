@@ -1,0 +1,105 @@
+"""What the development cluster writes for its programs."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from devcluster import busybox, kubeconfig, node, paths
+from devcluster.cluster import LISTENERS
+from devcluster.control import log_tail
+from devcluster.kafka import jars
+from devcluster.kafka.broker import server_properties
+from devcluster.kubeconfig import User
+from devcluster.pki import KeyPair, Pki
+
+FOLDER = Path("/state/dev")
+
+
+def identity() -> Pki:
+    pair = KeyPair(FOLDER / "x.crt", FOLDER / "x.key")
+    return Pki(pair, pair, pair, FOLDER / "service-account.key")
+
+
+@pytest.mark.parametrize("name", ["", "Dev", "a_b", "-a", "a-", "../dev", "a" * 31])
+def test_a_name_that_cannot_be_a_folder_a_cgroup_and_a_label_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="cluster name"):
+        paths.state(name)
+
+
+def test_a_bound_name_tells_its_owner_and_others_do_not() -> None:
+    name = paths.bound_name()
+    assert paths.state(name).name == name
+    assert paths.owner_of("dev") is None
+    assert paths.owner_of("bound-17-0") == 17
+
+
+def test_a_kubeconfig_names_one_user_by_token() -> None:
+    content = json.loads(kubeconfig.kubeconfig("https://127.0.0.1:1", b"PEM", User("admin", ("g",), "secret")))
+    assert content["users"] == [{"name": "admin", "user": {"token": "secret"}}]
+    assert content["clusters"][0]["cluster"] == {
+        "server": "https://127.0.0.1:1",
+        "certificate-authority-data": "UEVN",
+    }
+
+
+def test_tokens_carry_all_groups_of_a_user() -> None:
+    assert kubeconfig.tokens_csv({"a": User("ann", ("g", "h"), "t")}) == 't,ann,ann,"g,h"\n'
+
+
+def test_two_users_never_share_a_token() -> None:
+    assert User("a").token != User("a").token
+
+
+def test_the_kubelet_lives_in_the_clusters_own_cgroup_and_folder() -> None:
+    config = node.kubelet_config(FOLDER, "tidegate-dev-1", identity())
+    assert config["cgroupRoot"] == "/tidegate-dev-1"
+    assert config["containerRuntimeEndpoint"] == "unix:///state/dev/containerd.sock"
+    assert config["clusterDNS"] == [node.DNS_SERVICE]
+    assert config["authentication"]["anonymous"] == {"enabled": False}
+
+
+def test_pods_get_addresses_from_the_clusters_own_ledger() -> None:
+    network = json.loads(node.pod_network(FOLDER))
+    assert network["plugins"][0]["ipam"]["dataDir"] == "/state/dev/cni-addresses"
+
+
+def test_the_broker_advertises_to_each_side_what_that_side_can_reach() -> None:
+    lines = server_properties(FOLDER, LISTENERS, "127.0.0.1:5").splitlines()
+    assert "advertised.listeners=PODS://10.89.0.1:9092,HOST://127.0.0.1:5" in lines
+
+
+def test_jars_that_are_not_the_pinned_ones_are_named() -> None:
+    wanted = {"a.jar": "1", "b.jar": "2", "c.jar": "3"}
+    found = {"a.jar": "1", "b.jar": "9", "d.jar": "4"}
+    assert jars.differences(wanted, found) == [
+        "c.jar is missing",
+        "d.jar is not in the list",
+        "b.jar has another hash",
+    ]
+    assert jars.differences(wanted, wanted) == []
+
+
+def test_every_pinned_jar_has_a_sha256() -> None:
+    assert all(len(digest) == 64 and name.endswith(".jar") for name, digest in jars.expected().items())
+
+
+def test_the_archive_holds_both_images_on_one_layer(tmp_path: Path) -> None:
+    busybox.write_archive(tmp_path / "a.tar")
+    with tarfile.open(tmp_path / "a.tar") as archive:
+        index = json.load(archive.extractfile("index.json") or pytest.fail("no index"))
+        names = {m["annotations"]["io.containerd.image.name"] for m in index["manifests"]}
+        manifests = [
+            json.load(archive.extractfile(f"blobs/sha256/{m['digest'].partition(':')[2]}") or pytest.fail("no blob"))
+            for m in index["manifests"]
+        ]
+    assert names == {node.PAUSE_IMAGE, busybox.SHELL_IMAGE}
+    assert len({m["layers"][0]["digest"] for m in manifests}) == 1
+
+
+def test_a_log_tail_is_short_and_a_missing_log_is_empty(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    assert not log_tail(log)
+    log.write_text("\n".join(["x" * 1000] * 30))
+    assert [len(line) for line in log_tail(log, lines=2).splitlines()] == [400, 400]
