@@ -35,7 +35,9 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _down(options: argparse.Namespace) -> int:
-    for name in paths.states() if options.all else [options.name]:
+    # What is bound to a process is that process's to end.
+    everyone = [n for n in paths.states() if paths.owner_of(n) is None]
+    for name in everyone if options.all else [options.name]:
         _remove(name)
         print(f"cluster {name} is down")
     return 0
@@ -49,7 +51,8 @@ def _remove(name: str) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
-    names = [options.name] if options.name else [n for n in paths.states() if not n.startswith(_API_PREFIX)]
+    everyone = [n for n in paths.states() if paths.owner_of(n) is None and not n.startswith(_API_PREFIX)]
+    names = [options.name] if options.name else everyone
     healthy = True
     for name in names:
         cluster = Cluster(name)
@@ -117,8 +120,10 @@ def _images(options: argparse.Namespace) -> int:
     images = importlib.import_module("devcluster.images")
     if options.do == "build":
         images.build()
-    else:
+    elif Cluster(options.name).control.running():
         images.load(Cluster(options.name))
+    else:
+        print(f"cluster {options.name} is down: nothing to load the images into")
     return 0
 
 
