@@ -1,0 +1,297 @@
+"""The real operator process on a real API server; the test plays the kubelet. Runs processes."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster.apiserver import ApiServer
+from devcluster.control import free_port
+from tidegate_spark.protocol import Reason, Termination, to_json
+from tidegate_testing.apps import streaming_app
+from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.waiting import wait_for
+
+ROOT = Path(__file__).parents[2]
+STORAGE = {"uri": "s3://bucket/apps"}
+_numbers = itertools.count(1)
+
+
+class OperatorProcess:
+    """The operator as its image runs it."""
+
+    def __init__(self, kubeconfig: Path, log: Path) -> None:
+        self.log = log
+        self.environment = {
+            **os.environ,
+            "KUBECONFIG": str(kubeconfig),
+            "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT / 'spark_app'}",
+            "TIDEGATE_RUNTIME_IMAGE": "example/tidegate-operator:1",
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        environment = {**self.environment, "TIDEGATE_METRICS_PORT": str(free_port())}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tidegate.main"],
+                env=environment,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+            )
+
+    def end(self, how: signal.Signals) -> int:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return self.process.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ApiServer]:
+    with ApiServer(audit_log=True) as running:
+        kubectl = Kubectl(running.kubectl, running.kubeconfig)
+        kubectl.run("apply", "--server-side", "-f", str(ROOT / "crds"))
+        kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def kubectl(server: ApiServer) -> Kubectl:
+    return Kubectl(server.kubectl, server.kubeconfig)
+
+
+@pytest.fixture(scope="module")
+def operator(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
+    process = OperatorProcess(server.kubeconfig, tmp_path_factory.mktemp("operator") / "log")
+    process.start()
+    yield process
+    assert process.end(signal.SIGTERM) == 0, process.log.read_text()[-3000:]
+
+
+@pytest.fixture
+def space(kubectl: Kubectl, operator: OperatorProcess) -> str:
+    name = f"operator-{next(_numbers)}"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+    return name
+
+
+def create(kubectl: Kubectl, space: str, name: str = "orders", **spec: Any) -> None:
+    app = streaming_app(name, space, image="shop/orders:1", storage=STORAGE, main="local:///opt/main.py", spec=spec)
+    kubectl.apply(app)
+
+
+def pod(kubectl: Kubectl, space: str, name: str = "orders-driver") -> dict[str, Any]:
+    return wait_for(f"pod {name}", lambda: kubectl.get("pod", name, space), 30, 0.1) or {}
+
+
+def app(kubectl: Kubectl, space: str, name: str = "orders") -> dict[str, Any]:
+    return kubectl.get("streamingapp", name, space) or {}
+
+
+def wait_for_reason(kubectl: Kubectl, space: str, reason: str) -> dict[str, Any]:
+    def probe() -> dict[str, Any] | None:
+        seen = app(kubectl, space)
+        ready = kubectl.condition(seen, "Ready")
+        assert ready.get("reason") == reason, seen.get("status")
+        return seen
+
+    return wait_for(f"reason {reason}", probe, 30, 0.1) or {}
+
+
+def play_kubelet(kubectl: Kubectl, space: str, status: dict[str, Any], name: str = "orders-driver") -> None:
+    """Write a pod's status, as its node would."""
+    kubectl.run(
+        "patch", "pod", name, "-n", space, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status})
+    )
+
+
+def container(state: dict[str, Any], *, last: dict[str, Any] | None = None, restarts: int = 0) -> list[dict[str, Any]]:
+    entry = {"name": "driver", "image": "shop/orders:1", "imageID": "", "ready": False, "restartCount": restarts}
+    return [{**entry, "state": state, "lastState": last or {}}]
+
+
+def running() -> dict[str, Any]:
+    ready = {"type": "Ready", "status": "True"}
+    state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    return {"phase": "Running", "conditions": [ready], "containerStatuses": container(state)}
+
+
+def terminated(reason: Reason, code: int, exception: str = "") -> dict[str, Any]:
+    message = to_json(Termination(reason, "no column x", 1, exception))
+    return {"terminated": {"exitCode": code, "reason": "Error", "message": message}}
+
+
+def requests_of_operator(server: ApiServer, space: str) -> list[dict[str, Any]]:
+    assert server.audit_log is not None
+    lines = [json.loads(line) for line in server.audit_log.read_text().splitlines()]
+    ours = [line for line in lines if line.get("userAgent", "").startswith("tidegate-operator/")]
+    return [line for line in ours if line.get("objectRef", {}).get("namespace") == space]
+
+
+def what(line: dict[str, Any]) -> str:
+    reference = line["objectRef"]
+    return " ".join(filter(None, (line["verb"], reference["resource"], reference.get("subresource"))))
+
+
+def test_the_epoch_is_recorded_before_there_is_a_pod(server: ApiServer, kubectl: Kubectl, space: str) -> None:
+    create(kubectl, space)
+    driver = pod(kubectl, space)
+    assert driver["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
+    assert app(kubectl, space)["status"]["epoch"] == 1
+    done = [what(line) for line in requests_of_operator(server, space)]
+    assert done.index("patch streamingapps status") < done.index("create pods")
+
+
+def test_a_launch_costs_at_most_eight_requests_beside_the_access_of_its_namespace(
+    server: ApiServer, kubectl: Kubectl, space: str
+) -> None:
+    create(kubectl, space)
+    pod(kubectl, space)
+    play_kubelet(kubectl, space, running())
+    wait_for_reason(kubectl, space, "Running")
+    wait_for("the event", lambda: len(kubectl.list("events", space)) == 2, 30, 0.1)
+    access = {"serviceaccounts", "roles", "rolebindings"}
+    counted = Counter(
+        what(line) for line in requests_of_operator(server, space) if line["objectRef"]["resource"] not in access
+    )
+    assert sum(counted.values()) <= 8, counted
+
+
+def test_kopf_writes_nothing_of_its_own(kubectl: Kubectl, space: str) -> None:
+    create(kubectl, space)
+    pod(kubectl, space)
+    metadata = app(kubectl, space)["metadata"]
+    assert metadata["finalizers"] == ["tidegate.dev/streamingapp"]
+    assert set(metadata["annotations"]) == {"kubectl.kubernetes.io/last-applied-configuration"}
+
+
+def test_a_pod_the_api_server_refuses_is_named_and_launched_when_the_cause_is_gone(
+    kubectl: Kubectl, space: str
+) -> None:
+    limits = {"limits": [{"type": "Container", "max": {"memory": "100Mi"}}]}
+    metadata = {"name": "small", "namespace": space}
+    kubectl.apply({"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": limits})
+    create(kubectl, space)
+    seen = wait_for_reason(kubectl, space, "LaunchRefused")
+    assert "maximum memory usage" in kubectl.condition(seen, "Stalled")["message"]
+    kubectl.delete("limitrange", "small", space)
+    assert pod(kubectl, space)["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
+    wait_for_reason(kubectl, space, "DriverStarting")
+
+
+def test_an_image_that_does_not_exist_is_named_and_forgotten_when_it_is_there(kubectl: Kubectl, space: str) -> None:
+    create(kubectl, space)
+    pod(kubectl, space)
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+    play_kubelet(kubectl, space, {"containerStatuses": container(waiting)})
+    seen = wait_for_reason(kubectl, space, "ImagePullFailed")
+    assert kubectl.condition(seen, "Stalled")["status"] == "True"
+    play_kubelet(kubectl, space, running())
+    seen = wait_for_reason(kubectl, space, "Running")
+    assert [kubectl.condition(seen, kind)["status"] for kind in ("Ready", "Stalled")] == ["True", "False"]
+
+
+def test_an_exception_of_the_application_is_named_with_class_and_message(kubectl: Kubectl, space: str) -> None:
+    create(kubectl, space)
+    pod(kubectl, space)
+    failed = terminated(Reason.APPLICATION_FAILED, 1, "ValueError")
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+    play_kubelet(kubectl, space, {"phase": "Running", "containerStatuses": container(waiting, last=failed, restarts=1)})
+    seen = wait_for_reason(kubectl, space, "ApplicationFailed")
+    assert seen["status"]["phase"] == "Failed"
+    assert seen["status"]["lastExit"]["exception"] == "ValueError"
+    assert "ValueError: no column x" in kubectl.condition(seen, "Stalled")["message"]
+
+
+def test_a_finished_application_is_completed(kubectl: Kubectl, space: str) -> None:
+    create(kubectl, space)
+    pod(kubectl, space)
+    ended = container(terminated(Reason.COMPLETED, 0))
+    play_kubelet(kubectl, space, {"phase": "Succeeded", "containerStatuses": ended})
+    assert wait_for_reason(kubectl, space, "Completed")["status"]["phase"] == "Completed"
+
+
+def test_a_driver_pod_that_somebody_deleted_comes_back_with_the_next_epoch(kubectl: Kubectl, space: str) -> None:
+    create(kubectl, space)
+    first = pod(kubectl, space)
+    kubectl.delete("pod", "orders-driver", space, "--grace-period=0", "--force")
+
+    def another() -> bool:
+        now = kubectl.get("pod", "orders-driver", space)
+        return bool(now) and now["metadata"]["uid"] != first["metadata"]["uid"]
+
+    wait_for("another driver", another, 30, 0.1)
+    assert pod(kubectl, space)["metadata"]["labels"]["tidegate.dev/epoch"] == "2"
+
+
+def test_a_changed_spec_replaces_the_driver(kubectl: Kubectl, space: str) -> None:
+    create(kubectl, space)
+    pod(kubectl, space)
+    kubectl.patch("streamingapp", "orders", space, {"spec": {"application": {"args": ["--fast"]}}})
+
+    def second() -> bool:
+        now = kubectl.get("pod", "orders-driver", space)
+        return bool(now) and now["metadata"]["labels"]["tidegate.dev/epoch"] == "2"
+
+    wait_for("the driver of the changed spec", second, 30, 0.1)
+
+
+def test_a_second_application_inside_the_storage_of_the_first_is_refused(kubectl: Kubectl, space: str) -> None:
+    create(kubectl, space)
+    pod(kubectl, space)
+    inner = {"uri": f"s3://bucket/apps/{space}/orders"}
+    kubectl.apply(streaming_app("inner", space, image="x", storage=inner, main="local:///opt/main.py"))
+
+    def refused() -> bool:
+        return kubectl.condition(app(kubectl, space, "inner"), "Stalled").get("reason") == "StorageConflict"
+
+    wait_for("the refusal", refused, 30, 0.1)
+    kubectl.delete("streamingapp", "orders", space)
+    assert pod(kubectl, space, "inner-driver")
+
+
+def test_deletion_leaves_nothing(kubectl: Kubectl, space: str) -> None:
+    create(kubectl, space)
+    pod(kubectl, space)
+    kubectl.delete("streamingapp", "orders", space)
+    wait_for("the end of the application", lambda: not app(kubectl, space), 30, 0.1)
+    left = kubectl.list("pods,secrets,serviceaccounts,roles,rolebindings", space)
+    assert [f"{item['kind']}/{item['metadata']['name']}" for item in left] == []
+
+
+def test_the_resource_stays_until_its_storage_is_empty(kubectl: Kubectl, space: str) -> None:
+    create(kubectl, space, storage={"onDelete": "Delete"})
+    pod(kubectl, space)
+    kubectl.delete("streamingapp", "orders", space)
+    pod(kubectl, space, "orders-purge")
+    assert app(kubectl, space)["status"]["phase"] == "Deleting"
+    play_kubelet(kubectl, space, {"phase": "Succeeded"}, "orders-purge")
+    wait_for("the end of the application", lambda: not app(kubectl, space), 30, 0.1)
+    assert kubectl.get("pod", "orders-purge", space) is None
+
+
+def test_an_operator_killed_between_two_steps_goes_on_where_it_was(
+    kubectl: Kubectl, space: str, operator: OperatorProcess
+) -> None:
+    create(kubectl, space)
+    first = pod(kubectl, space)
+    operator.end(signal.SIGKILL)
+    try:
+        play_kubelet(kubectl, space, running())
+        create(kubectl, space, "later")
+    finally:
+        operator.start()
+    wait_for_reason(kubectl, space, "Running")
+    assert pod(kubectl, space)["metadata"]["uid"] == first["metadata"]["uid"]
+    assert pod(kubectl, space, "later-driver")

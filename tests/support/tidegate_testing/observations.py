@@ -1,0 +1,96 @@
+"""Observations that tests of decisions need, built from a few words. Pure."""
+
+import datetime
+import json
+from typing import Any
+
+import msgspec
+
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, decode_app
+from tidegate.observe.observation import Memory, Observation, TimedReport
+from tidegate.observe.pods import Exit, PodRecord
+from tidegate.resources.platform import Platform
+from tidegate_spark.protocol import FINALIZER, AgentReport, DriverState, Reason, Termination, to_json
+from tidegate_testing.values import body
+
+NOW = 1_800_000_000.0
+PLATFORM = Platform("example/tidegate-operator:1")
+UID = "u-1"
+
+
+def app_with(
+    change: dict[str, Any] | None = None, *, status: StreamingAppStatus | None = None, **metadata: Any
+) -> StreamingApp:
+    """Return the smallest application with our finalizer, a status, and other metadata where given."""
+    resource = body(change)
+    resource["metadata"] = {**resource["metadata"], "finalizers": [FINALIZER], **metadata}
+    app = decode_app(json.loads(json.dumps(resource)))
+    return app if status is None else msgspec.structs.replace(app, status=status)
+
+
+def launched(app: StreamingApp, epoch: int = 1, **fields: Any) -> StreamingApp:
+    """Return the application with the status of one that was launched."""
+    status = StreamingAppStatus(epoch=epoch, lineage=1, applied_spec_hash=spec_hash(app))
+    return msgspec.structs.replace(app, status=msgspec.structs.replace(status, **fields))
+
+
+def deleted(app: StreamingApp) -> StreamingApp:
+    """Return the application with somebody's wish to delete it."""
+    when = datetime.datetime.fromtimestamp(NOW, datetime.UTC)
+    return msgspec.structs.replace(app, metadata=msgspec.structs.replace(app.metadata, deletion_timestamp=when))
+
+
+def driver_of(app: StreamingApp, **fields: Any) -> PodRecord:
+    """Return the driver pod of the application's present epoch, pending unless told otherwise."""
+    known: dict[str, Any] = {
+        "namespace": app.metadata.namespace,
+        "name": f"{app.metadata.name}-driver",
+        "uid": "pod-1",
+        "resource_version": "10",
+        "app": app.metadata.name,
+        "role": "driver",
+        "epoch": max(app.status.epoch, 1),
+        "spec_hash": spec_hash(app),
+        "app_uid": app.metadata.uid,
+        "phase": "Pending",
+        "created_at": NOW - 100,
+    }
+    return PodRecord(**{**known, **fields})
+
+
+def running_driver(app: StreamingApp, **fields: Any) -> PodRecord:
+    """Return a driver whose process runs."""
+    up = {"phase": "Running", "running": True, "started_at": NOW - 50, "ip": "10.0.0.5", "node": "node0"}
+    return driver_of(app, **{**up, **fields})
+
+
+def executor_of(app: StreamingApp, number: int, **fields: Any) -> PodRecord:
+    """Return a running executor of the present epoch."""
+    epoch = fields.get("epoch", max(app.status.epoch, 1))
+    up = {"name": f"{app.metadata.name}-e{epoch}-exec-{number}", "uid": f"exec-{epoch}-{number}", "role": "executor"}
+    return running_driver(app, **{**up, "spec_hash": "", **fields})
+
+
+def report_of(driver: PodRecord, state: DriverState = DriverState.RUNNING, **fields: Any) -> TimedReport:
+    """Return an answer of the driver's agent, taken now."""
+    known: dict[str, Any] = {
+        "app": driver.app,
+        "uid": UID,
+        "epoch": driver.epoch,
+        "state": state,
+        "executors_wanted": 1,
+    }
+    return TimedReport(AgentReport(**{**known, **fields}), NOW, driver.uid, driver.restarts)
+
+
+def ended_with(reason: Reason, exit_code: int, exception: str = "", message: str = "because") -> Exit:
+    """Return the end of a driver process that told why it ended."""
+    told = Termination(reason, message, 1, exception)
+    return Exit(exit_code, "Completed" if exit_code == 0 else "Error", to_json(told), NOW - 5)
+
+
+def observe(app: StreamingApp, **fields: Any) -> Observation:
+    """Return an observation of the application, with access known and nothing else around it."""
+    known: dict[str, Any] = {"access_ready": True, "memory": Memory(status_written_at=NOW - 3600)}
+    return Observation(app=app, spec_hash=spec_hash(app), platform=PLATFORM, **{**known, **fields})

@@ -1,0 +1,101 @@
+"""What is removed, and in which order, when somebody deletes an application. Pure."""
+
+import dataclasses
+
+from tidegate.decide.actions import (
+    CreatePurge,
+    DeleteAgentSecret,
+    DeleteDriver,
+    DeleteExecutor,
+    DeletePurge,
+    Plan,
+    ReleaseAccess,
+    RemoveFinalizer,
+)
+from tidegate.decide.plan import decide
+from tidegate.observe.observation import Memory, Refusal
+from tidegate.observe.pods import PodRecord, Waiting
+from tidegate_testing.observations import (
+    NOW,
+    app_with,
+    deleted,
+    driver_of,
+    executor_of,
+    launched,
+    observe,
+    running_driver,
+)
+
+GOING = deleted(launched(app_with()))
+EMPTIED = deleted(launched(app_with({"storage.onDelete": "Delete"})))
+
+
+def destructive(plan: Plan) -> list[type]:
+    kinds = (DeleteDriver, DeleteExecutor, CreatePurge, DeletePurge, DeleteAgentSecret, ReleaseAccess, RemoveFinalizer)
+    return [type(action) for action in plan.actions if isinstance(action, kinds)]
+
+
+def purge_pod(**fields: object) -> PodRecord:
+    return dataclasses.replace(driver_of(EMPTIED), **{"name": "orders-purge", "role": "purge", **fields})  # type: ignore[arg-type] # names checked at run time
+
+
+def test_the_driver_is_asked_to_stop_and_nothing_else_is_touched() -> None:
+    world = observe(GOING, driver=running_driver(GOING), executors=(executor_of(GOING, 1),), last_in_namespace=True)
+    assert destructive(decide(world, NOW)) == [DeleteDriver]
+
+
+def test_a_driver_that_stops_is_not_asked_twice() -> None:
+    plan = decide(observe(GOING, driver=running_driver(GOING, delete_by=NOW + 30)), NOW)
+    assert (destructive(plan), plan.wake_after) == ([], 90.0)
+
+
+def test_executors_follow_the_driver() -> None:
+    plan = decide(observe(GOING, executors=(executor_of(GOING, 1), executor_of(GOING, 2))), NOW)
+    assert destructive(plan) == [DeleteExecutor, DeleteExecutor]
+
+
+def test_the_finalizer_goes_last() -> None:
+    assert destructive(decide(observe(GOING), NOW)) == [DeleteAgentSecret, RemoveFinalizer]
+
+
+def test_the_last_application_of_a_namespace_takes_the_access_with_it() -> None:
+    plan = decide(observe(GOING, last_in_namespace=True), NOW)
+    assert destructive(plan) == [DeleteAgentSecret, ReleaseAccess, RemoveFinalizer]
+
+
+def test_storage_is_emptied_if_asked_when_nothing_runs_any_more() -> None:
+    assert destructive(decide(observe(EMPTIED), NOW)) == [CreatePurge]
+
+
+def test_the_resource_stays_while_its_storage_is_emptied() -> None:
+    assert destructive(decide(observe(EMPTIED, purge=purge_pod(phase="Running", running=True)), NOW)) == []
+
+
+def test_the_resource_goes_when_its_storage_is_empty() -> None:
+    plan = decide(observe(EMPTIED, purge=purge_pod(phase="Succeeded")), NOW)
+    assert destructive(plan) == [DeleteAgentSecret, DeletePurge, RemoveFinalizer]
+
+
+def test_a_purge_that_failed_is_begun_anew() -> None:
+    assert destructive(decide(observe(EMPTIED, purge=purge_pod(phase="Failed")), NOW)) == [DeletePurge]
+
+
+def test_a_purge_that_can_not_start_says_so_and_names_the_way_out() -> None:
+    stuck = purge_pod(waiting=Waiting("purge", "shop/orders:1", "ErrImagePull", ""))
+    plan = decide(observe(EMPTIED, purge=stuck), NOW)
+    assert (plan.reason, "onDelete to Retain" in plan.message, destructive(plan)) == ("ImagePullFailed", True, [])
+
+
+def test_a_refused_purge_is_tried_again_later() -> None:
+    refusal = Refusal("orders-purge", "", 1, "LaunchRefused", "quota", NOW - 1, 1)
+    plan = decide(observe(EMPTIED, memory=Memory(refusal=refusal)), NOW)
+    assert (plan.reason, destructive(plan), plan.wake_after) == ("LaunchRefused", [], 4.0)
+
+
+def test_an_application_that_never_ran_has_no_storage_to_empty() -> None:
+    never = deleted(app_with({"storage.onDelete": "Delete"}))
+    assert destructive(decide(observe(never), NOW)) == [DeleteAgentSecret, RemoveFinalizer]
+
+
+def test_without_our_finalizer_nothing_is_done() -> None:
+    assert decide(observe(deleted(app_with(finalizers=["another/one"]))), NOW).actions == ()

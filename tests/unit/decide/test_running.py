@@ -1,0 +1,254 @@
+"""What is said and done about a driver in which state. Pure."""
+
+import dataclasses
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.decide.actions import (
+    DeleteDriver,
+    DeleteExecutor,
+    EnsureAgentSecret,
+    Plan,
+    PublishEvent,
+    RecordLaunch,
+    RememberTold,
+    SetExecutors,
+    WriteStatus,
+)
+from tidegate.decide.plan import decide
+from tidegate.model.streaming_app import Phase, StreamingApp
+from tidegate.observe.observation import Memory, Observation
+from tidegate.observe.pods import Exit, Waiting
+from tidegate_spark.protocol import DriverState, Fault, Notice, QueryReport, Reason
+from tidegate_testing.observations import (
+    NOW,
+    app_with,
+    driver_of,
+    ended_with,
+    executor_of,
+    launched,
+    observe,
+    report_of,
+    running_driver,
+)
+
+APP = launched(app_with())
+
+
+def waiting(reason: str, container: str = "driver") -> Waiting:
+    return Waiting(container, "shop/orders:1", reason, "the kubelet's words")
+
+
+def settled(o: Observation) -> Observation:
+    """Return the observation after its own plan was carried out: the status is what was written."""
+    statuses = [a.status for a in decide(o, NOW).actions if isinstance(a, WriteStatus | RecordLaunch)]
+    app = msgspec.structs.replace(o.app, status=statuses[0]) if statuses else o.app
+    return dataclasses.replace(o, app=app, memory=dataclasses.replace(o.memory, status_written_at=NOW))
+
+
+def verdict(plan: Plan) -> tuple[Phase | None, str, str]:
+    (status,) = [a.status for a in plan.actions if isinstance(a, WriteStatus)]
+    (true,) = [c.type for c in status.conditions if c.status == "True"]
+    return status.phase, true, plan.reason
+
+
+POD_STATES: dict[str, tuple[dict[str, Any], tuple[Phase, str, str]]] = {
+    "a pod that is pending": ({}, (Phase.STARTING, "Reconciling", "DriverStarting")),
+    "an image that does not exist": (
+        {"waiting": waiting("ImagePullBackOff")},
+        (Phase.STARTING, "Stalled", "ImagePullFailed"),
+    ),
+    "an image of the init container": (
+        {"waiting": waiting("ErrImagePull", "tidegate-runtime")},
+        (Phase.STARTING, "Stalled", "ImagePullFailed"),
+    ),
+    "a missing Secret in env": (
+        {"waiting": waiting("CreateContainerConfigError")},
+        (Phase.STARTING, "Stalled", "ContainerRefused"),
+    ),
+    "no node for it": ({"unschedulable": "0/1 nodes."}, (Phase.STARTING, "Stalled", "Unschedulable")),
+    "a failed init container": (
+        {"init_ended": Exit(1, "Error", "", NOW), "init_name": "tidegate-runtime"},
+        (Phase.STARTING, "Stalled", "InitFailed"),
+    ),
+    "an exception of the application": (
+        {"phase": "Running", "ended": ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")},
+        (Phase.FAILED, "Stalled", "ApplicationFailed"),
+    ),
+    "a main file that is not there": (
+        {"phase": "Running", "ended": ended_with(Reason.MAIN_NOT_FOUND, 1)},
+        (Phase.FAILED, "Stalled", "MainNotFound"),
+    ),
+    "a broker that went away": (
+        {"phase": "Running", "ended": ended_with(Reason.BROKER_UNAVAILABLE, 75)},
+        (Phase.FAILED, "Stalled", "BrokerUnavailable"),
+    ),
+    "a process killed for its memory": (
+        {"phase": "Running", "ended": Exit(137, "OOMKilled", "", NOW)},
+        (Phase.FAILED, "Stalled", "OutOfMemory"),
+    ),
+    "a process that died without a word": (
+        {"phase": "Running", "ended": Exit(134, "Error", "Aborted", NOW)},
+        (Phase.FAILED, "Stalled", "DriverCrashed"),
+    ),
+    "a finished application": (
+        {"phase": "Succeeded", "ended": ended_with(Reason.COMPLETED, 0)},
+        (Phase.COMPLETED, "Ready", "Completed"),
+    ),
+    "storage of another application": (
+        {"phase": "Succeeded", "ended": ended_with(Reason.STORAGE_OWNED, 0)},
+        (Phase.FAILED, "Stalled", "StorageOwned"),
+    ),
+    "a stop from outside": (
+        {"phase": "Running", "ended": ended_with(Reason.STOPPED, 143)},
+        (Phase.STARTING, "Reconciling", "DriverStarting"),
+    ),
+    "readiness without the agent's word": (
+        {"phase": "Running", "running": True, "ready": True},
+        (Phase.RUNNING, "Ready", "Running"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", POD_STATES)
+def test_the_state_of_the_pod_is_named(name: str) -> None:
+    fields, expected = POD_STATES[name]
+    assert verdict(decide(observe(APP, driver=driver_of(APP, **fields)), NOW)) == expected
+
+
+REPORTS: dict[str, tuple[dict[str, Any], tuple[Phase, str, str]]] = {
+    "running": ({"state": DriverState.RUNNING}, (Phase.RUNNING, "Ready", "Running")),
+    "starting": ({"state": DriverState.STARTING}, (Phase.STARTING, "Reconciling", "DriverStarting")),
+    "stopping": ({"state": DriverState.STOPPING}, (Phase.STOPPING, "Reconciling", "DriverStopping")),
+    **{
+        f"waiting: {reason.value}": (
+            {"state": DriverState.WAITING, "fault": Fault(reason, "so it is")},
+            (Phase.STARTING, "Stalled", reason.value),
+        )
+        for reason in (
+            Reason.BUCKET_NOT_FOUND,
+            Reason.CREDENTIALS_MISSING,
+            Reason.CREDENTIALS_REJECTED,
+            Reason.STORAGE_UNAVAILABLE,
+            Reason.BROKER_UNAVAILABLE,
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_report_of_the_agent_is_believed(name: str) -> None:
+    fields, expected = REPORTS[name]
+    driver = running_driver(APP)
+    assert verdict(decide(observe(APP, driver=driver, agent=report_of(driver, **fields)), NOW)) == expected
+
+
+def test_a_crash_stays_named_while_the_next_process_starts_and_is_cleared_when_it_runs() -> None:
+    driver = running_driver(APP, restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"))
+    starting = observe(APP, driver=driver, agent=report_of(driver, DriverState.STARTING))
+    running = observe(APP, driver=driver, agent=report_of(driver))
+    assert verdict(decide(starting, NOW)) == (Phase.FAILED, "Stalled", "ApplicationFailed")
+    assert verdict(decide(running, NOW)) == (Phase.RUNNING, "Ready", "Running")
+
+
+def test_the_condition_names_exception_and_message() -> None:
+    driver = driver_of(
+        APP, phase="Running", ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError", "no column x")
+    )
+    assert decide(observe(APP, driver=driver), NOW).message.startswith("ValueError: no column x.")
+
+
+def test_a_changed_spec_stops_the_driver() -> None:
+    driver = running_driver(APP, spec_hash="another")
+    plan = decide(observe(APP, driver=driver), NOW)
+    assert (plan.reason, DeleteDriver(driver) in plan.actions) == ("SpecChanged", True)
+
+
+def test_nothing_is_created_before_the_old_driver_is_gone() -> None:
+    driver = running_driver(APP, spec_hash="another", delete_by=NOW + 30)
+    plan = decide(settled(observe(APP, driver=driver)), NOW)
+    assert (plan.actions, plan.wake_after) == ((), 90.0)
+
+
+def test_a_driver_whose_node_is_silent_is_named_and_not_replaced() -> None:
+    driver = running_driver(APP, delete_by=NOW - 61)
+    plan = decide(observe(APP, driver=driver), NOW)
+    assert verdict(plan) == (Phase.STOPPING, "Stalled", "DriverNotGone")
+
+
+def test_an_evicted_driver_is_removed_to_be_replaced() -> None:
+    driver = driver_of(APP, phase="Failed", reason="Evicted", message="The node was low on memory.")
+    plan = decide(observe(APP, driver=driver), NOW)
+    assert (plan.reason, DeleteDriver(driver) in plan.actions) == ("DriverLost", True)
+
+
+def test_the_driver_of_an_earlier_application_of_the_same_name_is_stopped() -> None:
+    driver = running_driver(APP, app_uid="another")
+    plan = decide(observe(APP, driver=driver), NOW)
+    assert (plan.reason, DeleteDriver(driver) in plan.actions) == ("EarlierDriver", True)
+
+
+def test_executors_are_rescaled_without_a_restart() -> None:
+    app: StreamingApp = launched(app_with({"executor.instances": 3}))
+    driver = running_driver(app)
+    plan = decide(observe(app, driver=driver, agent=report_of(driver)), NOW)
+    assert SetExecutors(driver, 3) in plan.actions
+    assert not any(isinstance(a, DeleteDriver) for a in plan.actions)
+
+
+def test_executors_left_by_an_earlier_process_are_removed_and_working_ones_are_not() -> None:
+    driver = running_driver(APP, epoch=2)
+    app = launched(app_with(), epoch=2)
+    old = executor_of(app, 1, epoch=1)
+    dead = executor_of(app, 2, phase="Failed", running=False, created_at=NOW - 99)
+    live = executor_of(app, 3)
+    plan = decide(observe(app, driver=driver, executors=(old, dead, live)), NOW)
+    assert [a.pod for a in plan.actions if isinstance(a, DeleteExecutor)] == [old, dead]
+
+
+def test_a_secret_that_is_gone_is_made_again() -> None:
+    driver = running_driver(APP)
+    plan = decide(observe(APP, driver=driver, memory=Memory(secret_missing=True)), NOW)
+    assert EnsureAgentSecret() in plan.actions
+
+
+def test_a_notice_of_the_agent_is_told_once() -> None:
+    driver = running_driver(APP)
+    notices = (Notice(1, "Renamed", "old"), Notice(2, "CheckpointRedirected", "new", warning=True))
+    told = settled(observe(APP, driver=driver, agent=report_of(driver, notices=notices), memory=Memory(told=(1, 1))))
+    plan = decide(told, NOW)
+    assert plan.actions == (
+        PublishEvent("CheckpointRedirected", "new", True, "1/2"),
+        RememberTold(1, 2),
+    )
+
+
+def test_an_application_that_commits_nothing_costs_no_write() -> None:
+    driver = running_driver(APP)
+    still = QueryReport("main", batch_id=7, input_rows_per_second=10.0)
+    o = settled(observe(APP, driver=driver, agent=report_of(driver, queries=(still,))))
+    slower = QueryReport("main", batch_id=7, input_rows_per_second=0.0)
+    plan = decide(dataclasses.replace(o, agent=report_of(driver, queries=(slower,))), NOW + 3600)
+    assert (plan.actions, plan.wake_after) == ((), None)
+
+
+def test_progress_is_written_once_a_minute() -> None:
+    driver = running_driver(APP)
+    o = settled(observe(APP, driver=driver, agent=report_of(driver, queries=(QueryReport("main", batch_id=7),))))
+    further = dataclasses.replace(o, agent=report_of(driver, queries=(QueryReport("main", batch_id=8),)))
+    early, due = decide(further, NOW + 20), decide(further, NOW + 60)
+    assert (early.actions, early.wake_after) == ((), 40.0)
+    (write,) = due.actions
+    assert isinstance(write, WriteStatus)
+    assert write.status.batch == 8
+
+
+def test_a_transition_time_stays_while_the_condition_does() -> None:
+    driver = driver_of(APP)
+    before = settled(observe(APP, driver=driver))
+    pulled = observe(before.app, driver=driver_of(APP, waiting=waiting("ErrImagePull")))
+    (write,) = [a for a in decide(pulled, NOW + 100).actions if isinstance(a, WriteStatus)]
+    times = {c.type: c.last_transition_time.timestamp() for c in write.status.conditions}
+    assert times == {"Ready": NOW, "Reconciling": NOW + 100, "Stalled": NOW + 100}
