@@ -88,9 +88,7 @@ class Progress:
         with self._lock:
             before = self._queries.get(name, QueryReport(name=name))
             self._proven.add(name)
-            self._queries[name] = dataclasses.replace(
-                before, input_rows_per_second=0.0, processed_rows_per_second=0.0
-            )
+            self._queries[name] = dataclasses.replace(before, input_rows_per_second=0.0, processed_rows_per_second=0.0)
 
     def query_ended(self, name: str, last_committed_batch: int = -1) -> None:
         """Note that query ``name`` runs no more."""

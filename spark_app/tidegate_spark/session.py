@@ -32,6 +32,8 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
     # Driver and executors share the image; without this the workers' `python3` could be another one than ours.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # A lock taken in the JVM belongs to a thread there, which must stay the same for one thread here (stopping.py).
+    os.environ["PYSPARK_PIN_THREAD"] = "true"
     conf = SparkConf().setAll(list(sparkconf.build_spark_conf(config, environment).items()))
     # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
     gateway = launch_gateway(conf, popen_kwargs={"start_new_session": True})  # type: ignore[no-untyped-call] # untyped there

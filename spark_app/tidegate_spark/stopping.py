@@ -1,23 +1,28 @@
 """Stopping queries between two batches. Talks to the JVM; every wait has a deadline.
 
-Spark's own ``stop()`` interrupts the running batch. Setting the execution's state to TERMINATED instead lets its thread
-finish the batch, commit it, and end by itself at the next look at the state.
+Spark's own ``stop()`` interrupts the running batch. Setting the execution's state to TERMINATED instead, at the right
+moment, lets its thread finish the batch, commit it, and end by itself at the next look at the state.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.queries import Entry
 
+log = logging.getLogger("tidegate")
+
 POLL_MILLISECONDS = 100
+LOOK_MILLISECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,11 @@ def stop_at_boundary(entries: list[Entry], deadline: float, unwinding_seconds: f
 
     def stop(entry: Entry) -> None:
         assert entry.query is not None
-        with contextlib.suppress(Py4JError, OSError):  # the JVM is gone, or refuses: what the logs say decides
+        try:
             _stop_one(entry.query, deadline, unwinding_seconds)
+        except (Py4JError, OSError) as error:
+            # The JVM is gone, or refuses; what the query's logs say decides what is reported.
+            log.warning("stopping query %r: %s", entry.name, error)
         results[entry.name] = _read_logs(entry.name, entry.query)
 
     threads = [threading.Thread(target=stop, args=(entry,), daemon=True) for entry in entries]
@@ -64,11 +72,10 @@ def stop_at_boundary(entries: list[Entry], deadline: float, unwinding_seconds: f
 def _stop_one(query: StreamingQuery, deadline: float, unwinding_seconds: float) -> None:
     execution: Any = query._jsq.streamingQuery()
     thread = execution.queryExecutionThread()
-    _let_end(execution)
-    while thread.isAlive() and time.monotonic() < deadline:
-        if _sleeps_until_next_trigger(thread):
-            break
-        thread.join(POLL_MILLISECONDS)
+    if execution.getClass().getName().endswith("MicroBatchExecution"):
+        _let_end(execution, thread, deadline)
+        while thread.isAlive() and time.monotonic() < deadline and not _sleeps_until_next_trigger(thread):
+            thread.join(POLL_MILLISECONDS)
     if thread.isAlive():
         # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway.
         plain = threading.Thread(target=_stop_quietly, args=(query,), daemon=True)
@@ -81,12 +88,68 @@ def _stop_quietly(query: StreamingQuery) -> None:
         query.stop()
 
 
-def _let_end(execution: Any) -> None:
-    """Set the state that makes the execution's thread end after its batch."""
+def _let_end(execution: Any, thread: Any, deadline: float) -> None:
+    """Set the state that makes the execution's thread end by itself, at a point where this costs no batch.
+
+    Spark looks at the state once more after a batch is planned, and interrupts it then. So the state must not change
+    between the planning of a batch and its execution. The progress lock, which the thread takes before it constructs a
+    batch, after it executed it, and after each trigger, holds the thread still while we see where it is.
+    """
+    assert SparkContext._jvm is not None
+    milliseconds = SparkContext._jvm.java.util.concurrent.TimeUnit.MILLISECONDS
+    lock = execution.awaitProgressLock()
+    while thread.isAlive() and time.monotonic() < deadline:
+        if not lock.tryLock(POLL_MILLISECONDS, milliseconds):
+            continue
+        try:
+            if _end_where_safe(execution, thread, lock, deadline):
+                return
+        finally:
+            lock.unlock()
+
+
+def _end_where_safe(execution: Any, thread: Any, lock: Any, deadline: float) -> bool:
+    """Wait, holding the lock, until the thread can be told to end, and do so; False if it is about to plan a batch."""
+    active, terminated = _states(execution)
+    while thread.isAlive() and time.monotonic() < deadline:
+        waits = bool(lock.hasQueuedThread(thread))
+        methods = [str(frame.getMethodName()) for frame in thread.getStackTrace()]
+        planning = any("constructNextBatch" in method for method in methods)
+        if waits and planning:
+            return False
+        executing = any("runBatch" in method for method in methods)
+        if waits or "waitTillTime" in methods:
+            execution.state().set(terminated)
+            return True
+        if "sleep" in methods and not executing and not planning:
+            # Between two looks for new data. It may wake up right now; then it comes to the lock, and we take it back.
+            execution.state().set(terminated)
+            if _ends(thread, lock):
+                return True
+            execution.state().compareAndSet(terminated, active)
+            return False
+        thread.join(LOOK_MILLISECONDS)
+    return not thread.isAlive()
+
+
+def _ends(thread: Any, lock: Any) -> bool:
+    """Return True once the thread has ended, False once it waits for the lock instead."""
+    while thread.isAlive():
+        if lock.hasQueuedThread(thread):
+            return False
+        thread.join(LOOK_MILLISECONDS)
+    return True
+
+
+def _states(execution: Any) -> tuple[Any, Any]:
+    """Return Spark's ACTIVE and TERMINATED."""
     # The classes moved between Spark's versions; the state's own class tells where they are.
     current = execution.state().get().getClass()
-    name = current.getName().rpartition(".")[0] + ".TERMINATED$"
-    execution.state().set(current.getClassLoader().loadClass(name).getField("MODULE$").get(None))
+    package, loader = current.getName().rpartition(".")[0], current.getClassLoader()
+    active, terminated = (
+        loader.loadClass(f"{package}.{name}$").getField("MODULE$").get(None) for name in ("ACTIVE", "TERMINATED")
+    )
+    return active, terminated
 
 
 def _sleeps_until_next_trigger(thread: Any) -> bool:

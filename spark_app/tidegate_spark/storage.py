@@ -164,7 +164,7 @@ def fault_of(error: Exception, storage: Storage, secret_name: str) -> Fault | No
     """Return what ``error``, raised by boto3, means; None if it is not the storage's fault."""
     from botocore import exceptions as known  # noqa: PLC0415 - see the module's docstring
 
-    secret = f"Secret {secret_name!r} (spec.storage.credentialsSecret.name)" if secret_name else "the pod's own identity"
+    secret = f"Secret {secret_name!r} (spec.storage.credentialsSecret.name)" if secret_name else "the pod itself"
     place = f"bucket {storage.bucket!r} (spec.storage.uri)"
     if isinstance(error, known.ClientError):
         return _fault_of_answer(error, storage, place, secret)

@@ -1,0 +1,104 @@
+"""A driver that is told to stop stops between two batches, and its successor goes on with the next one."""
+
+import json
+
+from tidegate_spark.protocol import EXIT_STOPPED, AgentReport, DriverState, Reason
+from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.waiting import wait_for
+
+from .conftest import SECRET, StartDriver
+
+
+def logged_batches(store: ObjectStore, driver: DriverProcess, log: str, query: str = "main") -> list[int]:
+    """Return the batch numbers in the ``offsets`` or ``commits`` log of the query's checkpoint."""
+    place = driver.config.storage
+    keys = store.keys(place.bucket, place.key("lineages", str(driver.config.lineage), query, log) + "/")
+    return sorted(int(key.rpartition("/")[2]) for key in keys if key.rpartition("/")[2].isdigit())
+
+
+def current(driver: DriverProcess) -> AgentReport:
+    report = driver.report()
+    assert report is not None
+    return report
+
+
+def test_a_back_to_back_query_stops_at_a_batch_boundary_and_the_next_driver_goes_on_after_it(
+    start_driver: StartDriver, object_store: ObjectStore
+) -> None:
+    first = start_driver("counting", "counting.py")
+    first.await_batch(3)
+
+    report = current(first)
+    assert report.state is DriverState.RUNNING
+    notices = [notice.message for notice in report.notices]
+    assert any("/tmp/checkpoint-of-the-script" in message and "lineages/1/main" in message for message in notices)
+    assert any("spark.master" in message and "local[*]" in message for message in notices)
+    assert any("spec.state.partitions (2)" in message for message in notices)
+    assert report.queries[0].state_rows == 5
+    assert first.status("/healthz")[0] == 200
+    wait_for("readiness", lambda: first.status("/readyz")[0] == 200, 30)
+    metrics = first.status("/metrics")[1]
+    assert 'tidegate_query_batch_id{app="counting",epoch="1",namespace="tests",query="main"}' in metrics
+    assert "process_resident_memory_bytes" in metrics
+    assert first.command("GET", "/v1/progress", token="another")[0] == 401
+    assert first.command("POST", "/v1/stop", {}, token="")[0] == 401
+    assert first.command("POST", "/v1/executors", {"instances": 0})[0] == 400
+
+    first.terminate()
+    first.terminate()
+    assert first.exit_code() == EXIT_STOPPED
+    offsets = logged_batches(object_store, first, "offsets")
+    assert offsets == logged_batches(object_store, first, "commits")
+    assert first.termination.reason is Reason.STOPPED
+    assert first.termination.boundary
+    assert first.termination.batches == {"main": offsets[-1]}
+    assert "the script goes on after awaitTermination" in first.output
+
+    second = start_driver("counting", "counting.py", epoch=2)
+    second.await_batch(offsets[-1] + 2)
+    assert second.command("POST", "/v1/stop", {})[0] == 202
+    assert second.exit_code() == EXIT_STOPPED
+    assert logged_batches(object_store, second, "offsets") == list(range(second.termination.batches["main"] + 1))
+    assert second.termination.boundary
+
+    place = second.config.storage
+    claim = json.loads(object_store.text(place.bucket, place.key("app.json")))
+    assert (claim["uid"], claim["epoch"]) == (second.config.uid, 2)
+    for epoch in (1, 2):
+        log = object_store.text(place.bucket, place.key("logs", f"e{epoch}", "driver-1.log"))
+        assert "the script goes on after awaitTermination" in log
+        assert SECRET not in log
+    # Two partitions by the spec, although the script asked for seven.
+    state = object_store.keys(place.bucket, place.key("lineages/1/main/state/0") + "/")
+    assert {key.split("/state/0/")[1].split("/")[0] for key in state} - {"_metadata"} == {"0", "1"}
+
+
+def test_a_query_that_waits_for_its_trigger_stops_at_once(start_driver: StartDriver, object_store: ObjectStore) -> None:
+    driver = start_driver("sleeping", "sleeping_trigger.py")
+    driver.await_batch(0)
+    driver.terminate()
+    assert driver.exit_code() == EXIT_STOPPED
+    assert driver.termination.boundary
+    assert driver.termination.batches == {"main": 0}
+
+
+def test_a_batch_that_outlasts_the_grace_period_is_said_to_be_unfinished_and_run_again(
+    start_driver: StartDriver, object_store: ObjectStore
+) -> None:
+    driver = start_driver("slow", "slow_batch.py", args=("600",), stop_grace_seconds=10)
+    wait_for("the second batch", lambda: driver.ended() or "batch 1 begins" in driver.output, 90)
+    driver.terminate()
+    assert driver.exit_code() == EXIT_STOPPED
+    assert not driver.termination.boundary
+    assert "'main'" in driver.termination.message
+    assert driver.termination.batches == {"main": 0}
+    assert logged_batches(object_store, driver, "offsets") == [0, 1]
+
+    again = start_driver("slow", "slow_batch.py", args=("0.1",), epoch=2)
+    again.await_batch(1)
+    assert "batch 1 begins" in again.output
+    assert "batch 0 begins" not in again.output
+    # This script never ends by itself.
+    again.terminate()
+    assert again.exit_code() == EXIT_STOPPED
+    assert again.termination.boundary
