@@ -20,6 +20,7 @@ from devcluster.demo.application import (
     Application,
     build_application,
     build_surroundings,
+    committed_batches,
 )
 from devcluster.demo.compare import compare
 from devcluster.demo.console import Narrator, StepFailedError
@@ -138,12 +139,12 @@ class Demo:
             stack.callback(decisions.close)
             stack.enter_context(Repeatedly(status.look, SECONDS_BETWEEN_LOOKS))
             stack.enter_context(Repeatedly(decisions.look, 0.0))
-            self._send()
+            self._send(decisions)
             self._catch_up(decisions)
             status.look()
         return decisions
 
-    def _send(self) -> None:
+    def _send(self, decisions: DecisionWatch) -> None:
         total, sensors = self._scenario.readings, len(self._scenario.sensors())
         replay = Replay(self._site.kafka_host, READINGS, SETTINGS)
         self._narrator.say(
@@ -159,7 +160,7 @@ class Demo:
                 )
                 bar.append(stack.enter_context(self._narrator.bar("readings", total)))
 
-            kill = Once(self._kill_driver, at=total // 2)
+            kill = Once(partial(self._kill_driver, decisions), at=total // 2)
 
             def progress(done: int) -> None:
                 for show in bar:
@@ -172,15 +173,22 @@ class Demo:
 
     def _await_first_batch(self) -> None:
         """Return when the checkpoint holds a committed batch: by then the start of "latest" is fixed for ever."""
-        prefix, deadline = self._application.first_commit(), time.monotonic() + START_SECONDS
-        while not self._s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("KeyCount"):
+        prefix, deadline = self._application.commits(), time.monotonic() + START_SECONDS
+        while not committed_batches(
+            entry["Key"] for entry in self._s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ())
+        ):
             if time.monotonic() > deadline:
                 raise self._trouble(f"The application committed no batch within {START_SECONDS:.0f} s")
             time.sleep(0.5)
         self._narrator.say("  the first batch is committed: the query runs", "green")
 
-    def _kill_driver(self) -> None:
-        app = self._application
+    def _kill_driver(self, decisions: DecisionWatch) -> None:
+        """Kill it when it has something to lose: state, and decisions that must not be lost or contradicted."""
+        app, deadline = self._application, time.monotonic() + CATCH_UP_SECONDS
+        while not decisions.ids:
+            if time.monotonic() > deadline:
+                raise self._trouble(f"No decision came within {CATCH_UP_SECONDS:.0f} s")
+            time.sleep(0.2)
         self._narrator.say(f"Killing the driver's JVM without warning: kill -9 in pod {app.driver_pod}", "bold yellow")
         try:
             self._kubernetes.kill_process(app.driver_pod, app.namespace, "driver", "java")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,19 @@ class Application:
         """The driver pod's name."""
         return f"{self.name}-driver"
 
-    def first_commit(self) -> str:
-        """Return the prefix of the objects that say that a batch has been committed."""
+    def commits(self) -> str:
+        """Return the prefix of the objects that say which batches are committed."""
         return f"apps/{self.namespace}/{self.name}/lineages/1/decisions/commits/"
+
+
+def committed_batches(keys: Iterable[str]) -> list[int]:
+    """Return the batches that objects below a ``commits/`` prefix stand for.
+
+    Hadoop's connector makes an empty object for the folder itself, and files on their way have other names: both are there
+    before anything is committed.
+    """
+    names = (key.rpartition("/")[2] for key in keys)
+    return sorted(int(name) for name in names if name.isdigit())
 
 
 def build_application(*, image: str, brokers: str, endpoint: str) -> Application:

@@ -35,7 +35,6 @@ def set_up(narrator: Narrator, name: str) -> Environment:
     with narrator.step("Kafka broker", again):
         kafka.up(cluster)
     with narrator.step("Images: operator and Spark (only what has changed)", "make images shows the whole build"):
-        images.build()
         images.load(cluster)
     return environment.of_cluster(cluster)
 

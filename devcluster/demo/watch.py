@@ -17,6 +17,7 @@ from devcluster.demo.kubernetes import CommandError, Kubernetes
 
 SECONDS_BETWEEN_LOOKS = 1.5
 SECONDS_BETWEEN_SHOWN_DECISIONS = 2.0
+SHOWN_AT_ONCE = 3
 CITY_NAMES = {"seattle": "Seattle", "san-francisco": "San Francisco"}
 
 
@@ -89,7 +90,8 @@ class DecisionWatch:
         self.ids |= {decision["id"] for decision in decisions}
         if self.newest_at - self._shown_at >= SECONDS_BETWEEN_SHOWN_DECISIONS:
             self._shown_at = self.newest_at
-            self._narrator.say(f"    {spoken(decisions[-1])}")
+            for decision in decisions[:: max(1, len(decisions) // SHOWN_AT_ONCE)][:SHOWN_AT_ONCE]:
+                self._narrator.say(f"    {spoken(decision)}")
 
     def close(self) -> None:
         """End the connection."""

@@ -9,7 +9,7 @@ import yaml
 
 from devcluster import environment
 from devcluster.cluster import Cluster
-from devcluster.demo.application import MANIFEST, build_application, build_surroundings
+from devcluster.demo.application import MANIFEST, build_application, build_surroundings, committed_batches
 from samples.temperature_control import parse
 
 SAMPLES = Path(MANIFEST).parent
@@ -44,6 +44,11 @@ def test_the_secret_that_the_manifest_names_is_made() -> None:
     _, secret = build_surroundings(built, access_key="a", secret_key="s")
     assert secret["metadata"]["name"] == built.manifest["spec"]["storage"]["credentialsSecret"]["name"]
     assert secret["stringData"] == {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}
+
+
+def test_a_folder_marker_and_a_file_on_its_way_are_no_committed_batch() -> None:
+    assert committed_batches(["a/commits/", "a/commits/.0.5a1f.tmp"]) == []
+    assert committed_batches(["a/commits/", "a/commits/10", "a/commits/9"]) == [9, 10]
 
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
