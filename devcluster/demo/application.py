@@ -45,8 +45,8 @@ class Application:
 def committed_batches(keys: Iterable[str]) -> list[int]:
     """Return the batches that objects below a ``commits/`` prefix stand for.
 
-    Hadoop's connector makes an empty object for the folder itself, and files on their way have other names: both are there
-    before anything is committed.
+    Hadoop's connector makes an empty object for the folder itself, and files on their way have other names: both are
+    there before anything is committed.
     """
     names = (key.rpartition("/")[2] for key in keys)
     return sorted(int(name) for name in names if name.isdigit())
