@@ -138,12 +138,12 @@ def _build(
 ) -> Operator:
     index = Index()
     access, events = AccessKeeper(client, index), EventPublisher(client)
-    actor = Actor(client, agents, index, access, events, figures)
 
     async def work(key: tuple[str, str]) -> float | None:
         return await reconciler.reconcile(key)
 
     queue = WorkQueue(work, figures)
+    actor = Actor(client, agents, index, access, events, figures, queue.wake)
     poller = AgentPoller(index, agents, queue, figures)
     reconciler = Reconciler(index, Platform(settings.runtime_image), actor, poller, figures)
     unlisted = set(settings.watch_namespaces or ("",))

@@ -45,10 +45,10 @@ class AccessKeeper:
             return None
 
     async def release(self, key: Key) -> Failure | None:
-        """Remove the three objects, unless another application has come to the namespace meanwhile."""
+        """Remove the three objects, unless another application of the namespace needs them."""
         namespace = key[0]
         async with self._locks[namespace]:
-            if not self._index.is_last(key):
+            if not self._index.leave_namespace(key):
                 return None
             self._index.namespaces_with_access.discard(namespace)
             for manifest in reversed(build_access(namespace)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
@@ -76,6 +77,7 @@ class Actor:
     _access: AccessKeeper
     _events: EventPublisher
     _figures: Figures
+    _wake: Callable[[Key], None]
 
     async def carry_out(self, app: StreamingApp, plan: do.Plan, now: float) -> Outcome:
         """Carry out the plan's actions in order.
@@ -104,7 +106,7 @@ class Actor:
             case do.AddFinalizer():
                 return await self._patch_finalizers(run, [*run.app.metadata.finalizers, FINALIZER])
             case do.RemoveFinalizer():
-                return await self._patch_finalizers(run, [f for f in run.app.metadata.finalizers if f != FINALIZER])
+                return await self._remove_finalizer(run)
             case do.EnsureAccess():
                 return _must(await self._access.ensure(run.key[0]), "access of drivers")
             case do.ReleaseAccess():
@@ -140,6 +142,19 @@ class Actor:
         change = {"metadata": {"resourceVersion": run.app.metadata.resource_version, "finalizers": finalizers}}
         return await self._patch_app(run, item("StreamingApp", *run.key), change)
 
+    async def _remove_finalizer(self, run: _Run) -> Outcome:
+        left = [name for name in run.app.metadata.finalizers if name != FINALIZER]
+        outcome = await self._patch_finalizers(run, left)
+        if outcome is None:
+            # The answer to the write that ends an object still shows its last finalizer: it would be released twice.
+            metadata = msgspec.structs.replace(run.app.metadata, finalizers=tuple(left))
+            self._index.replace_app(msgspec.structs.replace(run.app, metadata=metadata))
+        return outcome
+
+    def _forget(self, run: _Run) -> None:
+        for key in self._index.remove_app(run.key, run.app.metadata.uid):
+            self._wake(key)
+
     async def _record_launch(self, run: _Run, status: StreamingAppStatus, unplanned: bool) -> Outcome:
         outcome = await self._write_status(run, status)
         if outcome is not None:
@@ -166,7 +181,7 @@ class Actor:
         if isinstance(answer, Conflict):
             return await self._read_app_anew(run)
         if isinstance(answer, NotFound):
-            self._index.remove_app(run.key, run.app.metadata.uid)
+            self._forget(run)
             return LookAgain("the application is gone")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"write to the application: {answer}")
@@ -177,7 +192,7 @@ class Actor:
     async def _read_app_anew(self, run: _Run) -> Outcome:
         answer = await self._client.get(item("StreamingApp", *run.key), StreamingApp)
         if isinstance(answer, NotFound):
-            self._index.remove_app(run.key, run.app.metadata.uid)
+            self._forget(run)
         elif isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of the application: {answer}")
         else:

@@ -30,7 +30,7 @@ class EnsureAccess:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAccess:
-    """Remove them: the last application of the namespace goes."""
+    """Need them no longer; the last application of the namespace that says so takes them away."""
 
 
 @dataclass(frozen=True, slots=True)

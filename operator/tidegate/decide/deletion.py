@@ -102,8 +102,7 @@ def release(o: Observation, now: float) -> Verdict | None:
     purged = o.purge is not None and o.purge.phase == "Succeeded"
     if o.purge is not None and not o.purge.terminating:
         actions = (*actions, DeletePurge(o.purge))
-    if o.last_in_namespace:
-        actions = (*actions, ReleaseAccess())
+    actions = (*actions, ReleaseAccess())
     if purged:
         told = PublishEvent("StoragePurged", "The application's storage was removed.", False, "purged")
         actions = (*actions, told)

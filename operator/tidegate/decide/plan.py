@@ -37,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     running.judge_unstarted_driver,
     running.judge_reported_driver,
     running.judge_ready_driver,
+    running.judge_silent_driver,
     running.judge_crashed_driver,
     running.wait_for_driver_to_start,
     launch.leave_finished_alone,

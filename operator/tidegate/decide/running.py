@@ -125,6 +125,17 @@ def judge_ready_driver(o: Observation, now: float) -> Verdict | None:
     return _running(driver)
 
 
+def judge_silent_driver(o: Observation, now: float) -> Verdict | None:
+    """Keep a driver that ran and is not heard of running: its node or the network may be cut off."""
+    driver, known = o.driver, o.app.status
+    if driver is None or not driver.running or o.agent is not None or known.phase is not Phase.RUNNING:
+        return None
+    if known.epoch != driver.epoch or known.driver is None or known.driver.restarts != driver.restarts:
+        return None
+    message = f"The driver in pod {driver.name} is not ready, and its agent does not answer."
+    return Verdict(Phase.RUNNING, Health.RECONCILING, "DriverNotReady", message)
+
+
 def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
     """Name the fault the process ended with, until the driver that the kubelet started again runs."""
     driver = o.driver

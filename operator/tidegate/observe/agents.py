@@ -22,9 +22,11 @@ from tidegate.resources.names import driver_pod_name
 from tidegate.workqueue import Key, WorkQueue
 from tidegate_spark.protocol import AgentReport, DriverState
 
-GROWTH = 1.25
-PACES = {"running": (15.0, 30.0), "starting": (2.0, 10.0), "silent": (2.0, 120.0)}
-"""First and longest interval in seconds; from one question to the next it grows, as long as the answer is of a kind."""
+PACES = {"running": (15.0, 30.0, 1.25), "starting": (2.0, 10.0, 1.25), "silent": (2.0, 120.0, 1.6)}
+"""First and longest interval in seconds, and the factor from one to the next, as long as the answer is of a kind.
+
+A pod that can not be reached costs a connection that times out, each time.
+"""
 
 
 @dataclass(slots=True)
@@ -119,7 +121,8 @@ class AgentPoller:
         if pace != followed.pace:
             followed.pace, followed.interval = pace, PACES[pace][0]
         else:
-            followed.interval = min(followed.interval * GROWTH, PACES[pace][1])
+            _, longest, growth = PACES[pace]
+            followed.interval = min(followed.interval * growth, longest)
         self._schedule(key, followed.interval)
 
     def _take_in(self, key: Key, followed: _Followed, report: AgentReport) -> None:

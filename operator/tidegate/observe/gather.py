@@ -37,7 +37,6 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         purge=_named(pods, purge_pod_name(key[1]), ROLE_PURGE),
         agent=_valid_report(index.reports.get(key), known, driver, now),
         access_ready=key[0] in index.namespaces_with_access,
-        last_in_namespace=index.is_last(key),
         rival=index.rival(known.app),
         memory=index.memory(key),
     )

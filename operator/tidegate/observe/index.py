@@ -106,9 +106,18 @@ class Index:
         first = min(older, key=_age).metadata
         return f"{first.namespace}/{first.name}"
 
-    def is_last(self, key: Key) -> bool:
-        """Return whether the namespace has no other application."""
-        return not self._names.get(key[0], set()) - {key[1]}
+    def replace_app(self, app: StreamingApp) -> None:
+        """Put a known application in again, with what a write did to it that its answer did not show."""
+        key = (app.metadata.namespace, app.metadata.name)
+        known = self._apps.get(key)
+        if isinstance(known, KnownApp) and known.app.metadata.uid == app.metadata.uid:
+            self._apps[key] = KnownApp(app, known.spec_hash)
+
+    def leave_namespace(self, key: Key) -> bool:
+        """Note that an application needs nothing of its namespace any more; returns whether it was the last."""
+        names = self._names.get(key[0], set())
+        names.discard(key[1])
+        return not names
 
     # --- pods ---
 
@@ -199,6 +208,7 @@ def _number(resource_version: str) -> int:
     return int(resource_version) if resource_version.isdecimal() else 0
 
 
-def _age(app: StreamingApp) -> tuple[str, str]:
+def _age(app: StreamingApp) -> tuple[str, bool, str]:
     created = app.metadata.creation_timestamp
-    return (created.isoformat() if created else "", app.metadata.uid)
+    # Times are whole seconds. Of two of the same second the one that was launched is the older one, whatever its uid.
+    return (created.isoformat() if created else "", app.status.epoch == 0, app.metadata.uid)

@@ -66,7 +66,6 @@ class Observation:
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""
     access_ready: bool = False
     """The namespace's ServiceAccount, Role and RoleBinding are known to exist."""
-    last_in_namespace: bool = False
     rival: str = ""
     """``namespace/name`` of an older application whose storage overlaps this one's."""
     memory: Memory = Memory()

@@ -40,7 +40,7 @@ def purge_pod(**fields: object) -> PodRecord:
 
 
 def test_the_driver_is_asked_to_stop_and_nothing_else_is_touched() -> None:
-    world = observe(GOING, driver=running_driver(GOING), executors=(executor_of(GOING, 1),), last_in_namespace=True)
+    world = observe(GOING, driver=running_driver(GOING), executors=(executor_of(GOING, 1),))
     assert destructive(decide(world, NOW)) == [DeleteDriver]
 
 
@@ -55,12 +55,7 @@ def test_executors_follow_the_driver() -> None:
 
 
 def test_the_finalizer_goes_last() -> None:
-    assert destructive(decide(observe(GOING), NOW)) == [DeleteAgentSecret, RemoveFinalizer]
-
-
-def test_the_last_application_of_a_namespace_takes_the_access_with_it() -> None:
-    plan = decide(observe(GOING, last_in_namespace=True), NOW)
-    assert destructive(plan) == [DeleteAgentSecret, ReleaseAccess, RemoveFinalizer]
+    assert destructive(decide(observe(GOING), NOW)) == [DeleteAgentSecret, ReleaseAccess, RemoveFinalizer]
 
 
 def test_storage_is_emptied_if_asked_when_nothing_runs_any_more() -> None:
@@ -73,7 +68,7 @@ def test_the_resource_stays_while_its_storage_is_emptied() -> None:
 
 def test_the_resource_goes_when_its_storage_is_empty() -> None:
     plan = decide(observe(EMPTIED, purge=purge_pod(phase="Succeeded")), NOW)
-    assert destructive(plan) == [DeleteAgentSecret, DeletePurge, RemoveFinalizer]
+    assert destructive(plan) == [DeleteAgentSecret, DeletePurge, ReleaseAccess, RemoveFinalizer]
 
 
 def test_a_purge_that_failed_is_begun_anew() -> None:
@@ -94,7 +89,7 @@ def test_a_refused_purge_is_tried_again_later() -> None:
 
 def test_an_application_that_never_ran_has_no_storage_to_empty() -> None:
     never = deleted(app_with({"storage.onDelete": "Delete"}))
-    assert destructive(decide(observe(never), NOW)) == [DeleteAgentSecret, RemoveFinalizer]
+    assert destructive(decide(observe(never), NOW)) == [DeleteAgentSecret, ReleaseAccess, RemoveFinalizer]
 
 
 def test_without_our_finalizer_nothing_is_done() -> None:

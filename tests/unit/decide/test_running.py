@@ -252,3 +252,10 @@ def test_a_transition_time_stays_while_the_condition_does() -> None:
     (write,) = [a for a in decide(pulled, NOW + 100).actions if isinstance(a, WriteStatus)]
     times = {c.type: c.last_transition_time.timestamp() for c in write.status.conditions}
     assert times == {"Ready": NOW, "Reconciling": NOW + 100, "Stalled": NOW + 100}
+
+
+def test_a_driver_that_ran_and_is_not_heard_of_is_not_called_starting() -> None:
+    driver = running_driver(APP, ready=True)
+    ran = settled(observe(APP, driver=driver))
+    silent = dataclasses.replace(ran, driver=dataclasses.replace(driver, ready=False))
+    assert verdict(decide(silent, NOW)) == (Phase.RUNNING, "Reconciling", "DriverNotReady")

@@ -1,0 +1,153 @@
+"""What holds for every course of events, not just for those somebody thought of. Pure."""
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.decide import actions as do
+from tidegate.decide.plan import decide
+from tidegate.model.streaming_app import OnDelete
+from tidegate_testing.cluster_simulation import DRIVER, PURGE, Cluster
+from tidegate_testing.observations import app_with
+
+STEPS = 60
+
+HAPPENINGS: dict[str, Callable[[Cluster], object]] = {
+    "kubelet": Cluster.kubelet,
+    "crash": Cluster.crash_driver,
+    "evict": Cluster.evict_driver,
+    "finish": Cluster.finish_driver,
+    "no image": Cluster.stop_pulling,
+    "remove pod": Cluster.remove_driver,
+    "executor": Cluster.add_executor,
+    "edit args": lambda c: c.change_spec(("--a",), 1),
+    "edit args again": lambda c: c.change_spec(("--b",), 1),
+    "scale": lambda c: c.change_spec((), 3),
+    "quota": lambda c: c.set_quota(True),
+    "no quota": lambda c: c.set_quota(False),
+    "delete": Cluster.delete_app,
+}
+courses = st.lists(
+    st.tuples(st.sampled_from(sorted(HAPPENINGS)), st.one_of(st.none(), st.integers(0, 6)), st.floats(0, 400)),
+    max_size=14,
+)
+"""What happens, after how many actions the operator crashes then, and how many seconds pass."""
+policies = st.sampled_from(OnDelete)
+
+
+def begin(policy: OnDelete) -> Cluster:
+    return Cluster(app_with({"storage.onDelete": policy.value}, finalizers=[]))
+
+
+def step(cluster: Cluster, crash_after: int | None = None) -> do.Plan | None:
+    observation = cluster.observe()
+    if observation is None:
+        return None
+    plan = decide(observation, cluster.now)
+    check_cover(cluster, plan)
+    cluster.carry_out(plan, crash_after)
+    return plan
+
+
+def live(cluster: Cluster, course: list[tuple[str, int | None, float]]) -> None:
+    for happening, crash_after, seconds in course:
+        HAPPENINGS[happening](cluster)
+        cluster.now += seconds
+        step(cluster, crash_after)
+
+
+def check_cover(cluster: Cluster, plan: do.Plan) -> None:
+    """Nothing is destroyed without a wish or a loss that covers it."""
+    app = cluster.app
+    assert app is not None
+    doomed = app.metadata.deletion_timestamp is not None
+    for action in plan.actions:
+        match action:
+            case do.DeleteDriver(pod=pod):
+                observation = cluster.observe()
+                assert observation is not None
+                assert doomed or pod.spec_hash != observation.spec_hash or pod.phase == "Failed"
+            case do.DeleteExecutor(pod=pod):
+                driver = cluster.pods.get(DRIVER)
+                assert doomed or driver is None or pod.epoch < driver.epoch or pod.finished
+            case do.CreatePurge():
+                assert doomed
+                assert app.spec.storage.on_delete is OnDelete.DELETE
+                assert DRIVER not in cluster.pods
+            case do.RemoveFinalizer() | do.ReleaseAccess() | do.DeleteAgentSecret():
+                assert doomed
+                assert set(cluster.pods) <= {PURGE}
+            case _:
+                pass
+
+
+def settle(cluster: Cluster) -> do.Plan | None:
+    plan = None
+    for _ in range(STEPS):
+        plan = step(cluster)
+        changed = cluster.kubelet()
+        if plan is None:
+            return None
+        if not plan.actions and not changed:
+            if plan.wake_after is None:
+                return plan
+            cluster.now += plan.wake_after
+    raise AssertionError(f"no rest after {STEPS} steps; the last plan: {plan}")
+
+
+@given(policies, courses)
+def test_every_course_of_events_comes_to_rest(policy: OnDelete, course: list[tuple[str, int | None, float]]) -> None:
+    cluster = begin(policy)
+    live(cluster, course)
+    cluster.set_quota(False)
+    settle(cluster)
+    deleted = any(happening == "delete" for happening, _, _ in course)
+    assert (cluster.app is None) == deleted
+    if deleted:
+        assert (cluster.pods, cluster.secret, cluster.access) == ({}, False, False)
+    else:
+        assert DRIVER in cluster.pods or cluster.launches
+
+
+@given(policies, courses)
+def test_no_epoch_is_used_by_two_pods_and_none_goes_back(
+    policy: OnDelete, course: list[tuple[str, int | None, float]]
+) -> None:
+    cluster = begin(policy)
+    live(cluster, course)
+    assert cluster.launches == sorted(set(cluster.launches))
+
+
+@given(policies, courses)
+def test_the_same_world_gives_the_same_plan(policy: OnDelete, course: list[tuple[str, int | None, float]]) -> None:
+    cluster = begin(policy)
+    live(cluster, course)
+    observation = cluster.observe()
+    if observation is not None:
+        assert decide(observation, cluster.now) == decide(observation, cluster.now)
+
+
+@given(policies, courses)
+def test_a_plan_carried_out_is_not_decided_again(policy: OnDelete, course: list[tuple[str, int | None, float]]) -> None:
+    cluster = begin(policy)
+    live(cluster, course)
+    cluster.set_quota(False)
+    step(cluster)
+    writes = (do.WriteStatus, do.RecordLaunch, do.CreateDriver, do.DeleteDriver, do.PublishEvent)
+    first = step(cluster)
+    again = step(cluster)
+    if first is not None and again is not None and first.rule == again.rule:
+        assert [action for action in again.actions if isinstance(action, writes)] == []
+
+
+@given(policies, courses)
+def test_without_a_wish_a_healthy_driver_is_left_alone(
+    policy: OnDelete, course: list[tuple[str, int | None, float]]
+) -> None:
+    calm = [happening for happening in course if happening[0] in {"kubelet", "crash", "executor", "scale"}]
+    cluster = begin(policy)
+    settle(cluster)
+    cluster.deletions.clear()
+    live(cluster, [(name, crash, 1.0) for name, crash, _ in calm if name != "scale"])
+    assert "driver" not in cluster.deletions

@@ -1,0 +1,214 @@
+"""A cluster small enough to be a value: one application, its pods, a kubelet and people who do things. Pure.
+
+The simulation carries plans out as the real actor does: in order, each write with its precondition, and a plan can be
+cut off after any action, as by a crash.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import msgspec
+
+from tidegate.decide import actions as do
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.observation import Memory, Observation, Refusal, TimedReport
+from tidegate.observe.pods import PodRecord, Waiting
+from tidegate_spark.protocol import FINALIZER, LABEL_EPOCH, AgentReport, DriverState, Reason
+from tidegate_testing.observations import NOW, PLATFORM, deleted, driver_of, ended_with, executor_of
+
+DRIVER, PURGE = "orders-driver", "orders-purge"
+
+
+@dataclass
+class Cluster:
+    """The world; methods are what happens in it."""
+
+    app: StreamingApp | None
+    now: float = NOW
+    pods: dict[str, PodRecord] = field(default_factory=dict)
+    access: bool = False
+    secret: bool = False
+    executors_wanted: int = 1
+    quota: bool = False
+    """Pods are refused."""
+    memory: Memory = field(default_factory=Memory)
+    launches: list[int] = field(default_factory=list)
+    """Epochs of all driver pods that ever were."""
+    deletions: list[str] = field(default_factory=list)
+    _serial: int = 0
+
+    # --- what the operator sees and does ---
+
+    def observe(self) -> Observation | None:
+        """Return what the operator would observe now."""
+        if self.app is None:
+            return None
+        driver = self.pods.get(DRIVER)
+        running = driver is not None and driver.running
+        return Observation(
+            app=self.app,
+            spec_hash=spec_hash(self.app),
+            platform=PLATFORM,
+            driver=driver,
+            executors=tuple(pod for _, pod in sorted(self.pods.items()) if pod.role == "executor"),
+            purge=self.pods.get(PURGE),
+            agent=self._report(driver) if running and driver is not None else None,
+            access_ready=self.access,
+            memory=self.memory,
+        )
+
+    def carry_out(self, plan: do.Plan, crash_after: int | None = None) -> None:
+        """Carry out a plan, or only its first actions; a crash also loses what the process remembered."""
+        for number, action in enumerate(plan.actions):
+            if number == crash_after:
+                self.memory = Memory()
+                return
+            if not self._carry_out_one(action):
+                return
+
+    def _carry_out_one(self, action: do.Action) -> bool:  # noqa: C901 - one arm each
+        assert self.app is not None
+        match action:
+            case do.AddFinalizer():
+                self._set_finalizers((*self.app.metadata.finalizers, FINALIZER))
+            case do.RemoveFinalizer():
+                self._set_finalizers(tuple(f for f in self.app.metadata.finalizers if f != FINALIZER))
+            case do.EnsureAccess() | do.ReleaseAccess():
+                self.access = isinstance(action, do.EnsureAccess)
+            case do.EnsureAgentSecret() | do.DeleteAgentSecret():
+                self.secret = isinstance(action, do.EnsureAgentSecret)
+            case do.ConfirmDriverGone(pod_name=name):
+                return name not in self.pods
+            case do.RecordLaunch(status=status) | do.WriteStatus(status=status):
+                self.app = msgspec.structs.replace(self.app, status=status)
+                self._remember(status_written_at=self.now)
+                if isinstance(action, do.RecordLaunch):
+                    quick = action.unplanned and self.now - self.memory.launched_at < 600
+                    again = self.memory.quick_relaunches + 1 if quick else 0
+                    self._remember(launched_at=self.now, quick_relaunches=again, refusal=None)
+            case do.CreateDriver(manifest=manifest) | do.CreatePurge(manifest=manifest):
+                return self._create(manifest)
+            case do.DeleteDriver(pod=pod) | do.DeletePurge(pod=pod) | do.DeleteExecutor(pod=pod):
+                return self._delete(pod)
+            case do.SetExecutors(instances=instances):
+                self.executors_wanted = instances
+            case do.RememberTold(epoch=epoch, sequence=sequence):
+                self._remember(told=(epoch, sequence))
+            case do.PublishEvent():
+                pass
+        return True
+
+    def _create(self, manifest: dict[str, object]) -> bool:
+        assert self.app is not None
+        metadata = manifest["metadata"]
+        assert isinstance(metadata, dict)
+        name = metadata["name"]
+        assert name not in self.pods, "the API server would have refused a second one"
+        if self.quota:
+            known = self.memory.refusal
+            attempts = known.attempts + 1 if known and known.pod_name == name else 1
+            epoch = self.app.status.epoch
+            refusal = Refusal(name, spec_hash(self.app), epoch, "LaunchRefused", "quota", self.now, attempts)
+            self._remember(refusal=refusal)
+            return False
+        self._serial += 1
+        pod = driver_of(self.app, name=name, uid=f"pod-{self._serial}", created_at=self.now)
+        if name == PURGE:
+            pod = dataclasses.replace(pod, role="purge")
+        else:
+            epoch = int(metadata["labels"][LABEL_EPOCH])
+            assert epoch == self.app.status.epoch, "a pod whose epoch is not recorded"
+            self.launches.append(epoch)
+            pod = dataclasses.replace(pod, epoch=epoch)
+        self.pods[name] = pod
+        self._remember(refusal=None)
+        return True
+
+    def _delete(self, pod: PodRecord) -> bool:
+        known = self.pods.get(pod.name)
+        if known is None or known.uid != pod.uid:
+            return False
+        self.deletions.append(pod.role)
+        self.pods[pod.name] = dataclasses.replace(known, delete_by=self.now + 30)
+        return True
+
+    # --- what the kubelet, people and misfortune do ---
+
+    def kubelet(self) -> bool:
+        """Have each node do its next thing; returns whether anything changed."""
+        before = dict(self.pods)
+        for name, pod in before.items():
+            if pod.terminating or (pod.role == "executor" and DRIVER not in before):
+                del self.pods[name]
+            elif pod.phase == "Pending" and pod.waiting is None:
+                self.pods[name] = dataclasses.replace(pod, phase="Running", running=True, started_at=self.now)
+            elif pod.role == "purge" and pod.phase == "Running":
+                self.pods[name] = dataclasses.replace(pod, phase="Succeeded", running=False)
+        if self.app is not None and self.app.metadata.deletion_timestamp and not self.app.metadata.finalizers:
+            self.app, self.memory = None, Memory()
+        return before != self.pods
+
+    def crash_driver(self) -> None:
+        """The process ends with an exception; the kubelet starts it again."""
+        self._change_driver(restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"))
+
+    def evict_driver(self) -> None:
+        """The kubelet gives the pod up."""
+        self._change_driver(phase="Failed", running=False, reason="Evicted")
+
+    def finish_driver(self) -> None:
+        """The application has done its work."""
+        self._change_driver(phase="Succeeded", running=False, ended=ended_with(Reason.COMPLETED, 0))
+
+    def stop_pulling(self) -> None:
+        """The registry does not have the image."""
+        self._change_driver(phase="Pending", running=False, waiting=Waiting("driver", "x", "ErrImagePull", ""))
+
+    def remove_driver(self) -> None:
+        """Somebody deletes the pod, by force."""
+        self.pods.pop(DRIVER, None)
+
+    def add_executor(self) -> None:
+        """Spark makes an executor."""
+        if self.app is not None and DRIVER in self.pods and not self.pods[DRIVER].finished:
+            pod = executor_of(self.app, len(self.pods), epoch=self.pods[DRIVER].epoch)
+            self.pods.setdefault(pod.name, pod)
+
+    def change_spec(self, args: tuple[str, ...], instances: int) -> None:
+        """Somebody edits the application."""
+        if self.app is None:
+            return
+        application = msgspec.structs.replace(self.app.spec.application, args=args)
+        executor = msgspec.structs.replace(self.app.spec.executor, instances=instances)
+        spec = msgspec.structs.replace(self.app.spec, application=application, executor=executor)
+        generation = self.app.metadata.generation + 1
+        metadata = msgspec.structs.replace(self.app.metadata, generation=generation)
+        self.app = msgspec.structs.replace(self.app, spec=spec, metadata=metadata)
+
+    def delete_app(self) -> None:
+        """Somebody deletes the application."""
+        if self.app is not None:
+            self.app = deleted(self.app)
+
+    def set_quota(self, on: bool) -> None:
+        """Somebody sets or lifts a quota."""
+        self.quota = on
+
+    def _change_driver(self, **fields: object) -> None:
+        driver = self.pods.get(DRIVER)
+        if driver is not None and not driver.finished:
+            self.pods[DRIVER] = dataclasses.replace(driver, **fields)  # type: ignore[arg-type] # names checked at run time
+
+    def _set_finalizers(self, finalizers: tuple[str, ...]) -> None:
+        assert self.app is not None
+        metadata = msgspec.structs.replace(self.app.metadata, finalizers=finalizers)
+        self.app = msgspec.structs.replace(self.app, metadata=metadata)
+
+    def _remember(self, **changes: object) -> None:
+        self.memory = dataclasses.replace(self.memory, **changes)  # type: ignore[arg-type] # names checked at run time
+
+    def _report(self, driver: PodRecord) -> TimedReport:
+        wanted = self.executors_wanted
+        report = AgentReport("orders", driver.app_uid, driver.epoch, DriverState.RUNNING, executors_wanted=wanted)
+        return TimedReport(report, self.now, driver.uid, driver.restarts)
