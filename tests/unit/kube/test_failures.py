@@ -1,0 +1,54 @@
+"""What the API server's answers mean. Pure."""
+
+import json
+
+import pytest
+
+from tidegate.kube.failures import (
+    AlreadyExists,
+    Conflict,
+    Failure,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Throttled,
+    Unavailable,
+    failure_from_response,
+)
+
+
+def answer(code: int, reason: str = "", retry_after: float = 0.0) -> Failure:
+    status = {"kind": "Status", "message": "m", "reason": reason, "details": {"retryAfterSeconds": retry_after}}
+    return failure_from_response(code, json.dumps(status).encode(), {})
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        (409, "Conflict", Conflict("m")),
+        (409, "AlreadyExists", AlreadyExists("m")),
+        (404, "NotFound", NotFound("m")),
+        (422, "Invalid", Invalid("m")),
+        (400, "BadRequest", Invalid("m")),
+        (403, "Forbidden", Forbidden("m")),
+        (401, "Unauthorized", Forbidden("m")),
+        (500, "InternalError", Unavailable("m")),
+        (503, "ServiceUnavailable", Unavailable("m")),
+    ],
+)
+def test_each_answer_has_its_meaning(code: int, reason: str, expected: Failure) -> None:
+    assert answer(code, reason) == expected
+
+
+def test_a_request_to_come_back_later_says_when() -> None:
+    assert answer(429, "TooManyRequests", 3) == Throttled("m", 3.0)
+    assert failure_from_response(503, b"{}", {"Retry-After": "7"}) == Throttled("HTTP 503", 7.0)
+
+
+def test_an_answer_that_is_not_from_the_api_server_is_shown() -> None:
+    assert failure_from_response(502, b"<html>bad gateway", {}) == Unavailable("<html>bad gateway")
+
+
+def test_a_date_to_come_back_at_is_no_error() -> None:
+    found = failure_from_response(429, b"{}", {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"})
+    assert found == Throttled("HTTP 429", 1.0)

@@ -1,0 +1,149 @@
+"""What the index knows after which news. Pure."""
+
+import copy
+import dataclasses
+from typing import Any
+
+from tidegate.model.streaming_app import StreamingApp, decode_app
+from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate_testing.observations import app_with, driver_of, launched
+from tidegate_testing.values import body
+
+KEY = ("shop", "orders")
+APP = launched(app_with())
+
+
+def version(number: int, **metadata: Any) -> StreamingApp:
+    resource = copy.deepcopy(body())
+    resource["metadata"] |= {"resourceVersion": str(number), **metadata}
+    return decode_app(resource)
+
+
+def known(index: Index) -> StreamingApp:
+    entry = index.app(KEY)
+    assert isinstance(entry, KnownApp)
+    return entry.app
+
+
+def elsewhere(name: str, uri: str, uid: str, created: str) -> StreamingApp:
+    resource = body({"storage.uri": uri})
+    resource["metadata"] |= {"name": name, "uid": uid, "creationTimestamp": created}
+    return decode_app(resource)
+
+
+def test_an_older_version_does_not_replace_a_newer_one() -> None:
+    index = Index()
+    index.put_app(version(12))
+    assert index.put_app(version(9)) == set()
+    assert known(index).metadata.resource_version == "12"
+
+
+def test_versions_are_compared_as_numbers() -> None:
+    index = Index()
+    index.put_app(version(9))
+    assert index.put_app(version(10)) == {KEY}
+
+
+def test_an_application_created_anew_replaces_the_old_one_and_its_memory() -> None:
+    index = Index()
+    index.put_app(version(12))
+    index.memories[KEY] = dataclasses.replace(index.memory(KEY), quick_relaunches=3)
+    index.put_app(version(13, uid="u-2"))
+    assert (known(index).metadata.uid, index.memory(KEY).quick_relaunches) == ("u-2", 0)
+
+
+def test_the_answer_to_a_write_does_not_bring_a_deleted_application_back() -> None:
+    index = Index()
+    index.put_app(version(12))
+    index.remove_app(KEY, "u-1")
+    assert (index.put_app(version(13)), index.app(KEY)) == (set(), None)
+
+
+def test_a_resource_that_does_not_fit_is_kept_as_such() -> None:
+    index = Index()
+    resource = body()
+    resource["spec"]["executor"] = {"instances": "three"}
+    assert index.put_app(resource) == {KEY}
+    entry = index.app(KEY)
+    assert isinstance(entry, UnreadableApp)
+    assert "spec.executor.instances" in entry.problem
+
+
+def test_a_resource_that_fits_again_is_read() -> None:
+    index = Index()
+    broken = body()
+    broken["spec"]["executor"] = {"instances": "three"}
+    index.put_app(broken)
+    index.put_app(version(12))
+    assert known(index).metadata.resource_version == "12"
+
+
+def test_a_pod_that_is_gone_does_not_come_back_with_a_late_answer() -> None:
+    index, pod = Index(), driver_of(APP)
+    index.put_pod(pod)
+    index.remove_pod(pod)
+    assert (index.put_pod(pod), index.pods(KEY)) == (None, [])
+
+
+def test_the_end_of_an_earlier_pod_of_the_same_name_leaves_the_present_one() -> None:
+    index, old = Index(), driver_of(APP)
+    index.put_pod(old)
+    new = dataclasses.replace(old, uid="pod-2", resource_version="20")
+    index.put_pod(new)
+    index.remove_pod(old)
+    assert index.pods(KEY) == [new]
+
+
+def test_a_list_removes_what_it_does_not_hold() -> None:
+    index, pod = Index(), driver_of(APP)
+    index.put_pod(pod)
+    assert (index.replace_pods([], ""), index.pods(KEY)) == ({KEY}, [])
+
+
+def test_a_list_of_one_namespace_leaves_the_others_alone() -> None:
+    index, pod = Index(), driver_of(APP)
+    index.put_pod(pod)
+    index.replace_pods([], "another")
+    assert index.pods(KEY) == [pod]
+
+
+def test_storage_inside_that_of_an_older_application_has_a_rival() -> None:
+    index = Index()
+    older = elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-01T00:00:00Z")
+    inner = elsewhere("inner", "s3://streams/apps/shop/orders", "u-1", "2026-01-02T00:00:00Z")
+    index.put_app(older)
+    index.put_app(inner)
+    assert (index.rival(inner), index.rival(older)) == ("shop/orders", "")
+
+
+def test_storage_around_that_of_an_older_application_has_a_rival() -> None:
+    index = Index()
+    inner = elsewhere("inner", "s3://streams/apps/shop/orders", "u-1", "2026-01-01T00:00:00Z")
+    outer = elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-02T00:00:00Z")
+    index.put_app(inner)
+    index.put_app(outer)
+    assert index.rival(outer) == "shop/inner"
+
+
+def test_the_same_path_on_another_endpoint_is_another_place() -> None:
+    index = Index()
+    older = elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-01T00:00:00Z")
+    resource = body({"storage.uri": "s3://streams/apps/shop/orders", "storage.endpoint": "http://other:9000"})
+    resource["metadata"] |= {"name": "inner", "creationTimestamp": "2026-01-02T00:00:00Z"}
+    index.put_app(older)
+    index.put_app(resource)
+    assert index.rival(decode_app(resource)) == ""
+
+
+def test_who_waits_for_a_place_is_looked_at_when_it_becomes_free() -> None:
+    index = Index()
+    index.put_app(elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-01T00:00:00Z"))
+    index.put_app(elsewhere("inner", "s3://streams/apps/shop/orders", "u-1", "2026-01-02T00:00:00Z"))
+    assert index.remove_app(KEY, "u-9") == {KEY, ("shop", "inner")}
+
+
+def test_the_last_application_to_leave_a_namespace_is_told_so() -> None:
+    index = Index()
+    index.put_app(elsewhere("orders", "s3://streams/a", "u-1", "2026-01-01T00:00:00Z"))
+    index.put_app(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z"))
+    assert (index.leave_namespace(KEY), index.leave_namespace(("shop", "other"))) == (False, True)

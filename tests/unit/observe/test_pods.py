@@ -1,0 +1,71 @@
+"""What a pod's JSON becomes. Pure."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from tidegate.observe.pods import Pod, PodRecord, Waiting, build_record
+
+
+def record(status: dict[str, Any], **metadata: Any) -> PodRecord:
+    known = {
+        "name": "orders-driver",
+        "namespace": "shop",
+        "uid": "pod-1",
+        "resourceVersion": "10",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": {"tidegate.dev/app": "orders", "tidegate.dev/role": "driver", "tidegate.dev/epoch": "3"},
+        "annotations": {"tidegate.dev/spec-hash": "abc", "tidegate.dev/app-uid": "u-1"},
+    }
+    containers = [{"name": "proxy", "image": "proxy:1"}, {"name": "driver", "image": "shop/orders:1"}]
+    pod = {"metadata": {**known, **metadata}, "spec": {"nodeName": "node0", "containers": containers}, "status": status}
+    return build_record(msgspec.json.decode(json.dumps(pod), type=Pod))
+
+
+def container(name: str, state: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"name": name, "image": "", "state": state, "lastState": {}, **fields}
+
+
+def test_labels_and_annotations_are_read() -> None:
+    pod = record({"phase": "Pending"})
+    assert (pod.app, pod.role, pod.epoch, pod.spec_hash, pod.app_uid) == ("orders", "driver", 3, "abc", "u-1")
+
+
+def test_the_driver_is_told_from_its_sidecars() -> None:
+    states = [container("proxy", {"running": {}}), container("driver", {"waiting": {"reason": "ContainerCreating"}})]
+    pod = record({"phase": "Running", "containerStatuses": states})
+    assert (pod.running, pod.waiting) == (False, None)
+
+
+def test_the_image_that_can_not_be_pulled_is_named_as_the_spec_has_it() -> None:
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
+    pod = record({"phase": "Pending", "containerStatuses": [container("driver", waiting)]})
+    assert pod.waiting == Waiting("driver", "shop/orders:1", "ErrImagePull", "no such image")
+
+
+def test_the_end_of_the_process_before_this_one_is_kept() -> None:
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": "{}", "finishedAt": "2026-01-01T00:01:00Z"}}
+    running = {"running": {"startedAt": "2026-01-01T00:02:00Z"}}
+    state = container("driver", running, lastState=ended, restartCount=1)
+    pod = record({"phase": "Running", "podIP": "10.0.0.5", "containerStatuses": [state]})
+    assert pod.ended is not None
+    assert (pod.running, pod.restarts, pod.ended.exit_code, pod.ip) == (True, 1, 1, "10.0.0.5")
+    assert pod.started_at - pod.ended.finished_at == 60.0
+
+
+def test_an_unschedulable_pod_has_the_schedulers_words() -> None:
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes."}
+    assert record({"phase": "Pending", "conditions": [scheduled]}).unschedulable == "0/3 nodes."
+
+
+def test_a_pod_that_is_being_deleted_has_the_end_of_its_grace_period() -> None:
+    pod = record({"phase": "Running"}, deletionTimestamp="2026-01-01T00:02:00Z")
+    assert (pod.terminating, pod.delete_by - pod.created_at) == (True, 120.0)
+
+
+def test_a_failed_init_container_is_named_until_it_runs_again() -> None:
+    failed = container("tidegate-runtime", {"terminated": {"exitCode": 2}})
+    again = container("tidegate-runtime", {"running": {}}, lastState={"terminated": {"exitCode": 2}})
+    assert record({"phase": "Pending", "initContainerStatuses": [failed]}).init_name == "tidegate-runtime"
+    assert record({"phase": "Pending", "initContainerStatuses": [again]}).init_name == ""
