@@ -18,6 +18,6 @@ spark = SparkSession.builder.appName("word-count").getOrCreate()
 lines = spark.readStream.text(options.input)
 words = lines.select(f.explode(f.split(f.lower("value"), r"\W+")).alias("word")).where("word != ''")
 counts = words.groupBy("word").count()
-writer = counts.writeStream.outputMode("update").format("console").option("truncate", False)
+writer = counts.writeStream.queryName("words").outputMode("update").format("console").option("truncate", False)
 trigger = {"availableNow": True} if options.once else {"processingTime": "5 seconds"}
 writer.trigger(**trigger).start().awaitTermination()
