@@ -1,0 +1,107 @@
+"""The runtime's pure parts: configuration, names, faults, log tails, termination messages."""
+
+import json
+
+from tidegate_spark import faults, logs, sparkconf
+from tidegate_spark.environment import Environment
+from tidegate_spark.faults import Link
+from tidegate_spark.leftovers import leftover_names
+from tidegate_spark.preflight import delays
+from tidegate_spark.protocol import (
+    TERMINATION_MESSAGE_LIMIT,
+    DriverConfig,
+    ExecutorSettings,
+    Reason,
+    Storage,
+    Termination,
+)
+from tidegate_spark.queries import Entry, checkpoint_directory, refusal
+from tidegate_spark.script import COMPLETED, outcome_of_exit
+from tidegate_spark.termination import termination_text
+
+CONFIG = DriverConfig(
+    app="a",
+    namespace="n",
+    uid="u",
+    epoch=3,
+    lineage=2,
+    pod_name="a-driver",
+    main="local:///m.py",
+    storage=Storage("s3://b/p/n/a", "http://s3:1"),
+    executor=ExecutorSettings(4, "i", "IfNotPresent", "sa", "a-e3"),
+    spark_conf={"spark.executor.memory": "9g", "spark.master": "local", "spark.sql.shuffle.partitions": "99"},
+)
+
+
+def test_what_tidegate_owns_beats_spark_conf_which_beats_the_defaults() -> None:
+    environment = Environment.read({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "TIDEGATE_POD_IP": "10.1.1.1"})
+    conf = sparkconf.build_spark_conf(CONFIG, environment)
+    assert conf["spark.master"] == "k8s://https://10.0.0.1:443"
+    assert conf["spark.executor.memory"] == "9g"
+    assert conf["spark.sql.shuffle.partitions"] == "4"
+    assert conf["spark.executor.instances"] == "4"
+    assert conf["spark.sql.streaming.checkpointLocation"] == "s3a://b/p/n/a/lineages/2"
+    assert conf["spark.driver.extraClassPath"] == "/opt/tidegate/jars/*"
+    assert conf["spark.hadoop.fs.s3a.connection.ssl.enabled"] == "false"
+    assert sparkconf.ignored_keys(CONFIG) == ("spark.master", "spark.sql.shuffle.partitions")
+
+
+def test_names_become_directories_that_differ_when_the_names_differ() -> None:
+    assert checkpoint_directory("orders.v2") == "orders.v2"
+    assert checkpoint_directory("a/b") != checkpoint_directory("a b")
+    assert "/" not in checkpoint_directory("../x")
+
+
+def test_a_second_unnamed_query_is_refused_and_a_named_one_may_come_back() -> None:
+    entries = {"main": Entry("main", "s.py:1", False), "x": Entry("x", "s.py:2", True)}
+    assert "s.py:1" in (refusal(None, "s.py:9", entries, lambda entry: False) or "")
+    assert refusal("x", "s.py:9", entries, lambda entry: False) is None
+    assert "two queries" in (refusal("x", "s.py:9", entries, lambda entry: True) or "")
+    assert refusal("y", "s.py:9", entries, lambda entry: True) is None
+
+
+def test_faults_are_told_apart_by_class() -> None:
+    stream = Link(("org.apache.spark.sql.streaming.StreamingQueryException",), "outer")
+    timeout = Link(
+        ("org.apache.kafka.common.errors.TimeoutException", "org.apache.kafka.common.errors.RetriableException")
+    )
+    denied = Link(
+        ("software.amazon.awssdk.services.s3.model.S3Exception", faults.AWS_ANSWER), "no", 403, "AccessDenied"
+    )
+    refused = Link(("java.net.ConnectException",), "refused")
+    s3a = Link(("org.apache.hadoop.fs.s3a.AWSClientIOException",), "s3a")
+    assert faults.classify((stream, timeout)).reason is Reason.BROKER_UNAVAILABLE
+    assert faults.classify((stream, denied)).reason is Reason.CREDENTIALS_REJECTED
+    assert faults.classify((stream, s3a, refused)).reason is Reason.STORAGE_UNAVAILABLE
+    assert faults.classify((stream, refused)).reason is Reason.APPLICATION_FAILED
+    python = Link(("py4j.Py4JException",), "Traceback (most recent call last):\n  File x\nValueError: bad")
+    assert faults.classify((stream, python)) == faults.Failure(Reason.APPLICATION_FAILED, "ValueError", "bad")
+
+
+def test_the_tail_keeps_the_last_lines_and_shows_no_secret() -> None:
+    tail = logs.Tail(lines=2)
+    for line in (b"a\n", b"b\n", b"c\n"):
+        tail.add(line)
+    assert tail.content() == b"b\nc\n"
+    assert logs.redact("key=s3cr3t-value", ("s3cr3t-value",)) == "key=[redacted]"
+
+
+def test_a_termination_message_fits_and_stays_json() -> None:
+    text = termination_text(Termination(Reason.APPLICATION_FAILED, "é\n" * 9000, 1), ())
+    assert len(text.encode()) <= TERMINATION_MESSAGE_LIMIT
+    assert json.loads(text)["reason"] == "ApplicationFailed"
+
+
+def test_waiting_backs_off_to_half_a_minute() -> None:
+    waits = delays()
+    assert [next(waits) for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_exit_codes_of_scripts_follow_python() -> None:
+    assert outcome_of_exit(None) == COMPLETED
+    assert outcome_of_exit(3).reason is Reason.APPLICATION_FAILED
+
+
+def test_only_this_epochs_executors_are_leftovers() -> None:
+    pods = {"items": [{"metadata": {"name": name}} for name in ("a-e3-exec-1", "a-e2-exec-1", "b-e3-exec-1")]}
+    assert leftover_names(pods, "a-e3") == ["a-e3-exec-1"]
