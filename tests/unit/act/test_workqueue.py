@@ -1,0 +1,100 @@
+"""The queue of keys: nothing is lost, nothing runs twice at a time. Uses asyncio, without waiting for the clock."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tidegate.metrics.figures import Figures
+from tidegate.workqueue import Key, RetryLaterError, Work, WorkQueue
+
+A, B = ("shop", "a"), ("shop", "b")
+
+
+async def spin() -> None:
+    """Let everything that can run do so."""
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def moving(work: Work, workers: int = 1, clock: Callable[[], float] = lambda: 0.0) -> AsyncIterator[WorkQueue]:
+    """A queue with workers and timers."""
+    queue = WorkQueue(work, Figures(), clock)
+    tasks = [asyncio.create_task(queue.run_worker()) for _ in range(workers)]
+    tasks.append(asyncio.create_task(queue.run_timers()))
+    yield queue
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_many_wake_ups_are_one() -> None:
+    seen: list[Key] = []
+
+    async def work(key: Key) -> None:
+        seen.append(key)
+
+    async with moving(work) as queue:
+        for key in (A, B, A, A):
+            queue.wake(key)
+        await spin()
+    assert seen == [A, B]
+
+
+async def test_a_wake_up_during_the_work_runs_it_once_more_and_never_at_the_same_time() -> None:
+    release = asyncio.Event()
+    running, most, runs = 0, 0, 0
+
+    async def work(key: Key) -> None:
+        nonlocal running, most, runs
+        running, runs = running + 1, runs + 1
+        most = max(most, running)
+        await release.wait()
+        running -= 1
+
+    async with moving(work, workers=3) as queue:
+        queue.wake(A)
+        await spin()
+        queue.wake(A)
+        queue.wake(A)
+        await spin()
+        release.set()
+        await spin()
+    assert (most, runs) == (1, 2)
+
+
+@pytest.mark.parametrize("error", [RetryLaterError("throttled"), ValueError("a fault of ours")])
+async def test_one_failing_application_takes_nothing_down(error: Exception) -> None:
+    seen: list[Key] = []
+
+    async def work(key: Key) -> None:
+        seen.append(key)
+        if key == A:
+            raise error
+
+    async with moving(work) as queue:
+        for _ in range(3):
+            queue.wake(A)
+            queue.wake(B)
+            await spin()
+    assert seen == [A, B, A, B, A, B]
+
+
+async def test_a_timer_wakes_when_its_time_has_come_and_the_earlier_of_two_counts() -> None:
+    seen: list[Key] = []
+    now = 0.0
+
+    async def work(key: Key) -> None:
+        seen.append(key)
+
+    async with moving(work, clock=lambda: now) as queue:
+        queue.wake_after(A, 50.0)
+        queue.wake_after(A, 10.0)
+        await spin()
+        assert seen == []
+        queue.wake_after(B, 5.0)
+        now = 11.0
+        await spin()
+    assert seen == [B, A]

@@ -1,0 +1,73 @@
+"""Whom the poller asks, and which answers wake an application. A real agent's HTTP, on 127.0.0.1 in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+from tidegate import agent_client
+from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.observe.pods import PodRecord
+from tidegate_spark.protocol import AgentReport, DriverState, QueryReport, to_json
+from tidegate_testing.observations import UID, app_with, launched, running_driver
+
+APP = launched(app_with())
+KEY = ("shop", "orders")
+
+
+class NoSecrets:
+    """The API server's part: it is never asked, because the token is known."""
+
+    async def get(self, path: str, kind: type[Any]) -> Any:
+        raise AssertionError(f"asked for {path}")
+
+
+@asynccontextmanager
+async def agent(report: AgentReport, monkeypatch: Any) -> AsyncIterator[tuple[AgentClient, PodRecord, list[Any]]]:
+    """A running agent and a client that knows its token; the list gets the orders the agent takes."""
+    orders: list[Any] = []
+
+    async def progress(request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != "Bearer secret":
+            return web.Response(status=401)
+        return web.Response(text=to_json(report))
+
+    async def executors(request: web.Request) -> web.Response:
+        orders.append(await request.json())
+        return web.Response(status=204)
+
+    app = web.Application()
+    app.add_routes([web.get("/v1/progress", progress), web.post("/v1/executors", executors)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    monkeypatch.setattr(agent_client, "COMMAND_PORT", runner.addresses[0][1])
+    async with AgentClient(NoSecrets(), 4) as client:  # type: ignore[arg-type] # only ``get`` could be called
+        client.learn_token(KEY, "secret")
+        yield client, running_driver(APP, ip="127.0.0.1"), orders
+    await runner.cleanup()
+
+
+REPORT = AgentReport("orders", UID, 1, DriverState.RUNNING, queries=(QueryReport("main", batch_id=3),))
+
+
+async def test_a_report_comes_over_as_it_was_sent(monkeypatch: Any) -> None:
+    async with agent(REPORT, monkeypatch) as (client, driver, _):
+        assert await client.read_progress(KEY, driver) == REPORT
+
+
+async def test_an_order_for_executors_arrives(monkeypatch: Any) -> None:
+    async with agent(REPORT, monkeypatch) as (client, driver, orders):
+        assert await client.set_executors(KEY, driver, 3) is None
+    assert orders == [{"instances": 3}]
+
+
+async def test_an_agent_that_is_not_there_is_silent(monkeypatch: Any) -> None:
+    async with agent(REPORT, monkeypatch) as (_, driver, _):
+        await asyncio.sleep(0)
+    async with AgentClient(NoSecrets(), 4) as another:  # type: ignore[arg-type] # only ``get`` could be called
+        another.learn_token(KEY, "secret")
+        assert isinstance(await another.read_progress(KEY, driver), Unanswered)
