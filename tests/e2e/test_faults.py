@@ -5,13 +5,14 @@ All of them are started together and mended together, because most of the time i
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
-from tidegate_testing.world import World
 
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.waiting import wait_for
+from tidegate_testing.world import World
 
 NAMESPACE = "faults"
 
@@ -65,11 +66,10 @@ def unreachable_broker(world: World) -> dict[str, Any]:
 
 def start_broker(world: World) -> None:
     world.start_kafka()
-    world.make_topic("faults")
 
 
 FAULTS = (
-    Fault("missing-image", "ImageUnavailable", ("no-such-image",), missing_image, cure_image),
+    Fault("missing-image", "ImagePullFailed", ("no-such-image",), missing_image, cure_image),
     Fault(
         "missing-main",
         "MainNotFound",
@@ -118,7 +118,7 @@ def said(world: World) -> Iterator[dict[str, dict[str, Any]]]:
     conditions: dict[str, dict[str, Any]] = {}
     for fault in FAULTS:
         conditions[fault.name] = wait_for(
-            f"{fault.name} to say {fault.reason}", lambda f=fault: ready_because(world, f.name, f.reason), timeout=300
+            f"{fault.name} to say {fault.reason}", partial(ready_because, world, fault.name, fault.reason), timeout=300
         )
     for fault in FAULTS:
         fault.cure(world)
@@ -127,7 +127,7 @@ def said(world: World) -> Iterator[dict[str, dict[str, Any]]]:
     world.delete_apps(NAMESPACE)
 
 
-def ready_because(world: World, name: str, reason: str) -> dict[str, Any] | None:
+def ready_because(world: World, name: str, reason: str) -> dict[str, Any]:
     condition = world.kubectl.condition(world.get_app(name, NAMESPACE), "Ready")
     assert condition, f"{name} has no condition yet"
     assert condition["reason"] == reason, condition
@@ -173,7 +173,7 @@ def test_an_application_whose_storage_lies_inside_anothers_is_refused(world: Wor
     wait_for("the first to be taken on", lambda: world.get_app("owner", NAMESPACE).get("status"), timeout=60)
     world.kubectl.apply(second)
     condition = wait_for(
-        "the second to be refused", lambda: ready_because(world, "intruder", "StorageConflict"), timeout=60
+        "the second to be refused", partial(ready_because, world, "intruder", "StorageConflict"), timeout=60
     )
     assert "owner" in condition["message"]
     assert world.kubectl.get("pod", "intruder-driver", NAMESPACE) is None

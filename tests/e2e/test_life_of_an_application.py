@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-from tidegate_testing.world import World
-
 from tidegate_testing.waiting import wait_for
+from tidegate_testing.world import World
 
 NAMESPACE = "life"
 

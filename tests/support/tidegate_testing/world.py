@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
-from botocore.config import Config
-from confluent_kafka.admin import AdminClient, NewTopic
-from devcluster.environment import Environment
 from mypy_boto3_s3 import S3Client
 
+from devcluster import kafka, s3
+from devcluster.cluster import Cluster
+from devcluster.environment import Environment
 from tidegate_testing.apps import CREDENTIALS, credentials, scripts, streaming_app
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.waiting import wait_for
@@ -84,14 +83,7 @@ class World:
     @property
     def s3(self) -> S3Client:
         """A client of the object store, from outside of the cluster."""
-        return boto3.client(
-            "s3",
-            endpoint_url=self.environment.s3_endpoint_host,
-            aws_access_key_id=self.environment.s3_access_key,
-            aws_secret_access_key=self.environment.s3_secret_key,
-            region_name="us-east-1",
-            config=Config(s3={"addressing_style": "path"}, signature_version="s3v4"),
-        )
+        return s3.client(self.environment.s3_endpoint_host, self.environment.s3_keys)
 
     def make_bucket(self, name: str) -> None:
         """Have a bucket."""
@@ -109,13 +101,19 @@ class World:
         """Return an object's text."""
         return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read().decode()
 
-    # --- broker -------------------------------------------------------------------------------------------------------
+    # --- faults of the surroundings -----------------------------------------------------------------------------------
 
-    def make_topic(self, name: str, partitions: int = 4) -> None:
-        """Have a topic."""
-        admin = AdminClient({"bootstrap.servers": self.environment.kafka_host})
-        if name not in admin.list_topics(timeout=30).topics:
-            admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])[name].result(30)
+    def stop_kafka(self) -> None:
+        """Stop the broker; what it holds stays."""
+        kafka.stop(self._own())
+
+    def start_kafka(self) -> None:
+        """Start the broker again, unless it runs."""
+        kafka.up(self._own())
+
+    def _own(self) -> Cluster:
+        assert self.environment.cluster is not None, "the services of a foreign cluster are not ours to stop"
+        return self.environment.cluster
 
     def diagnosis(self, namespace: str) -> str:
         """Return what one looks at when a test fails: resources, pods, events, and the operator's last lines."""
@@ -126,4 +124,6 @@ class World:
         )
         base = [str(self.kubectl.binary), "--kubeconfig", str(self.kubectl.kubeconfig)]
         seen = [subprocess.run([*base, *look], capture_output=True, text=True, check=False) for look in looks]
-        return "\n\n".join(f"kubectl {' '.join(look)}\n{s.stdout}{s.stderr}" for look, s in zip(looks, seen, strict=True))
+        return "\n\n".join(
+            f"kubectl {' '.join(look)}\n{s.stdout}{s.stderr}" for look, s in zip(looks, seen, strict=True)
+        )
