@@ -229,7 +229,7 @@ def test_a_driver_pod_that_somebody_deleted_comes_back_with_the_next_epoch(kubec
 
     def another() -> bool:
         now = kubectl.get("pod", "orders-driver", space)
-        return bool(now) and now["metadata"]["uid"] != first["metadata"]["uid"]
+        return now is not None and now["metadata"]["uid"] != first["metadata"]["uid"]
 
     wait_for("another driver", another, 30, 0.1)
     assert pod(kubectl, space)["metadata"]["labels"]["tidegate.dev/epoch"] == "2"
@@ -242,7 +242,7 @@ def test_a_changed_spec_replaces_the_driver(kubectl: Kubectl, space: str) -> Non
 
     def second() -> bool:
         now = kubectl.get("pod", "orders-driver", space)
-        return bool(now) and now["metadata"]["labels"]["tidegate.dev/epoch"] == "2"
+        return now is not None and now["metadata"]["labels"]["tidegate.dev/epoch"] == "2"
 
     wait_for("the driver of the changed spec", second, 30, 0.1)
 
