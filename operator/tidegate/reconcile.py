@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from tidegate.act.carry_out import Actor
+from tidegate.decide.actions import SetExecutors
 from tidegate.decide.plan import decide
 from tidegate.metrics.figures import Figures
 from tidegate.observe.agents import AgentPoller
@@ -61,6 +62,8 @@ class Reconciler:
             )
         after = observe(self.index, key, self.platform, now)
         self.poller.follow(key, after.driver if after else None)
+        if any(isinstance(action, SetExecutors) for action in plan.actions):
+            self.poller.hurry(key)
         if after is not None and after.app.status.phase is not None:
             self.figures.show_phase(*key, after.app.status.phase.value)
         if outcome is None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide.status import FIGURES_INTERVAL
 from tidegate.metrics.figures import Figures
+from tidegate.observe.gather import REPORT_AGE
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import PodRecord
@@ -136,6 +137,10 @@ class AgentPoller:
             self._queue.wake_after(key, written + FIGURES_INTERVAL - self._clock())
 
     def _note_silence(self, key: Key, answer: Unanswered) -> None:
+        known = self._index.reports.get(key)
+        if known is not None and self._clock() - known.taken_at > REPORT_AGE:
+            del self._index.reports[key]  # too old to be believed: the kubelet's word counts now
+            self._queue.wake(key)
         if answer.secret_missing and not self._index.memory(key).secret_missing:
             memory = self._index.memory(key)
             self._index.memories[key] = dataclasses.replace(memory, secret_missing=True)
