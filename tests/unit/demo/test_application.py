@@ -55,6 +55,8 @@ def test_a_folder_marker_and_a_file_on_its_way_are_no_committed_batch() -> None:
 def test_a_manifest_runs_a_file_that_is_among_the_samples(path: Path) -> None:
     main = load(path)["spec"]["application"]["main"]
     assert main.startswith("local:///opt/tidegate/samples/")
+    # An injected runtime is mounted over /opt/tidegate and would hide the samples.
+    assert load(path)["spec"]["application"]["runtime"] == "Image"
     assert (SAMPLES / Path(main).name).is_file()
 
 
