@@ -17,7 +17,7 @@ def test_a_script_that_knows_nothing_of_tidegate_runs_and_shows_its_figures(worl
         status: dict[str, Any] = world.get_app("figures", NAMESPACE).get("status", {})
         queries = status.get("queries", [])
         assert queries, status
-        assert queries[0]["batchId"] >= 1, queries
+        assert queries[0].get("batchId", -1) >= 1, queries
         return status
 
     status = wait_for("batches in the status", committed, timeout=240, interval=2)
@@ -103,7 +103,7 @@ def test_a_stock_spark_image_runs_through_the_init_container(world: World) -> No
     def committed() -> bool:
         status = world.get_app("stock", NAMESPACE).get("status", {})
         assert status.get("queries"), status
-        return bool(status["queries"][0]["batchId"] >= 1 and status["executors"]["running"] == 1)
+        return bool(status["queries"][0].get("batchId", -1) >= 1 and status["executors"]["running"] == 1)
 
     wait_for("a batch on the stock image", committed, timeout=300, interval=2)
     world.kubectl.delete("sapp", "stock", NAMESPACE)
