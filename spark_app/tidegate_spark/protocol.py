@@ -133,7 +133,7 @@ class ExecutorSettings:
     heap_mib: int = 512
     overhead_mib: int = 512
     template: dict[str, Any] = field(default_factory=dict)
-    """A whole pod as a mapping; the runtime writes it to a file and names it in spark.kubernetes.executor.podTemplateFile."""
+    """A whole pod as a mapping; the runtime writes it to the file that spark.kubernetes.executor.podTemplateFile names."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class DriverConfig:
     state_partitions: int = 4
     min_batches_to_retain: int = 100
     stop_grace_seconds: int = 120
-    """Time from SIGTERM until the kubelet's SIGKILL; the runtime uses a little less for the batch and the rest for logs."""
+    """From SIGTERM until the kubelet's SIGKILL; the runtime uses a little less for the batch and the rest for logs."""
     credentials_secret: str = ""
     """The Secret's name, for messages only; its content is in :data:`CREDENTIALS_DIRECTORY`."""
     injected: bool = True
@@ -342,23 +342,29 @@ def from_json(kind: type[T], text: str | bytes) -> T:
 
 
 def _read(kind: Any, value: Any, where: str) -> Any:
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if dataclasses.is_dataclass(kind):
-        return _read_dataclass(kind, value, where)
-    if origin is tuple:
-        if not isinstance(value, list):
-            raise ValueError(f"{where}: expected a list")
-        return tuple(_read(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise ValueError(f"{where}: expected an object")
-        return {k: _read(arguments[1], item, f"{where}.{k}") for k, item in value.items()}
+    arguments = typing.get_args(kind)
     if type(None) in arguments:
         inner = next(a for a in arguments if a is not type(None))
         return None if value is None else _read(inner, value, where)
+    if dataclasses.is_dataclass(kind):
+        return _read_dataclass(kind, value, where)
+    if arguments:
+        return _read_collection(typing.get_origin(kind), arguments, value, where)
+    return _read_scalar(kind, value, where)
+
+
+def _read_collection(origin: Any, arguments: tuple[Any, ...], value: Any, where: str) -> Any:
+    if origin is tuple and isinstance(value, list):
+        return tuple(_read(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+    if origin is dict and isinstance(value, dict):
+        return {k: _read(arguments[1], item, f"{where}.{k}") for k, item in value.items()}
+    raise ValueError(f"{where}: expected {'a list' if origin is tuple else 'an object'}")
+
+
+def _read_scalar(kind: Any, value: Any, where: str) -> Any:
     if kind is Any:
         return value
-    if isinstance(kind, type) and issubclass(kind, Enum):
+    if issubclass(kind, Enum):
         return kind(value)
     if kind is float and isinstance(value, int):
         return float(value)

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from devcluster import images, paths
 from devcluster.images import IMAGES, Image
 

@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+
 from devcluster import layout
 
 

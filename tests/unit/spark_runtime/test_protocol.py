@@ -1,0 +1,83 @@
+"""What crosses the border between operator and runtime survives the crossing, and nonsense is refused by name."""
+
+from typing import Any
+
+import pytest
+from tidegate_spark.protocol import (
+    DEPENDENCY_REASONS,
+    EXIT_CODES,
+    EXIT_DEPENDENCY,
+    AgentReport,
+    DriverConfig,
+    DriverState,
+    ExecutorSettings,
+    Fault,
+    Notice,
+    QueryReport,
+    Reason,
+    Storage,
+    Termination,
+    application_uri,
+    from_json,
+    to_json,
+)
+
+STORAGE = Storage("s3://bucket/some/prefix/ns/app", "http://store:9000", path_style_access=True)
+EXECUTOR = ExecutorSettings(2, "image:1", "IfNotPresent", "account", "app-e3", template={"spec": {"containers": []}})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        DriverConfig("app", "ns", "uid", 3, 1, "app-driver", "local:///a.py", STORAGE, EXECUTOR, args=("--a", "b")),
+        AgentReport("app", "uid", 3, DriverState.WAITING, Fault(Reason.BUCKET_NOT_FOUND, "no bucket")),
+        AgentReport(
+            "app",
+            "uid",
+            3,
+            DriverState.RUNNING,
+            None,
+            (QueryReport("q", 7, last_commit_time=1.5),),
+            2,
+            1,
+            (Notice(1, "R", "m"),),
+        ),
+        Termination(Reason.APPLICATION_FAILED, "boom", 3, "ValueError", {"q": 7}, boundary=False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_is_the_same_on_the_other_side(value: Any) -> None:
+    assert from_json(type(value), to_json(value)) == value
+
+
+def test_fields_that_a_newer_version_added_are_ignored() -> None:
+    assert from_json(Fault, '{"reason": "Completed", "message": "m", "since": 1}') == Fault(Reason.COMPLETED, "m")
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("[]", "Fault"),
+        ('{"message": "m"}', "Fault.reason"),
+        ('{"reason": "Completed", "message": 1}', "Fault.message"),
+        ('{"reason": "NoSuchReason", "message": "m"}', "NoSuchReason"),
+    ],
+)
+def test_nonsense_is_refused_and_its_place_is_named(text: str, where: str) -> None:
+    with pytest.raises(ValueError, match=where):
+        from_json(Fault, text)
+
+
+def test_every_reason_has_an_exit_code() -> None:
+    assert set(EXIT_CODES) == set(Reason)
+
+
+def test_faults_outside_the_application_share_the_code_that_spends_no_budget() -> None:
+    assert {reason for reason, code in EXIT_CODES.items() if code == EXIT_DEPENDENCY} == DEPENDENCY_REASONS
+
+
+def test_keys_lie_below_the_applications_prefix() -> None:
+    assert STORAGE.bucket == "bucket"
+    assert STORAGE.key("logs", "e1") == "some/prefix/ns/app/logs/e1"
+    assert STORAGE.hadoop_uri == "s3a://bucket/some/prefix/ns/app"
+    assert application_uri("s3://bucket/", "ns", "app") == "s3://bucket/ns/app"
