@@ -133,7 +133,7 @@ class ExecutorSettings:
     heap_mib: int = 512
     overhead_mib: int = 512
     template: dict[str, Any] = field(default_factory=dict)
-    """A whole pod as a mapping; the runtime writes it to the file that spark.kubernetes.executor.podTemplateFile names."""
+    """A whole pod; the runtime writes it to the file that spark.kubernetes.executor.podTemplateFile names."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from tidegate_spark.protocol import (
     DEPENDENCY_REASONS,
     EXIT_CODES,
