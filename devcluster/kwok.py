@@ -5,6 +5,9 @@ from typing import Any
 
 from devcluster import tools
 
+LEASE_SECONDS = 40
+"""As long as a kubelet's lease; kwok renews it four times as often."""
+
 
 def command(folder: Path) -> list[str]:
     """Return the command of kwok, with its own quick stages for nodes and pods."""
@@ -14,6 +17,9 @@ def command(folder: Path) -> list[str]:
         # Addresses of pods and nodes that are not there lie on loopback: whoever calls one meets a refusal at once, and
         # no packet leaves the machine. A test may listen there in a pod's place.
         *("--manage-all-nodes", "--cidr", "127.64.0.0/12", "--node-ip", "127.0.0.1"),
+        # Without leases a node's only heartbeat is its stage's, each ten minutes, and the node controller calls it dead
+        # after one: its pods then turn to not ready.
+        *("--node-lease-duration-seconds", str(LEASE_SECONDS)),
     ]
 
 
