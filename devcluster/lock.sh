@@ -7,7 +7,7 @@ uv=${TIDEGATE_CACHE:-$HOME/.cache/tidegate}/boot/bin/uv
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp pyproject.toml README.md "$work/"
-"$uv" lock --quiet --python 3.11 --project "$work"
+"$uv" lock --system-certs --quiet --python 3.11 --project "$work"
 for extra in operator spark; do
   "$uv" export --quiet --project "$work" --python 3.11 --extra "$extra" --no-emit-project --no-header --no-annotate \
     --format requirements-txt >"locks/$extra.lock"
