@@ -1,7 +1,6 @@
 """The load: many creates at once, through plain HTTP. Does I/O."""
 
 import asyncio
-import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -27,8 +26,7 @@ class Load:
 
     async def __aenter__(self) -> "Load":
         """Connect."""
-        os.environ["KUBECONFIG"] = str(self._kubeconfig)
-        self._connection = await connect()
+        self._connection = await connect(self._kubeconfig)
         self._session = self._connection.session(AT_ONCE)
         self._session.headers["User-Agent"] = USER_AGENT
         return self

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -75,8 +76,11 @@ class Connection:
         )
 
 
-async def connect() -> Connection:
+async def connect(kubeconfig: Path | None = None) -> Connection:
     """Return the connection of the pod's service account or, outside of pods, of ``$KUBECONFIG`` or ``~/.kube/config``.
+
+    Args:
+        kubeconfig: use this file and look nowhere else.
 
     Raises:
         NoConfigurationError: there is neither, or it can not be read.
@@ -84,10 +88,14 @@ async def connect() -> Connection:
     configuration = Configuration()
     loader = None
     try:
+        if kubeconfig is not None:
+            raise config.ConfigException(f"not looked for, because {kubeconfig} is to be used")
         config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
     except config.ConfigException as not_in_pod:
         try:
-            loader = await config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+            loader = await config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=str(kubeconfig) if kubeconfig else None, client_configuration=configuration
+            )
         except (config.ConfigException, OSError) as error:
             raise NoConfigurationError(
                 f"no service account ({not_in_pod}) and no kubeconfig ({error}): run in a pod, or set KUBECONFIG"
