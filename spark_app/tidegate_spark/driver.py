@@ -160,7 +160,10 @@ class Driver:
         session = self._session
         if session is not None:
             # Removes the executors; without it their pods stay behind in state Error.
-            logs.within(budget.session, session.stop)
+            began = time.monotonic()
+            stopped = logs.within(budget.session, session.stop)
+            words = "stopped in" if stopped else "did not stop within"
+            log.info("stopping: the session %s %.1f s", words, time.monotonic() - began)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()

@@ -5,6 +5,7 @@ One thread does all of it, so that a script that blocks, loops or fails cannot k
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from tidegate_spark.protocol import DriverConfig, DriverState, Reason, Terminati
 from tidegate_spark.queries import Queries
 from tidegate_spark.script import Outcome
 from tidegate_spark.stopping import Stopped, stop_at_boundary
+
+log = logging.getLogger("tidegate")
 
 SCRIPT_END_SECONDS = 10.0
 """What a script gets for its last lines after its queries have stopped; a script that loops is ended then."""
@@ -74,22 +77,26 @@ class Ending:
         outcome = self._outcome
         self._progress.enter(DriverState.STOPPING)
         self._queries.close()
+        log.info("stopping: %s, at most %d s", outcome.reason.value, self._config.stop_grace_seconds)
         stopped = self._stop_queries()
+        log.info("stopping: no query runs after %.1f s", time.monotonic() - self._began)
         if self.script_started.is_set():
             left = self._began + Budget.of(self._config.stop_grace_seconds).batch - time.monotonic()
-            self.script_ended.wait(min(SCRIPT_END_SECONDS, max(left, 0.5)))
+            ended = self.script_ended.wait(min(SCRIPT_END_SECONDS, max(left, 0.5)))
+            words = "has ended" if ended else "goes on and is ended"
+            log.info("stopping: the script %s after %.1f s", words, time.monotonic() - self._began)
         self._conclude(self._termination(outcome, stopped))
 
     def _stop_queries(self) -> list[Stopped]:
         budget = Budget.of(self._config.stop_grace_seconds)
         deadline = self._began + budget.batch
-        stopped: list[Stopped] = []
+        stopped: dict[str, Stopped] = {}
 
         def work() -> None:
             # A start() that was under way adds a query after the first look.
             while time.monotonic() < deadline + budget.unwinding:
                 active = self._queries.active()
-                stopped.extend(stop_at_boundary(active, deadline, budget.unwinding))
+                stopped.update((each.name, each) for each in stop_at_boundary(active, deadline, budget.unwinding))
                 if not active and not self._queries.starting:
                     return
                 time.sleep(0.05)
@@ -97,8 +104,8 @@ class Ending:
         # In a thread of its own, because a JVM that hangs must not keep the driver from leaving its last words.
         worker = threading.Thread(target=work, name="stopping", daemon=True)
         worker.start()
-        worker.join(deadline + 3 * budget.unwinding - time.monotonic())
-        return stopped
+        worker.join(max(0.0, deadline + 3 * budget.unwinding - time.monotonic()))
+        return list(stopped.values())
 
     def _termination(self, outcome: Outcome, stopped: list[Stopped]) -> Termination:
         for each in stopped:

@@ -39,6 +39,44 @@ class Stopped:
         return self.offsets is not None and self.offsets == self.commits
 
 
+@dataclass(frozen=True)
+class Position:
+    """Where a query's thread is, seen by one who holds the progress lock: the methods on its stack; pure."""
+
+    waits_for_lock: bool
+    methods: tuple[str, ...]
+
+    @property
+    def plans(self) -> bool:
+        """True inside the planning of a batch."""
+        return any("constructNextBatch" in method for method in self.methods)
+
+    @property
+    def executes(self) -> bool:
+        """True inside the execution of a batch."""
+        return any("runBatch" in method for method in self.methods)
+
+    @property
+    def awaits_trigger(self) -> bool:
+        """True while it waits for its trigger's time."""
+        return "waitTillTime" in self.methods
+
+    @property
+    def begins_batch(self) -> bool:
+        """True if it plans a batch as soon as the lock is free; told to end now, it would leave that batch undone."""
+        return self.waits_for_lock and self.plans
+
+    @property
+    def ends_if_told(self) -> bool:
+        """True if it looks at the state before it plans another batch, and loses nothing by it."""
+        return self.awaits_trigger or (self.waits_for_lock and not self.plans)
+
+    @property
+    def polls_for_data(self) -> bool:
+        """True between two looks for new data; from here it may come to the lock at any time."""
+        return "sleep" in self.methods and not self.executes and not self.plans
+
+
 def stop_at_boundary(entries: list[Entry], deadline: float, unwinding_seconds: float) -> list[Stopped]:
     """Stop all ``entries`` in parallel, each after its running batch if that ends before ``deadline``.
 
@@ -54,12 +92,18 @@ def stop_at_boundary(entries: list[Entry], deadline: float, unwinding_seconds: f
 
     def stop(entry: Entry) -> None:
         assert entry.query is not None
+        began = time.monotonic()
         try:
             _stop_one(entry.query, deadline, unwinding_seconds)
         except (Py4JError, OSError) as error:
             # The JVM is gone, or refuses; what the query's logs say decides what is reported.
             log.warning("stopping query %r: %s", entry.name, error)
-        results[entry.name] = _read_logs(entry.name, entry.query)
+        ended = time.monotonic()
+        stopped = results[entry.name] = _read_logs(entry.name, entry.query)
+        log.info(
+            "stopping: query %r ended after %.1f s, its last batches (begun %s, committed %s) were read in %.1f s",
+            *(entry.name, ended - began, stopped.offsets, stopped.commits, time.monotonic() - ended),
+        )
 
     threads = [threading.Thread(target=stop, args=(entry,), daemon=True) for entry in entries]
     for thread in threads:
@@ -74,7 +118,8 @@ def _stop_one(query: StreamingQuery, deadline: float, unwinding_seconds: float) 
     thread = execution.queryExecutionThread()
     if execution.getClass().getName().endswith("MicroBatchExecution"):
         _let_end(execution, thread, deadline)
-        while thread.isAlive() and time.monotonic() < deadline and not _sleeps_until_next_trigger(thread):
+        lock = execution.awaitProgressLock()
+        while thread.isAlive() and time.monotonic() < deadline and not _position(thread, lock).awaits_trigger:
             thread.join(POLL_MILLISECONDS)
     if thread.isAlive():
         # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway.
@@ -112,19 +157,16 @@ def _end_where_safe(execution: Any, thread: Any, lock: Any, deadline: float) -> 
     """Wait, holding the lock, until the thread can be told to end, and do so; False if it is about to plan a batch."""
     active, terminated = _states(execution)
     while thread.isAlive() and time.monotonic() < deadline:
-        waits = bool(lock.hasQueuedThread(thread))
-        methods = [str(frame.getMethodName()) for frame in thread.getStackTrace()]
-        planning = any("constructNextBatch" in method for method in methods)
-        if waits and planning:
+        position = _position(thread, lock)
+        if position.begins_batch:
             return False
-        executing = any("runBatch" in method for method in methods)
-        if waits or "waitTillTime" in methods:
+        if position.ends_if_told:
             execution.state().set(terminated)
             return True
-        if "sleep" in methods and not executing and not planning:
-            # Between two looks for new data. It may wake up right now; then it comes to the lock, and we take it back.
+        if position.polls_for_data:
+            # It may wake up right now and come to the lock; if that is to plan a batch, we take the word back.
             execution.state().set(terminated)
-            if _ends(thread, lock):
+            if _obeys(thread, lock, deadline):
                 return True
             execution.state().compareAndSet(terminated, active)
             return False
@@ -132,13 +174,21 @@ def _end_where_safe(execution: Any, thread: Any, lock: Any, deadline: float) -> 
     return not thread.isAlive()
 
 
-def _ends(thread: Any, lock: Any) -> bool:
-    """Return True once the thread has ended, False once it waits for the lock instead."""
-    while thread.isAlive():
-        if lock.hasQueuedThread(thread):
-            return False
+def _obeys(thread: Any, lock: Any, deadline: float) -> bool:
+    """Return False if the thread waits for the lock to plan a batch, True once it is past that, or out of time."""
+    while thread.isAlive() and time.monotonic() < deadline:
+        position = _position(thread, lock)
+        # A thread that ends takes the lock once more, to wake up those who wait for it: that is no new batch.
+        if position.waits_for_lock:
+            return not position.plans
         thread.join(LOOK_MILLISECONDS)
     return True
+
+
+def _position(thread: Any, lock: Any) -> Position:
+    # The order matters: a thread that waits for the lock we hold stays where its stack then shows it.
+    waits = bool(lock.hasQueuedThread(thread))
+    return Position(waits, tuple(str(frame.getMethodName()) for frame in thread.getStackTrace()))
 
 
 def _states(execution: Any) -> tuple[Any, Any]:
@@ -150,11 +200,6 @@ def _states(execution: Any) -> tuple[Any, Any]:
         loader.loadClass(f"{package}.{name}$").getField("MODULE$").get(None) for name in ("ACTIVE", "TERMINATED")
     )
     return active, terminated
-
-
-def _sleeps_until_next_trigger(thread: Any) -> bool:
-    """Return True if the execution's thread waits for its trigger's time; it then has no batch and begins none."""
-    return any(frame.getMethodName() == "waitTillTime" for frame in thread.getStackTrace())
 
 
 def _read_logs(name: str, query: StreamingQuery) -> Stopped:

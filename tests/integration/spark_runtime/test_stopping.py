@@ -1,6 +1,7 @@
 """A driver that is told to stop stops between two batches, and its successor goes on with the next one."""
 
 import json
+from pathlib import Path
 
 from tidegate_spark.protocol import EXIT_STOPPED, AgentReport, DriverState, Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
@@ -80,6 +81,20 @@ def test_a_query_that_waits_for_its_trigger_stops_at_once(start_driver: StartDri
     assert driver.exit_code() == EXIT_STOPPED
     assert driver.termination.boundary
     assert driver.termination.batches == {"main": 0}
+
+
+def test_a_query_that_finds_no_new_data_stops_long_before_the_grace_period_ends(
+    start_driver: StartDriver, tmp_path: Path
+) -> None:
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words" / "a.txt").write_text("x\ny\nx\n")
+    driver = start_driver("idle", "idle.py", args=(str(tmp_path / "words"),), stop_grace_seconds=100)
+    driver.await_batch(0, "idle")
+    wait_for("readiness", lambda: driver.status("/readyz")[0] == 200, 30)
+    driver.terminate()
+    assert driver.exit_code() == EXIT_STOPPED
+    assert driver.termination.boundary
+    assert driver.termination.message == "Stopped at a batch boundary: 'idle' after batch 0."
 
 
 def test_a_batch_that_outlasts_the_grace_period_is_said_to_be_unfinished_and_run_again(

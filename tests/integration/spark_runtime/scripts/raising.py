@@ -6,5 +6,5 @@ spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
 query = rows.writeStream.queryName("steady").format("noop").start()
 while not query.lastProgress:
-    query.awaitTermination(0.2)
+    query.awaitTermination(1)
 raise LookupError("the table of limits is empty")

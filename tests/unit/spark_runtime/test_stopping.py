@@ -1,0 +1,55 @@
+"""From where a query's thread is it follows whether it may be told to end."""
+
+import pytest
+
+from tidegate_spark.ending import Budget, stop_message
+from tidegate_spark.stopping import Position, Stopped
+
+RUN = ("executeOneBatch", "$anonfun$execute$1", "runStream", "run")
+PLANNING = Position(True, ("park", "lock", "withProgressLocked", "constructNextBatch", *RUN))
+AFTER_BATCH = Position(True, ("park", "lock", "withProgressLocked", "markMicroBatchEnd", *RUN))
+INSIDE_BATCH = Position(False, ("park", "awaitResult", "$anonfun$runBatch$2", "runBatch", *RUN))
+ENDING = Position(True, ("park", "lock", "$anonfun$runStream$7", "runUninterruptibly", "runStream", "run"))
+BETWEEN_TRIGGERS = Position(False, ("wait", "waitTillTime", "execute", "runActivatedStream", "runStream", "run"))
+POLLING = Position(False, ("sleep", *RUN))
+
+
+def test_a_thread_that_waits_to_plan_a_batch_is_let_go_on() -> None:
+    assert PLANNING.begins_batch
+    assert not PLANNING.ends_if_told
+
+
+@pytest.mark.parametrize("position", [AFTER_BATCH, ENDING, BETWEEN_TRIGGERS])
+def test_a_thread_that_is_past_its_batch_ends_when_told(position: Position) -> None:
+    assert position.ends_if_told
+    assert not position.begins_batch
+
+
+def test_a_thread_on_its_way_out_is_not_mistaken_for_one_that_begins_a_batch() -> None:
+    # It comes to the lock a last time; taking the word back there would leave a dead query that counts as active.
+    assert ENDING.waits_for_lock
+    assert not ENDING.plans
+
+
+def test_a_running_batch_is_waited_for() -> None:
+    assert not INSIDE_BATCH.ends_if_told
+    assert not INSIDE_BATCH.begins_batch
+    assert not INSIDE_BATCH.polls_for_data
+
+
+def test_a_thread_that_polls_for_data_is_told_apart_from_a_batch_that_sleeps() -> None:
+    assert POLLING.polls_for_data
+    assert not Position(False, ("sleep", "addBatch", "runBatch", *RUN)).polls_for_data
+
+
+def test_the_running_batch_gets_most_of_the_grace_period() -> None:
+    for grace in (10, 120, 3600):
+        budget = Budget.of(grace)
+        assert budget.batch >= 0.6 * grace
+        assert budget.batch + 2 * budget.unwinding + budget.session + budget.upload <= grace
+
+
+def test_a_stop_is_put_in_words() -> None:
+    assert stop_message([], []) == "Stopped; no query was running."
+    assert stop_message([Stopped("a", 3, 3)], []) == "Stopped at a batch boundary: 'a' after batch 3."
+    assert "inside a batch of 'a'" in stop_message([Stopped("a", 4, 3)], ["a"])
