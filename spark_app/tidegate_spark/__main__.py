@@ -1,40 +1,41 @@
-"""``python3 -m tidegate_spark``: the driver's entry point. Reads its configuration from the environment; does I/O."""
+"""``python3 -m tidegate_spark``: the driver's entry point. Does I/O.
 
-from __future__ import annotations
+Whatever keeps the driver from coming up (no PySpark, a Python that is too old, a broken package, no usable
+configuration) is left as the termination message. So this module and :mod:`tidegate_spark.last_words` import nothing
+but the standard library, and the rest only inside the guard.
+"""
 
-import logging
 import os
 import sys
+import traceback
 
-from tidegate_spark import logs
-from tidegate_spark.driver import Driver
-from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import CONFIG_VARIABLE, EXIT_APPLICATION, DriverConfig, from_json
+from tidegate_spark.last_words import TERMINATION_LOG, last_words
+
+OLDEST_PYTHON = (3, 10)
+EXIT_CODE = 1
 
 
 def main() -> int:
-    """Run the driver; returns only if there is no usable configuration."""
-    output = logs.OutputTail()
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # it is a TextIOWrapper unless replaced
-    log_to_stderr()
+    """Run the driver, which ends the process; return only if it could not be started."""
     try:
-        config = from_json(DriverConfig, os.environ.get(CONFIG_VARIABLE, ""))
-    except ValueError as error:
-        logging.getLogger("tidegate").error("%s: %s", CONFIG_VARIABLE, error)
-        output.content()
-        return EXIT_APPLICATION
-    Driver(config, Environment.read(os.environ), output).run()
-    return EXIT_APPLICATION
+        if sys.version_info[:2] < OLDEST_PYTHON:
+            found = f"{sys.version_info[0]}.{sys.version_info[1]}"
+            raise RuntimeError(f"python3 of spec.application.image is {found}; at least 3.10 is needed.")
+        from tidegate_spark.launch import launch  # noqa: PLC0415 - inside the guard, see the module's docstring
+
+        launch()
+    except BaseException as error:  # every end must leave a word, whatever its cause
+        traceback.print_exc()
+        _leave(last_words(error, os.environ.get("TIDEGATE_CONFIG", "")))
+    return EXIT_CODE
 
 
-def log_to_stderr() -> None:
-    """Give the runtime's own messages a handler of their own; the script's logging stays the script's."""
-    log = logging.getLogger("tidegate")
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s tidegate %(levelname)s %(message)s"))
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
+def _leave(words: str) -> None:
+    try:
+        with open(os.environ.get("TIDEGATE_TERMINATION_LOG", TERMINATION_LOG), "w", encoding="utf-8") as file:
+            file.write(words)
+    except OSError as error:
+        sys.stderr.write(f"termination message: {error}\n")
 
 
 if __name__ == "__main__":

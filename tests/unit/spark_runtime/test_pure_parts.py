@@ -8,6 +8,7 @@ from tidegate_spark.faults import Link
 from tidegate_spark.leftovers import leftover_names
 from tidegate_spark.preflight import delays
 from tidegate_spark.protocol import (
+    RUNTIME_DIRECTORY,
     TERMINATION_MESSAGE_LIMIT,
     DriverConfig,
     ExecutorSettings,
@@ -41,7 +42,7 @@ def test_what_tidegate_owns_beats_spark_conf_which_beats_the_defaults() -> None:
     assert conf["spark.sql.shuffle.partitions"] == "4"
     assert conf["spark.executor.instances"] == "4"
     assert conf["spark.sql.streaming.checkpointLocation"] == "s3a://b/p/n/a/lineages/2"
-    assert conf["spark.driver.extraClassPath"] == "/opt/tidegate/jars/*"
+    assert conf["spark.driver.extraClassPath"] == f"{RUNTIME_DIRECTORY}/jars/*"
     assert conf["spark.hadoop.fs.s3a.connection.ssl.enabled"] == "false"
     assert sparkconf.ignored_keys(CONFIG) == ("spark.master", "spark.sql.shuffle.partitions")
 

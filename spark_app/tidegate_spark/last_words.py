@@ -1,0 +1,38 @@
+"""The termination message of a driver that could not even be started. Pure; standard library only.
+
+It repeats what :class:`tidegate_spark.protocol.Termination` says rather than importing it: an import that fails is one
+of the things it reports.
+"""
+
+import json
+
+TERMINATION_LOG = "/dev/termination-log"
+LONGEST_MESSAGE = 500
+"""Characters; as JSON escapes they still fit into a termination message."""
+
+
+def last_words(error: BaseException, config_text: str) -> str:
+    """Return the termination message, as JSON, for the exception that kept the driver from starting.
+
+    Args:
+        error: the exception.
+        config_text: the driver's configuration as it was given, usable or not; read for the epoch.
+    """
+    return json.dumps(
+        {
+            "reason": "ApplicationFailed",
+            "message": f"The driver could not start: {error}"[:LONGEST_MESSAGE],
+            "exception": type(error).__name__,
+            "epoch": _epoch(config_text),
+            "batches": {},
+            "boundary": True,
+        }
+    )
+
+
+def _epoch(config_text: str) -> int:
+    try:
+        epoch = json.loads(config_text)["epoch"]
+    except (ValueError, TypeError, KeyError):
+        return 0
+    return epoch if isinstance(epoch, int) else 0

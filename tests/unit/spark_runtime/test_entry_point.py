@@ -1,0 +1,143 @@
+"""The entry points come up, or say why not, in images that lack what the runtime would like to have."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tidegate_spark import pyspark_path
+from tidegate_spark.last_words import TERMINATION_LOG, last_words
+from tidegate_spark.protocol import (
+    EXIT_APPLICATION,
+    TERMINATION_MESSAGE_LIMIT,
+    DriverConfig,
+    ExecutorSettings,
+    Reason,
+    Storage,
+    Termination,
+    from_json,
+    to_json,
+)
+from tidegate_spark.protocol import (
+    TERMINATION_LOG as TERMINATION_LOG_OF_THE_CONTRACT,
+)
+
+SOURCES = str(Path(pyspark_path.__file__).parents[1])
+CONFIG = to_json(
+    DriverConfig(
+        app="a",
+        namespace="n",
+        uid="u",
+        epoch=7,
+        lineage=1,
+        pod_name="a-driver",
+        main="local:///m.py",
+        storage=Storage("s3://b/p"),
+        executor=ExecutorSettings(1, "i", "IfNotPresent", "sa", "a-e7"),
+    )
+)
+BARE_PYTHON = (sys.executable, "-S")
+"""Without the third-party packages of this environment, as in an image that has none."""
+
+
+def run_driver(folder: Path, python: tuple[str, ...] = BARE_PYTHON, **variables: str) -> tuple[int, Termination]:
+    """Run the driver's entry point to its end; return its exit code and the termination message it left."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": SOURCES,
+        "SPARK_HOME": str(folder),
+        "TIDEGATE_TERMINATION_LOG": str(folder / "termination"),
+        "TIDEGATE_CONFIG": CONFIG,
+        **variables,
+    }
+    done = subprocess.run(
+        [*python, "-m", "tidegate_spark"], env=environment, capture_output=True, timeout=60, check=False
+    )
+    return done.returncode, from_json(Termination, (folder / "termination").read_text())
+
+
+def spark_home(folder: Path, *, zipped: bool = False) -> Path:
+    """Make the layout of Apache Spark's images, with packages that are empty."""
+    library = folder / "python" / "lib"
+    library.mkdir(parents=True)
+    if zipped:
+        with zipfile.ZipFile(library / "pyspark.zip", "w") as archive:
+            archive.writestr("pyspark/__init__.py", "")
+    else:
+        (folder / "python" / "pyspark").mkdir()
+        (folder / "python" / "pyspark" / "__init__.py").touch()
+    with zipfile.ZipFile(library / "py4j-0.10-src.zip", "w") as archive:
+        archive.writestr("py4j/__init__.py", "")
+    return folder
+
+
+def test_an_image_without_pyspark_is_named_in_the_termination_message(tmp_path: Path) -> None:
+    code, termination = run_driver(tmp_path)
+    assert code == EXIT_APPLICATION
+    assert termination.reason is Reason.APPLICATION_FAILED
+    assert "no PySpark in spec.application.image" in termination.message
+    assert str(tmp_path) in termination.message
+    assert termination.epoch == 7
+
+
+def test_a_package_that_is_missing_or_broken_is_named_in_the_termination_message(tmp_path: Path) -> None:
+    code, termination = run_driver(spark_home(tmp_path))
+    assert code == EXIT_APPLICATION
+    assert termination.exception in {"ImportError", "ModuleNotFoundError"}
+    assert termination.message.startswith("The driver could not start: ")
+
+
+@pytest.mark.parametrize("config", ["", "{", '{"app": "a"}', "[]"])
+def test_an_unusable_configuration_is_named_in_the_termination_message(tmp_path: Path, config: str) -> None:
+    code, termination = run_driver(tmp_path, TIDEGATE_CONFIG=config)
+    assert code == EXIT_APPLICATION
+    assert "TIDEGATE_CONFIG" in termination.message
+    assert termination.epoch == 0
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_pyspark_is_found_in_sparks_own_directory_here_and_in_child_processes(tmp_path: Path, zipped: bool) -> None:
+    home = spark_home(tmp_path, zipped=zipped)
+    program = (
+        "import os, subprocess, sys\n"
+        "from tidegate_spark import pyspark_path\n"
+        "pyspark_path.make_importable(os.environ, sys.path)\n"
+        "child = [sys.executable, '-S', '-c', 'import pyspark, py4j; print(pyspark.__file__, py4j.__file__)']\n"
+        "import pyspark, py4j\n"
+        "print(pyspark.__file__, py4j.__file__, flush=True)\n"
+        "subprocess.run(child, check=True)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": SOURCES, "SPARK_HOME": str(home)}
+    done = subprocess.run(
+        [*BARE_PYTHON, "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    here, child = done.stdout.splitlines()
+    assert here == child
+    assert all(path.startswith(str(home)) for path in here.split())
+
+
+def test_an_installed_pyspark_is_left_alone(tmp_path: Path) -> None:
+    variables = {"SPARK_HOME": str(spark_home(tmp_path))}
+    path: list[str] = []
+    pyspark_path.make_importable(variables, path)
+    assert path == []
+    assert "PYTHONPATH" not in variables
+
+
+@pytest.mark.parametrize("module", ["executor", "purge"])
+def test_executors_and_purges_need_nothing_of_pyspark(module: str) -> None:
+    program = f"import sys; sys.modules.update(pyspark=None, py4j=None); import tidegate_spark.{module}"
+    subprocess.run([*BARE_PYTHON, "-c", program], env={"PYTHONPATH": SOURCES}, timeout=60, check=True)
+
+
+def test_the_last_words_fit_and_are_the_contracts() -> None:
+    words = last_words(ValueError("é" * 9000), '{"epoch": "three"}')
+    assert len(words.encode()) <= TERMINATION_MESSAGE_LIMIT
+    told = from_json(Termination, words)
+    assert set(json.loads(words)) == set(json.loads(to_json(told)))
+    assert told.epoch == 0
+    assert TERMINATION_LOG == TERMINATION_LOG_OF_THE_CONTRACT
