@@ -37,8 +37,10 @@ ACCESS_KEY, SECRET_KEY, SESSION_TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_
 AGENT_TOKEN_FILE = "/var/run/tidegate/agent/token"  # noqa: S105 - a path, not a token
 """Where the agent's Secret is mounted: the bearer token of the command port."""
 
-RUNTIME_DIRECTORY = "/opt/tidegate"
-"""Where the init container copies the runtime for images that do not bring it: ``python/`` and ``jars/``."""
+RUNTIME_DIRECTORY = "/opt/tidegate-injected"
+"""Where the init container copies the runtime for images that do not bring it: ``python/`` and ``jars/``.
+
+Not /opt/tidegate: the volume would hide the samples that the Spark image has there."""
 
 WORK_DIRECTORY = "/var/lib/tidegate"
 """A writable emptyDir in driver and executors: Spark's local directories, RocksDB, the executor template."""

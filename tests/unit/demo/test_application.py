@@ -23,14 +23,16 @@ def load(path: Path) -> dict[str, Any]:
 def test_on_the_development_cluster_the_manifest_is_applied_as_it_is_in_the_file() -> None:
     built = build_application(
         image=environment.IMAGE_SPARK,
-        brokers=Cluster("dev").kafka_pods,
+        options={"brokers": Cluster("dev").kafka_pods},
         endpoint=Cluster("dev").s3_endpoint_pods,
     )
     assert built.manifest == load(MANIFEST)
 
 
 def test_elsewhere_image_and_addresses_differ_and_nothing_else() -> None:
-    built = build_application(image="registry.example/spark:1", brokers="kafka:9092", endpoint="http://minio:9000")
+    built = build_application(
+        image="registry.example/spark:1", endpoint="http://minio:9000", options={"brokers": "kafka:9092"}
+    )
     spec, original = built.manifest["spec"], load(MANIFEST)["spec"]
     assert spec["application"]["image"] == "registry.example/spark:1"
     assert spec["storage"]["endpoint"] == "http://minio:9000"
@@ -40,7 +42,7 @@ def test_elsewhere_image_and_addresses_differ_and_nothing_else() -> None:
 
 
 def test_the_secret_that_the_manifest_names_is_made() -> None:
-    built = build_application(image="i", brokers="b:1", endpoint="http://e")
+    built = build_application(image="i", endpoint="http://e", options={})
     _, secret = build_surroundings(built, access_key="a", secret_key="s")
     assert secret["metadata"]["name"] == built.manifest["spec"]["storage"]["credentialsSecret"]["name"]
     assert secret["stringData"] == {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}
@@ -55,7 +57,7 @@ def test_a_folder_marker_and_a_file_on_its_way_are_no_committed_batch() -> None:
 def test_a_manifest_runs_a_file_that_is_among_the_samples(path: Path) -> None:
     main = load(path)["spec"]["application"]["main"]
     assert main.startswith("local:///opt/tidegate/samples/")
-    # An injected runtime is mounted over /opt/tidegate and would hide the samples.
+    # The image with the samples brings the runtime too.
     assert load(path)["spec"]["application"]["runtime"] == "Image"
     assert (SAMPLES / Path(main).name).is_file()
 

@@ -32,10 +32,10 @@ RUNTIME_INIT = {
     "name": "tidegate-runtime",
     "image": "tidegate/operator:1",
     "imagePullPolicy": "IfNotPresent",
-    "command": ["cp", "-r", "/opt/tidegate-runtime/.", "/opt/tidegate/"],
+    "command": ["cp", "-r", "/opt/tidegate-runtime/.", "/opt/tidegate-injected/"],
     "securityContext": CONTAINER_SECURITY,
     "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
-    "volumeMounts": [{"name": "tidegate-runtime", "mountPath": "/opt/tidegate"}],
+    "volumeMounts": [{"name": "tidegate-runtime", "mountPath": "/opt/tidegate-injected"}],
 }
 
 
@@ -97,7 +97,7 @@ def test_the_pod_of_an_app_with_credentials() -> None:
                     "env": [
                         {"name": "HOME", "value": "/var/lib/tidegate"},
                         {"name": "PYTHONUNBUFFERED", "value": "1"},
-                        {"name": "PYTHONPATH", "value": "/opt/tidegate/python"},
+                        {"name": "PYTHONPATH", "value": "/opt/tidegate-injected/python"},
                         secret_env("storage", "AWS_ACCESS_KEY_ID"),
                         secret_env("storage", "AWS_SECRET_ACCESS_KEY"),
                         secret_env("storage", "AWS_SESSION_TOKEN"),
@@ -134,7 +134,7 @@ def test_the_pod_of_an_app_with_credentials() -> None:
                     "volumeMounts": [
                         {"name": "tmp", "mountPath": "/tmp"},
                         {"name": "work", "mountPath": "/var/lib/tidegate"},
-                        {"name": "tidegate-runtime", "mountPath": "/opt/tidegate", "readOnly": True},
+                        {"name": "tidegate-runtime", "mountPath": "/opt/tidegate-injected", "readOnly": True},
                         {
                             "name": "tidegate-storage-credentials",
                             "mountPath": "/var/run/tidegate/storage-credentials",
@@ -310,7 +310,7 @@ def test_what_a_template_says_about_the_driver_container_is_merged(merged: dict[
 def test_the_apps_variables_win_over_the_templates_and_the_runtimes_path_comes_first(merged: dict[str, Any]) -> None:
     env = env_of(driver_of(merged))
     assert (env["A"], env["B"], env["HOME"]) == ("1", "2", "/h")
-    assert env["PYTHONPATH"] == "/opt/tidegate/python:/opt/app"
+    assert env["PYTHONPATH"] == "/opt/tidegate-injected/python:/opt/app"
 
 
 def test_a_volume_of_the_template_replaces_its_namesake_whole(merged: dict[str, Any]) -> None:

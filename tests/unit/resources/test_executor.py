@@ -49,10 +49,10 @@ def test_the_template_of_an_app_without_credentials() -> None:
                     "name": "tidegate-runtime",
                     "image": "tidegate/operator:1",
                     "imagePullPolicy": "Always",
-                    "command": ["cp", "-r", "/opt/tidegate-runtime/.", "/opt/tidegate/"],
+                    "command": ["cp", "-r", "/opt/tidegate-runtime/.", "/opt/tidegate-injected/"],
                     "securityContext": CONTAINER_SECURITY,
                     "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
-                    "volumeMounts": [{"name": "tidegate-runtime", "mountPath": "/opt/tidegate"}],
+                    "volumeMounts": [{"name": "tidegate-runtime", "mountPath": "/opt/tidegate-injected"}],
                 }
             ],
             "containers": [
@@ -63,14 +63,14 @@ def test_the_template_of_an_app_without_credentials() -> None:
                         {"name": "HOME", "value": "/var/lib/tidegate"},
                         {"name": "PYTHONUNBUFFERED", "value": "1"},
                         {"name": "A", "value": "1"},
-                        {"name": "PYTHONPATH", "value": "/opt/tidegate/python"},
+                        {"name": "PYTHONPATH", "value": "/opt/tidegate-injected/python"},
                         {"name": "TIDEGATE_EXECUTOR_CONFIG", "value": config["value"]},
                     ],
                     "securityContext": CONTAINER_SECURITY,
                     "volumeMounts": [
                         {"name": "tmp", "mountPath": "/tmp"},
                         {"name": "work", "mountPath": "/var/lib/tidegate"},
-                        {"name": "tidegate-runtime", "mountPath": "/opt/tidegate", "readOnly": True},
+                        {"name": "tidegate-runtime", "mountPath": "/opt/tidegate-injected", "readOnly": True},
                     ],
                 }
             ],
