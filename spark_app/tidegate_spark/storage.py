@@ -26,6 +26,8 @@ REJECTED_CODES = frozenset(
         "AllAccessDisabled",
         "AccountProblem",
         "Forbidden",
+        # Versity's gateway answers so, with status 404, if it has no such access key.
+        "XAdminUserNotFound",
         "403",
         "401",
     }
