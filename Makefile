@@ -54,10 +54,11 @@ test-unit: setup ## seconds; no servers
 	$(VENV)/bin/pytest tests/unit tests/property $(ARGS)
 
 test-integration: tools ## a real API server, real Spark on this machine, real S3 and Kafka servers
-	$(VENV)/bin/pytest tests/integration $(ARGS)
+	$(VENV)/bin/pytest tests/integration --durations=10 $(ARGS)
 
 test-e2e: tools ## real pods on the development cluster, or on the one TIDEGATE_KUBECONFIG names
-	$(VENV)/bin/pytest tests/e2e $(ARGS)
+	@[ -n "$${TIDEGATE_KUBECONFIG:-}" ] || $(PYTHON) -m devcluster images build
+	$(VENV)/bin/pytest tests/e2e --durations=10 $(ARGS)
 
 .PHONY: bench
 bench: tools ## measure, side by side in one run: make bench NAME=submit [ARGS="--help"]

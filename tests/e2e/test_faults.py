@@ -59,13 +59,20 @@ def absent_credentials(world: World) -> dict[str, Any]:
 
 
 def unreachable_broker(world: World) -> dict[str, Any]:
-    world.stop_kafka()
-    arguments = [world.environment.kafka_pods, "faults"]
-    return world.app("unreachable-broker", NAMESPACE, main="script:from_kafka.py", args=arguments)
+    address = world.environment.kafka_pods
+    if world.environment.own:
+        world.stop_kafka()
+    else:
+        address = "127.0.0.1:1"  # nobody listens there, and another's broker is not ours to stop
+    return world.app("unreachable-broker", NAMESPACE, main="script:from_kafka.py", args=[address, "faults"])
 
 
 def start_broker(world: World) -> None:
-    world.start_kafka()
+    if world.environment.own:
+        world.start_kafka()
+    else:
+        arguments = [world.environment.kafka_pods, "faults"]
+        mend_spec("unreachable-broker", {"application": {"args": arguments}})(world)
 
 
 FAULTS = (
@@ -123,7 +130,6 @@ def said(world: World) -> Iterator[dict[str, dict[str, Any]]]:
     for fault in FAULTS:
         fault.cure(world)
     yield conditions
-    world.start_kafka()
     world.delete_apps(NAMESPACE)
 
 
