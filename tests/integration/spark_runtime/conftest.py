@@ -1,8 +1,12 @@
 """A real S3 server on 127.0.0.1 for the whole run, a bucket for each test, and drivers that end with their test."""
 
+import dataclasses
+import hashlib
 import subprocess
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,6 +20,9 @@ from tidegate_testing.waiting import wait_for
 
 SCRIPTS = Path(__file__).parent / "scripts"
 ACCESS, SECRET = "tests-access", "tests-secret-value"
+QUICK_SPARK = {"spark.ui.enabled": "false"}
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+"""These JVMs live for seconds: the optimizing compiler would cost more than it saves."""
 
 StartDriver = Callable[..., DriverProcess]
 
@@ -52,7 +59,7 @@ def _answers(store: ObjectStore) -> bool:
 @pytest.fixture
 def bucket(object_store: ObjectStore, request: pytest.FixtureRequest) -> str:
     """A fresh bucket."""
-    name = "b" + format(abs(hash(request.node.nodeid)), "x")[:16]
+    name = "b" + hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]
     object_store.client.create_bucket(Bucket=name)
     return name
 
@@ -64,20 +71,52 @@ def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def start_driver(object_store: ObjectStore, bucket: str, jars: Path, tmp_path: Path) -> Iterator[StartDriver]:
+def place(object_store: ObjectStore, bucket: str) -> Storage:
+    """The storage of application ``app`` in the test's bucket."""
+    return Storage(application_uri(f"s3://{bucket}/apps", "tests", "app"), object_store.endpoint, "us-east-1", True)
+
+
+@pytest.fixture
+def start_process(place: Storage, tmp_path: Path) -> Iterator[StartDriver]:
+    """Start a driver that does not come as far as Spark; it is killed after the test."""
+    started: list[DriverProcess] = []
+    try:
+        yield _starter(place, tmp_path, tmp_path, started)
+    finally:
+        for driver in started:
+            driver.kill()
+
+
+@pytest.fixture
+def start_driver(place: Storage, jars: Path, tmp_path: Path) -> Iterator[StartDriver]:
     """Start a driver: ``start_driver(app, script, **fields of DriverConfig)``; it is killed after the test."""
     started: list[DriverProcess] = []
+    try:
+        yield _starter(place, jars, tmp_path, started)
+    finally:
+        for driver in started:
+            driver.kill()
 
-    def start(app: str, script: str, *, secret: str = SECRET, class_path: Path = jars, **fields: Any) -> DriverProcess:
-        place = Storage(application_uri(f"s3://{bucket}/apps", "tests", app), object_store.endpoint, "us-east-1", True)
+
+def _starter(place: Storage, jars: Path, folder: Path, started: list[DriverProcess]) -> StartDriver:
+    def start(
+        app: str,
+        script: str,
+        *,
+        secret: str = SECRET,
+        class_path: Path = jars,
+        python: tuple[str, ...] = (sys.executable,),
+        variables: Mapping[str, str] = MappingProxyType({}),
+        **fields: Any,
+    ) -> DriverProcess:
+        own_place = dataclasses.replace(place, uri=application_uri(f"s3://{place.bucket}/apps", "tests", app))
         main = script if ":" in script else f"local://{SCRIPTS / script}"
-        config = driver_config(app, main, fields.pop("storage", place), **fields)
-        driver = DriverProcess(config, tmp_path / f"{app}-{len(started)}", class_path)
+        spark_conf = {**QUICK_SPARK, **fields.pop("spark_conf", {})}
+        config = driver_config(app, main, fields.pop("storage", own_place), spark_conf=spark_conf, **fields)
+        driver = DriverProcess(config, folder / f"{app}-{len(started)}", class_path, python=python)
         if secret:
             driver.put_credentials(ACCESS, secret)
         started.append(driver)
-        return driver.start()
+        return driver.start(**{"JAVA_TOOL_OPTIONS": QUICK_JAVA, **variables})
 
-    yield start
-    for driver in started:
-        driver.kill()
+    return start

@@ -96,6 +96,7 @@ class DriverProcess:
     status_port: int = field(default_factory=free_port)
     command_port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
+    python: tuple[str, ...] = (sys.executable,)
 
     def put_credentials(self, access_key: str, secret_key: str) -> None:
         """Write the files that the kubelet would mount."""
@@ -111,7 +112,7 @@ class DriverProcess:
         environment = {**os.environ, **self._variables(), **variables}
         with (self.folder / "output").open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tidegate_spark"], env=environment, stdout=output, stderr=subprocess.STDOUT
+                [*self.python, "-m", "tidegate_spark"], env=environment, stdout=output, stderr=subprocess.STDOUT
             )
         return self
 

@@ -1,0 +1,191 @@
+"""What the runtime makes of the storage it finds, against a real S3 server; no JVM is started."""
+
+import dataclasses
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate_spark import preflight, purge, storage
+from tidegate_spark.protocol import (
+    ACCESS_KEY,
+    EXIT_CODES,
+    EXIT_STOPPED,
+    SECRET_KEY,
+    DriverConfig,
+    DriverState,
+    Fault,
+    Reason,
+    Storage,
+)
+from tidegate_spark.storage import Credentials, FaultError
+from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config, free_port
+from tidegate_testing.waiting import wait_for
+
+from .conftest import ACCESS, SECRET, StartDriver
+
+MAIN = "local:///main.py"
+
+
+@pytest.fixture
+def config(place: Storage) -> DriverConfig:
+    return driver_config("app", MAIN, place)
+
+
+@pytest.fixture
+def credentials(tmp_path: Path) -> Path:
+    """The folder of the mounted Secret, with the right keys."""
+    folder = tmp_path / "credentials"
+    put_credentials(folder, SECRET)
+    return folder
+
+
+def put_credentials(folder: Path, secret: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / ACCESS_KEY).write_text(ACCESS)
+    (folder / SECRET_KEY).write_text(secret)
+
+
+def fault_of_check(config: DriverConfig, credentials: Path) -> Fault:
+    with pytest.raises(FaultError) as caught:
+        preflight.check_storage(config, str(credentials))
+    return caught.value.fault
+
+
+def reported(driver: DriverProcess, reason: Reason) -> bool:
+    report = driver.report()
+    return report is not None and report.fault is not None and report.fault.reason is reason
+
+
+def test_storage_is_claimed_for_the_application_and_nothing_else_is_left_there(
+    object_store: ObjectStore, config: DriverConfig, credentials: Path
+) -> None:
+    preflight.check_storage(config, str(credentials))
+    again = dataclasses.replace(config, epoch=4, lineage=2)
+    preflight.check_storage(again, str(credentials))
+    keys = [key for key in object_store.keys(config.storage.bucket, "") if not key.endswith("/")]
+    assert keys == [config.storage.key("app.json")]
+    claim = json.loads(object_store.text(config.storage.bucket, keys[0]))
+    assert (claim["uid"], claim["epoch"], claim["lineage"]) == (config.uid, 4, 2)
+
+
+def test_a_bucket_that_does_not_exist_is_named_with_its_field(config: DriverConfig, credentials: Path) -> None:
+    absent = dataclasses.replace(config.storage, uri="s3://no-such-bucket/apps/tests/app")
+    fault = fault_of_check(dataclasses.replace(config, storage=absent), credentials)
+    assert fault.reason is Reason.BUCKET_NOT_FOUND
+    assert "'no-such-bucket' (spec.storage.uri)" in fault.message
+
+
+def test_an_endpoint_that_does_not_answer_is_named_with_its_field(config: DriverConfig, credentials: Path) -> None:
+    endpoint = f"http://127.0.0.1:{free_port()}"
+    fault = fault_of_check(
+        dataclasses.replace(config, storage=dataclasses.replace(config.storage, endpoint=endpoint)), credentials
+    )
+    assert fault.reason is Reason.STORAGE_UNAVAILABLE
+    assert f"{endpoint} (spec.storage.endpoint)" in fault.message
+
+
+@pytest.mark.parametrize("change", [{"uid": "another"}, {"epoch": 2}], ids=lambda change: next(iter(change)))
+def test_storage_of_another_application_or_of_a_later_epoch_is_not_touched(
+    object_store: ObjectStore, config: DriverConfig, credentials: Path, change: dict[str, Any]
+) -> None:
+    preflight.check_storage(dataclasses.replace(config, **change), str(credentials))
+    before = object_store.text(config.storage.bucket, config.storage.key("app.json"))
+    fault = fault_of_check(config, credentials)
+    assert fault.reason is Reason.STORAGE_OWNED
+    assert config.storage.uri in fault.message
+    assert object_store.text(config.storage.bucket, config.storage.key("app.json")) == before
+
+
+def test_a_store_that_ignores_conditions_is_refused(object_store: ObjectStore, config: DriverConfig) -> None:
+    client = object_store.client
+
+    def drop_condition(request: Any, **_: Any) -> None:
+        # What an older store does with a header it does not know.
+        del request.headers["If-None-Match"]
+
+    client.meta.events.register("before-sign.s3.PutObject", drop_condition)
+    with pytest.raises(FaultError) as caught:
+        preflight.probe_conditional_writes(client, config)
+    assert caught.value.fault.reason is Reason.STORAGE_UNSUITABLE
+
+
+def test_missing_and_rejected_credentials_are_waited_for_and_read_again(config: DriverConfig, tmp_path: Path) -> None:
+    folder = tmp_path / "credentials"
+    seen: list[Reason | None] = []
+
+    def correct_what_is_told(fault: Fault | None) -> None:
+        seen.append(fault.reason if fault else None)
+        put_credentials(folder, "wrong" if seen == [Reason.CREDENTIALS_MISSING] else SECRET)
+
+    found = preflight.wait_for_storage(config, str(folder), threading.Event(), correct_what_is_told)
+    assert found == Credentials(ACCESS, SECRET)
+    assert seen == [Reason.CREDENTIALS_MISSING, Reason.CREDENTIALS_REJECTED, None]
+
+
+def test_a_driver_that_waits_for_storage_says_so_lives_and_can_be_stopped(
+    start_process: StartDriver, tmp_path: Path
+) -> None:
+    script = tmp_path / "main.py"
+    script.touch()
+    driver = start_process("app", f"local://{script}", secret="")
+    wait_for("the missing Secret", lambda: reported(driver, Reason.CREDENTIALS_MISSING), 30, 0.1)
+    driver.put_credentials(ACCESS, "wrong-secret")
+    wait_for("the rejected credentials", lambda: reported(driver, Reason.CREDENTIALS_REJECTED), 30, 0.1)
+    report = driver.report()
+    assert report is not None
+    assert report.state is DriverState.WAITING
+    assert report.fault is not None
+    assert "'storage-keys' (spec.storage.credentialsSecret.name)" in report.fault.message
+    assert driver.status("/healthz")[0] == 200
+    assert driver.status("/readyz")[0] == 503
+    driver.terminate()
+    assert driver.exit_code() == EXIT_STOPPED
+    assert driver.termination.reason is Reason.STOPPED
+    assert "wrong-secret" not in driver.output
+
+
+def test_faults_that_waiting_does_not_cure_end_the_driver(
+    start_process: StartDriver, config: DriverConfig, credentials: Path, tmp_path: Path
+) -> None:
+    missing = start_process("app", "count.py")
+    assert missing.exit_code() == EXIT_CODES[Reason.MAIN_NOT_FOUND]
+    assert missing.termination.reason is Reason.MAIN_NOT_FOUND
+    assert "nearest" in missing.termination.message
+    assert "counting.py" in missing.termination.message
+
+    preflight.check_storage(dataclasses.replace(config, uid="another"), str(credentials))
+    foreign = start_process("app", "counting.py")
+    assert foreign.exit_code() == EXIT_CODES[Reason.STORAGE_OWNED]
+    assert foreign.termination.reason is Reason.STORAGE_OWNED
+
+
+def test_a_purge_deletes_page_after_page_and_leaves_the_neighbour_alone(
+    object_store: ObjectStore, config: DriverConfig, credentials: Path
+) -> None:
+    preflight.check_storage(config, str(credentials))
+    client, bucket = object_store.client, config.storage.bucket
+    keys = [config.storage.key("lineages/1/main/state", str(n % 7), f"{n}.delta") for n in range(1100)]
+    neighbours = [f"{config.storage.prefix}-2/app.json", f"{config.storage.prefix}.txt"]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda key: client.put_object(Bucket=bucket, Key=key, Body=b"x"), [*keys, *neighbours]))
+
+    deleted = purge.purge(storage.connect(config.storage, Credentials(ACCESS, SECRET)), config)
+    assert deleted >= len(keys) + 1
+    assert object_store.keys(bucket, config.storage.prefix + "/") == []
+    left = [key for key in object_store.keys(bucket, "") if not key.endswith("/")]
+    assert sorted(left) == sorted(neighbours)
+    assert purge.purge(client, config) == 0
+
+
+def test_a_purge_deletes_nothing_of_another_application(
+    object_store: ObjectStore, config: DriverConfig, credentials: Path
+) -> None:
+    preflight.check_storage(dataclasses.replace(config, uid="another"), str(credentials))
+    with pytest.raises(FaultError) as caught:
+        purge.purge(object_store.client, config)
+    assert caught.value.fault.reason is Reason.STORAGE_OWNED
+    assert config.storage.key("app.json") in object_store.keys(config.storage.bucket, "")
