@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
-import traceback
 from typing import NoReturn
 
 from tidegate_spark import logs, pyspark_path
@@ -24,18 +24,14 @@ def launch() -> NoReturn:
     output = logs.OutputTail()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # it is a TextIOWrapper unless replaced
     log_to_stderr()
-    try:
-        config = read_config(os.environ.get(CONFIG_VARIABLE, ""))
-        pyspark_path.make_importable(os.environ, sys.path)
-        # Not before: the driver's modules import PySpark.
-        from tidegate_spark.driver import Driver  # noqa: PLC0415 - see the line above
+    # If we come back from here, the interpreter ends, and with it the threads that pass our output on.
+    atexit.register(output.content)
+    config = read_config(os.environ.get(CONFIG_VARIABLE, ""))
+    pyspark_path.make_importable(os.environ, sys.path)
+    # Not before: the driver's modules import PySpark.
+    from tidegate_spark.driver import Driver  # noqa: PLC0415 - see the line above
 
-        Driver(config, Environment.read(os.environ), output).run()
-    except BaseException:
-        # The interpreter is about to end, and with it the threads that pass our output on.
-        traceback.print_exc()
-        output.content()
-        raise
+    Driver(config, Environment.read(os.environ), output).run()
 
 
 def read_config(text: str) -> DriverConfig:
@@ -49,7 +45,7 @@ def read_config(text: str) -> DriverConfig:
     except ValueError as error:
         what = f"{CONFIG_VARIABLE}: {error}" if text else f"{CONFIG_VARIABLE} is not set"
         remedy = "The operator sets it; an image that brings its own runtime must bring one of the operator's version."
-        raise ValueError(f"{what}. {remedy}") from error
+        raise ValueError(f"{what}. {remedy}") from None
 
 
 def log_to_stderr() -> None:

@@ -69,14 +69,16 @@ class Tee:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and select.select([self._read_end], [], [], 0)[0]:
             time.sleep(0.01)
-        with self._lock:
+        # Whoever copies holds the lock until it is written, which is for ever if nobody reads our output any more.
+        if self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
             self._keep(b"", last=True)
+            self._lock.release()
 
     def _copy(self) -> None:
         while data := os.read(self._read_end, 65536):
             with self._lock:
                 self._keep(data)
-            _write_all(self._target, data)
+                _write_all(self._target, data)
 
     def _keep(self, data: bytes, last: bool = False) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")

@@ -55,9 +55,12 @@ def run_driver(folder: Path, python: tuple[str, ...] = BARE_PYTHON, **variables:
         **variables,
     }
     done = subprocess.run(
-        [*python, "-m", "tidegate_spark"], env=environment, capture_output=True, timeout=60, check=False
+        [*python, "-m", "tidegate_spark"], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
-    return done.returncode, from_json(Termination, (folder / "termination").read_text())
+    termination = from_json(Termination, (folder / "termination").read_text())
+    # The log says it too, once.
+    assert done.stderr.count(f"{termination.exception}: ") == done.stderr.count("Traceback") > 0
+    return done.returncode, termination
 
 
 def spark_home(folder: Path, *, zipped: bool = False) -> Path:
