@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
+from tidegate.decide.running import ends_to_be_retried
 from tidegate.model.streaming_app import OnDelete
 from tidegate_testing.cluster_simulation import DRIVER, PURGE, Cluster
 from tidegate_testing.observations import app_with
@@ -18,6 +19,7 @@ HAPPENINGS: dict[str, Callable[[Cluster], object]] = {
     "crash": Cluster.crash_driver,
     "evict": Cluster.evict_driver,
     "finish": Cluster.finish_driver,
+    "storage owned": Cluster.refuse_storage,
     "no image": Cluster.stop_pulling,
     "remove pod": Cluster.remove_driver,
     "executor": Cluster.add_executor,
@@ -67,7 +69,8 @@ def check_cover(cluster: Cluster, plan: do.Plan) -> None:
             case do.DeleteDriver(pod=pod):
                 observation = cluster.observe()
                 assert observation is not None
-                assert doomed or pod.spec_hash != observation.spec_hash or pod.phase == "Failed"
+                lost = pod.phase == "Failed" or ends_to_be_retried(pod)
+                assert doomed or lost or pod.spec_hash != observation.spec_hash
             case do.DeleteExecutor(pod=pod):
                 driver = cluster.pods.get(DRIVER)
                 assert doomed or driver is None or pod.epoch < driver.epoch or pod.finished

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tidegate.observe.pods import Exit, PodRecord, Waiting
 from tidegate_spark import protocol
-from tidegate_spark.protocol import Reason, Termination
+from tidegate_spark.protocol import ROLE_EXECUTOR, Reason, Termination
 
 IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _REFUSED_REASONS = frozenset(
@@ -19,6 +19,7 @@ _REFUSED_REASONS = frozenset(
 _KILLED_BY_MEMORY = "OOMKilled"
 
 _BY_ITSELF = "the driver looks again by itself."
+_AGAIN = "a new driver looks again by itself, after at most five minutes."
 _NAMED_SECRET = "the Secret that spec.storage.credentialsSecret names"  # noqa: S105 - words about a Secret
 REMEDIES: dict[Reason, str] = {
     Reason.APPLICATION_FAILED: (
@@ -30,8 +31,11 @@ REMEDIES: dict[Reason, str] = {
     Reason.CREDENTIALS_MISSING: f"Create {_NAMED_SECRET}; {_BY_ITSELF}",
     Reason.CREDENTIALS_REJECTED: f"Correct {_NAMED_SECRET}; {_BY_ITSELF}",
     Reason.STORAGE_UNAVAILABLE: f"Check spec.storage.endpoint and the network; {_BY_ITSELF}",
-    Reason.STORAGE_UNSUITABLE: "Use an object store that honours conditional writes.",
-    Reason.STORAGE_OWNED: "Choose another spec.storage.uri, or remove what the other application left there.",
+    Reason.STORAGE_UNSUITABLE: f"Use an object store that honours conditional writes; {_AGAIN}",
+    Reason.STORAGE_OWNED: (
+        "Create the application anew with another spec.storage.uri, or remove what the other application left there; "
+        f"{_AGAIN}"
+    ),
     Reason.CONNECTOR_MISSING: "Use an image that holds the connector's jars.",
     Reason.BROKER_UNAVAILABLE: f"Check the broker's address and the network; {_BY_ITSELF}",
 }
@@ -97,7 +101,7 @@ def name_start_problem(pod: PodRecord) -> Problem | None:
         return Problem(
             "Unschedulable",
             f"No node takes pod {pod.name}: {pod.unschedulable} Free resources, add nodes, or ask for less in "
-            "spec.driver.resources.",
+            f"spec.{'executor' if pod.role == ROLE_EXECUTOR else 'driver'}.resources.",
         )
     return None
 

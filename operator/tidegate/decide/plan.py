@@ -90,7 +90,8 @@ def _announce(observation: Observation, verdict: Verdict, status: StreamingAppSt
         return ()
     # The second: what recurs is told again, what is only decided again is not.
     occasion = f"{status.epoch}/{new.last_transition_time.timestamp():.0f}"
-    return (PublishEvent(verdict.reason, verdict.message, verdict.health is Health.STALLED, occasion),)
+    warning = verdict.warning or verdict.health is Health.STALLED
+    return (PublishEvent(verdict.reason, verdict.message, warning, occasion),)
 
 
 def _ready(status: StreamingAppStatus) -> Condition | None:

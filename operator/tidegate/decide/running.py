@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from tidegate.decide.actions import DeleteDriver
+from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.faults import Problem, name_end, name_reported, name_start_problem, read_termination
-from tidegate.decide.launch import starting_message
+from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE, growing_pause, starting_message
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase
-from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.observation import Observation, running_executors, wanted_executors
+from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
 from tidegate_spark.protocol import AgentReport, DriverState, Reason
 
 OVERDUE = 60.0
 """Seconds after the end of its grace period at which a pod that is still there is called stuck."""
+_RETRIED = frozenset({Reason.STORAGE_OWNED, Reason.STORAGE_UNSUITABLE})
+"""Ends with exit code 0 whose cause lies outside of the spec."""
+_FOR_A_PERSON = frozenset(
+    {
+        Reason.MAIN_NOT_FOUND,
+        Reason.QUERY_REFUSED,
+        Reason.CONNECTOR_MISSING,
+        Reason.STORAGE_OWNED,
+        Reason.STORAGE_UNSUITABLE,
+    }
+)
+"""Ends that another start of the same spec does not mend."""
 
 
 def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
@@ -30,6 +42,8 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             "node.kubernetes.io/out-of-service, and the application goes on elsewhere.",
         )
     changed = driver.spec_hash != o.spec_hash
+    if not changed and ends_to_be_retried(driver):
+        return _stalled(Phase.FAILED, name_end(driver), wake_after=overdue_at - now)
     return Verdict(
         Phase.STOPPING,
         Health.RECONCILING,
@@ -86,12 +100,19 @@ def replace_lost_driver(o: Observation, now: float) -> Verdict | None:
 def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
     """Judge a driver that ended for good (exit code 0): the work is done, or the runtime refuses to do it."""
     driver = o.driver
-    if driver is None or driver.phase != "Succeeded":
+    if driver is None or not ended_for_good(driver):
         return None
     told = read_termination(driver.ended)
     if told is None or told.reason is Reason.COMPLETED:
         return Verdict(Phase.COMPLETED, Health.READY, "Completed", "The application has finished.")
-    return _stalled(Phase.FAILED, name_end(driver))
+    problem = name_end(driver)
+    if not ends_to_be_retried(driver):
+        return _stalled(Phase.FAILED, problem)
+    ended_at = driver.ended.finished_at if driver.ended else 0.0
+    due = ended_at + growing_pause(o.memory.quick_relaunches + 1, FIRST_PAUSE, LONGEST_PAUSE)
+    if now < due:
+        return _stalled(Phase.FAILED, problem, wake_after=due - now)
+    return _stalled(Phase.FAILED, problem, after=(DeleteDriver(driver),))
 
 
 def judge_unstarted_driver(o: Observation, now: float) -> Verdict | None:
@@ -109,7 +130,7 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
     if report.fault is not None:
         return _stalled(phase, name_reported(report.fault))
     if report.state is DriverState.RUNNING:
-        return _running(o.driver)
+        return _running(o, o.driver)
     if report.state in (DriverState.STOPPING, DriverState.ENDED):
         return Verdict(
             phase, Health.RECONCILING, "DriverStopping", f"The driver in pod {o.driver.name} stops at a batch boundary."
@@ -122,37 +143,80 @@ def judge_ready_driver(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or not driver.running or not driver.ready or o.agent is not None:
         return None
-    return _running(driver)
+    return _running(o, driver)
 
 
 def judge_silent_driver(o: Observation, now: float) -> Verdict | None:
-    """Keep a driver that ran and is not heard of running: its node or the network may be cut off."""
+    """Keep a driver that ran and is not heard of running or stopping: its node or the network may be cut off."""
     driver, known = o.driver, o.app.status
-    if driver is None or not driver.running or o.agent is not None or known.phase is not Phase.RUNNING:
+    if driver is None or not driver.running or o.agent is not None:
         return None
     if known.epoch != driver.epoch or known.driver is None or known.driver.restarts != driver.restarts:
+        return None
+    if known.phase is Phase.STOPPING:
+        # The agent goes before its process does.
+        message = f"The driver in pod {driver.name} stops at a batch boundary."
+        return Verdict(Phase.STOPPING, Health.RECONCILING, "DriverStopping", message)
+    if known.phase is not Phase.RUNNING:
         return None
     message = f"The driver in pod {driver.name} is not ready, and its agent does not answer."
     return Verdict(Phase.RUNNING, Health.RECONCILING, "DriverNotReady", message)
 
 
 def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
-    """Name the fault the process ended with, until the driver that the kubelet started again runs."""
+    """Name the fault the process ended with, until the driver that the kubelet started again runs.
+
+    A driver that had run is on its way back after its first crash. It has failed when that does not help: it ends again
+    before it has run, or with a fault that a start can not mend.
+    """
     driver = o.driver
     if driver is None or driver.ended is None or driver.ended.exit_code == 0:
         return None
     told = read_termination(driver.ended)
     if told is not None and told.reason is Reason.STOPPED:
         return None  # asked to stop from outside, at a batch boundary: the next start is an ordinary one
-    return _stalled(Phase.FAILED, name_end(driver))
+    problem = name_end(driver)
+    if (told is None or told.reason not in _FOR_A_PERSON) and _on_its_way_back(o, driver, driver.ended):
+        message = f"{problem.message} The driver in pod {driver.name} is started again."
+        return Verdict(Phase.STARTING, Health.RECONCILING, problem.reason, message)
+    return _stalled(Phase.FAILED, problem)
 
 
 def wait_for_driver_to_start(o: Observation, now: float) -> Verdict | None:
     """Wait: the pod is there, and nothing is known to be wrong with it."""
     if o.driver is None:
         return None
-    epoch = max(o.driver.epoch, o.app.status.epoch)
-    return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", starting_message(o, epoch))
+    if o.driver.ended is not None or o.driver.restarts:
+        message = f"The driver in pod {o.driver.name} was stopped and is started again."
+    else:
+        message = starting_message(o, max(o.driver.epoch, o.app.status.epoch))
+    return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", message)
+
+
+def ended_for_good(driver: PodRecord) -> bool:
+    """Return whether the driver's process ended and will not be started again.
+
+    The container's exit code is looked at and not only the pod's phase, which follows later, or never with a sidecar.
+    """
+    done = driver.ended is not None and driver.ended.exit_code == 0 and not driver.running
+    return driver.phase == "Succeeded" or (done and driver.phase != "Failed")
+
+
+def ends_to_be_retried(driver: PodRecord) -> bool:
+    """Return whether a driver that ended for good did so for a reason that may go away without a changed spec."""
+    told = read_termination(driver.ended) if ended_for_good(driver) else None
+    return told is not None and told.reason in _RETRIED
+
+
+def _on_its_way_back(o: Observation, driver: PodRecord, ended: Exit) -> bool:
+    known = o.app.status
+    if known.epoch != driver.epoch:
+        return False
+    if known.phase in (Phase.RUNNING, Phase.STOPPING):
+        return True  # nothing was written since it ran: this is the first crash
+    # The crash that was already told stays what it was called; a later one is the second in a row.
+    told_of = known.last_exit.time if known.last_exit else None
+    return known.phase is Phase.STARTING and told_of is not None and told_of == time_from_seconds(ended.finished_at)
 
 
 def _phase_of(report: AgentReport) -> Phase:
@@ -161,9 +225,20 @@ def _phase_of(report: AgentReport) -> Phase:
     return Phase.STOPPING if report.state in (DriverState.STOPPING, DriverState.ENDED) else Phase.STARTING
 
 
-def _running(driver: PodRecord) -> Verdict:
-    return Verdict(Phase.RUNNING, Health.READY, "Running", f"The driver in pod {driver.name} runs.")
+def _running(o: Observation, driver: PodRecord) -> Verdict:
+    message = f"The driver in pod {driver.name} runs."
+    executors = [pod for pod in o.executors if pod.epoch == driver.epoch and not pod.terminating]
+    problem = next((p for p in map(name_start_problem, executors) if p is not None), None)
+    if problem is None:
+        return Verdict(Phase.RUNNING, Health.READY, "Running", message)
+    running, wanted = running_executors(o), wanted_executors(o)
+    why = f"The driver in pod {driver.name} runs with {running} of {wanted} executors. {problem.message}"
+    # Without any executor no batch is ever finished.
+    health = Health.READY if running else Health.STALLED
+    return Verdict(Phase.RUNNING, health, "ExecutorsMissing", why, warning=True)
 
 
-def _stalled(phase: Phase, problem: Problem) -> Verdict:
-    return Verdict(phase, Health.STALLED, problem.reason, problem.message)
+def _stalled(
+    phase: Phase, problem: Problem, *, after: tuple[Action, ...] = (), wake_after: float | None = None
+) -> Verdict:
+    return Verdict(phase, Health.STALLED, problem.reason, problem.message, after=after, wake_after=wake_after)

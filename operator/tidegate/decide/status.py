@@ -1,7 +1,8 @@
 """The status that follows from an observation and a verdict, and whether it is worth a write. No I/O.
 
 An application that commits nothing costs no write. Progress is written at most once a minute: fresh figures are in the
-metrics and in the agent. What people and programs wait for (phase, conditions, epoch) is written at once.
+metrics and in the agent. What people and programs wait for (phase, conditions, epoch, the first committed batch) is
+written at once.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from tidegate.model.streaming_app import (
     QueryStatus,
     StreamingAppStatus,
 )
-from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.observation import Observation, running_executors, wanted_executors
+from tidegate.observe.pods import PodRecord, time_from_seconds
 from tidegate.resources.metadata import executor_selector
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.protocol import AgentReport, QueryReport
@@ -49,7 +50,7 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         queries=() if verdict.launch else queries,
         batch=None if verdict.launch else _batch(queries),
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
-        executors=ExecutorsStatus(wanted=_wanted(o, report), running=_running(o, report)),
+        executors=ExecutorsStatus(wanted=wanted_executors(o), running=running_executors(o)),
         selector=executor_selector(o.app.metadata.name),
     )
 
@@ -98,6 +99,8 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         status.lineage,
         status.applied_spec_hash,
         status.selector,
+        # The first committed batch of an epoch is the sign of life that people wait for.
+        status.batch is None,
         (last.reason, last.exception, last.exit_code) if last else None,
     )
 
@@ -159,18 +162,3 @@ def _batch(queries: tuple[QueryStatus, ...]) -> int | None:
 
 def _rows_per_second(report: AgentReport) -> int:
     return round(sum(q.input_rows_per_second for q in report.queries))
-
-
-def _wanted(o: Observation, report: AgentReport | None) -> int:
-    return report.executors_wanted if report and report.executors_wanted else o.app.spec.executor.instances
-
-
-def _running(o: Observation, report: AgentReport | None) -> int:
-    if report is not None:
-        return report.executors_running
-    return sum(1 for pod in o.executors if pod.running and not pod.terminating)
-
-
-def time_from_seconds(seconds: float) -> datetime.datetime | None:
-    """Return a time in whole seconds with its zone, as the API server keeps it; None for 0."""
-    return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC) if seconds else None

@@ -36,4 +36,6 @@ class Verdict:
     unplanned: bool = False
     silent: bool = False
     """Write no status: the resource is about to go."""
+    warning: bool = False
+    """Its event is a warning; a verdict of something stalled always is."""
     wake_after: float | None = None

@@ -23,7 +23,7 @@ from tidegate.resources.names import driver_pod_name
 from tidegate.workqueue import Key, WorkQueue
 from tidegate_spark.protocol import AgentReport, DriverState
 
-PACES = {"running": (15.0, 30.0, 1.25), "starting": (2.0, 10.0, 1.25), "silent": (2.0, 120.0, 1.6)}
+PACES = {"running": (5.0, 30.0, 1.5), "starting": (2.0, 10.0, 1.25), "silent": (2.0, 60.0, 2.0)}
 """First and longest interval in seconds, and the factor from one to the next, as long as the answer is of a kind.
 
 A pod that can not be reached costs a connection that times out, each time.
@@ -149,7 +149,9 @@ class AgentPoller:
 
 def _matters(report: AgentReport) -> tuple[object, ...]:
     notices = report.notices[-1].sequence if report.notices else 0
-    return (report.epoch, report.state, report.fault, report.executors_wanted, report.executors_running, notices)
+    committed = any(query.batch_id >= 0 for query in report.queries)
+    executors = (report.executors_wanted, report.executors_running)
+    return (report.epoch, report.state, report.fault, executors, notices, committed)
 
 
 def _commits(report: AgentReport) -> tuple[object, ...]:

@@ -69,3 +69,16 @@ class Observation:
     rival: str = ""
     """``namespace/name`` of an older application whose storage overlaps this one's."""
     memory: Memory = Memory()
+
+
+def wanted_executors(o: Observation) -> int:
+    """Return how many executors there should be: as the driver was told, or as the spec says."""
+    told = o.agent.report.executors_wanted if o.agent else 0
+    return told or o.app.spec.executor.instances
+
+
+def running_executors(o: Observation) -> int:
+    """Return how many executors are registered with the driver or, as long as it does not answer, how many run."""
+    if o.agent is not None:
+        return o.agent.report.executors_running
+    return sum(1 for pod in o.executors if pod.running and not pod.terminating)

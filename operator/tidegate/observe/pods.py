@@ -235,5 +235,10 @@ def _seconds(time: datetime.datetime | None) -> float:
     return time.timestamp() if time is not None else 0.0
 
 
+def time_from_seconds(seconds: float) -> datetime.datetime | None:
+    """Return a time in whole seconds with its zone, as the API server keeps it; None for 0."""
+    return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC) if seconds else None
+
+
 def _number(label: str) -> int:
     return int(label) if label.isdecimal() else 0

@@ -161,6 +161,10 @@ class Cluster:
         """The application has done its work."""
         self._change_driver(phase="Succeeded", running=False, ended=ended_with(Reason.COMPLETED, 0))
 
+    def refuse_storage(self) -> None:
+        """The runtime finds that the storage is another application's."""
+        self._change_driver(phase="Succeeded", running=False, ended=ended_with(Reason.STORAGE_OWNED, 0))
+
     def stop_pulling(self) -> None:
         """The registry does not have the image."""
         self._change_driver(phase="Pending", running=False, waiting=Waiting("driver", "x", "ErrImagePull", ""))

@@ -73,6 +73,14 @@ POD_STATES: dict[str, tuple[dict[str, Any], tuple[Phase, str, str]]] = {
         {"init_ended": Exit(1, "Error", "", NOW), "init_name": "tidegate-runtime"},
         (Phase.STARTING, "Stalled", "InitFailed"),
     ),
+    "an end with nothing left to do, before the pod has succeeded": (
+        {"phase": "Running", "ended": ended_with(Reason.COMPLETED, 0)},
+        (Phase.COMPLETED, "Ready", "Completed"),
+    ),
+    "queries that are refused": (
+        {"phase": "Succeeded", "ended": ended_with(Reason.QUERY_REFUSED, 0)},
+        (Phase.FAILED, "Stalled", "QueryRefused"),
+    ),
     "an exception of the application": (
         {"phase": "Running", "ended": ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")},
         (Phase.FAILED, "Stalled", "ApplicationFailed"),
@@ -259,3 +267,125 @@ def test_a_driver_that_ran_and_is_not_heard_of_is_not_called_starting() -> None:
     ran = settled(observe(APP, driver=driver))
     silent = dataclasses.replace(ran, driver=dataclasses.replace(driver, ready=False))
     assert verdict(decide(silent, NOW)) == (Phase.RUNNING, "Reconciling", "DriverNotReady")
+
+
+def ran(**fields: Any) -> Observation:
+    """Return the observation of an application whose driver was seen running, and whose status says so."""
+    return settled(observe(APP, driver=running_driver(APP, ready=True, **fields)))
+
+
+def crashed(
+    o: Observation, restarts: int, finished_at: float, reason: Reason = Reason.APPLICATION_FAILED
+) -> Observation:
+    """Return the observation after a crash, while the kubelet pauses before it starts the driver again."""
+    ended = dataclasses.replace(ended_with(reason, 1, "ValueError"), finished_at=finished_at)
+    driver = driver_of(o.app, phase="Running", ended=ended, restarts=restarts, waiting=waiting("CrashLoopBackOff"))
+    return dataclasses.replace(o, driver=driver, agent=None)
+
+
+def test_a_driver_that_ran_is_on_its_way_back_after_its_first_crash() -> None:
+    assert verdict(decide(crashed(ran(), 0, NOW), NOW)) == (Phase.STARTING, "Reconciling", "ApplicationFailed")
+
+
+def test_the_first_crash_is_called_the_same_as_long_as_the_next_process_starts() -> None:
+    first = settled(crashed(ran(), 0, NOW))
+    assert first.driver is not None
+    again = dataclasses.replace(first.driver, restarts=1, running=True, ready=False, waiting=None, started_at=NOW + 1)
+    plan = decide(dataclasses.replace(first, driver=again, agent=report_of(again, DriverState.STARTING)), NOW + 2)
+    assert (plan.reason, [a for a in plan.actions if isinstance(a, WriteStatus | PublishEvent)]) == (
+        "ApplicationFailed",
+        [],
+    )
+
+
+def test_a_second_crash_without_having_run_in_between_is_a_failure() -> None:
+    second = crashed(settled(crashed(ran(), 0, NOW)), 1, NOW + 9)
+    assert verdict(decide(second, NOW + 9)) == (Phase.FAILED, "Stalled", "ApplicationFailed")
+
+
+def test_a_crash_after_having_run_again_is_a_first_one() -> None:
+    failed = settled(crashed(settled(crashed(ran(), 0, NOW)), 1, NOW + 9))
+    back = settled(dataclasses.replace(failed, driver=running_driver(APP, ready=True, restarts=2)))
+    assert verdict(decide(crashed(back, 2, NOW + 90), NOW + 90))[:2] == (Phase.STARTING, "Reconciling")
+
+
+def test_a_driver_that_never_ran_has_failed_with_its_first_crash() -> None:
+    starting = settled(observe(APP, driver=driver_of(APP)))
+    assert verdict(decide(crashed(starting, 0, NOW), NOW)) == (Phase.FAILED, "Stalled", "ApplicationFailed")
+
+
+def test_a_fault_that_needs_a_person_is_a_failure_at_once() -> None:
+    assert verdict(decide(crashed(ran(), 0, NOW, Reason.MAIN_NOT_FOUND), NOW)) == (
+        Phase.FAILED,
+        "Stalled",
+        "MainNotFound",
+    )
+
+
+def test_a_driver_whose_agent_goes_before_its_process_is_still_stopping() -> None:
+    driver = running_driver(APP)
+    stopping = settled(observe(APP, driver=driver, agent=report_of(driver, DriverState.ENDED)))
+    plan = decide(dataclasses.replace(stopping, agent=None), NOW + 1)
+    assert (plan.reason, plan.actions) == ("DriverStopping", ())
+
+
+def test_a_driver_that_was_stopped_from_outside_is_started_again_and_not_anew() -> None:
+    driver = driver_of(APP, phase="Running", ended=ended_with(Reason.STOPPED, 143))
+    assert decide(dataclasses.replace(ran(), driver=driver), NOW).message.endswith("is started again.")
+
+
+def test_the_first_committed_batch_is_told_at_once() -> None:
+    driver = running_driver(APP)
+    before = settled(observe(APP, driver=driver, agent=report_of(driver, queries=(QueryReport("main"),))))
+    first = dataclasses.replace(before, agent=report_of(driver, queries=(QueryReport("main", batch_id=0),)))
+    (write,) = decide(first, NOW + 1).actions
+    assert isinstance(write, WriteStatus)
+    assert write.status.batch == 0
+
+
+@pytest.mark.parametrize("reason", [Reason.STORAGE_OWNED, Reason.STORAGE_UNSUITABLE])
+def test_storage_that_may_become_usable_is_tried_again_with_growing_pauses(reason: Reason) -> None:
+    driver = driver_of(APP, phase="Succeeded", ended=ended_with(reason, 0))
+    o = settled(observe(APP, driver=driver))
+    assert [decide(o, NOW).wake_after, decide(o, NOW).actions] == [5.0, ()]
+    assert DeleteDriver(driver) in decide(o, NOW + 5).actions
+    often = dataclasses.replace(o, memory=dataclasses.replace(o.memory, quick_relaunches=9))
+    assert decide(often, NOW + 5).wake_after == 290.0
+
+
+def test_the_pod_of_a_refused_start_goes_without_a_change_of_phase() -> None:
+    driver = driver_of(APP, phase="Succeeded", ended=ended_with(Reason.STORAGE_OWNED, 0))
+    o = settled(observe(APP, driver=driver))
+    plan = decide(dataclasses.replace(o, driver=dataclasses.replace(driver, delete_by=NOW + 1)), NOW + 1)
+    assert (plan.reason, plan.actions) == ("StorageOwned", ())
+
+
+def test_refused_queries_wait_for_a_change_of_the_spec() -> None:
+    driver = driver_of(APP, phase="Succeeded", ended=ended_with(Reason.QUERY_REFUSED, 0))
+    plan = decide(settled(observe(APP, driver=driver)), NOW + 3600)
+    assert (plan.actions, plan.wake_after) == ((), None)
+
+
+STUCK_EXECUTORS: dict[str, tuple[dict[str, Any], str]] = {
+    "an image that can not be pulled": (
+        {"waiting": waiting("ErrImagePull", "spark-kubernetes-executor")},
+        "Image shop/orders:1",
+    ),
+    "no node": ({"unschedulable": "0/1 nodes are available."}, "ask for less in spec.executor.resources"),
+}
+
+
+@pytest.mark.parametrize("name", STUCK_EXECUTORS)
+@pytest.mark.parametrize(("running", "health"), [(0, "Stalled"), (1, "Ready")])
+def test_executors_that_can_not_start_are_named_while_the_driver_runs(name: str, running: int, health: str) -> None:
+    fields, words = STUCK_EXECUTORS[name]
+    app = launched(app_with({"executor.instances": 2}))
+    driver = running_driver(app)
+    stuck = executor_of(app, 2, phase="Pending", running=False, **fields)
+    agent = report_of(driver, executors_wanted=2, executors_running=running)
+    plan = decide(observe(app, driver=driver, executors=(stuck,), agent=agent), NOW)
+    assert verdict(plan) == (Phase.RUNNING, health, "ExecutorsMissing")
+    (event,) = [a for a in plan.actions if isinstance(a, PublishEvent)]
+    assert event.warning
+    assert f"with {running} of 2 executors" in event.message
+    assert words in event.message
