@@ -43,6 +43,11 @@ class Image:
     reads: tuple[str, ...]
 
 
+STOCK = Image(
+    "localhost/stock-spark:test", "images/stock/Dockerfile", ("locks/spark.lock", "images/spark/entrypoint.sh")
+)
+"""Only tests need it."""
+
 IMAGES = (
     Image(
         "localhost/tidegate-operator:dev",
@@ -57,38 +62,34 @@ IMAGES = (
             *("spark_app/tidegate_spark", "spark_app/samples"),
         ),
     ),
-    Image(
-        "localhost/stock-spark:test",
-        "images/stock/Dockerfile",
-        ("locks/spark.lock", "images/spark/entrypoint.sh"),
-    ),
+    STOCK,
 )
 
 
-def build() -> None:
-    """Build what changed; say for each image what was done.
+def build(images: Sequence[Image] = IMAGES) -> None:
+    """Build those of ``images`` that changed; say for each what was done.
 
     Raises:
         RuntimeError: a build failed; the text names the image and shows the end of its log.
     """
     with _alone():
-        for image in IMAGES:
+        for image in images:
             begin = time.monotonic()
             did = "built" if _build(image) else "unchanged"
             _say(f"{image.name} {did} ({time.monotonic() - begin:.1f} s)")
 
 
-def load(cluster: Cluster) -> None:
-    """Build what changed, then give the cluster's node each image that it lacks or has in another version.
+def load(cluster: Cluster, images: Sequence[Image] = IMAGES) -> None:
+    """Build what changed, then give the cluster's node each of ``images`` that it lacks or has in another version.
 
     Raises:
         RuntimeError: a build failed.
         ComponentError: containerd refused an image.
     """
-    build()
+    build(images)
     with _alone():
         present = _digests(cluster.ctr("images", "ls"))
-        for image in IMAGES:
+        for image in images:
             begin = time.monotonic()
             size = _load(cluster, image) if present.get(image.name) != _record(image)["manifest"] else 0
             done = f"loaded, {size / 1e6:.1f} MB" if size else "is there"
@@ -126,12 +127,13 @@ def _build(image: Image) -> bool:
     options = [f"--volume={source}:{target}" for source, target in mounts.items()]
     options += [f"--build-arg={name}={value}" for name, value in packageclients.proxies().items()]
     _say(f"{image.name} …")
-    _buildah(
-        *("bud", "--layers", "--pull-never", f"--build-arg=BASE={_BASE}", *options),
-        *("--ignorefile", paths.ROOT / ".dockerignore", "--file", paths.ROOT / image.dockerfile),
-        *("--tag", image.name, paths.ROOT),
-        log=_log(image),
-    )
+    with _no_leftovers(_log(image)):
+        _buildah(
+            *("bud", "--layers", "--pull-never", f"--build-arg=BASE={_BASE}", *options),
+            *("--ignorefile", paths.ROOT / ".dockerignore", "--file", paths.ROOT / image.dockerfile),
+            *("--tag", image.name, paths.ROOT),
+            log=_log(image),
+        )
     # The layout keeps the blobs of the last push: only what is new is written.
     _buildah("push", "--quiet", image.name, f"oci:{_layout()}:{_tag(image)}", log=_log(image))
     layout.drop_unreferenced(_layout())
@@ -181,8 +183,32 @@ def _mirror(work: Path) -> list[str | Path]:
     return [f"--aptopt={settings}", *use]
 
 
+@contextmanager
+def _no_leftovers(log: Path) -> Iterator[None]:
+    """Remove working containers and their mounts before and after: a build that was killed leaves both behind."""
+    _clear(log)
+    try:
+        yield
+    finally:
+        _clear(log)
+
+
+def _clear(log: Path) -> None:
+    for folder in mounts_below(_store().resolve(), Path("/proc/self/mountinfo").read_text()):
+        # Lazily: a process of the killed build may still hold it for a moment.
+        subprocess.run(["umount", "--lazy", folder], check=False, capture_output=True)
+    _buildah("rm", "--all", log=log)
+
+
+def mounts_below(folder: Path, mountinfo: str) -> list[Path]:
+    """Return the mount points below ``folder`` in the text of a mountinfo file, the last mounted first. Pure."""
+    fields = (line.split() for line in mountinfo.splitlines())
+    mounted = [Path(f[4].replace("\\040", " ")) for f in fields if len(f) > 4]
+    return [path for path in reversed(mounted) if folder in path.parents]
+
+
 def _buildah(*arguments: str | Path, log: Path) -> str:
-    store = _folder() / "store"
+    store = _store()
     own: list[str | Path] = ["--root", store / "root", "--runroot", store / "run", "--storage-driver", "overlay"]
     return _run(["buildah", *own, *arguments], log)
 
@@ -229,6 +255,10 @@ def _tag(image: Image) -> str:
 
 def _folder() -> Path:
     return paths.cache() / "images"
+
+
+def _store() -> Path:
+    return _folder() / "store"
 
 
 def _layout() -> Path:
