@@ -18,6 +18,7 @@ import structlog
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
+from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent_client import AgentClient
 from tidegate.handlers import build_registry, build_settings
 from tidegate.kube.client import KubeClient
@@ -145,7 +146,8 @@ def _build(
     queue = WorkQueue(work, figures)
     actor = Actor(client, agents, index, access, events, figures, queue.wake)
     poller = AgentPoller(index, agents, queue, figures)
-    reconciler = Reconciler(index, Platform(settings.runtime_image), actor, poller, figures)
+    platform = Platform(settings.runtime_image, settings.runtime_image_pull_policy)
+    reconciler = Reconciler(index, platform, actor, poller, figures, UnreadableTeller(client, events))
     unlisted = set(settings.watch_namespaces or ("",))
     return Operator(settings, connection, client, figures, index, queue, poller, unlisted, asyncio.Event())
 

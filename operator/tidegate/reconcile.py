@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from tidegate.act.carry_out import Actor
+from tidegate.act.unreadable import UnreadableTeller
 from tidegate.decide.actions import SetExecutors
 from tidegate.decide.plan import decide
 from tidegate.metrics.figures import Figures
@@ -32,6 +33,7 @@ class Reconciler:
     actor: Actor
     poller: AgentPoller
     figures: Figures
+    unreadable: UnreadableTeller
     clock: Callable[[], float] = time.time
     _given_up: dict[Key, int] = field(default_factory=dict)
 
@@ -44,7 +46,7 @@ class Reconciler:
         now = self.clock()
         observation = observe(self.index, key, self.platform, now)
         if observation is None:
-            self._let_go(key)
+            await self._let_go(key, now)
             return None
         plan = decide(observation, now)
         outcome = await self.actor.carry_out(observation.app, plan, now)
@@ -78,10 +80,10 @@ class Reconciler:
             raise RetryLaterError(f"the plan was given up {times} times in a row, the last time because {reason}")
         return 0.0
 
-    def _let_go(self, key: Key) -> None:
+    async def _let_go(self, key: Key, now: float) -> None:
         known = self.index.app(key)
         if isinstance(known, UnreadableApp):
-            log.error("resource can not be read", namespace=key[0], app=key[1], problem=known.problem)
+            await self.unreadable.tell(known, now)
             return
         self._given_up.pop(key, None)
         self.poller.follow(key, None)

@@ -18,6 +18,8 @@ class Settings:
 
     runtime_image: str
     """Holds Tidegate's runtime; the init container of stock Spark images copies it from there."""
+    runtime_image_pull_policy: str = "IfNotPresent"
+    """When nodes pull that image for the init container."""
     watch_namespaces: tuple[str, ...] = ()
     """Empty: every namespace."""
     metrics_port: int = 8080
@@ -31,6 +33,7 @@ class Settings:
 
 _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("runtime-image", "", "image that holds Tidegate's runtime, normally the operator's own (required)"),
+    ("runtime-image-pull-policy", "IfNotPresent", "when nodes pull it: Always, IfNotPresent or Never"),
     ("watch-namespaces", "", "comma-separated namespaces to serve; empty: all"),
     ("metrics-port", "8080", "port of /metrics, /healthz and /readyz"),
     ("log-format", "json", "json or console"),
@@ -38,6 +41,12 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("concurrency", "16", "applications that are worked on at the same time"),
     ("agent-concurrency", "16", "agents that are asked at the same time"),
 )
+
+_CHOICES = {
+    "runtime_image_pull_policy": ("Always", "IfNotPresent", "Never"),
+    "log_format": ("json", "console"),
+    "log_level": ("debug", "info", "warning", "error"),
+}
 
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -57,12 +66,13 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         if not text.isdecimal() or int(text) < 1:
             parser.error(f"--{name.replace('_', '-')}: expected a number from 1, got {text!r}")
         numbers[name] = int(text)
-    for name, choices in (("log_format", ("json", "console")), ("log_level", ("debug", "info", "warning", "error"))):
+    for name, choices in _CHOICES.items():
         if getattr(given, name) not in choices:
             parser.error(f"--{name.replace('_', '-')}: expected one of {', '.join(choices)}")
     namespaces = tuple(sorted({n.strip() for n in given.watch_namespaces.split(",") if n.strip()}))
     return Settings(
         runtime_image=given.runtime_image,
+        runtime_image_pull_policy=given.runtime_image_pull_policy,
         watch_namespaces=namespaces,
         log_format=given.log_format,
         log_level=given.log_level,

@@ -94,14 +94,14 @@ def test_a_purge_pod_is_admitted(api_kubectl: Kubectl, app: StreamingApp) -> Non
 
 
 def test_the_rest_of_an_apps_objects_is_accepted(api_kubectl: Kubectl, app: StreamingApp) -> None:
-    event = build_event(app, reason="Launched", message="é" * 4000, now=datetime.now(UTC))
+    event = build_event(app.metadata, reason="Launched", message="é" * 4000, now=datetime.now(UTC))
     for manifest in (*build_access(app.metadata.namespace), build_agent_secret(app, "secret"), event):
         stored = create(api_kubectl, manifest)
         assert stored["metadata"]["namespace"] == app.metadata.namespace
 
 
 def test_kubectl_describe_tells_the_events_of_an_app(api_kubectl: Kubectl, app: StreamingApp) -> None:
-    create(api_kubectl, build_event(app, reason="Launched", message="epoch 1", now=datetime.now(UTC)))
+    create(api_kubectl, build_event(app.metadata, reason="Launched", message="epoch 1", now=datetime.now(UTC)))
     described = api_kubectl.run("describe", "sapp", app.metadata.name, "-n", app.metadata.namespace)
     (line,) = [line.split() for line in described.splitlines() if "Launched" in line]
     assert line[:2] + line[3:] == ["Normal", "Launched", "tidegate", "epoch", "1"]

@@ -111,6 +111,13 @@ def test_the_api_server_accepts_everything_rendered_without_a_warning(
     assert accepted.count("(server dry run)") == len(rendered)
 
 
+def test_the_pull_policy_is_that_of_the_operators_pod_and_of_what_it_brings_into_drivers(helm: Helm) -> None:
+    rendered = helm.render(CHART, RELEASE, NAMESPACE, {"image": {"pullPolicy": "Never"}})
+    (container,) = only("Deployment", rendered)["spec"]["template"]["spec"]["containers"]
+    told = {entry["name"]: entry["value"] for entry in container["env"]}
+    assert (container["imagePullPolicy"], told["TIDEGATE_RUNTIME_IMAGE_PULL_POLICY"]) == ("Never", "Never")
+
+
 @each_value_set
 def test_the_operators_pod_is_admitted_where_only_restricted_pods_are(
     helm: Helm, kubectl: Kubectl, strict_namespace: str, values: dict[str, Any]

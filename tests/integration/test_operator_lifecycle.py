@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
@@ -84,6 +85,18 @@ def space(kubectl: Kubectl, operator: OperatorProcess) -> str:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
     return name
+
+
+@pytest.fixture
+def other_version(kubectl: Kubectl) -> Iterator[None]:
+    """A CRD that knows a value of ``application.runtime`` that this operator does not know."""
+    crd = yaml.safe_load((ROOT / "crds/streamingapps.tidegate.dev.yaml").read_text())
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["application"]["properties"]["runtime"]["enum"].append("Unheard")
+    apply = ("apply", "--server-side", "--force-conflicts", "-f")
+    kubectl.run(*apply, "-", stdin=json.dumps(crd))
+    yield
+    kubectl.run(*apply, str(ROOT / "crds"))
 
 
 def create(kubectl: Kubectl, space: str, name: str = "orders", **spec: Any) -> None:
@@ -279,6 +292,18 @@ def test_the_resource_stays_until_its_storage_is_empty(kubectl: Kubectl, space: 
     play_kubelet(kubectl, space, {"phase": "Succeeded"}, "orders-purge")
     wait_for("the end of the application", lambda: not app(kubectl, space), 30, 0.1)
     assert kubectl.get("pod", "orders-purge", space) is None
+
+
+def test_a_resource_of_another_version_of_the_crd_is_told_what_can_not_be_read(
+    kubectl: Kubectl, space: str, other_version: None
+) -> None:
+    create(kubectl, space, application={"runtime": "Unheard"})
+    stalled = kubectl.condition(wait_for_reason(kubectl, space, "InvalidSpec"), "Stalled")
+    assert (stalled["status"], "spec.application.runtime" in stalled["message"]) == ("True", True)
+    (event,) = kubectl.list("events", space)
+    assert (event["type"], event["reason"]) == ("Warning", "InvalidSpec")
+    kubectl.patch("streamingapp", "orders", space, {"spec": {"application": {"runtime": "Image"}}})
+    assert pod(kubectl, space)
 
 
 def test_an_operator_killed_between_two_steps_goes_on_where_it_was(

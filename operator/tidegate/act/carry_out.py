@@ -128,7 +128,7 @@ class Actor:
             case do.SetExecutors(pod=pod, instances=instances):
                 return await self._set_executors(run, pod, instances)
             case do.PublishEvent():
-                await self._events.publish(run.app, action, run.now)
+                await self._events.publish(run.app.metadata, action, run.now)
                 return None
             case do.RememberTold(epoch=epoch, sequence=sequence):
                 self._remember(run.key, told=(epoch, sequence))

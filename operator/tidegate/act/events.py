@@ -13,7 +13,7 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists
 from tidegate.kube.paths import collection_of
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.model.streaming_app import Metadata
 from tidegate.resources.event import build_event
 
 BURST, REFILL_SECONDS = 20.0, 60.0
@@ -32,10 +32,10 @@ class EventPublisher:
         self._published: OrderedDict[str, None] = OrderedDict()
         self._budget: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    async def publish(self, app: StreamingApp, event: PublishEvent, now: float) -> None:
+    async def publish(self, about: Metadata, event: PublishEvent, now: float) -> None:
         """Publish an event about an application, unless it was published before or the budget is used up."""
         manifest = build_event(
-            app,
+            about,
             reason=event.reason,
             message=event.message,
             now=datetime.datetime.fromtimestamp(now, datetime.UTC),
@@ -45,14 +45,12 @@ class EventPublisher:
         name = manifest["metadata"]["name"]
         if name in self._published:
             return
-        if not self._spend(app.metadata.uid, now):
-            log.warning(
-                "event withheld", app=app.metadata.name, reason=event.reason, why="too many of this application"
-            )
+        if not self._spend(about.uid, now):
+            log.warning("event withheld", app=about.name, reason=event.reason, why="too many of this application")
             return
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
-            log.warning("event lost", app=app.metadata.name, reason=event.reason, error=str(answer))
+            log.warning("event lost", app=about.name, reason=event.reason, error=str(answer))
             return
         _remember(self._published, name, None)
 

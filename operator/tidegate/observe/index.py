@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.decide.spec_hash import spec_hash
-from tidegate.model.streaming_app import StreamingApp, UnreadableAppError, decode_app
+from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.storage_roots import StorageRoots
@@ -34,8 +34,12 @@ class UnreadableApp:
     """A stored resource that does not fit the model; everything else goes on without it."""
 
     key: Key
-    uid: str
+    metadata: Metadata
+    """What of it could be read: name, namespace, uid, generation."""
     problem: str
+    """Names the field."""
+    ready: Mapping[str, Any] = field(default_factory=dict)
+    """Its condition Ready, as stored."""
 
 
 class Index:
@@ -90,7 +94,7 @@ class Index:
         """Forget a deleted application; returns the others that its storage stood in the way of."""
         known = self._apps.get(key)
         self._note_gone(uid)
-        if known is None or (known.app.metadata.uid if isinstance(known, KnownApp) else known.uid) != uid:
+        if known is None or (known.app.metadata.uid if isinstance(known, KnownApp) else known.metadata.uid) != uid:
             return set()
         waiting = self._roots.overlapping(key)
         self._forget(key)
@@ -172,7 +176,14 @@ class Index:
     def _put_unreadable(self, body: Mapping[str, Any], problem: str) -> set[Key]:
         metadata = body.get("metadata", {})
         key = (str(metadata.get("namespace", "")), str(metadata.get("name", "")))
-        self._apps[key] = UnreadableApp(key, str(metadata.get("uid", "")), problem)
+        generation = metadata.get("generation", 0)
+        readable = Metadata(
+            namespace=key[0],
+            name=key[1],
+            uid=str(metadata.get("uid", "")),
+            generation=generation if isinstance(generation, int) else 0,
+        )
+        self._apps[key] = UnreadableApp(key, readable, problem, _ready_condition(body))
         return {key}
 
     def _forget(self, key: Key) -> None:
@@ -198,6 +209,13 @@ def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
         if (old.uid, old.generation) == (app.metadata.uid, app.metadata.generation):
             return known.spec_hash  # the generation changes with every change of the spec
     return spec_hash(app)
+
+
+def _ready_condition(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    status = body.get("status")
+    conditions = status.get("conditions") if isinstance(status, Mapping) else None
+    listed = conditions if isinstance(conditions, list) else []
+    return next((c for c in listed if isinstance(c, Mapping) and c.get("type") == "Ready"), {})
 
 
 def _newer(app: StreamingApp, known: StreamingApp) -> bool:

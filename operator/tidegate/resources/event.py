@@ -6,7 +6,7 @@ import hashlib
 from datetime import datetime
 from typing import Any
 
-from tidegate.model.streaming_app import API_VERSION, KIND, StreamingApp
+from tidegate.model.streaming_app import API_VERSION, KIND, Metadata
 from tidegate_spark.protocol import LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 
 COMPONENT = "tidegate"
@@ -15,7 +15,13 @@ MESSAGE_LIMIT = 1024
 
 
 def build_event(  # noqa: PLR0913 - the parts of one sentence, all but the first by name
-    app: StreamingApp, *, reason: str, message: str, now: datetime, warning: bool = False, key: str = ""
+    about: Metadata,
+    *,
+    reason: str,
+    message: str,
+    now: datetime,
+    warning: bool = False,
+    key: str = "",
 ) -> dict[str, Any]:
     """Return an Event about the application.
 
@@ -23,30 +29,30 @@ def build_event(  # noqa: PLR0913 - the parts of one sentence, all but the first
     is told once (the second create is answered with a conflict).
 
     Args:
-        app: whom it is about.
+        about: metadata of the application.
         reason: one word in CamelCase.
         message: for a person; cut at :data:`MESSAGE_LIMIT`.
         now: when it happened, with a time zone.
         warning: True for what needs attention.
         key: tells apart what happens again with the same words, such as the epoch.
     """
-    identity = "\0".join((app.metadata.uid, reason, message, key))
+    identity = "\0".join((about.uid, reason, message, key))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
     time = now.isoformat(timespec="seconds").replace("+00:00", "Z")
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{app.metadata.name}.{digest}",
-            "namespace": app.metadata.namespace,
-            "labels": {LABEL_APP: app.metadata.name, LABEL_MANAGED_BY: MANAGED_BY},
+            "name": f"{about.name}.{digest}",
+            "namespace": about.namespace,
+            "labels": {LABEL_APP: about.name, LABEL_MANAGED_BY: MANAGED_BY},
         },
         "involvedObject": {
             "apiVersion": API_VERSION,
             "kind": KIND,
-            "name": app.metadata.name,
-            "namespace": app.metadata.namespace,
-            "uid": app.metadata.uid,
+            "name": about.name,
+            "namespace": about.namespace,
+            "uid": about.uid,
         },
         "type": "Warning" if warning else "Normal",
         "reason": reason,

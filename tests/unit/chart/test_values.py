@@ -80,10 +80,11 @@ def in_an_explained_group(lines: list[str], number: int, indent: str) -> bool:
 def test_what_the_deployment_sets_the_operator_reads() -> None:
     template = (CHART / "templates" / "deployment.yaml").read_text()
     variables = set(re.findall(r"name: (TIDEGATE_\w+)", template))
-    given = dict.fromkeys(variables, "1") | {"TIDEGATE_LOG_FORMAT": "json", "TIDEGATE_LOG_LEVEL": "info"}
+    chosen = {"RUNTIME_IMAGE_PULL_POLICY": "Always", "LOG_FORMAT": "json", "LOG_LEVEL": "info"}
+    given = dict.fromkeys(variables, "1") | {f"TIDEGATE_{name}": choice for name, choice in chosen.items()}
     settings = read_settings([], given)
     defaults = Settings(runtime_image="")
-    of_the_chart = ("runtime_image", "watch_namespaces", "metrics_port")
+    of_the_chart = ("runtime_image", "runtime_image_pull_policy", "watch_namespaces", "metrics_port")
     assert all(getattr(settings, name) != getattr(defaults, name) for name in of_the_chart)
     assert len(variables) == len(of_the_chart) + 2
 
@@ -94,6 +95,12 @@ def test_the_operator_accepts_every_choice_the_schema_offers(value: str) -> None
     for choice in SCHEMA["properties"][value]["enum"]:
         read = read_settings([], {"TIDEGATE_RUNTIME_IMAGE": "x", f"TIDEGATE_{variable}": choice})
         assert getattr(read, variable.lower()) == choice
+
+
+def test_the_operator_accepts_every_pull_policy_the_schema_offers() -> None:
+    for choice in SCHEMA["properties"]["image"]["properties"]["pullPolicy"]["enum"]:
+        given = {"TIDEGATE_RUNTIME_IMAGE": "x", "TIDEGATE_RUNTIME_IMAGE_PULL_POLICY": choice}
+        assert read_settings([], given).runtime_image_pull_policy == choice
 
 
 @pytest.mark.parametrize("version", ["version", "appVersion"])

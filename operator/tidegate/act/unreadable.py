@@ -1,0 +1,70 @@
+"""Tells people of a resource that the operator can not read, by an event and its conditions. Does I/O.
+
+The CRD's schema refuses what does not fit. A resource gets here if it was stored under another version of the CRD.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import structlog
+
+from tidegate.act.events import EventPublisher
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.status import build_conditions
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.kube.client import KubeClient
+from tidegate.kube.failures import FAILURES, TRANSIENT
+from tidegate.kube.paths import item
+from tidegate.model.streaming_app import Phase
+from tidegate.observe.index import UnreadableApp
+from tidegate.workqueue import RetryLaterError
+
+REASON = "InvalidSpec"
+log = structlog.get_logger()
+
+
+class UnreadableTeller:
+    """Says once of each version of a resource why nothing is done about it."""
+
+    def __init__(self, client: KubeClient, events: EventPublisher) -> None:
+        """Prepare."""
+        self._client = client
+        self._events = events
+
+    async def tell(self, app: UnreadableApp, now: float) -> None:
+        """Have an event and, if the API server takes them, conditions.
+
+        Args:
+            app: what is known of the resource.
+            now: seconds since the epoch.
+
+        Raises:
+            RetryLaterError: the API server can not now.
+        """
+        message = f"The resource can not be read: {app.problem}. Correct the field; nothing is done until then."
+        if _is_told(app, message):
+            return
+        log.error(message, namespace=app.key[0], app=app.key[1], reason=REASON)
+        event = PublishEvent(REASON, message, True, f"generation {app.metadata.generation}")
+        await self._events.publish(app.metadata, event, now)
+        verdict = Verdict(Phase.PENDING, Health.STALLED, REASON, message)
+        conditions = msgspec.to_builtins(build_conditions((), verdict, app.metadata.generation, now))
+        change = {
+            "metadata": {"uid": app.metadata.uid},
+            "status": {"conditions": conditions, "observedGeneration": app.metadata.generation},
+        }
+        answer = await self._client.merge_patch(item("StreamingApp", *app.key) + "/status", change, msgspec.Raw)
+        if isinstance(answer, TRANSIENT):
+            raise RetryLaterError(f"conditions of an unreadable resource: {answer}")
+        if isinstance(answer, FAILURES):
+            # The event has told it; a resource that breaks its own schema may take no status.
+            log.warning("conditions not written", namespace=app.key[0], app=app.key[1], why=str(answer))
+
+
+def _is_told(app: UnreadableApp, message: str) -> bool:
+    ready = app.ready
+    return (ready.get("reason"), ready.get("message"), ready.get("observedGeneration")) == (
+        REASON,
+        message,
+        app.metadata.generation,
+    )

@@ -1,0 +1,54 @@
+"""The operator's settings, from flags and the environment. Pure."""
+
+import pytest
+
+from tidegate.settings import Settings, read_settings
+
+IMAGE = {"TIDEGATE_RUNTIME_IMAGE": "example/tidegate-operator:1"}
+
+
+def test_the_defaults_are_those_of_the_type() -> None:
+    assert read_settings([], IMAGE) == Settings("example/tidegate-operator:1")
+
+
+def test_every_setting_has_an_environment_variable() -> None:
+    environment = {
+        **IMAGE,
+        "TIDEGATE_RUNTIME_IMAGE_PULL_POLICY": "Always",
+        "TIDEGATE_WATCH_NAMESPACES": "b, a,,a",
+        "TIDEGATE_METRICS_PORT": "9090",
+        "TIDEGATE_LOG_FORMAT": "console",
+        "TIDEGATE_LOG_LEVEL": "debug",
+        "TIDEGATE_CONCURRENCY": "3",
+        "TIDEGATE_AGENT_CONCURRENCY": "4",
+    }
+    expected = Settings("example/tidegate-operator:1", "Always", ("a", "b"), 9090, "console", "debug", 3, 4)
+    assert read_settings([], environment) == expected
+
+
+def test_a_flag_wins_over_the_environment() -> None:
+    assert read_settings(["--runtime-image", "other:2"], IMAGE).runtime_image == "other:2"
+
+
+def test_an_empty_variable_means_the_default() -> None:
+    assert read_settings([], {**IMAGE, "TIDEGATE_LOG_LEVEL": ""}).log_level == "info"
+
+
+WRONG: dict[str, tuple[list[str], str]] = {
+    "a port that is no number": (["--metrics-port", "http"], "--metrics-port: expected a number from 1, got 'http'"),
+    "no workers": (["--concurrency", "0"], "--concurrency: expected a number from 1, got '0'"),
+    "an unknown format": (["--log-format", "xml"], "--log-format: expected one of json, console"),
+    "an unknown pull policy": (
+        ["--runtime-image-pull-policy", "Sometimes"],
+        "--runtime-image-pull-policy: expected one of Always, IfNotPresent, Never",
+    ),
+    "no image": (["--runtime-image", ""], "no runtime image: give --runtime-image or TIDEGATE_RUNTIME_IMAGE"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_setting_is_named_with_what_is_expected(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, words = WRONG[name]
+    with pytest.raises(SystemExit) as ended:
+        read_settings(arguments, IMAGE)
+    assert (ended.value.code, words in capsys.readouterr().err) == (2, True)
