@@ -1,38 +1,61 @@
 """How an application ends decides exit code and termination message."""
 
+import importlib.util
+import sys
 from pathlib import Path
 
-from tidegate_spark.protocol import EXIT_DEPENDENCY, EXIT_OK, DriverState, Reason
-from tidegate_testing.driver_process import ObjectStore
-from tidegate_testing.waiting import wait_for
+from tidegate_spark.protocol import EXIT_DEPENDENCY, EXIT_OK, Reason
+from tidegate_spark.sparkconf import CHECKPOINT_MANAGER
+from tidegate_testing.driver_process import SOURCES, ObjectStore
 
-from .conftest import ACCESS, SECRET, StartDriver
+from .conftest import StartDriver
+
+RENAMING_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
+INJECTED = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urllib3", "prometheus_client")
+"""What the runtime brings along for Python, as images/operator does."""
 
 
-def test_rejected_credentials_are_waited_for_and_a_finite_script_then_completes(
+def location(package: str) -> Path:
+    """Return a package's folder, or a module's file."""
+    spec = importlib.util.find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    origin = Path(spec.origin)
+    return origin.parent if origin.name == "__init__.py" else origin
+
+
+def stock_layout(folder: Path) -> dict[str, str]:
+    """Lay out what a stock image has and what the init container brings; return the environment of a driver there."""
+    home, injected, pyspark = folder / "spark", folder / "injected", location("pyspark")
+    (home / "python" / "lib").mkdir(parents=True)
+    for name in ("bin", "jars"):
+        (home / name).symlink_to(pyspark / name)
+    (home / "python" / "pyspark").symlink_to(pyspark)
+    for archive in (pyspark / "python" / "lib").glob("*.zip"):
+        (home / "python" / "lib" / archive.name).symlink_to(archive)
+    injected.mkdir()
+    for name in INJECTED:
+        (injected / location(name).name).symlink_to(location(name))
+    return {"SPARK_HOME": str(home), "PYTHONPATH": f"{SOURCES}:{injected}"}
+
+
+def test_a_finite_script_completes_in_an_image_that_has_pyspark_only_in_sparks_own_directory(
     start_driver: StartDriver, object_store: ObjectStore, tmp_path: Path
 ) -> None:
     source = tmp_path / "input"
     source.mkdir()
     (source / "a.txt").write_text("x\ny\nz\n")
-    warehouse = {"spark.sql.warehouse.dir": str(tmp_path / "warehouse")}
-    driver = start_driver("finite", "finite.py", secret="wrong-secret", args=(str(source), "b c"), spark_conf=warehouse)
-
-    def fault() -> bool:
-        report = driver.report()
-        return report is not None and report.fault is not None and report.state is DriverState.WAITING
-
-    wait_for("the fault", fault, 30, 0.1)
-    report = driver.report()
-    assert report is not None
-    assert report.fault is not None
-    assert report.fault.reason is Reason.CREDENTIALS_REJECTED
-    assert "'storage-keys' (spec.storage.credentialsSecret.name)" in report.fault.message
-    assert driver.status("/healthz")[0] == 200
-    assert driver.status("/readyz")[0] == 503
-
-    driver.put_credentials(ACCESS, SECRET)
+    driver = start_driver(
+        "finite",
+        "finite.py",
+        args=(str(source), "b c"),
+        # The table is not in S3, where Tidegate's choice of checkpoint files would not work.
+        spark_conf={"spark.sql.warehouse.dir": str(tmp_path / "warehouse"), CHECKPOINT_MANAGER: RENAMING_MANAGER},
+        python=(sys.executable, "-S"),
+        variables=stock_layout(tmp_path),
+    )
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert f"PySpark is in {tmp_path}" in driver.output
     assert driver.termination.reason is Reason.COMPLETED
     assert driver.termination.batches == {"by option": 0, "by_table": 0}
     assert f"arguments: ['{source}', 'b c']" in driver.output

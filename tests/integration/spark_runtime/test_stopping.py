@@ -74,27 +74,24 @@ def test_a_back_to_back_query_stops_at_a_batch_boundary_and_the_next_driver_goes
     assert {key.split("/state/0/")[1].split("/")[0] for key in state} - {"_metadata"} == {"0", "1"}
 
 
-def test_a_query_that_waits_for_its_trigger_stops_at_once(start_driver: StartDriver, object_store: ObjectStore) -> None:
-    driver = start_driver("sleeping", "sleeping_trigger.py")
-    driver.await_batch(0)
-    driver.terminate()
-    assert driver.exit_code() == EXIT_STOPPED
-    assert driver.termination.boundary
-    assert driver.termination.batches == {"main": 0}
-
-
-def test_a_query_that_finds_no_new_data_stops_long_before_the_grace_period_ends(
+def test_queries_that_wait_for_data_or_for_their_trigger_stop_once_and_at_once(
     start_driver: StartDriver, tmp_path: Path
 ) -> None:
     (tmp_path / "words").mkdir()
     (tmp_path / "words" / "a.txt").write_text("x\ny\nx\n")
-    driver = start_driver("idle", "idle.py", args=(str(tmp_path / "words"),), stop_grace_seconds=100)
+    # With a long pause between two looks for data, the stop finds the query in that pause.
+    pause = {"spark.sql.streaming.pollingDelay": "3s"}
+    driver = start_driver("waiting", "waiting.py", args=(str(tmp_path / "words"),), spark_conf=pause)
     driver.await_batch(0, "idle")
+    driver.await_batch(0, "sleeping")
     wait_for("readiness", lambda: driver.status("/readyz")[0] == 200, 30)
     driver.terminate()
     assert driver.exit_code() == EXIT_STOPPED
     assert driver.termination.boundary
-    assert driver.termination.message == "Stopped at a batch boundary: 'idle' after batch 0."
+    assert driver.termination.batches == {"idle": 0, "sleeping": 0}
+    # A query that was stopped and still counted as active would be stopped again and again.
+    assert driver.output.count("stopping: query 'idle'") == 1
+    assert driver.output.count("stopping: query 'sleeping'") == 1
 
 
 def test_a_batch_that_outlasts_the_grace_period_is_said_to_be_unfinished_and_run_again(
