@@ -96,8 +96,9 @@ def stop_at_boundary(entries: list[Entry], deadline: float, unwinding_seconds: f
         try:
             _stop_one(entry.query, deadline, unwinding_seconds)
         except (Py4JError, OSError) as error:
-            # The JVM is gone, or refuses; what the query's logs say decides what is reported.
-            log.warning("stopping query %r: %s", entry.name, error)
+            # The JVM is gone, or has another inside than we know; what the query's logs say decides what is reported.
+            log.warning("stopping: query %r is interrupted, because it cannot be watched: %s", entry.name, error)
+            _interrupt(entry.query, unwinding_seconds)
         ended = time.monotonic()
         stopped = results[entry.name] = _read_logs(entry.name, entry.query)
         log.info(
@@ -123,14 +124,17 @@ def _stop_one(query: StreamingQuery, deadline: float, unwinding_seconds: float) 
             thread.join(POLL_MILLISECONDS)
     if thread.isAlive():
         # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway.
-        plain = threading.Thread(target=_stop_quietly, args=(query,), daemon=True)
-        plain.start()
-        plain.join(unwinding_seconds)
+        _interrupt(query, unwinding_seconds)
 
 
-def _stop_quietly(query: StreamingQuery) -> None:
-    with contextlib.suppress(Py4JError, OSError):  # the logs are read next and tell what came of it
-        query.stop()
+def _interrupt(query: StreamingQuery, unwinding_seconds: float) -> None:
+    def stop() -> None:
+        with contextlib.suppress(Py4JError, OSError):  # the logs are read next and tell what came of it
+            query.stop()
+
+    plain = threading.Thread(target=stop, daemon=True)
+    plain.start()
+    plain.join(unwinding_seconds)
 
 
 def _let_end(execution: Any, thread: Any, deadline: float) -> None:

@@ -1,9 +1,15 @@
 """From where a query's thread is it follows whether it may be told to end."""
 
+import time
+from typing import Any, cast
+
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.ending import Budget, stop_message
-from tidegate_spark.stopping import Position, Stopped
+from tidegate_spark.queries import Entry
+from tidegate_spark.stopping import Position, Stopped, stop_at_boundary
 
 RUN = ("executeOneBatch", "$anonfun$execute$1", "runStream", "run")
 PLANNING = Position(True, ("park", "lock", "withProgressLocked", "constructNextBatch", *RUN))
@@ -40,6 +46,28 @@ def test_a_running_batch_is_waited_for() -> None:
 def test_a_thread_that_polls_for_data_is_told_apart_from_a_batch_that_sleeps() -> None:
     assert POLLING.polls_for_data
     assert not Position(False, ("sleep", "addBatch", "runBatch", *RUN)).polls_for_data
+
+
+class QueryOfAnotherSpark:
+    """A query whose inside is not the one we know."""
+
+    def __init__(self) -> None:
+        self.stops = 0
+
+    @property
+    def _jsq(self) -> Any:
+        raise Py4JError("Method streamingQuery([]) does not exist")
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+def test_a_query_that_cannot_be_watched_is_interrupted_and_not_said_to_be_at_a_boundary() -> None:
+    query = QueryOfAnotherSpark()
+    entry = Entry("main", "s.py:1", True, cast(StreamingQuery, query))
+    (stopped,) = stop_at_boundary([entry], time.monotonic() + 60, 5)
+    assert query.stops == 1
+    assert not stopped.boundary
 
 
 def test_the_running_batch_gets_most_of_the_grace_period() -> None:
