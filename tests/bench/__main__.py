@@ -4,7 +4,7 @@ import sys
 
 from tests.bench import submit
 
-BENCHES = {"submit": submit.main}
+BENCHES = {"submit": submit.main, "fleet": submit.fleet}
 
 
 def main(arguments: list[str]) -> int:

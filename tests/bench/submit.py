@@ -36,20 +36,29 @@ class Launches:
 
 def main(arguments: Sequence[str]) -> int:
     """Launch N applications at once on kwok nodes; cost per launch, latency, memory, and what idling costs."""
-    parser = argparse.ArgumentParser(prog="make bench NAME=submit ARGS=…", description=main.__doc__)
+    return _measure("submit", main.__doc__, arguments)
+
+
+def fleet(arguments: Sequence[str]) -> int:
+    """Do as submit does, and give each application a stand-in agent that commits a batch every few seconds."""
+    return _measure("fleet", fleet.__doc__, arguments)
+
+
+def _measure(bench: str, description: str | None, arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog=f"make bench NAME={bench} ARGS=…", description=description)
     parser.add_argument("--apps", type=int, default=200, help="applications applied at once (default 200)")
     parser.add_argument("--idle-seconds", type=int, default=60, help="how long to watch the idle operator (default 60)")
     parser.add_argument(
         "--variant",
         choices=("plain", "fleet"),
-        default="plain",
+        default="fleet" if bench == "fleet" else "plain",
         help="plain: nothing answers for the drivers; fleet: each has a stand-in agent that commits batches",
     )
     options = parser.parse_args(arguments)
-    return asyncio.run(_run(options.apps, options.idle_seconds, options.variant))
+    return asyncio.run(_run(bench, options.apps, options.idle_seconds, options.variant))
 
 
-async def _run(apps: int, idle_seconds: int, variant: str) -> int:
+async def _run(name: str, apps: int, idle_seconds: int, variant: str) -> int:
     with bench_world(nodes=max(1, apps // 100 + 1)) as bench, contextlib.ExitStack() as stack:
         async with Load(bench.kubeconfig) as load:
             await bench.prepare(load)
@@ -67,7 +76,7 @@ async def _run(apps: int, idle_seconds: int, variant: str) -> int:
                 "idle_cpu_seconds": idle_cpu,
                 **_idle_figures(read_audit_log(bench.audit_log), idle_from, idle_from + idle_seconds),
             }
-    print_report("submit", figures, {"variant": variant, "apps": apps, "idle_seconds": idle_seconds})
+    print_report(name, figures, {"variant": variant, "apps": apps, "idle_seconds": idle_seconds})
     return 0
 
 
