@@ -64,7 +64,16 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
         return None  # no epoch was spent on it: launch as if for the first time
     access: tuple[Action, ...] = () if o.access_ready else (EnsureAccess(),)
     create = _create(o, refusal.epoch)
-    return Verdict(Phase.PENDING, Health.STALLED, refusal.reason, refusal.message, before=access, after=create)
+    # Looked at again at once: the watch does not wake for a pod that the answer to its creation has already brought.
+    return Verdict(
+        Phase.PENDING,
+        Health.STALLED,
+        refusal.reason,
+        refusal.message,
+        before=access,
+        after=create,
+        wake_after=0.0,
+    )
 
 
 def wait_before_relaunch(o: Observation, now: float) -> Verdict | None:

@@ -9,7 +9,11 @@ from aiohttp import web
 
 from tidegate import agent_client
 from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.metrics.figures import Figures
+from tidegate.observe.agents import PACES, AgentPoller
+from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord
+from tidegate.workqueue import WorkQueue
 from tidegate_spark.protocol import AgentReport, DriverState, QueryReport, to_json
 from tidegate_testing.observations import UID, app_with, launched, running_driver
 
@@ -71,3 +75,58 @@ async def test_an_agent_that_is_not_there_is_silent(monkeypatch: Any) -> None:
     async with AgentClient(NoSecrets(), 4) as another:  # type: ignore[arg-type] # only ``get`` could be called
         another.learn_token(KEY, "secret")
         assert isinstance(await another.read_progress(KEY, driver), Unanswered)
+
+
+class Agents:
+    """Agents that answer what they are told to; None is silence."""
+
+    def __init__(self, *answers: AgentReport | None) -> None:
+        self.answers = list(answers)
+        self.asked_at: list[float] = []
+        self.now = 1000.0
+
+    async def read_progress(self, key: Any, pod: PodRecord) -> AgentReport | Unanswered:
+        self.asked_at.append(self.now)
+        return self.answers.pop(0) or Unanswered("silent")
+
+
+async def poll(agents: Agents) -> list[float]:
+    """Let the poller ask until there are no answers left; return after which of them an application was woken."""
+    woken: list[float] = []
+    index, figures = Index(), Figures()
+
+    async def work(_: Any) -> None:
+        woken.append(agents.now)
+
+    index.put_pod(running_driver(APP))
+    queue = WorkQueue(work, figures, clock=lambda: agents.now)
+    poller = AgentPoller(index, agents, queue, figures, lambda: agents.now)  # type: ignore[arg-type] # no HTTP
+    worker = asyncio.create_task(queue.run_worker())
+    poller.follow(KEY, running_driver(APP))
+    while agents.answers:
+        due = poller._next_due()
+        if due is None:
+            agents.now += 0.5
+        else:
+            await poller._ask(due)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+    worker.cancel()
+    return woken
+
+
+async def test_a_silent_agent_is_asked_with_growing_pauses() -> None:
+    agents = Agents(*[None] * 9)
+    await poll(agents)
+    pauses = [later - earlier for earlier, later in zip(agents.asked_at, agents.asked_at[1:], strict=False)]
+    assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
+    assert PACES["silent"][1] == 60.0
+
+
+async def test_the_first_committed_batch_wakes_the_application_and_the_next_one_does_not() -> None:
+    def at(batch: int) -> AgentReport:
+        return AgentReport("orders", UID, 1, DriverState.RUNNING, queries=(QueryReport("main", batch_id=batch),))
+
+    agents = Agents(at(-1), at(0), at(1))
+    woken = await poll(agents)
+    assert woken == agents.asked_at[:2]
