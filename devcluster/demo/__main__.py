@@ -77,7 +77,7 @@ class Demo:
         self._narrator, self._site, self._scenario, self._rate = narrator, site, scenario, rate
         self._kubernetes: Kubernetes = connect(site)
         self._application: Application = build_application(
-            image=site.image_spark, brokers=site.kafka_pods, endpoint=site.s3_endpoint_pods
+            image=site.image_spark, endpoint=site.s3_endpoint_pods, options={"brokers": site.kafka_pods}
         )
         self._s3 = s3.client(site.s3_endpoint_host, site.s3_keys)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,14 +52,26 @@ def committed_batches(keys: Iterable[str]) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def build_application(*, image: str, brokers: str, endpoint: str) -> Application:
-    """Return the sample's manifest with the image and the addresses as pods see them; the rest is as in the file."""
+def build_application(
+    *,
+    image: str,
+    endpoint: str,
+    options: Mapping[str, str],
+    bucket: str = BUCKET,
+    namespace: str = "",
+) -> Application:
+    """Return the sample's manifest with the image and the addresses as pods see them; the rest is as in the file.
+
+    ``options`` are those of the script that differ from the file's: ``brokers``, and whatever else.
+    """
     manifest: dict[str, Any] = yaml.safe_load(MANIFEST.read_text())
     spec = manifest["spec"]
+    if namespace:
+        manifest["metadata"]["namespace"] = namespace
     spec["application"]["image"] = image
-    arguments = [a for a in spec["application"]["args"] if not a.startswith("--brokers=")]
-    spec["application"]["args"] = [f"--brokers={brokers}", *arguments]
-    spec["storage"] |= {"uri": f"s3://{BUCKET}/apps", "endpoint": endpoint}
+    named = (argument.removeprefix("--").partition("=") for argument in spec["application"]["args"])
+    spec["application"]["args"] = [f"--{name}={options.get(name, value)}" for name, _, value in named]
+    spec["storage"] |= {"uri": f"s3://{bucket}/apps", "endpoint": endpoint}
     return Application(manifest)
 
 
