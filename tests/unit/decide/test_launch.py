@@ -88,6 +88,8 @@ def test_a_refused_pod_is_tried_again_with_the_epoch_that_it_never_used() -> Non
     plan = decide(dataclasses.replace(o, memory=refused(o, at=NOW - 60)), NOW)
     (create,) = [a for a in plan.actions if isinstance(a, CreateDriver)]
     assert (create.epoch, "RecordLaunch" in kinds(plan)) == (3, False)
+    # Nothing else wakes the application if the pod is taken now, and its status says that it was refused.
+    assert plan.wake_after == 0.0
 
 
 def test_an_epoch_that_may_have_been_used_is_never_used_again() -> None:
