@@ -190,6 +190,7 @@ class Demo:
                 raise self._trouble(f"No decision came within {CATCH_UP_SECONDS:.0f} s")
             time.sleep(0.2)
         self._narrator.say(f"Killing the driver's JVM without warning: kill -9 in pod {app.driver_pod}", "bold yellow")
+        self._narrator.say("  readings go on coming; the resource will tell of the crash and of the new start")
         try:
             self._kubernetes.kill_process(app.driver_pod, app.namespace, "driver", "java")
         except CommandError as error:

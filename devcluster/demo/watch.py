@@ -27,9 +27,10 @@ def headline(resource: Mapping[str, Any]) -> str:
     ready: Mapping[str, Any] = next((c for c in status.get("conditions", ()) if c["type"] == "Ready"), {})
     executors = status.get("executors", {})
     restarts = status.get("driver", {}).get("restarts", 0)
-    readiness = f"ready: {ready.get('status', 'Unknown')}, {ready.get('reason', 'not seen yet')}"
+    phase, reason = status.get("phase", "Pending"), ready.get("reason", "")
+    shown = "ready" if ready.get("status") == "True" else f"not ready yet: {reason}" if reason else "not seen yet"
     return (
-        f"{status.get('phase', 'Pending')} ({readiness}), epoch {status.get('epoch', 0)}, restarts {restarts}, "
+        f"{phase} ({shown}), epoch {status.get('epoch', 0)}, restarts {restarts}, "
         f"executors {executors.get('running', 0)} of {executors.get('wanted', 0)}"
     )
 

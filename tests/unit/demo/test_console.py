@@ -30,7 +30,7 @@ def test_a_decision_is_readable() -> None:
 
 
 def test_a_new_resource_has_a_headline_before_it_has_a_status() -> None:
-    assert headline({}).startswith("Pending (ready: Unknown")
+    assert headline({}).startswith("Pending (not seen yet)")
 
 
 def test_the_headline_names_phase_reason_epoch_and_executors() -> None:
@@ -41,7 +41,7 @@ def test_the_headline_names_phase_reason_epoch_and_executors() -> None:
         "driver": {"restarts": 1},
         "executors": {"wanted": 2, "running": 1},
     }
-    told = "Running (ready: True, Running), epoch 2, restarts 1, executors 1 of 2"
+    told = "Running (ready), epoch 2, restarts 1, executors 1 of 2"
     assert headline({"status": status}) == told
 
 
