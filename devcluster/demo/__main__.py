@@ -147,9 +147,6 @@ class Demo:
     def _send(self, decisions: DecisionWatch) -> None:
         total, sensors = self._scenario.readings, len(self._scenario.sensors())
         replay = Replay(self._site.kafka_host, READINGS, SETTINGS)
-        self._narrator.say(
-            "Sending first settings, then readings as soon as the query has fixed where it starts …", "bold"
-        )
         with ExitStack() as stack:
             bar: list[Callable[[int], None]] = []
 
@@ -167,7 +164,8 @@ class Demo:
                     show(done)
                 kill(done)
 
-            with self._narrator.step("Replay", "is the broker up? make kafka-up; then make demo again"):
+            title = "Sending first settings, then readings as soon as the query has fixed where it starts"
+            with self._narrator.step(title, "is the broker up? make kafka-up; then make demo again"):
                 sent = replay.run(self._scenario.records(), ready=ready, progress=progress, rate=self._rate)
         self._narrator.say(f"  {sent.readings:,} readings and {sent.settings:,} settings confirmed by the broker")
 

@@ -174,7 +174,8 @@ def main() -> int:
         description=main.__doc__,
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--brokers", required=True, help="Kafka bootstrap servers: host:port[,host:port]")
+    brokers = "Kafka bootstrap servers: host:port[,host:port]"
+    parser.add_argument("--brokers", required=True, default=argparse.SUPPRESS, help=brokers)
     parser.add_argument("--readings-topic", default="readings", help="topic of readings")
     parser.add_argument("--settings-topic", default="settings", help="topic of settings")
     parser.add_argument("--partitions", type=int, default=4, help="partitions of a topic that does not exist yet")
