@@ -218,7 +218,8 @@ class Demo:
         restarts = self._restarts()
         if not restarts:
             raise self._trouble("The driver was killed, yet its pod counts no restart")
-        self._narrator.say(f"  the driver was restarted in place {restarts} time(s); nothing was lost")
+        times = "once" if restarts == 1 else f"{restarts} times"
+        self._narrator.say(f"  the driver was restarted in place {times}; nothing was lost")
 
     def _restarts(self) -> int:
         path = "jsonpath={.status.containerStatuses[?(@.name=='driver')].restartCount}"
