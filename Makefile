@@ -22,12 +22,15 @@ help: ## this list
 
 # --- what a machine needs ---------------------------------------------------------------------------------------------
 
-.PHONY: setup tools
+.PHONY: setup python tools
 setup: ## install what this machine lacks (Debian packages, Python environment); nothing to do: under a second
-	@devcluster/bootstrap.sh
+	@devcluster/bootstrap.sh >/dev/null
+
+python: setup ## print the path of the Python that has everything
+	@echo $(PYTHON)
 
 tools: setup ## build the Go programs of the development cluster (Kubernetes, etcd, Helm, S3 server …), once
-	@$(PYTHON) -m devcluster tools
+	@$(PYTHON) -m devcluster tools >/dev/null
 
 # --- checks and tests -------------------------------------------------------------------------------------------------
 
