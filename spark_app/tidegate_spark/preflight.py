@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 LONGEST_WAIT_SECONDS = 30.0
+_ETAG_OF_NOTHING = '"00000000000000000000000000000000"'
 CLAIM_ATTEMPTS = 5
 """Only another driver of the same application can get in between; five in a row do not."""
 
@@ -146,15 +147,20 @@ def probe_conditional_writes(client: S3Client, config: DriverConfig) -> None:
     key = config.storage.key("probe", uuid.uuid4().hex)
     store.create_object(client, config.storage, key, b"1")
     try:
-        overwritten = store.create_object(client, config.storage, key, b"2")
+        ignored = []
+        if store.create_object(client, config.storage, key, b"2"):
+            ignored.append("If-None-Match")
+        if store.replace_object(client, config.storage, key, b"3", etag=_ETAG_OF_NOTHING):
+            ignored.append("If-Match")
     finally:
         client.delete_object(Bucket=config.storage.bucket, Key=key)
-    if overwritten:
+    if ignored:
         raise FaultError(
             Fault(
                 Reason.STORAGE_UNSUITABLE,
-                f"The store of bucket {config.storage.bucket!r} (spec.storage.uri) ignores If-None-Match on PutObject, "
-                "so it cannot keep two drivers from writing one checkpoint. Use a store with conditional writes.",
+                f"The store of bucket {config.storage.bucket!r} (spec.storage.uri) ignores {' and '.join(ignored)} on "
+                "PutObject, so it cannot keep two drivers from writing one checkpoint. Use a store with conditional "
+                "writes.",
             )
         )
 

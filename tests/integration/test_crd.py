@@ -143,6 +143,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "storage in Hadoop's spelling": ("spec/storage/uri", "s3a://bucket/x", ["spec.storage.uri", "s3://bucket"]),
     "storage without a bucket": ("spec/storage/uri", "s3:///x", ["spec.storage.uri", "s3://bucket"]),
+    "a storage that climbs": ("spec/storage/uri", "s3://bucket/a/../b", ["spec.storage.uri", "'..'"]),
     "an empty folder's name in storage": ("spec/storage/uri", "s3://bucket//x", ["spec.storage.uri", "s3://bucket"]),
     "an endpoint without scheme": ("spec/storage/endpoint", "minio:9000", ["spec.storage.endpoint", "http://host"]),
     "an endpoint with a path": ("spec/storage/endpoint", "http://minio/x", ["spec.storage.endpoint", "no path"]),

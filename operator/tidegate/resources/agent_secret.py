@@ -13,12 +13,15 @@ TOKEN_KEY = AGENT_TOKEN_FILE.rpartition("/")[2]
 
 
 def build_agent_secret(app: StreamingApp, token: str) -> dict[str, Any]:
-    """Return the Secret; immutable, because a driver reads its token once."""
+    """Return the Secret.
+
+    Not immutable: the kubelet brings a Secret that was removed and made anew into a running pod only if it watches it,
+    and those that are immutable it does not.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "type": "Opaque",
-        "immutable": True,
         "metadata": {
             "name": agent_secret_name(app.metadata.name),
             "namespace": app.metadata.namespace,

@@ -100,17 +100,24 @@ def test_storage_of_another_application_or_of_a_later_epoch_is_not_touched(
     assert object_store.text(config.storage.bucket, config.storage.key("app.json")) == before
 
 
-def test_a_store_that_ignores_conditions_is_refused(object_store: ObjectStore, config: DriverConfig) -> None:
+@pytest.mark.parametrize("header", ["If-None-Match", "If-Match"])
+def test_a_store_that_ignores_a_condition_is_refused(
+    object_store: ObjectStore, config: DriverConfig, header: str
+) -> None:
     client = object_store.client
 
     def drop_condition(request: Any, **_: Any) -> None:
         # What an older store does with a header it does not know.
-        del request.headers["If-None-Match"]
+        del request.headers[header]  # no error if it is not there
 
-    client.meta.events.register("before-sign.s3.PutObject", drop_condition)
-    with pytest.raises(FaultError) as caught:
-        preflight.probe_conditional_writes(client, config)
+    client.meta.events.register("before-sign.s3.PutObject", drop_condition, unique_id=header)
+    try:
+        with pytest.raises(FaultError) as caught:
+            preflight.probe_conditional_writes(client, config)
+    finally:
+        client.meta.events.unregister("before-sign.s3.PutObject", unique_id=header)
     assert caught.value.fault.reason is Reason.STORAGE_UNSUITABLE
+    assert f"ignores {header} " in caught.value.fault.message
 
 
 def test_missing_and_rejected_credentials_are_waited_for_and_read_again(config: DriverConfig, tmp_path: Path) -> None:

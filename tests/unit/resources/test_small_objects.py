@@ -65,7 +65,6 @@ def test_the_agents_secret_goes_with_its_app() -> None:
         "apiVersion": "v1",
         "kind": "Secret",
         "type": "Opaque",
-        "immutable": True,
         "metadata": {
             "name": "orders-agent",
             "namespace": "shop",
