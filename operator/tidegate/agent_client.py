@@ -127,8 +127,20 @@ class AgentClient:
         found = await self._client.get(item("Secret", key[0], agent_secret_name(key[1])), _Secret)
         if isinstance(found, FAILURES):
             return Unanswered(f"no token: {found}", secret_missing=isinstance(found, NotFound))
-        if TOKEN_KEY not in found.data:
-            return Unanswered(f"the Secret has no key {TOKEN_KEY}", secret_missing=False)
-        token = base64.b64decode(found.data[TOKEN_KEY]).decode()
+        token = decode_token(found.data)
+        if token is None:
+            return Unanswered(f"the Secret has no key {TOKEN_KEY} with printable ASCII", secret_missing=False)
         self._tokens[key] = token
         return token
+
+
+def decode_token(data: dict[str, str]) -> str | None:
+    """Return the token in a Secret's data, or None if there is none that an HTTP header can hold.
+
+    Whoever may write Secrets may put anything there: a line break in a header is an error of the HTTP client's caller.
+    """
+    try:
+        token = base64.b64decode(data.get(TOKEN_KEY, "")).decode("ascii")
+    except ValueError:
+        return None
+    return token if token and token.isprintable() else None

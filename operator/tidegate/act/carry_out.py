@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import secrets
 from collections.abc import Callable
@@ -14,7 +13,7 @@ import msgspec
 from tidegate.act.access import AccessKeeper
 from tidegate.act.events import EventPublisher
 from tidegate.act.status import merge_difference
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent_client import AgentClient, Unanswered, decode_token
 from tidegate.decide import actions as do
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
@@ -24,7 +23,7 @@ from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encod
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Refusal
 from tidegate.observe.pods import Pod, PodRecord, build_record
-from tidegate.resources.agent_secret import TOKEN_KEY, build_agent_secret
+from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.names import agent_secret_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import ANNOTATION_APP_UID, FINALIZER
@@ -217,11 +216,12 @@ class Actor:
         found = await self._client.get(path_of(manifest), _Secret)
         if isinstance(found, FAILURES):
             raise RetryLaterError(f"read of the agent's Secret: {found}")
-        if found.metadata.annotations.get(ANNOTATION_APP_UID) != run.app.metadata.uid or TOKEN_KEY not in found.data:
+        token = decode_token(found.data)
+        if found.metadata.annotations.get(ANNOTATION_APP_UID) != run.app.metadata.uid or token is None:
             # Of an application of the same name that was deleted; the garbage collector would take it from under us.
             await self._client.delete(path_of(manifest), uid=found.metadata.uid)
-            return LookAgain("an earlier application's Secret was in the way")
-        self._agents.learn_token(run.key, base64.b64decode(found.data[TOKEN_KEY]).decode())
+            return LookAgain("a Secret without this application's token was in the way")
+        self._agents.learn_token(run.key, token)
         self._remember(run.key, secret_missing=False)
         return None
 

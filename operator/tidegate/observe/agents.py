@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import structlog
+
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide.status import FIGURES_INTERVAL
 from tidegate.metrics.figures import Figures
@@ -28,6 +30,7 @@ PACES = {"running": (5.0, 30.0, 1.5), "starting": (2.0, 10.0, 1.25), "silent": (
 
 A pod that can not be reached costs a connection that times out, each time.
 """
+log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -108,7 +111,7 @@ class AgentPoller:
         if driver is None or driver.uid != followed.driver_uid:
             del self._followed[key]
             return
-        answer = await self._agents.read_progress(key, driver)
+        answer = await self._read(key, driver)
         if self._followed.get(key) is not followed:
             return  # another driver took its place meanwhile
         if isinstance(answer, Unanswered):
@@ -125,6 +128,14 @@ class AgentPoller:
             _, longest, growth = PACES[pace]
             followed.interval = min(followed.interval * growth, longest)
         self._schedule(key, followed.interval)
+
+    async def _read(self, key: Key, driver: PodRecord) -> AgentReport | Unanswered:
+        try:
+            return await self._agents.read_progress(key, driver)
+        except Exception as error:
+            # One agent's odd answer must never end a worker, and the process with it.
+            log.exception("agent not asked", namespace=key[0], app=key[1])
+            return Unanswered(f"{type(error).__name__}: {error}")
 
     def _take_in(self, key: Key, followed: _Followed, report: AgentReport) -> None:
         known = self._index.reports.get(key)

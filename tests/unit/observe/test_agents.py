@@ -1,10 +1,13 @@
 """Whom the poller asks, and which answers wake an application. A real agent's HTTP, on 127.0.0.1 in this process."""
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
+import pytest
 from aiohttp import web
 
 from tidegate import agent_client
@@ -77,17 +80,43 @@ async def test_an_agent_that_is_not_there_is_silent(monkeypatch: Any) -> None:
         assert isinstance(await another.read_progress(KEY, driver), Unanswered)
 
 
-class Agents:
-    """Agents that answer what they are told to; None is silence."""
+class OneSecret:
+    """The API server's part: every Secret holds this token."""
 
-    def __init__(self, *answers: AgentReport | None) -> None:
+    def __init__(self, token: bytes) -> None:
+        self.token = token
+
+    async def get(self, path: str, kind: type[Any]) -> Any:
+        return msgspec.convert({"data": {"token": base64.b64encode(self.token).decode()}}, kind)
+
+
+@pytest.mark.parametrize("token", [b"sec\nret", b"sec\r\nX: y", b"\xff\xfe", "caf\u00e9".encode(), b""])
+async def test_a_token_that_no_header_can_hold_is_silence(token: bytes, monkeypatch: Any) -> None:
+    async with agent(REPORT, monkeypatch) as (_, driver, _), AgentClient(OneSecret(token), 4) as client:  # type: ignore[arg-type] # only ``get`` is called
+        answer = await client.read_progress(KEY, driver)
+    assert isinstance(answer, Unanswered)
+    assert "printable ASCII" in answer.reason
+
+
+async def test_a_token_of_the_secret_opens_the_agent(monkeypatch: Any) -> None:
+    async with agent(REPORT, monkeypatch) as (_, driver, _), AgentClient(OneSecret(b"secret"), 4) as client:  # type: ignore[arg-type] # only ``get`` is called
+        assert await client.read_progress(KEY, driver) == REPORT
+
+
+class Agents:
+    """Agents that answer what they are told to; None is silence, an exception is raised."""
+
+    def __init__(self, *answers: AgentReport | Exception | None) -> None:
         self.answers = list(answers)
         self.asked_at: list[float] = []
         self.now = 1000.0
 
     async def read_progress(self, key: Any, pod: PodRecord) -> AgentReport | Unanswered:
         self.asked_at.append(self.now)
-        return self.answers.pop(0) or Unanswered("silent")
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer or Unanswered("silent")
 
 
 async def poll(agents: Agents) -> list[float]:
@@ -130,3 +159,9 @@ async def test_the_first_committed_batch_wakes_the_application_and_the_next_one_
     agents = Agents(at(-1), at(0), at(1))
     woken = await poll(agents)
     assert woken == agents.asked_at[:2]
+
+
+async def test_an_exception_while_asking_is_silence_and_the_agent_is_asked_again() -> None:
+    agents = Agents(ValueError("odd"), None, REPORT)
+    assert await poll(agents) == agents.asked_at[2:]
+    assert agents.asked_at[1] - agents.asked_at[0] == 2.0
