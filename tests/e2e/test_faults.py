@@ -112,7 +112,7 @@ FAULTS = (
         absent_credentials,
         lambda world: world.put_credentials(NAMESPACE, name="made-later"),
     ),
-    Fault("unreachable-broker", "BrokerUnavailable", (), unreachable_broker, start_broker),
+    Fault("unreachable-broker", "BrokerUnavailable", ("broker", "network"), unreachable_broker, start_broker),
 )
 
 
