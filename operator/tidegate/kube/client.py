@@ -36,29 +36,34 @@ class KubeClient:
         Args:
             connection: where and who.
             figures: where requests are counted.
-            connections: how many requests may be under way at once.
+            connections: how many requests may be under way at once; watches are not counted.
         """
         self._connection = connection
         self._figures = figures
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
+        self._watches: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> KubeClient:
-        """Open the session."""
+        """Open the sessions."""
         self._session = self._connection.session(self._connections)
+        # Each watch holds a connection for minutes: among the requests', enough of them would leave none to ask with.
+        self._watches = self._connection.session(0)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close every connection."""
-        await self.session.close()
+        for session in (self._session, self._watches):
+            if session is not None:
+                await session.close()
 
     @property
-    def session(self) -> aiohttp.ClientSession:
-        """The open HTTP session, for watches."""
-        assert self._session is not None, "the client is used outside of its context"
-        return self._session
+    def watches(self) -> aiohttp.ClientSession:
+        """The open HTTP session of watches; it may hold any number of connections."""
+        assert self._watches is not None, "the client is used outside of its context"
+        return self._watches
 
     @property
     def server(self) -> str:
@@ -112,8 +117,9 @@ class KubeClient:
         headers = {"Content-Type": content} if content else None
         url = self._connection.server + path
         started = time.monotonic()
+        assert self._session is not None, "the client is used outside of its context"
         try:
-            async with self.session.request(method, url, data=body, headers=headers, timeout=_TIMEOUT) as response:
+            async with self._session.request(method, url, data=body, headers=headers, timeout=_TIMEOUT) as response:
                 text = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._figures.count_request(method, "none", time.monotonic() - started)

@@ -53,7 +53,7 @@ class Connection:
         """Return an HTTP session whose requests carry our identity; the caller closes it.
 
         Args:
-            limit: the number of connections it may hold open.
+            limit: the number of connections it may hold open; 0 for any number.
         """
         server_name = getattr(self.configuration, "tls_server_name", None)
 

@@ -45,7 +45,7 @@ class Server:
 
 
 @asynccontextmanager
-async def talking_to(server: Server) -> AsyncIterator[KubeClient]:
+async def talking_to(server: Server, connections: int = 32) -> AsyncIterator[KubeClient]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -53,7 +53,7 @@ async def talking_to(server: Server) -> AsyncIterator[KubeClient]:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     configuration = Configuration()
     configuration.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    async with KubeClient(Connection(configuration, ssl.create_default_context()), Figures()) as made:
+    async with KubeClient(Connection(configuration, ssl.create_default_context()), Figures(), connections) as made:
         yield made
     await runner.cleanup()
 
@@ -155,3 +155,32 @@ async def test_an_interrupted_watch_goes_on_from_where_it_was(interruption: Call
     server = Server(listing(5), interruption(), events(("ADDED", thing("b", 6))))
     assert (await first_changes(server, 2))[1] == (Changed.__name__, ["b"])
     assert [request.query.get("resourceVersion") for request in server.asked] == [None, "5", "5"]
+
+
+async def test_open_watches_leave_the_connections_to_the_requests() -> None:
+    server = Server()
+    watching, open_watches = asyncio.Event(), 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal open_watches
+        if "watch" not in request.query:
+            return listing(5)
+        open_watches += 1
+        if open_watches == 3:
+            watching.set()
+        await asyncio.sleep(3600)
+        return web.Response()
+
+    server.answer = answer  # type: ignore[method-assign] # by what is asked, not by when
+
+    async def follow(kube: KubeClient) -> None:
+        async for _ in Watch(kube, PATH, "a=b", Thing).changes():
+            pass
+
+    async with talking_to(server, connections=1) as kube, asyncio.timeout(20):
+        tasks = [asyncio.create_task(follow(kube)) for _ in range(3)]
+        await watching.wait()
+        assert isinstance(await kube.get(PATH, watch.Listing[Thing]), watch.Listing)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
