@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 import msgspec
+import structlog
 
 from tidegate.act.access import AccessKeeper
 from tidegate.act.events import EventPublisher
@@ -19,18 +20,19 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encode_status
+from tidegate.model.streaming_app import KIND, StreamingApp, StreamingAppStatus, encode_status
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Refusal
 from tidegate.observe.pods import Pod, PodRecord, build_record
 from tidegate.resources.agent_secret import build_agent_secret
-from tidegate.resources.names import agent_secret_name
+from tidegate.resources.names import agent_secret_name, driver_pod_name
 from tidegate.workqueue import Key, RetryLaterError
-from tidegate_spark.protocol import ANNOTATION_APP_UID, FINALIZER
+from tidegate_spark.protocol import ANNOTATION_APP_UID, FINALIZER, LABEL_MANAGED_BY, MANAGED_BY
 
 QUICK = 600.0
 """Seconds a driver must have lived for its loss not to count as another one in quick succession."""
 _TOKEN_BYTES = 32
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,21 @@ class _Deleted(msgspec.Struct):
     kind: str = ""
 
 
+class _Owner(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+
+
 class _SecretMeta(msgspec.Struct):
     uid: str = ""
+    labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    ownerReferences: list[_Owner] = []  # noqa: N815 - the API's name
+
+    def is_ours(self, app_name: str) -> bool:
+        """Return whether an operator made it for an application of this name; people's Secrets are left alone."""
+        owned = any((owner.kind, owner.name) == (KIND, app_name) for owner in self.ownerReferences)
+        return self.labels.get(LABEL_MANAGED_BY) == MANAGED_BY and (owned or ANNOTATION_APP_UID in self.annotations)
 
 
 class _Secret(msgspec.Struct):
@@ -216,6 +230,13 @@ class Actor:
         found = await self._client.get(path_of(manifest), _Secret)
         if isinstance(found, FAILURES):
             raise RetryLaterError(f"read of the agent's Secret: {found}")
+        if not found.metadata.is_ours(run.key[1]):
+            name = manifest["metadata"]["name"]
+            message = (
+                f"Secret {name} exists and is not Tidegate's. Move it to another name, or create the application under "
+                "another one."
+            )
+            return self._refuse_launch(run, "SecretNameTaken", message)
         token = decode_token(found.data)
         if found.metadata.annotations.get(ANNOTATION_APP_UID) != run.app.metadata.uid or token is None:
             # Of an application of the same name that was deleted; the garbage collector would take it from under us.
@@ -227,7 +248,15 @@ class Actor:
 
     async def _delete_agent_secret(self, run: _Run) -> Outcome:
         self._agents.forget(run.key)
-        answer = await self._client.delete(item("Secret", run.key[0], agent_secret_name(run.key[1])))
+        path = item("Secret", run.key[0], agent_secret_name(run.key[1]))
+        found = await self._client.get(path, _Secret)
+        if isinstance(found, NotFound):
+            return None
+        if isinstance(found, FAILURES):
+            raise RetryLaterError(f"read of the agent's Secret: {found}")
+        if not found.metadata.is_ours(run.key[1]):
+            return None
+        answer = await self._client.delete(path, uid=found.metadata.uid)
         return None if isinstance(answer, NotFound) else _must(answer, "removal of the agent's Secret")
 
     # --- pods ---
@@ -294,6 +323,15 @@ class Actor:
             recorded=recorded,
         )
         self._remember(run.key, refusal=refusal)
+
+    def _refuse_launch(self, run: _Run, reason: str, message: str) -> Outcome:
+        """Refuse what has to be there before a driver; one that runs already is not held up by it."""
+        name = driver_pod_name(run.key[1])
+        if any(pod.name == name for pod in self._index.pods(run.key)):
+            log.warning(message, namespace=run.key[0], app=run.key[1], reason=reason)
+            return None
+        self._refuse(run, name, reason, message, recorded=False)
+        return LookAgain(message)
 
     async def _delete_pod(self, pod: PodRecord) -> Outcome:
         path = item("Pod", pod.namespace, pod.name)

@@ -48,7 +48,7 @@ def test_every_reason_the_operator_decides_is_explained() -> None:
     folders = [ROOT / "operator" / "tidegate" / name for name in ("decide", "act")]
     source = "\n".join(path.read_text() for folder in folders for path in folder.glob("*.py"))
     decided = set(re.findall(r'(?:Health\.\w+,|Problem\()\s*"([A-Z][A-Za-z]+)"', source))
-    decided |= set(re.findall(r'self\._refuse\([^")]+"([A-Z][A-Za-z]+)"', source))
+    decided |= set(re.findall(r'self\._refuse(?:_launch)?\([^")]+"([A-Z][A-Za-z]+)"', source))
     # The pattern does find them.
     assert decided >= {
         "StorageConflict",
@@ -57,6 +57,7 @@ def test_every_reason_the_operator_decides_is_explained() -> None:
         "OutOfMemory",
         "LaunchRefused",
         "PodNameTaken",
+        "SecretNameTaken",
     }
     # Nobody ever sees "Released": it is decided when the resource goes.
     assert {reason for reason in decided - {"Released"} if f"`{reason}`" not in GUIDE} == set()

@@ -1,0 +1,134 @@
+"""What actions do to a cluster that holds more than Tidegate's objects. The API server is a dictionary; no I/O."""
+
+import base64
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.act.access import AccessKeeper
+from tidegate.act.carry_out import Actor, LookAgain, Outcome
+from tidegate.act.events import EventPublisher
+from tidegate.agent_client import AgentClient
+from tidegate.decide.actions import Action, DeleteAgentSecret, EnsureAgentSecret, Plan
+from tidegate.decide.plan import decide
+from tidegate.kube.failures import AlreadyExists, Conflict, Failure, NotFound
+from tidegate.metrics.figures import Figures
+from tidegate.observe.gather import observe
+from tidegate.observe.index import Index
+from tidegate.resources.agent_secret import build_agent_secret
+from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, running_driver
+
+APP = app_with()
+KEY = ("shop", "orders")
+SECRET = "/api/v1/namespaces/shop/secrets/orders-agent"
+
+
+class ApiServer:
+    """Objects by path; each created one gets a uid. Paths in ``refusing`` answer with a failure to every create."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.refusing: dict[str, Failure] = {}
+
+    def put(self, path: str, manifest: dict[str, Any]) -> None:
+        uid = f"uid-{len(self.objects) + 1}"
+        self.objects[path] = {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
+
+    async def get(self, path: str, kind: type[Any]) -> Any:
+        return msgspec.convert(self.objects[path], kind) if path in self.objects else NotFound(path)
+
+    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
+        if path in self.refusing:
+            return self.refusing[path]
+        place = f"{path}/{manifest['metadata']['name']}"
+        if place in self.objects:
+            return AlreadyExists(place)
+        self.put(place, manifest)
+        return msgspec.Raw(b"{}")
+
+    async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
+        if path not in self.objects:
+            return NotFound(path)
+        if uid and uid != self.objects[path]["metadata"]["uid"]:
+            return Conflict(path)
+        del self.objects[path]
+        return b"{}"
+
+
+class World:
+    """An actor on such a server; the application is known."""
+
+    def __init__(self) -> None:
+        self.api, self.index = ApiServer(), Index()
+        self.index.put_app(APP)
+        client: Any = self.api
+        agents, access, events = AgentClient(client, 1), AccessKeeper(client, self.index), EventPublisher(client)
+        self.actor = Actor(client, agents, self.index, access, events, Figures(), lambda key: None)
+
+    async def do(self, action: Action) -> Outcome:
+        plan = Plan("rule", "Reason", "message", (action,))
+        return await self.actor.carry_out(APP, plan, NOW)
+
+    def shown(self) -> Plan:
+        """Return what is decided afterwards, which is what the resource says."""
+        observation = observe(self.index, KEY, PLATFORM, NOW)
+        assert observation is not None
+        return decide(observation, NOW)
+
+
+def peoples_secret(**metadata: Any) -> dict[str, Any]:
+    data = {"password": base64.b64encode(b"x").decode()}
+    return {"metadata": {"name": "orders-agent", "namespace": "shop", **metadata}, "data": data}
+
+
+OURS = {"app.kubernetes.io/managed-by": "tidegate"}
+FOREIGN = [
+    peoples_secret(),
+    peoples_secret(annotations={"tidegate.dev/app-uid": "u-0"}),
+    peoples_secret(labels=OURS),
+    peoples_secret(labels=OURS, ownerReferences=[{"kind": "StreamingApp", "name": "another"}]),
+]
+
+
+@pytest.mark.parametrize("secret", FOREIGN)
+async def test_a_secret_of_people_stays_and_the_resource_says_what_is_in_the_way(secret: dict[str, Any]) -> None:
+    world = World()
+    world.api.put(SECRET, secret)
+    assert isinstance(await world.do(EnsureAgentSecret()), LookAgain)
+    plan = world.shown()
+    assert (plan.reason, "orders-agent" in plan.message) == ("SecretNameTaken", True)
+    assert world.api.objects[SECRET]["data"] == secret["data"]
+
+
+async def test_a_secret_of_people_does_not_hold_up_a_driver_that_runs() -> None:
+    world = World()
+    world.index.put_pod(running_driver(launched(APP)))
+    world.api.put(SECRET, FOREIGN[0])
+    assert await world.do(EnsureAgentSecret()) is None
+    assert SECRET in world.api.objects
+
+
+@pytest.mark.parametrize("secret", FOREIGN)
+async def test_a_secret_of_people_outlives_the_application(secret: dict[str, Any]) -> None:
+    world = World()
+    world.api.put(SECRET, secret)
+    assert await world.do(DeleteAgentSecret()) is None
+    assert SECRET in world.api.objects
+
+
+async def test_our_own_secret_goes_with_the_application_and_may_be_gone_already() -> None:
+    world = World()
+    await world.do(EnsureAgentSecret())
+    assert SECRET in world.api.objects
+    assert await world.do(DeleteAgentSecret()) is None
+    assert SECRET not in world.api.objects
+    assert await world.do(DeleteAgentSecret()) is None
+
+
+async def test_the_secret_of_an_earlier_application_of_the_name_is_replaced() -> None:
+    world = World()
+    world.api.put(SECRET, build_agent_secret(app_with(uid="u-0"), "old"))
+    assert isinstance(await world.do(EnsureAgentSecret()), LookAgain)
+    assert await world.do(EnsureAgentSecret()) is None
+    assert world.api.objects[SECRET]["metadata"]["annotations"] == {"tidegate.dev/app-uid": APP.metadata.uid}
