@@ -13,16 +13,17 @@ from tidegate.decide.actions import (
     ReleaseAccess,
     RemoveFinalizer,
 )
-from tidegate.decide.faults import name_end, name_start_problem
+from tidegate.decide.faults import name_end, name_start_problem, read_termination
 from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause
 from tidegate.decide.running import OVERDUE
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import OnDelete, Phase
 from tidegate.observe.observation import Observation
+from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import purge_pod_name
 from tidegate.resources.purge import build_purge_pod
-from tidegate_spark.protocol import FINALIZER
+from tidegate_spark.protocol import FINALIZER, Reason
 
 _WAY_OUT = " To keep what is stored and finish the deletion, set spec.storage.onDelete to Retain."
 
@@ -99,13 +100,11 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
 def release(o: Observation, now: float) -> Verdict | None:
     """Remove the rest: nothing runs any more, and the storage was treated as asked."""
     actions: tuple[Action, ...] = (DeleteAgentSecret(),)
-    purged = o.purge is not None and o.purge.phase == "Succeeded"
     if o.purge is not None and not o.purge.terminating:
         actions = (*actions, DeletePurge(o.purge))
     actions = (*actions, ReleaseAccess())
-    if purged:
-        told = PublishEvent("StoragePurged", "The application's storage was removed.", False, "purged")
-        actions = (*actions, told)
+    if o.purge is not None and o.purge.phase == "Succeeded":
+        actions = (*actions, _tell_purge(o.purge))
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,
@@ -114,6 +113,15 @@ def release(o: Observation, now: float) -> Verdict | None:
         after=(*actions, RemoveFinalizer()),
         silent=True,
     )
+
+
+def _tell_purge(purge: PodRecord) -> PublishEvent:
+    # Exit code 0 is also that of a purge that refused: the storage is another application's.
+    told = read_termination(purge.ended)
+    if told is not None and told.reason is Reason.COMPLETED:
+        return PublishEvent("StoragePurged", "The application's storage was removed.", False, "purged")
+    why = told.message if told is not None else f"Pod {purge.name} did not say that it removed it."
+    return PublishEvent("StorageKept", f"The application's storage was not removed: {why}", True, "kept")
 
 
 def _begin_purge(o: Observation, now: float) -> Verdict:

@@ -9,17 +9,20 @@ from tidegate.decide.actions import (
     DeleteExecutor,
     DeletePurge,
     Plan,
+    PublishEvent,
     ReleaseAccess,
     RemoveFinalizer,
 )
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import Memory, Refusal
-from tidegate.observe.pods import PodRecord, Waiting
+from tidegate.observe.pods import Exit, PodRecord, Waiting
+from tidegate_spark.protocol import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,
     deleted,
     driver_of,
+    ended_with,
     executor_of,
     launched,
     observe,
@@ -94,3 +97,14 @@ def test_an_application_that_never_ran_has_no_storage_to_empty() -> None:
 
 def test_without_our_finalizer_nothing_is_done() -> None:
     assert decide(observe(deleted(app_with(finalizers=["another/one"]))), NOW).actions == ()
+
+
+def told_at_the_end(ended: Exit | None) -> list[tuple[str, bool]]:
+    plan = decide(observe(EMPTIED, purge=purge_pod(phase="Succeeded", ended=ended)), NOW)
+    return [(action.reason, action.warning) for action in plan.actions if isinstance(action, PublishEvent)]
+
+
+def test_only_a_purge_that_says_it_is_done_has_removed_the_storage() -> None:
+    assert told_at_the_end(ended_with(Reason.COMPLETED, 0)) == [("StoragePurged", False)]
+    assert told_at_the_end(ended_with(Reason.STORAGE_OWNED, 0)) == [("StorageKept", True)]
+    assert told_at_the_end(None) == [("StorageKept", True)]
