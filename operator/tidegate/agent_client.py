@@ -23,6 +23,8 @@ from tidegate_spark.protocol import COMMAND_PORT, AgentReport, ExecutorTarget
 
 _TIMEOUT = aiohttp.ClientTimeout(total=3.0)
 _UNAUTHORIZED = 401
+_LONGEST_ANSWER = 1024 * 1024
+"""Bytes. What answers is a tenant's code: it must neither fill the operator's memory nor send it elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class AgentClient:
         """Open the session."""
         # An agent is asked every 15 to 30 s: a connection kept open in between is a file descriptor for nothing.
         connector = aiohttp.TCPConnector(limit=self._concurrency, force_close=True)
-        self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
+        self._session = aiohttp.ClientSession(connector=connector, trust_env=False, auto_decompress=False)
         return self
 
     async def __aexit__(
@@ -109,15 +111,23 @@ class AgentClient:
     ) -> tuple[bytes | Unanswered, int]:
         assert self._session is not None, "the agents' client is used outside of its context"
         host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "Accept-Encoding": "identity",
+        }
         url = f"http://{host}:{COMMAND_PORT}{path}"
         try:
-            async with self._session.request(method, url, data=body, headers=headers, timeout=_TIMEOUT) as response:
-                text = await response.read()
+            async with self._session.request(
+                method, url, data=body, headers=headers, timeout=_TIMEOUT, allow_redirects=False
+            ) as response:
+                text = await _read_short(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Unanswered(f"{type(error).__name__}: {error}"), 0
-        if response.status >= 400:
+        if response.status >= 300:
             return Unanswered(f"HTTP {response.status}"), response.status
+        if text is None:
+            return Unanswered(f"the answer is longer than {_LONGEST_ANSWER} bytes"), response.status
         return text, response.status
 
     async def _token(self, key: Key) -> str | Unanswered:
@@ -132,6 +142,15 @@ class AgentClient:
             return Unanswered(f"the Secret has no key {TOKEN_KEY} with printable ASCII", secret_missing=False)
         self._tokens[key] = token
         return token
+
+
+async def _read_short(response: aiohttp.ClientResponse) -> bytes | None:
+    text = bytearray()
+    async for chunk in response.content.iter_any():
+        text += chunk
+        if len(text) > _LONGEST_ANSWER:
+            return None
+    return bytes(text)
 
 
 def decode_token(data: dict[str, str]) -> str | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -101,6 +102,43 @@ async def test_a_token_that_no_header_can_hold_is_silence(token: bytes, monkeypa
 async def test_a_token_of_the_secret_opens_the_agent(monkeypatch: Any) -> None:
     async with agent(REPORT, monkeypatch) as (_, driver, _), AgentClient(OneSecret(b"secret"), 4) as client:  # type: ignore[arg-type] # only ``get`` is called
         assert await client.read_progress(KEY, driver) == REPORT
+
+
+@asynccontextmanager
+async def odd_agent(monkeypatch: Any, answer: Any) -> AsyncIterator[tuple[AgentClient, list[web.Request]]]:
+    """An agent that answers everything its own way; the list gets what it was asked."""
+    asked: list[web.Request] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        asked.append(request)
+        made: web.Response = answer()
+        return made
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    monkeypatch.setattr(agent_client, "COMMAND_PORT", runner.addresses[0][1])
+    async with AgentClient(NoSecrets(), 4) as client:  # type: ignore[arg-type] # only ``get`` could be called
+        client.learn_token(KEY, "secret")
+        yield client, asked
+    await runner.cleanup()
+
+
+LONG = to_json(REPORT).encode() + b" " * 1024 * 1024
+ODD_ANSWERS = {
+    "elsewhere": lambda: web.Response(status=307, headers={"Location": "/elsewhere"}),
+    "too long": lambda: web.Response(body=LONG),
+    "packed": lambda: web.Response(body=gzip.compress(LONG), headers={"Content-Encoding": "gzip"}),
+}
+
+
+@pytest.mark.parametrize("how", ODD_ANSWERS)
+async def test_an_agent_can_neither_fill_the_memory_nor_send_the_operator_elsewhere(how: str, monkeypatch: Any) -> None:
+    async with odd_agent(monkeypatch, ODD_ANSWERS[how]) as (client, asked):
+        assert isinstance(await client.read_progress(KEY, running_driver(APP, ip="127.0.0.1")), Unanswered)
+    assert [(request.path, request.headers["Accept-Encoding"]) for request in asked] == [("/v1/progress", "identity")]
 
 
 class Agents:
