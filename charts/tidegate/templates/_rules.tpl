@@ -19,12 +19,13 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
   resources: [secrets]
   verbs: [get, create, delete]
 # The drivers' access in each namespace that has applications: ServiceAccount, Role and RoleBinding `tidegate-driver`.
+# Read too, to leave alone what people made under that name.
 - apiGroups: [""]
   resources: [serviceaccounts]
-  verbs: [create, delete]
+  verbs: [get, create, delete]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [rolebindings]
-  verbs: [create, delete]
+  verbs: [get, create, delete]
 # Read too, because a later version of the operator replaces a Role whose rules have changed.
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles]

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, assert_never
 import msgspec
 import structlog
 
-from tidegate.act.access import AccessKeeper
+from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.events import EventPublisher
 from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered, decode_token
@@ -25,7 +25,7 @@ from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Refusal
 from tidegate.observe.pods import Pod, PodRecord, build_record
 from tidegate.resources.agent_secret import build_agent_secret
-from tidegate.resources.names import agent_secret_name, driver_pod_name
+from tidegate.resources.names import ACCESS_NAME, agent_secret_name, driver_pod_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import ANNOTATION_APP_UID, FINALIZER, LABEL_MANAGED_BY, MANAGED_BY
 
@@ -121,7 +121,7 @@ class Actor:
             case do.RemoveFinalizer():
                 return await self._remove_finalizer(run)
             case do.EnsureAccess():
-                return _must(await self._access.ensure(run.key[0]), "access of drivers")
+                return await self._ensure_access(run)
             case do.ReleaseAccess():
                 return _must(await self._access.release(run.key), "removal of the drivers' access")
             case do.EnsureAgentSecret():
@@ -212,7 +212,23 @@ class Actor:
             self._index.put_app(answer)
         return LookAgain("the application has changed")
 
-    # --- the agent's Secret ---
+    # --- the drivers' access and the agent's Secret ---
+
+    async def _ensure_access(self, run: _Run) -> Outcome:
+        answer = await self._access.ensure(run.key[0])
+        if isinstance(answer, Taken):
+            message = (
+                f"{answer.kind} {ACCESS_NAME} exists and is not Tidegate's. Remove it, or use another name for it; "
+                "Tidegate then makes its own."
+            )
+            return self._refuse_launch(run, "AccessNameTaken", message)
+        return None if answer is None else self._not_made(run, answer, "the drivers' access")
+
+    def _not_made(self, run: _Run, answer: Failure, what: str) -> Outcome:
+        if isinstance(answer, Invalid | Forbidden):
+            message = f"The API server refuses {what}: {answer.message} Mend what it names; it is tried again."
+            return self._refuse_launch(run, "LaunchRefused", message)
+        raise RetryLaterError(f"creation of {what}: {answer}")
 
     async def _ensure_agent_secret(self, run: _Run) -> Outcome:
         token = secrets.token_urlsafe(_TOKEN_BYTES)
@@ -221,7 +237,7 @@ class Actor:
         if isinstance(answer, AlreadyExists):
             return await self._adopt_agent_secret(run, manifest)
         if isinstance(answer, FAILURES):
-            raise RetryLaterError(f"creation of the agent's Secret: {answer}")
+            return self._not_made(run, answer, "the agent's Secret")
         self._agents.learn_token(run.key, token)
         self._remember(run.key, secret_missing=False)
         return None

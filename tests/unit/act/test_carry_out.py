@@ -10,12 +10,14 @@ from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor, LookAgain, Outcome
 from tidegate.act.events import EventPublisher
 from tidegate.agent_client import AgentClient
-from tidegate.decide.actions import Action, DeleteAgentSecret, EnsureAgentSecret, Plan
+from tidegate.decide.actions import Action, DeleteAgentSecret, EnsureAccess, EnsureAgentSecret, Plan, ReleaseAccess
 from tidegate.decide.plan import decide
-from tidegate.kube.failures import AlreadyExists, Conflict, Failure, NotFound
+from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
+from tidegate.kube.paths import collection_of, path_of
 from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
+from tidegate.resources.access import build_access
 from tidegate.resources.agent_secret import build_agent_secret
 from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, running_driver
 
@@ -132,3 +134,44 @@ async def test_the_secret_of_an_earlier_application_of_the_name_is_replaced() ->
     assert isinstance(await world.do(EnsureAgentSecret()), LookAgain)
     assert await world.do(EnsureAgentSecret()) is None
     assert world.api.objects[SECRET]["metadata"]["annotations"] == {"tidegate.dev/app-uid": APP.metadata.uid}
+
+
+ACCESS = build_access("shop")
+
+
+@pytest.mark.parametrize("manifest", ACCESS, ids=lambda manifest: manifest["kind"])
+async def test_access_of_people_stays_and_the_resource_says_what_is_in_the_way(manifest: dict[str, Any]) -> None:
+    world = World()
+    foreign = {**manifest, "metadata": {**manifest["metadata"], "labels": {}}, "rules": []}
+    world.api.put(path_of(manifest), foreign)
+    assert isinstance(await world.do(EnsureAccess()), LookAgain)
+    plan = world.shown()
+    assert (plan.reason, manifest["kind"] in plan.message) == ("AccessNameTaken", True)
+    world.index.leave_namespace(KEY)
+    assert await world.do(ReleaseAccess()) is None
+    assert list(world.api.objects) == [path_of(manifest)]
+    assert world.api.objects[path_of(manifest)]["rules"] == []
+
+
+async def test_our_own_access_is_adopted_with_its_rules_renewed_and_goes_at_the_end() -> None:
+    world = World()
+    for manifest in ACCESS:
+        world.api.put(path_of(manifest), {**manifest, "rules": []})
+    assert await world.do(EnsureAccess()) is None
+    assert world.api.objects[path_of(ACCESS[1])]["rules"] == ACCESS[1]["rules"]
+    world.index.leave_namespace(KEY)
+    assert await world.do(ReleaseAccess()) is None
+    assert world.api.objects == {}
+
+
+@pytest.mark.parametrize("failure", [Forbidden("exceeded quota"), Invalid("no such field")])
+@pytest.mark.parametrize(
+    ("action", "path"),
+    [(EnsureAgentSecret(), SECRET.rpartition("/")[0]), *((EnsureAccess(), collection_of(m)) for m in ACCESS)],
+)
+async def test_what_the_api_server_refuses_before_a_launch_is_said(action: Action, path: str, failure: Failure) -> None:
+    world = World()
+    world.api.refusing[path] = failure
+    assert isinstance(await world.do(action), LookAgain)
+    plan = world.shown()
+    assert (plan.reason, failure.message in plan.message) == ("LaunchRefused", True)

@@ -22,9 +22,9 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("tidegate.dev", "streamingapps/status"): {"patch"},
     ("", "pods"): {"get", "list", "watch", "create", "delete"},
     ("", "secrets"): {"get", "create", "delete"},
-    ("", "serviceaccounts"): {"create", "delete"},
+    ("", "serviceaccounts"): {"get", "create", "delete"},
     ("rbac.authorization.k8s.io", "roles"): {"get", "create", "delete"},
-    ("rbac.authorization.k8s.io", "rolebindings"): {"create", "delete"},
+    ("rbac.authorization.k8s.io", "rolebindings"): {"get", "create", "delete"},
     ("", "events"): {"create"},
 }
 

@@ -58,6 +58,7 @@ def test_every_reason_the_operator_decides_is_explained() -> None:
         "LaunchRefused",
         "PodNameTaken",
         "SecretNameTaken",
+        "AccessNameTaken",
     }
     # Nobody ever sees "Released": it is decided when the resource goes.
     assert {reason for reason in decided - {"Released"} if f"`{reason}`" not in GUIDE} == set()
