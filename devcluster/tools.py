@@ -3,7 +3,6 @@
 import fcntl
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -177,10 +176,3 @@ def _environment() -> dict[str, str]:
         "GOFLAGS": "-mod=readonly -modcacherw -trimpath",
         "GOWORK": "off",
     }
-
-
-def remove_old(keep: Path) -> None:
-    """Remove the programs of other pins; about 400 MB each."""
-    for place in (paths.cache() / "tools").iterdir():
-        if place != keep.parent:
-            shutil.rmtree(place)

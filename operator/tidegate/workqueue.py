@@ -76,11 +76,6 @@ class WorkQueue:
         if self._timers[0][0] == due:
             self._earlier.set()
 
-    def forget(self, key: Key) -> None:
-        """Drop timers and failures of a key that is gone."""
-        self._due.pop(key, None)
-        self._failures.pop(key, None)
-
     def stop(self) -> None:
         """Have the workers end after what they are doing now."""
         self._stopping = True
