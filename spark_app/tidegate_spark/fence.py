@@ -1,0 +1,138 @@
+"""The fence: which one process may write the application's storage. Logic on a port; no I/O of its own.
+
+``fence.json`` names the process that writes, and its ETag is what that process holds. Taking the fence is a conditional
+write, so of two processes that take it at once one wins and the other one sees it. Who finds another ETag than its own
+was replaced, and stops before its next batch.
+
+Epochs decide who may take it: a later one from an earlier one, never the other way round, and an epoch belongs to one
+pod. Processes of one pod follow each other: the kubelet starts the next when the one before has ended.
+
+Standard library only: the simulation of schedules runs this very code.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Protocol
+
+ATTEMPTS = 5
+"""Each is lost to another process's write; five in a row do not happen to live applications."""
+
+
+class FencePort(Protocol):
+    """The object ``fence.json`` in some object store; both methods raise what the store's client raises."""
+
+    def get(self) -> tuple[bytes, str] | None:
+        """Return content and ETag, or None if there is no such object."""
+
+    def put_if(self, body: bytes, etag: str | None) -> str | None:
+        """Write the object if it still has this ETag (None: if there is none); return its new ETag, None if refused."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """One driver process."""
+
+    uid: str
+    """Of the application."""
+    epoch: int
+    lineage: int
+    pod_uid: str
+    process: str
+    """Different for each start of the process, so that no two of them write the same bytes and get the same ETag."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """The fence is ours."""
+
+    etag: str
+
+
+@dataclass(frozen=True)
+class Fenced:
+    """The fence is another one's; its epoch and lineage, 0 if the object is gone or says nothing."""
+
+    epoch: int = 0
+    lineage: int = 0
+
+
+class FenceContendedError(Exception):
+    """The fence changed hands at each attempt to take it; whether it can be had is not known."""
+
+
+def take(port: FencePort, me: Holder) -> Held | Fenced:
+    """Take the fence from whoever has it, unless that one is ahead of us.
+
+    Args:
+        port: the object.
+        me: this process.
+
+    Raises:
+        FenceContendedError: try again later.
+        Exception: what the store's client raises; a write whose answer was lost is found by the next call.
+    """
+    body = _document(me)
+    for _ in range(ATTEMPTS):
+        found = port.get()
+        if found is not None:
+            content, etag = found
+            if content == body:
+                return Held(etag)  # an earlier attempt of ours was carried out, and its answer lost
+            holder = _read(content)
+            if holder is not None and _is_ahead(holder, me):
+                return Fenced(holder.epoch, holder.lineage)
+        written = port.put_if(body, found[1] if found is not None else None)
+        if written is not None:
+            return Held(written)
+    raise FenceContendedError(f"the fence was taken {ATTEMPTS} times by others while it was asked for")
+
+
+def check(port: FencePort, held: Held) -> Fenced | None:
+    """Return who has the fence instead of us, or None if it is still ours.
+
+    Raises:
+        Exception: what the store's client raises; whose the fence is, is not known then.
+    """
+    found = port.get()
+    if found is None:
+        return Fenced()  # the storage was emptied, or handed over by a person
+    content, etag = found
+    if etag == held.etag:
+        return None
+    holder = _read(content)
+    return Fenced(holder.epoch, holder.lineage) if holder is not None else Fenced()
+
+
+def _is_ahead(holder: Holder, me: Holder) -> bool:
+    if holder.uid != me.uid:
+        return False  # whose the storage is, app.json says; an earlier owner's fence holds nobody up
+    if holder.epoch == me.epoch:
+        return holder.pod_uid != me.pod_uid
+    return holder.epoch > me.epoch
+
+
+def _document(me: Holder) -> bytes:
+    content = {
+        "uid": me.uid,
+        "epoch": me.epoch,
+        "lineage": me.lineage,
+        "pod_uid": me.pod_uid,
+        "process": me.process,
+    }
+    return json.dumps(content, sort_keys=True).encode()
+
+
+def _read(content: bytes) -> Holder | None:
+    try:
+        known = json.loads(content)
+        return Holder(
+            uid=str(known["uid"]),
+            epoch=int(known["epoch"]),
+            lineage=int(known["lineage"]),
+            pod_uid=str(known["pod_uid"]),
+            process=str(known["process"]),
+        )
+    except (ValueError, TypeError, KeyError):
+        return None
