@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import aiohttp
 import kopf
 
 from tidegate.kube.connection import Connection
@@ -24,9 +25,12 @@ def build_registry(connection: Connection, index: Index, queue: WorkQueue, figur
     """Return kopf's registry with our two handlers."""
     registry = kopf.OperatorRegistry()
 
+    def count(request: aiohttp.ClientRequest, status: int) -> None:
+        figures.count_request("WATCH" if "watch" in request.url.query else request.method, str(status))
+
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> kopf.AiohttpSession:
-        return kopf.AiohttpSession(server=connection.server, aiohttp_session=connection.session(limit=0))
+        return kopf.AiohttpSession(server=connection.server, aiohttp_session=connection.session(0, count))
 
     @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
     async def take_in(event: kopf.RawEvent, **_: Any) -> None:

@@ -122,6 +122,7 @@ async def run(settings: Settings) -> int:
         stack.push_async_callback(server.cleanup)
         await _wait_for_crd(client)
         workers = _start(operator)
+        figures.show_leader(True)
         # What was built so far lives as long as the process: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()

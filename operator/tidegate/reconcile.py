@@ -13,6 +13,8 @@ from tidegate.act.unreadable import UnreadableTeller
 from tidegate.decide.actions import SetExecutors
 from tidegate.decide.plan import decide
 from tidegate.metrics.figures import Figures
+from tidegate.metrics.lifecycle import restarts_between
+from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, UnreadableApp
@@ -66,12 +68,27 @@ class Reconciler:
         self.poller.follow(key, after.driver if after else None)
         if any(isinstance(action, SetExecutors) for action in plan.actions):
             self.poller.hurry(key)
-        if after is not None and after.app.status.phase is not None:
-            self.figures.show_phase(*key, after.app.status.phase.value)
+        if after is not None:
+            self._show(key, observation.app, after.app)
         if outcome is None:
             self._given_up.pop(key, None)
             return plan.wake_after
         return self._look_again(key, outcome.reason)
+
+    def _show(self, key: Key, before: StreamingApp, after: StreamingApp) -> None:
+        status = after.status
+        if after.metadata.uid == before.metadata.uid:
+            self.figures.count_restarts(key, restarts_between(before.status, status))
+        if status.phase is None:
+            return
+        true = next((c for c in status.conditions if c.status == "True"), None)
+        self.figures.show_app(
+            key,
+            phase=status.phase.value,
+            health=true.type if true else "",
+            reason=true.reason if true else "",
+            epoch=status.epoch,
+        )
 
     def _look_again(self, key: Key, reason: str) -> float:
         times = self._given_up[key] = self._given_up.get(key, 0) + 1

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from tidegate.metrics.figures import Figures
+from tidegate.metrics.figures import DONE, ERROR, REPEAT, Figures
 
 Key = tuple[str, str]
 """Namespace and name of an application."""
@@ -125,16 +125,16 @@ class WorkQueue:
         except RetryLaterError as error:
             pause = self._pause(key)
             log.warning("tried again later", namespace=key[0], app=key[1], again_after=pause, reason=str(error))
-            self._figures.count_reconcile("repeat", self._clock() - started)
+            self._figures.count_reconcile(REPEAT, self._clock() - started)
             return pause
         except Exception:
             # One resource must never take the operator down; its own back-off keeps it from burning a core.
             pause = self._pause(key)
             log.exception("reconcile failed", namespace=key[0], app=key[1], again_after=pause)
-            self._figures.count_reconcile("error", self._clock() - started)
+            self._figures.count_reconcile(ERROR, self._clock() - started)
             return pause
         self._failures.pop(key, None)
-        self._figures.count_reconcile("done", self._clock() - started)
+        self._figures.count_reconcile(DONE, self._clock() - started)
         return again
 
     def _pause(self, key: Key) -> float:

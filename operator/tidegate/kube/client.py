@@ -70,6 +70,10 @@ class KubeClient:
         """The API server's address."""
         return self._connection.server
 
+    def count_watch(self, status: int) -> None:
+        """Count a watch that the API server answered."""
+        self._figures.count_request("WATCH", str(status))
+
     async def get(self, path: str, kind: type[T]) -> T | Failure:
         """Read one object, or a list with its query in ``path``, as ``kind``."""
         return _decode(await self._send("GET", path), kind)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from kubernetes.aio.client import Configuration
 
 from tidegate.version import VERSION
 
+Answered = Callable[[aiohttp.ClientRequest, int], None]
 USER_AGENT = f"tidegate-operator/{VERSION}"
 
 
@@ -49,11 +51,12 @@ class Connection:
         if self.loader is not None:
             await config.kube_config.refresh_token(self.loader, self.configuration)  # type: ignore[no-untyped-call]
 
-    def session(self, limit: int) -> aiohttp.ClientSession:
+    def session(self, limit: int, answered: Answered | None = None) -> aiohttp.ClientSession:
         """Return an HTTP session whose requests carry our identity; the caller closes it.
 
         Args:
             limit: the number of connections it may hold open; 0 for any number.
+            answered: called with each request and its answer's status, for sessions that somebody else uses.
         """
         server_name = getattr(self.configuration, "tls_server_name", None)
 
@@ -66,7 +69,10 @@ class Connection:
                 request.headers["Authorization"] = authorization
             if server_name:
                 request.server_hostname = server_name
-            return await handler(request)
+            response = await handler(request)
+            if answered is not None:
+                answered(request, response.status)
+            return response
 
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=limit, ssl=self.ssl_context, keepalive_timeout=55),

@@ -149,6 +149,7 @@ class Watch(Generic[T]):
         timeout = aiohttp.ClientTimeout(total=_WATCH_SECONDS + 30, sock_connect=5, sock_read=_SILENCE)
         url = f"{self._client.server}{self._path}?{urlencode(query)}"
         async with self._client.watches.get(url, timeout=timeout) as response:
+            self._client.count_watch(response.status)
             if response.status == 410:
                 raise _ExpiredError
             if response.status >= 400:

@@ -1,11 +1,29 @@
-"""The operator's figures, in one place. No I/O: :mod:`tidegate.metrics.server` serves them."""
+"""The operator's figures, in one place. No I/O: :mod:`tidegate.metrics.server` serves them.
+
+What a driver's agent exports is not here: each metric has one owner. docs/metrics.md lists both.
+"""
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.process_collector import ProcessCollector
 
+from tidegate.metrics.lifecycle import Restart
+
+# A time of creation beside every counter and histogram would double the number of series and tell nothing.
+disable_created_metrics()
+
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_APP = ("namespace", "app")
+
+App = tuple[str, str]
+"""Namespace and name of an application."""
+
+DONE, REPEAT, ERROR = "done", "repeat", "error"
+RESULTS = (DONE, REPEAT, ERROR)
+"""How a reconcile ends: as planned; to be repeated for a cause outside of the operator; by a fault of the operator."""
 
 
 class Figures:
@@ -15,45 +33,78 @@ class Figures:
         """Register everything."""
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
+        self._make_figures_of_the_process(registry)
+        self._make_figures_of_applications(registry)
+
+    def _make_figures_of_the_process(self, registry: CollectorRegistry) -> None:
         self._reconciles = Counter("tidegate_reconciles", "Reconciles by result.", ("result",), registry=registry)
         self._reconcile_seconds = Histogram(
-            "tidegate_reconcile_seconds", "Duration of a reconcile.", buckets=_SECONDS, registry=registry
+            "tidegate_reconcile_duration_seconds", "Duration of a reconcile.", buckets=_SECONDS, registry=registry
         )
-        self._actions = Counter("tidegate_actions", "Actions carried out by kind.", ("action",), registry=registry)
+        self._actions = Counter("tidegate_actions", "Actions carried out, by kind.", ("action",), registry=registry)
         self._requests = Counter(
-            "tidegate_api_requests", "Requests to the API server.", ("verb", "code"), registry=registry
+            "tidegate_api_requests",
+            "Requests to the API server by HTTP method (WATCH: a watch) and status; the code none: no answer came.",
+            ("verb", "code"),
+            registry=registry,
         )
         self._request_seconds = Histogram(
-            "tidegate_api_request_seconds",
-            "Duration of a request to the API server.",
+            "tidegate_api_request_duration_seconds",
+            "Duration of a request to the API server; watches are not counted.",
             ("verb",),
             buckets=_SECONDS,
             registry=registry,
         )
         self._polls = Counter("tidegate_agent_polls", "Questions to agents by result.", ("result",), registry=registry)
         self._events = Counter("tidegate_watch_events", "Watch events received.", ("resource",), registry=registry)
-        self.queue_depth = Gauge("tidegate_queue_depth", "Keys that wait for a worker.", registry=registry)
+        self.queue_depth = Gauge("tidegate_queue_depth", "Applications that wait for a worker.", registry=registry)
         self._queue_seconds = Histogram(
-            "tidegate_queue_seconds",
+            "tidegate_queue_wait_seconds",
             "Time from a wake-up to the start of the reconcile.",
             buckets=_SECONDS,
             registry=registry,
         )
+        self._leader = Gauge(
+            "tidegate_leader", "1 in the replica that leads, 0 in one that stands by.", registry=registry
+        )
+        for result in RESULTS:
+            # An alert on a rate must see the first of them too, which a counter that begins with 1 would hide.
+            self._reconciles.labels(result)
+
+    def _make_figures_of_applications(self, registry: CollectorRegistry) -> None:
         self._phase = Gauge(
-            "tidegate_app_phase",
-            "1 for the phase an application is in.",
-            ("namespace", "app", "phase"),
+            "tidegate_app_phase", "1 for the phase an application is in.", (*_APP, "phase"), registry=registry
+        )
+        self._health = Gauge(
+            "tidegate_app_health",
+            "1 for what is true of an application (Ready, Reconciling or Stalled), with the reason.",
+            (*_APP, "health", "reason"),
             registry=registry,
         )
-        self._phases: dict[tuple[str, str], str] = {}
+        self._epoch = Gauge("tidegate_app_epoch", "Launches of an application so far.", _APP, registry=registry)
+        self._restarts = Counter(
+            "tidegate_app_restarts",
+            "Driver processes that ended and were followed by another one, by the reason of their end.",
+            (*_APP, "reason"),
+            registry=registry,
+        )
+        self._shown: dict[App, tuple[str, str, str]] = {}
+        self._restart_reasons: dict[App, set[str]] = {}
 
-    def count_request(self, verb: str, code: str, seconds: float) -> None:
-        """Count one request; ``code`` is the HTTP status or ``none`` without an answer."""
+    def count_request(self, verb: str, code: str, seconds: float | None = None) -> None:
+        """Count one request.
+
+        Args:
+            verb: the HTTP method, or ``WATCH``.
+            code: the HTTP status, or ``none`` if there was no answer.
+            seconds: until the answer was there; None for one that goes on, as a watch's does.
+        """
         self._requests.labels(verb, code).inc()
-        self._request_seconds.labels(verb).observe(seconds)
+        if seconds is not None:
+            self._request_seconds.labels(verb).observe(seconds)
 
     def count_reconcile(self, result: str, seconds: float) -> None:
-        """Count one reconcile by result: ``done``, ``repeat`` or ``error``."""
+        """Count one reconcile by result: one of RESULTS."""
         self._reconciles.labels(result).inc()
         self._reconcile_seconds.observe(seconds)
 
@@ -73,18 +124,49 @@ class Figures:
         """Record how long a key waited."""
         self._queue_seconds.observe(seconds)
 
-    def show_phase(self, namespace: str, app: str, phase: str) -> None:
-        """Show the phase of an application; only the current one has a series."""
-        known = self._phases.get((namespace, app))
-        if known == phase:
+    def show_leader(self, leads: bool) -> None:
+        """Show whether this replica leads."""
+        self._leader.set(float(leads))
+
+    def show_app(self, app: App, *, phase: str, health: str, reason: str, epoch: int) -> None:
+        """Show an application's phase, health and epoch; only what is true now has a series.
+
+        Args:
+            app: namespace and name.
+            phase: of its status.
+            health: the condition that is true; empty if none is.
+            reason: that condition's.
+            epoch: number of its last launch.
+        """
+        before, now = self._shown.get(app), (phase, health, reason)
+        self._epoch.labels(*app).set(epoch)
+        if before == now:
             return
-        if known is not None:
-            self._phase.remove(namespace, app, known)
-        self._phases[namespace, app] = phase
-        self._phase.labels(namespace, app, phase).set(1)
+        if before is not None:
+            self._hide(app, before)
+        self._shown[app] = now
+        self._phase.labels(*app, phase).set(1)
+        if health:
+            self._health.labels(*app, health, reason).set(1)
+
+    def count_restarts(self, app: App, restarts: Iterable[Restart]) -> None:
+        """Count what :func:`tidegate.metrics.lifecycle.restarts_between` found."""
+        for restart in restarts:
+            self._restart_reasons.setdefault(app, set()).add(restart.reason)
+            self._restarts.labels(*app, restart.reason).inc(restart.times)
 
     def forget_app(self, namespace: str, app: str) -> None:
-        """Remove an application's series."""
-        phase = self._phases.pop((namespace, app), None)
-        if phase is not None:
-            self._phase.remove(namespace, app, phase)
+        """Remove every series of an application that is gone."""
+        key = (namespace, app)
+        shown = self._shown.pop(key, None)
+        if shown is not None:
+            self._hide(key, shown)
+            self._epoch.remove(*key)
+        for reason in self._restart_reasons.pop(key, ()):
+            self._restarts.remove(*key, reason)
+
+    def _hide(self, app: App, shown: tuple[str, str, str]) -> None:
+        phase, health, reason = shown
+        self._phase.remove(*app, phase)
+        if health:
+            self._health.remove(*app, health, reason)

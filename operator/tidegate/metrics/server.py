@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aiohttp import web
-from prometheus_client import generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from tidegate.metrics.figures import Figures
 
@@ -23,7 +23,7 @@ async def serve_metrics(figures: Figures, port: int, ready: Callable[[], str]) -
     """
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(figures.registry), content_type="text/plain", charset="utf-8")
+        return web.Response(body=generate_latest(figures.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")

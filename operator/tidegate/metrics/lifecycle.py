@@ -1,0 +1,60 @@
+"""Which driver processes ended between two versions of an application's status. No I/O.
+
+The old version is the stored one, so that an operator that was restarted counts only what happened since: what the one
+before it had counted is in the status already, and what happened while there was none is still missing there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.model.status import StreamingAppStatus
+
+LOST = "DriverLost"
+"""The pod went without leaving word of how its process ended."""
+SPEC_CHANGED = "SpecChanged"
+RESUMED = "Resumed"
+UNKNOWN = "Unknown"
+_SUSPENDED = "Suspended"
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Ends of driver processes for one reason, each followed by another process."""
+
+    reason: str
+    times: int
+
+
+def restarts_between(old: StreamingAppStatus, new: StreamingAppStatus) -> tuple[Restart, ...]:
+    """Return the restarts that ``new`` tells of and ``old`` does not; the reasons are those of ``status.lastExit``.
+
+    Args:
+        old: as it was before an operator's write.
+        new: as it was written, of the same application.
+    """
+    if new.epoch > old.epoch:
+        # The first launch of an application follows nothing.
+        return (Restart(_reason_of_launch(old, new), 1),) if old.epoch else ()
+    times = _process_restarts(new) - _process_restarts(old)
+    if new.epoch < old.epoch or times <= 0:
+        return ()
+    last = new.last_exit
+    return (Restart((last.reason if last else "") or UNKNOWN, times),)
+
+
+def _process_restarts(status: StreamingAppStatus) -> int:
+    # Without a driver the number starts again from nothing: with the next one comes a new epoch.
+    return status.driver.restarts if status.driver else 0
+
+
+def _reason_of_launch(old: StreamingAppStatus, new: StreamingAppStatus) -> str:
+    if old.phase == _SUSPENDED:
+        return RESUMED
+    if old.applied_spec_hash and new.applied_spec_hash != old.applied_spec_hash:
+        return SPEC_CHANGED
+    last, driver = old.last_exit, old.driver
+    started = driver.started_at if driver else None
+    if last is None or not last.reason or (started and last.time and last.time < started):
+        return LOST  # the last word, if there is one, is of an earlier process
+    return last.reason
