@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from tidegate_spark.lag import lag_of
 from tidegate_spark.progress import Commit, Progress
 
 
@@ -27,6 +28,7 @@ def read_commit(progress: dict[str, Any]) -> Commit:
         state_rows=sum(int(o.get("numRowsTotal") or 0) for o in operators),
         state_bytes=sum(_state_bytes(o) for o in operators),
         time=_seconds(progress["timestamp"]) + duration_ms / 1000,
+        lag_rows=lag_of(progress.get("sources") or []),
     )
 
 

@@ -28,6 +28,20 @@ class Commit:
     state_rows: int
     state_bytes: int
     time: float
+    lag_rows: int = -1
+
+
+class Observer:
+    """Told of what queries do; its methods must return quickly. This one listens to nothing."""
+
+    def started(self, query: str) -> None:
+        """Take note that a query runs."""
+
+    def committed(self, query: str, commit: Commit) -> None:
+        """Take note of a finished batch."""
+
+    def idle(self, query: str) -> None:
+        """Take note of a trigger that found nothing to read."""
 
 
 class Progress:
@@ -45,6 +59,7 @@ class Progress:
         self._sequence = 0
         self._executors_wanted = config.executor.instances
         self._executors_running = 0
+        self.observer = Observer()
 
     def enter(self, state: DriverState, fault: Fault | None = None) -> None:
         """Note what the driver does now, and what keeps it from running if it waits."""
@@ -65,6 +80,7 @@ class Progress:
             before = self._queries.get(name, QueryReport(name=name))
             batch = max(before.batch_id, last_committed_batch)
             self._queries[name] = dataclasses.replace(before, active=True, batch_id=batch)
+        self.observer.started(name)
 
     def query_committed(self, name: str, commit: Commit) -> None:
         """Note a finished batch."""
@@ -81,7 +97,9 @@ class Progress:
                 state_rows=commit.state_rows,
                 state_bytes=commit.state_bytes,
                 last_commit_time=commit.time,
+                lag_rows=commit.lag_rows,
             )
+        self.observer.committed(name, commit)
 
     def query_idle(self, name: str) -> None:
         """Note a trigger that found no new data: the query works, and its rates are zero."""
@@ -89,6 +107,7 @@ class Progress:
             before = self._queries.get(name, QueryReport(name=name))
             self._proven.add(name)
             self._queries[name] = dataclasses.replace(before, input_rows_per_second=0.0, processed_rows_per_second=0.0)
+        self.observer.idle(name)
 
     def query_ended(self, name: str, last_committed_batch: int = -1) -> None:
         """Note that query ``name`` runs no more."""

@@ -13,7 +13,7 @@ from prometheus_client.process_collector import ProcessCollector
 from tidegate.metrics.lifecycle import Restart
 
 # A time of creation beside every counter and histogram would double the number of series and tell nothing.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _APP = ("namespace", "app")
