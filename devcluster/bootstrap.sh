@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Install what this machine lacks: Debian packages (as root on Debian), then the Python environment of locks/dev.lock.
+# Install what this machine lacks: Debian packages (as root on Debian), Prometheus' programs from a Debian package (only
+# unpacked), then the Python environment of locks/dev.lock.
 # Prints the environment's path as its last line. Nothing to do: well under a second. Calls at once wait for each other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -66,6 +67,31 @@ ensure_packages() {
   fi
 }
 
+# Unpacked into the cache and not installed: the package would start a server on this machine, and bring fonts with it.
+ensure_prometheus() {
+  have prometheus && have promtool && return
+  local place=$cache/prometheus
+  test -x "$place/usr/bin/promtool" && return
+  if ! [ -e /etc/debian_version ] || ! command -v apt-get >/dev/null; then
+    say "missing: prometheus and promtool; the tests of metrics and alerts need them"
+    return
+  fi
+  say "unpacking the Debian package prometheus into $place"
+  rm -rf "$place" "$place.partial"
+  mkdir -p "$place.partial"
+  if (cd "$place.partial" && download_prometheus && dpkg-deb --extract prometheus_*.deb . && rm prometheus_*.deb); then
+    mv "$place.partial" "$place"
+  else
+    tail -n 20 "$cache/apt.log" >&2
+    say "no prometheus and promtool; the tests of metrics and alerts need them"
+  fi
+}
+
+download_prometheus() {
+  apt-get -qq download prometheus >"$cache/apt.log" 2>&1 && return
+  apt-get -o DPkg::Lock::Timeout=300 update -qq >"$cache/apt.log" 2>&1 && apt-get -qq download prometheus >>"$cache/apt.log" 2>&1
+}
+
 require_python() {
   if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     say "python3 is $(python3 --version 2>&1); needed is 3.11 or newer"
@@ -99,6 +125,7 @@ mkdir -p "$cache"
 exec 9>"$cache/setup.lock"
 flock 9
 ensure_packages
+ensure_prometheus
 require_python
 ensure_boot "$(hash_of locks/bootstrap.lock)"
 dev_hash=$(hash_of locks/dev.lock)
