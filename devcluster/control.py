@@ -206,6 +206,10 @@ class Control:
             )
         )
 
+    def start_again(self, name: str) -> int:
+        """Start a component that has ended with the arguments of its last start; return its process id."""
+        return int(self._ask(do="start-again", name=name))
+
     def stop(self, name: str, grace: float = 5) -> None:
         """End a component, asking politely for ``grace`` seconds; 0 kills it at once."""
         self._ask(do="stop", name=name, grace=grace)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ class Component:
     name: str
     pid: int
     code: int | None = None
+    how: dict[str, Any] = field(default_factory=dict)
+    """The arguments of the start, to start it again."""
 
 
 class Supervisor:
@@ -68,8 +70,15 @@ class Supervisor:
             )
         # reap() collects every child, so the Popen object must never wait for this one itself.
         child.returncode = 0
-        self.components[name] = Component(name, child.pid)
+        how = {"argv": argv, "env": env, "log": log, "cwd": cwd}
+        self.components[name] = Component(name, child.pid, how=how)
         return child.pid
+
+    def start_again(self, name: str) -> int:
+        """Start a component that has ended as it was started the last time; return its process id."""
+        if name not in self.components:
+            raise ValueError(f"{name} was never started")
+        return self.start(name, **self.components[name].how)
 
     async def stop(self, name: str, grace: float) -> int | None:
         """End a component: SIGTERM to its session, SIGKILL after ``grace`` seconds. Return its exit code."""
@@ -107,6 +116,8 @@ class Supervisor:
         match request:
             case {"do": "start", "name": name, "argv": argv, "env": env, "log": log, "cwd": cwd}:
                 return self.start(name, argv, env, log, cwd)
+            case {"do": "start-again", "name": name}:
+                return self.start_again(name)
             case {"do": "stop", "name": name, "grace": grace}:
                 return await self.stop(name, grace)
             case {"do": "list"}:

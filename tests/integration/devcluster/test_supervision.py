@@ -36,6 +36,18 @@ def test_a_component_that_ignores_the_polite_signal_is_killed(control: Control) 
     assert control.components()["stubborn"]["code"] == -9
 
 
+def test_a_component_that_ended_is_started_again_with_the_same_arguments(control: Control) -> None:
+    control.launch()
+    first = control.start("greeter", ["sh", "-c", "echo good $time; sleep 1000"], env={"time": "morning"})
+    control.until("greeter", lambda: "good morning\n" in control.log("greeter").read_text(), timeout=30)
+    control.stop("greeter", grace=0)
+    second = control.start_again("greeter")
+    assert second != first
+    control.until("greeter", lambda: "good morning\ngood morning\n" in control.log("greeter").read_text(), timeout=30)
+    with pytest.raises(ComponentError, match="never started"):
+        control.start_again("stranger")
+
+
 def test_components_end_when_their_supervisor_is_killed(control: Control) -> None:
     control.launch()
     component = ProcessIdentity.of(control.start("sleeper", ["sleep", "1000"]))
