@@ -26,6 +26,9 @@ def last_words(error: BaseException, config_text: str) -> str:
             "epoch": _epoch(config_text),
             "batches": {},
             "boundary": True,
+            "failures": [],
+            "adopt_epoch": 0,
+            "adopt_lineage": 0,
         }
     )
 

@@ -102,6 +102,9 @@ class Storage:
         return "s3a://" + self.uri.removeprefix("s3://")
 
 
+FENCE_FILE = "fence.json"
+"""Object below the application's prefix that says which driver process may write: ``{"epoch", "lineage", …}``."""
+
 APP_FILE = "app.json"
 """Object below the application's prefix that says whose storage this is: ``{"uid", "epoch", "lineage", …}``."""
 
@@ -139,6 +142,21 @@ class ExecutorSettings:
 
 
 @dataclass(frozen=True)
+class RestartSettings:
+    """When failures of the application are too many, and when a query counts as stalled; seconds."""
+
+    max_failures: int = 10
+    """Failures within the window that are answered by another start."""
+    window_seconds: int = 3600
+    healthy_seconds: int = 600
+    """A process that ran this long and committed batches clears the failures before it."""
+    stall_timeout_seconds: int = 600
+    """0: never."""
+    failures: tuple[float, ...] = ()
+    """When the application failed before, in pods that were lost; seconds since the epoch."""
+
+
+@dataclass(frozen=True)
 class DriverConfig:
     """Everything one launch of a driver needs, secrets excepted."""
 
@@ -163,6 +181,7 @@ class DriverConfig:
     """The Secret's name, for messages only; its content is in :data:`CREDENTIALS_DIRECTORY`."""
     injected: bool = True
     """True if the runtime came through the init container; its jars are then put on the class path."""
+    restart: RestartSettings = field(default_factory=RestartSettings)
 
 
 @dataclass(frozen=True)
@@ -193,6 +212,9 @@ class Reason(str, Enum):
     STORAGE_OWNED = "StorageOwned"
     CONNECTOR_MISSING = "ConnectorMissing"
     BROKER_UNAVAILABLE = "BrokerUnavailable"
+    STALLED = "Stalled"
+    FENCED = "Fenced"
+    BUDGET_EXHAUSTED = "RestartBudgetExhausted"
 
 
 DEPENDENCY_REASONS = frozenset(
@@ -240,6 +262,8 @@ class QueryReport:
     state_rows: int = 0
     state_bytes: int = 0
     last_commit_time: float = 0.0
+    lag_rows: int = -1
+    """Rows at the sources that are not processed yet; -1 if the sources do not tell."""
 
 
 @dataclass(frozen=True)
@@ -265,6 +289,8 @@ class AgentReport:
     executors_wanted: int = 0
     executors_running: int = 0
     notices: tuple[Notice, ...] = ()
+    failures: tuple[float, ...] = ()
+    """When the application failed within the window; seconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -298,6 +324,9 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.STORAGE_OWNED: EXIT_OK,
     Reason.CONNECTOR_MISSING: EXIT_OK,
     Reason.BROKER_UNAVAILABLE: EXIT_DEPENDENCY,
+    Reason.STALLED: EXIT_APPLICATION,
+    Reason.FENCED: EXIT_OK,
+    Reason.BUDGET_EXHAUSTED: EXIT_OK,
 }
 """The one table of ends. 0 means: the kubelet must not start it again (restartPolicy OnFailure); the reason in the
 termination message tells the operator whether that is success or refusal."""
@@ -319,6 +348,11 @@ class Termination:
     """Last committed batch of each query."""
     boundary: bool = True
     """False if the grace period ran out inside a batch; that batch is run again by the next start."""
+    failures: tuple[float, ...] = ()
+    """When the application failed within the window, this time included; seconds since the epoch."""
+    adopt_epoch: int = 0
+    adopt_lineage: int = 0
+    """What the storage knows of this application, if that is newer than what this driver was told at its start."""
 
 
 # --- JSON ------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,11 @@ HAPPENINGS: dict[str, Callable[[Cluster], object]] = {
     "evict": Cluster.evict_driver,
     "finish": Cluster.finish_driver,
     "storage owned": Cluster.refuse_storage,
+    "budget exhausted": Cluster.exhaust_driver,
+    "fenced": Cluster.fence_driver,
+    "suspend": lambda c: c.suspend(True),
+    "resume": lambda c: c.suspend(False),
+    "nonce": Cluster.change_nonce,
     "no image": Cluster.stop_pulling,
     "remove pod": Cluster.remove_driver,
     "executor": Cluster.add_executor,
@@ -70,7 +75,8 @@ def check_cover(cluster: Cluster, plan: do.Plan) -> None:
                 observation = cluster.observe()
                 assert observation is not None
                 lost = pod.phase == "Failed" or ends_to_be_retried(pod)
-                assert doomed or lost or pod.spec_hash != observation.spec_hash
+                asked = app.spec.suspend or pod.spec_hash != observation.spec_hash
+                assert doomed or lost or asked
             case do.DeleteExecutor(pod=pod):
                 driver = cluster.pods.get(DRIVER)
                 assert doomed or driver is None or pod.epoch < driver.epoch or pod.finished
@@ -109,6 +115,8 @@ def test_every_course_of_events_comes_to_rest(policy: OnDelete, course: list[tup
     assert (cluster.app is None) == deleted
     if deleted:
         assert (cluster.pods, cluster.secret, cluster.access) == ({}, False, False)
+    elif cluster.app is not None and cluster.app.spec.suspend:
+        assert DRIVER not in cluster.pods or cluster.pods[DRIVER].finished
     else:
         assert DRIVER in cluster.pods or cluster.launches
 

@@ -14,7 +14,7 @@ class ChangeClass(StrEnum):
     NONE = "None"
     """Nothing now: the value is used by the next decision or launch that needs it."""
     LIVE = "Live"
-    """Applied to the running application, without a restart."""
+    """Applied at once, without another launch of the driver."""
     RESTART = "Restart"
     """Stop at a batch boundary, start again on the same state."""
     RESTATE = "Restate"
@@ -44,6 +44,13 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "executor.resources.cpuLimit": ChangeClass.RESTART,
     "executor.resources.memory": ChangeClass.RESTART,
     "executor.podTemplate": ChangeClass.RESTART,
+    "restart.policy": ChangeClass.NONE,
+    "restart.maxFailures": ChangeClass.NONE,
+    "restart.windowSeconds": ChangeClass.NONE,
+    "restart.healthySeconds": ChangeClass.NONE,
+    "restart.stallTimeoutSeconds": ChangeClass.NONE,
+    "restartNonce": ChangeClass.RESTART,
+    "suspend": ChangeClass.LIVE,
     "state.partitions": ChangeClass.RESTATE,
     "state.minBatchesToRetain": ChangeClass.RESTART,
     "storage.uri": ChangeClass.RESTATE,

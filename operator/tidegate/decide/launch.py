@@ -16,7 +16,7 @@ from tidegate.decide.actions import (
 )
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
-from tidegate.model.streaming_app import Phase
+from tidegate.model.streaming_app import Phase, RestartPolicy
 from tidegate.observe.observation import Observation, Refusal
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.names import driver_pod_name
@@ -45,7 +45,7 @@ def leave_finished_alone(o: Observation, now: float) -> Verdict | None:
     """Keep a finished application finished when its pod is cleared away; a changed spec starts it again."""
     status = o.app.status
     finished = status.phase == Phase.COMPLETED and status.applied_spec_hash == o.spec_hash
-    if o.driver is not None or not finished:
+    if o.driver is not None or not finished or o.app.spec.restart.policy is RestartPolicy.ALWAYS:
         return None
     return Verdict(Phase.COMPLETED, Health.READY, "Completed", "The application has finished.")
 
@@ -133,7 +133,9 @@ def starting_message(o: Observation, epoch: int) -> str:
 
 def is_unplanned(o: Observation) -> bool:
     """Return whether the coming launch follows from a loss and not from somebody's wish."""
-    return o.app.status.epoch > 0 and o.app.status.applied_spec_hash == o.spec_hash
+    status = o.app.status
+    same = status.epoch > 0 and status.applied_spec_hash == o.spec_hash
+    return same and status.phase is not Phase.SUSPENDED
 
 
 def growing_pause(attempts: int, first: float, longest: float) -> float:
@@ -147,8 +149,15 @@ def lineage_of(o: Observation) -> int:
 
 
 def _create(o: Observation, epoch: int) -> tuple[Action, ...]:
-    manifest = build_driver_pod(o.app, epoch, lineage_of(o), o.platform)
+    failures = _failures_before(o) if is_unplanned(o) else ()
+    manifest = build_driver_pod(o.app, epoch, lineage_of(o), o.platform, failures)
     return (CreateDriver(manifest, epoch),)
+
+
+def _failures_before(o: Observation) -> tuple[float, ...]:
+    # A driver whose pod was lost must not get a new budget with its new pod.
+    known = o.app.status.restarts
+    return tuple(time.timestamp() for time in known.recent_failures) if known else ()
 
 
 def _finalizer(o: Observation) -> tuple[Action, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tidegate.decide import deletion, launch, running
+from tidegate.decide import deletion, launch, restarting, running, suspension
 from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
 from tidegate.decide.housekeeping import HOUSEKEEPING
 from tidegate.decide.status import build_status, write_is_due_in
@@ -31,8 +31,14 @@ RULES: tuple[Rule, ...] = (
     launch.refuse_overlapping_storage,
     running.wait_for_driver_to_go,
     running.stop_driver_of_earlier_app,
+    suspension.stop_driver_of_suspended,
     running.stop_driver_of_changed_spec,
+    restarting.obey_policy_never,
     running.replace_lost_driver,
+    restarting.adopt_lost_epoch,
+    restarting.judge_fenced_driver,
+    restarting.judge_exhausted_driver,
+    restarting.start_finished_again,
     running.judge_ended_driver,
     running.judge_unstarted_driver,
     running.judge_reported_driver,
@@ -41,6 +47,8 @@ RULES: tuple[Rule, ...] = (
     running.judge_crashed_driver,
     running.wait_for_driver_to_start,
     launch.leave_finished_alone,
+    suspension.stay_suspended,
+    restarting.leave_failed_alone,
     launch.wait_after_refused_launch,
     launch.wait_before_relaunch,
     launch.launch,

@@ -41,6 +41,9 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             f"Node {driver.node} does not confirm the end of pod {driver.name}. If the node is down for good, taint it "
             "node.kubernetes.io/out-of-service, and the application goes on elsewhere.",
         )
+    if o.app.spec.suspend:
+        message = f"Driver pod {driver.name} stops at a batch boundary; the application is suspended then."
+        return Verdict(Phase.STOPPING, Health.RECONCILING, "Suspending", message, wake_after=overdue_at - now)
     changed = driver.spec_hash != o.spec_hash
     if not changed and ends_to_be_retried(driver):
         return _stalled(Phase.FAILED, name_end(driver), wake_after=overdue_at - now)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from tidegate.decide.faults import read_termination
 from tidegate.decide.launch import lineage_of
+from tidegate.decide.restarting import count_restarts
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import (
     Condition,
@@ -36,17 +37,18 @@ EXECUTORS_INTERVAL = 5.0
 def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppStatus:
     """Return what the status should be."""
     old, report = o.app.status, o.agent.report if o.agent else None
-    epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0)
+    epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0, verdict.adopt[0])
     queries = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
     return StreamingAppStatus(
         phase=verdict.phase,
         conditions=build_conditions(old.conditions, verdict, o.app.metadata.generation, now),
         observed_generation=o.app.metadata.generation,
         epoch=epoch,
-        lineage=lineage_of(o) if epoch else 0,
+        lineage=(verdict.adopt[1] or lineage_of(o)) if epoch else 0,
         applied_spec_hash=_applied_hash(o, verdict),
         driver=_driver(o, verdict),
         last_exit=_last_exit(o.driver) or old.last_exit,
+        restarts=count_restarts(o, verdict, now),
         queries=() if verdict.launch else queries,
         batch=None if verdict.launch else _batch(queries),
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
@@ -101,7 +103,9 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         status.selector,
         # The first committed batch of an epoch is the sign of life that people wait for.
         status.batch is None,
-        (last.reason, last.exception, last.exit_code) if last else None,
+        # Each end is told once: its event and its count depend on its being written at once.
+        (last.reason, last.exception, last.exit_code, last.time) if last else None,
+        status.restarts,
     )
 
 

@@ -34,6 +34,9 @@ class Verdict:
     launch: int = 0
     """The epoch that is launched; 0 if none is."""
     unplanned: bool = False
+    """The launch follows from a loss and not from somebody's wish."""
+    adopt: tuple[int, int] = (0, 0)
+    """Epoch and lineage that the storage knows and the status does not; zeros if there is nothing to adopt."""
     silent: bool = False
     """Write no status: the resource is about to go."""
     warning: bool = False

@@ -29,6 +29,14 @@ class OnDelete(StrEnum):
     DELETE = "Delete"
 
 
+class RestartPolicy(StrEnum):
+    """Whether an application that ended is started again."""
+
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    NEVER = "Never"
+
+
 class LocalReference(Struct, frozen=True, kw_only=True, rename="camel"):
     """An object in the application's namespace, by name."""
 
@@ -81,6 +89,16 @@ class State(Struct, frozen=True, kw_only=True, rename="camel"):
     min_batches_to_retain: int = 100
 
 
+class Restart(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What happens when the driver ends without being asked to."""
+
+    policy: RestartPolicy = RestartPolicy.ON_FAILURE
+    max_failures: int = 10
+    window_seconds: int = 3600
+    healthy_seconds: int = 600
+    stall_timeout_seconds: int = 600
+
+
 class StorageSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """Where checkpoints, logs and the application's record live."""
 
@@ -101,3 +119,6 @@ class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     driver: Driver = Driver()
     executor: Executor = Executor()
     state: State = State()
+    restart: Restart = Restart()
+    restart_nonce: int = 0
+    suspend: bool = False

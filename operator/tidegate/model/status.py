@@ -17,6 +17,7 @@ class Phase(StrEnum):
     STARTING = "Starting"
     RUNNING = "Running"
     STOPPING = "Stopping"
+    SUSPENDED = "Suspended"
     COMPLETED = "Completed"
     FAILED = "Failed"
     DELETING = "Deleting"
@@ -49,6 +50,14 @@ class LastExit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     message: str = ""
     exit_code: int | None = None
     time: datetime | None = None
+
+
+class RestartsStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Ends of the driver that nobody asked for; ``recent_failures`` are those that count against the budget."""
+
+    total: int = 0
+    last_reason: str = ""
+    recent_failures: tuple[datetime, ...] = ()
 
 
 class QueryStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -85,6 +94,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     applied_spec_hash: str = ""
     driver: DriverStatus | None = None
     last_exit: LastExit | None = None
+    restarts: RestartsStatus | None = None
     queries: tuple[QueryStatus, ...] = ()
     batch: int | None = None
     input_rows_per_second: int | None = None

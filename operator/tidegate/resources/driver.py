@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.decide.spec_hash import spec_hash
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.model.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.driver_config import build_driver_config, service_account
 from tidegate.resources.metadata import labels, owner_reference
@@ -30,7 +30,9 @@ FIELD = "spec.driver.podTemplate"
 _AGENT_VOLUME = "tidegate-agent"
 
 
-def build_driver_pod(app: StreamingApp, epoch: int, lineage: int, platform: Platform) -> dict[str, Any]:
+def build_driver_pod(
+    app: StreamingApp, epoch: int, lineage: int, platform: Platform, failures: tuple[float, ...] = ()
+) -> dict[str, Any]:
     """Return the whole driver pod of one launch.
 
     Args:
@@ -38,6 +40,7 @@ def build_driver_pod(app: StreamingApp, epoch: int, lineage: int, platform: Plat
         epoch: number of the launch; already in the application's status.
         lineage: which history of the state to continue.
         platform: what the installation decides.
+        failures: when the application failed before, in pods that were lost; seconds since the epoch.
 
     Raises:
         SpecError: the spec is well-formed, but memory does not fit or a template cannot be merged.
@@ -45,7 +48,7 @@ def build_driver_pod(app: StreamingApp, epoch: int, lineage: int, platform: Plat
     template = lay_over(_defaults(), app.spec.driver.pod_template, FIELD)
     template = lay_over(template, _user_env(app), FIELD)
     (container,) = [c for c in template["spec"]["containers"] if c["name"] == DRIVER_CONTAINER]
-    config = to_json(build_driver_config(app, epoch, lineage, platform))
+    config = to_json(build_driver_config(app, epoch, lineage, platform, failures))
     env = [*pod_parts.owned_env(app, container["env"]), *_launch_env(config)]
     owned = {"metadata": _metadata(app, epoch), "spec": _owned_spec(app, platform, env)}
     return {"apiVersion": "v1", "kind": "Pod", **lay_over(template, owned, FIELD)}
@@ -115,7 +118,7 @@ def _owned_spec(app: StreamingApp, platform: Platform, env: list[dict[str, Any]]
         **_probes(),
     }
     spec: dict[str, Any] = {
-        "restartPolicy": "OnFailure",
+        "restartPolicy": _restart_policy(app),
         "serviceAccountName": service_account(app),
         "terminationGracePeriodSeconds": app.spec.driver.stop_grace_period_seconds,
         "containers": [container],
@@ -126,6 +129,11 @@ def _owned_spec(app: StreamingApp, platform: Platform, env: list[dict[str, Any]]
     if application.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": secret.name} for secret in application.image_pull_secrets]
     return spec
+
+
+def _restart_policy(app: StreamingApp) -> str:
+    # Never the pods' Always: a driver that ended with 0 was refused, fenced or has finished, and the operator decides.
+    return "Never" if app.spec.restart.policy is RestartPolicy.NEVER else "OnFailure"
 
 
 def _probes() -> dict[str, Any]:

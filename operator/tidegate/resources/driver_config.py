@@ -9,7 +9,7 @@ from tidegate.resources.platform import Platform
 from tidegate.resources.pod_parts import is_injected
 from tidegate.spark.memory import split_memory
 from tidegate.spark.settings import spark_settings
-from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage, application_uri
+from tidegate_spark.protocol import DriverConfig, ExecutorSettings, RestartSettings, Storage, application_uri
 
 
 def app_storage(app: StreamingApp) -> Storage:
@@ -28,8 +28,10 @@ def service_account(app: StreamingApp) -> str:
     return app.spec.driver.service_account_name or ACCESS_NAME
 
 
-def build_driver_config(app: StreamingApp, epoch: int, lineage: int, platform: Platform) -> DriverConfig:
-    """Return everything one launch needs, secrets excepted.
+def build_driver_config(
+    app: StreamingApp, epoch: int, lineage: int, platform: Platform, failures: tuple[float, ...] = ()
+) -> DriverConfig:
+    """Return everything one launch needs, secrets excepted; ``failures`` as in :func:`build_driver_pod`.
 
     Raises:
         SpecError: memory does not fit, or the executors' template cannot be merged.
@@ -54,6 +56,13 @@ def build_driver_config(app: StreamingApp, epoch: int, lineage: int, platform: P
         stop_grace_seconds=spec.driver.stop_grace_period_seconds,
         credentials_secret=spec.storage.credentials_secret.name if spec.storage.credentials_secret else "",
         injected=is_injected(app),
+        restart=RestartSettings(
+            max_failures=spec.restart.max_failures,
+            window_seconds=spec.restart.window_seconds,
+            healthy_seconds=spec.restart.healthy_seconds,
+            stall_timeout_seconds=spec.restart.stall_timeout_seconds,
+            failures=failures,
+        ),
     )
 
 

@@ -6,6 +6,7 @@ cut off after any action, as by a crash.
 
 import dataclasses
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -165,6 +166,23 @@ class Cluster:
         """The runtime finds that the storage is another application's."""
         self._change_driver(phase="Succeeded", running=False, ended=ended_with(Reason.STORAGE_OWNED, 0))
 
+    def exhaust_driver(self) -> None:
+        """The application fails once too often."""
+        self._change_driver(phase="Succeeded", running=False, ended=ended_with(Reason.BUDGET_EXHAUSTED, 0))
+
+    def fence_driver(self) -> None:
+        """Another cluster's driver takes the storage."""
+        self._change_driver(phase="Succeeded", running=False, ended=ended_with(Reason.FENCED, 0))
+
+    def suspend(self, on: bool) -> None:
+        """Somebody suspends the application, or lets it go on."""
+        self._edit(suspend=on)
+
+    def change_nonce(self) -> None:
+        """Somebody asks for a restart."""
+        if self.app is not None:
+            self._edit(restart_nonce=self.app.spec.restart_nonce + 1)
+
     def stop_pulling(self) -> None:
         """The registry does not have the image."""
         self._change_driver(phase="Pending", running=False, waiting=Waiting("driver", "x", "ErrImagePull", ""))
@@ -185,10 +203,7 @@ class Cluster:
             return
         application = msgspec.structs.replace(self.app.spec.application, args=args)
         executor = msgspec.structs.replace(self.app.spec.executor, instances=instances)
-        spec = msgspec.structs.replace(self.app.spec, application=application, executor=executor)
-        generation = self.app.metadata.generation + 1
-        metadata = msgspec.structs.replace(self.app.metadata, generation=generation)
-        self.app = msgspec.structs.replace(self.app, spec=spec, metadata=metadata)
+        self._edit(application=application, executor=executor)
 
     def delete_app(self) -> None:
         """Somebody deletes the application."""
@@ -198,6 +213,13 @@ class Cluster:
     def set_quota(self, on: bool) -> None:
         """Somebody sets or lifts a quota."""
         self.quota = on
+
+    def _edit(self, **groups: Any) -> None:
+        if self.app is not None:
+            spec = msgspec.structs.replace(self.app.spec, **groups)
+            generation = self.app.metadata.generation + 1
+            metadata = msgspec.structs.replace(self.app.metadata, generation=generation)
+            self.app = msgspec.structs.replace(self.app, spec=spec, metadata=metadata)
 
     def _change_driver(self, **fields: object) -> None:
         driver = self.pods.get(DRIVER)

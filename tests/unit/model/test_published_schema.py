@@ -60,7 +60,8 @@ def defaults(schema: dict[str, Any]) -> Any:
 
 def test_the_models_defaults_are_those_of_the_schema() -> None:
     required = {"application": {"image": "i", "main": "m"}, "storage": {"uri": "u"}}
-    filled = {name: required.get(name, {}) | defaults(SPEC["properties"][name]) for name in SPEC["properties"]}
+    filled = {name: required[name] | defaults(SPEC["properties"][name]) for name in required}
+    filled |= {name: value for name, value in defaults(SPEC).items() if name not in required}
     from_schema = msgspec.convert(filled, StreamingAppSpec)
     assert from_schema == msgspec.convert(required, StreamingAppSpec)
     assert filled["executor"] == {"instances": 1, "cores": 1, "resources": {"cpu": "1", "memory": "2Gi"}}

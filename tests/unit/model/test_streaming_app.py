@@ -69,7 +69,7 @@ def test_a_view_of_a_mapping_reads_like_the_mapping() -> None:
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:
-    resource = body({"suspend": True, "executor.gpu": 1})
+    resource = body({"autoscaling": {}, "executor.gpu": 1})
     resource["status"] = {"phase": "Running", "lastSnapshot": "x"}
     read = decode_app(resource)
     assert read.spec == app().spec

@@ -1,0 +1,193 @@
+"""Rules for a driver that ended and is not, or not simply, started again: policy, budget, fence. No I/O.
+
+The kubelet starts a failed process again without us; the runtime counts the failures of the application and ends with
+exit code 0 when they are too many. What is left for the operator is to say so, and to start what a person changed.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from tidegate.decide.actions import DeleteDriver, PublishEvent
+from tidegate.decide.faults import name_end, read_termination
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import PodRecord, time_from_seconds
+from tidegate_spark.protocol import DEPENDENCY_REASONS, Reason, Termination
+
+NO_RESTART = "NoRestart"
+_AFRESH = "Mend it and change the spec, or change spec.restartNonce, to start the application afresh."
+_FINAL = frozenset({Reason.BUDGET_EXHAUSTED.value, Reason.FENCED.value, NO_RESTART})
+"""Reasons of an application that failed for good: the loss of its pod is no reason to start it again."""
+_NOT_THE_APPLICATION = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED}
+
+
+def adopt_lost_epoch(o: Observation, now: float) -> Verdict | None:
+    """Take over the epoch that the storage knows and the status does not: the status was lost.
+
+    The epoch goes to status first; then the driver that could not start makes room for one of the next epoch.
+    """
+    driver = o.driver
+    told = _ended_for_good_with(driver, Reason.FENCED)
+    if driver is None or told is None or told.adopt_epoch <= o.app.status.epoch:
+        return None
+    return Verdict(
+        Phase.STARTING,
+        Health.RECONCILING,
+        "EpochAdopted",
+        f"The storage knows epoch {told.adopt_epoch} of this application, its status only {o.app.status.epoch}: the "
+        "status was lost. The application goes on from what the storage knows.",
+        after=(DeleteDriver(driver),),
+        adopt=(told.adopt_epoch, told.adopt_lineage or o.app.status.lineage),
+        warning=True,
+    )
+
+
+def judge_fenced_driver(o: Observation, now: float) -> Verdict | None:
+    """Leave a driver alone that another one took the storage from: two that take turns would be worse than none."""
+    told = _ended_for_good_with(o.driver, Reason.FENCED)
+    if told is None or o.driver is None:
+        return None
+    if told.adopt_epoch and told.adopt_epoch <= o.app.status.epoch:
+        # Its epoch was already adopted; only this pod is still in the way.
+        message = f"Driver pod {o.driver.name} of an older epoch is replaced."
+        return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", message, after=(DeleteDriver(o.driver),))
+    return Verdict(
+        Phase.FAILED,
+        Health.STALLED,
+        Reason.FENCED.value,
+        f"{told.message} It is not started again by itself. If this application shall have the storage, end the other "
+        "one and change spec.restartNonce.",
+    )
+
+
+def judge_exhausted_driver(o: Observation, now: float) -> Verdict | None:
+    """Say that the application failed too often, and why it did the last time."""
+    told = _ended_for_good_with(o.driver, Reason.BUDGET_EXHAUSTED)
+    if told is None:
+        return None
+    return Verdict(Phase.FAILED, Health.STALLED, Reason.BUDGET_EXHAUSTED.value, f"{_what(told)} {_AFRESH}")
+
+
+def obey_policy_never(o: Observation, now: float) -> Verdict | None:
+    """Leave an application that failed by itself failed. Lost pods and faults of dependencies are not its failures."""
+    driver = o.driver
+    if driver is None or o.app.spec.restart.policy is not RestartPolicy.NEVER:
+        return None
+    if driver.phase != "Failed" or driver.reason or driver.ended is None:
+        return None
+    told = read_termination(driver.ended)
+    if told is not None and told.reason in _NOT_THE_APPLICATION:
+        return None
+    problem = name_end(driver)
+    return Verdict(
+        Phase.FAILED, Health.STALLED, NO_RESTART, f"{problem.message} spec.restart.policy is Never. {_AFRESH}"
+    )
+
+
+def start_finished_again(o: Observation, now: float) -> Verdict | None:
+    """Start a finished application again if the policy is Always; quick ends are followed by growing pauses."""
+    driver = o.driver
+    if driver is None or o.app.spec.restart.policy is not RestartPolicy.ALWAYS:
+        return None
+    if _ended_for_good_with(driver, Reason.COMPLETED) is None:
+        return None
+    return Verdict(
+        Phase.STARTING,
+        Health.RECONCILING,
+        "StartedAgain",
+        "The application has finished; spec.restart.policy is Always, so it is started again.",
+        after=(DeleteDriver(driver),),
+    )
+
+
+def leave_failed_alone(o: Observation, now: float) -> Verdict | None:
+    """Keep an application failed whose pod was cleared away; a changed spec starts it afresh."""
+    status = o.app.status
+    ready = next((c for c in status.conditions if c.type == Health.READY.value), None)
+    if o.driver is not None or status.phase is not Phase.FAILED or ready is None or ready.reason not in _FINAL:
+        return None
+    if status.applied_spec_hash != o.spec_hash:
+        return None
+    return Verdict(Phase.FAILED, Health.STALLED, ready.reason, ready.message)
+
+
+def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
+    """Tell that the grace period passed inside a batch: nothing is lost, but the batch is run again."""
+    ended = o.driver.ended if o.driver is not None else None
+    told = read_termination(ended)
+    if ended is None or told is None or told.boundary or not is_new_end(o):
+        return ()
+    message = (
+        f"The grace period of {o.app.spec.driver.stop_grace_period_seconds} s passed inside a batch: the driver was "
+        "ended there, and that batch is run again by the next start. Raise spec.driver.stopGracePeriodSeconds if "
+        "batches take longer."
+    )
+    assert o.driver is not None
+    return (PublishEvent("GracePeriodExceeded", message, True, f"{o.driver.epoch}/{ended.finished_at:.0f}"),)
+
+
+def is_new_end(o: Observation) -> bool:
+    """Return whether the driver's last end is not in the status yet."""
+    ended = o.driver.ended if o.driver is not None else None
+    known = o.app.status.last_exit
+    return ended is not None and (known is None or known.time != time_from_seconds(ended.finished_at))
+
+
+def count_restarts(o: Observation, verdict: Verdict, now: float) -> RestartsStatus | None:
+    """Return the status's account of ends that nobody asked for; None if there is nothing to account for."""
+    known = o.app.status.restarts or RestartsStatus()
+    afresh = verdict.launch and not verdict.unplanned
+    reason = _unplanned_end(o, verdict)
+    counted = RestartsStatus(
+        total=known.total + bool(reason),
+        last_reason=reason or known.last_reason,
+        recent_failures=() if afresh else recent_failures(o, now),
+    )
+    return counted if counted != RestartsStatus() else None
+
+
+def recent_failures(o: Observation, now: float) -> tuple[datetime.datetime, ...]:
+    """Return when the application failed within the window: as the driver tells it, else as the status remembers."""
+    told = read_termination(o.driver.ended) if o.driver is not None and not o.driver.running else None
+    if told is not None:
+        times = told.failures
+    elif o.agent is not None:
+        times = o.agent.report.failures
+    else:
+        known = o.app.status.restarts
+        times = tuple(time.timestamp() for time in known.recent_failures) if known else ()
+    since = now - o.app.spec.restart.window_seconds
+    return tuple(t for t in map(time_from_seconds, times) if t is not None and t.timestamp() > since)
+
+
+def _unplanned_end(o: Observation, verdict: Verdict) -> str:
+    """Return one word for an end of the driver that is to be counted now, or an empty string."""
+    if o.driver is None:
+        return "DriverLost" if verdict.unplanned and verdict.launch and _ran_when_last_seen(o.app.status) else ""
+    asked = o.app.spec.suspend or o.driver.spec_hash != o.spec_hash
+    if asked or not is_new_end(o):
+        return ""
+    told = read_termination(o.driver.ended)
+    if told is not None and told.reason in (Reason.COMPLETED, Reason.STOPPED):
+        return "" if told.reason is Reason.COMPLETED else Reason.STOPPED.value
+    return name_end(o.driver).reason
+
+
+def _ran_when_last_seen(status: StreamingAppStatus) -> bool:
+    started = status.driver.started_at if status.driver else None
+    ended = status.last_exit.time if status.last_exit else None
+    return started is not None and (ended is None or ended < started)
+
+
+def _ended_for_good_with(driver: PodRecord | None, reason: Reason) -> Termination | None:
+    if driver is None or driver.running or driver.ended is None or driver.ended.exit_code != 0:
+        return None
+    told = read_termination(driver.ended)
+    return told if told is not None and told.reason is reason else None
+
+
+def _what(told: Termination) -> str:
+    text = told.message.strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,44 @@
+"""Rules for ``spec.suspend``: no pods, all state. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.decide.actions import DeleteDriver
+from tidegate.decide.faults import read_termination
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.streaming_app import Phase
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import PodRecord
+from tidegate_spark.protocol import Reason
+
+
+def stop_driver_of_suspended(o: Observation, now: float) -> Verdict | None:
+    """Stop the driver at a batch boundary; a finished one holds nothing and stays what it is."""
+    driver = o.driver
+    if driver is None or not o.app.spec.suspend or _has_finished(driver):
+        return None
+    return Verdict(
+        Phase.STOPPING,
+        Health.RECONCILING,
+        "Suspending",
+        f"Driver pod {driver.name} stops at a batch boundary; the application is suspended then.",
+        after=(DeleteDriver(driver),),
+    )
+
+
+def stay_suspended(o: Observation, now: float) -> Verdict | None:
+    """Keep a suspended application without pods. It is what the spec asks for, so it counts as ready."""
+    if o.driver is not None or not o.app.spec.suspend:
+        return None
+    if any(not pod.finished for pod in o.executors):
+        return Verdict(Phase.STOPPING, Health.RECONCILING, "Suspending", "The executors are removed.")
+    return Verdict(
+        Phase.SUSPENDED,
+        Health.READY,
+        "Suspended",
+        "The application is suspended and its state is kept. Set spec.suspend to false to go on with the next batch.",
+    )
+
+
+def _has_finished(driver: PodRecord) -> bool:
+    told = read_termination(driver.ended) if not driver.running else None
+    return told is not None and told.reason is Reason.COMPLETED

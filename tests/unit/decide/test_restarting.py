@@ -1,0 +1,242 @@
+"""What follows when a driver ended and the kubelet does not simply start it again. Pure."""
+
+import dataclasses
+import datetime
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.decide.actions import CreateDriver, DeleteDriver, Plan, PublishEvent, RecordLaunch, WriteStatus
+from tidegate.decide.plan import decide
+from tidegate.model.streaming_app import (
+    DriverStatus,
+    LastExit,
+    Phase,
+    RestartsStatus,
+    StreamingApp,
+    StreamingAppStatus,
+)
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import Exit
+from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, Reason, Termination, from_json, to_json
+from tidegate_testing.observations import (
+    NOW,
+    app_with,
+    driver_of,
+    ended_with,
+    launched,
+    observe,
+    report_of,
+    running_driver,
+)
+
+ENDED = {"phase": "Succeeded", "running": False}
+FAILED = {"phase": "Failed", "running": False}
+
+
+def ended(reason: Reason, exit_code: int = 0, **fields: Any) -> Exit:
+    told = Termination(reason, "because of this", 1, **fields)
+    return Exit(exit_code, "Completed" if exit_code == 0 else "Error", to_json(told), NOW - 5)
+
+
+def status_of(plan: Plan) -> StreamingAppStatus:
+    (status,) = [a.status for a in plan.actions if isinstance(a, WriteStatus | RecordLaunch)]
+    return status
+
+
+def said(plan: Plan) -> tuple[Phase | None, str, str]:
+    status = status_of(plan)
+    (true,) = [c.type for c in status.conditions if c.status == "True"]
+    return status.phase, true, plan.reason
+
+
+def acts(plan: Plan, kind: type) -> bool:
+    return any(isinstance(action, kind) for action in plan.actions)
+
+
+def written(o: Observation) -> StreamingApp:
+    """Return the application after the observation's own plan was carried out."""
+    return msgspec.structs.replace(o.app, status=status_of(decide(o, NOW)))
+
+
+def config_of(plan: Plan) -> DriverConfig:
+    (create,) = [a for a in plan.actions if isinstance(a, CreateDriver)]
+    (container,) = create.manifest["spec"]["containers"]
+    (text,) = [e["value"] for e in container["env"] if e["name"] == CONFIG_VARIABLE]
+    return from_json(DriverConfig, text.replace("$$", "$"))
+
+
+def exhausted(app: StreamingApp) -> Observation:
+    return observe(app, driver=driver_of(app, **ENDED, ended=ended(Reason.BUDGET_EXHAUSTED)))
+
+
+def test_an_application_that_failed_too_often_stays_failed_and_says_what_to_do() -> None:
+    app = launched(app_with())
+    plan = decide(exhausted(app), NOW)
+    assert said(plan) == (Phase.FAILED, "Stalled", "RestartBudgetExhausted")
+    assert "because of this." in plan.message
+    assert "restartNonce" in plan.message
+    assert not acts(plan, DeleteDriver)
+
+
+def test_it_stays_failed_when_its_pod_is_cleared_away() -> None:
+    app = written(exhausted(launched(app_with())))
+    plan = decide(observe(app), NOW)
+    assert (plan.rule, plan.reason) == ("leave_failed_alone", "RestartBudgetExhausted")
+    assert plan.actions == ()
+
+
+@pytest.mark.parametrize("change", [{"restartNonce": 1}, {"application.args": ["--mended"]}])
+def test_a_changed_spec_starts_a_failed_application_with_a_whole_budget(change: dict[str, Any]) -> None:
+    failures = (datetime.datetime.fromtimestamp(NOW - 10, datetime.UTC),)
+    old = written(exhausted(launched(app_with(), restarts=RestartsStatus(recent_failures=failures))))
+    app = app_with(change, status=old.status)
+    with_pod = decide(observe(app, driver=driver_of(old, **ENDED, ended=ended(Reason.BUDGET_EXHAUSTED))), NOW)
+    assert acts(with_pod, DeleteDriver)
+    plan = decide(observe(app), NOW)
+    assert said(plan) == (Phase.STARTING, "Reconciling", "DriverStarting")
+    assert config_of(plan).restart.failures == ()
+
+
+def test_a_driver_whose_pod_was_lost_keeps_the_failures_that_were_counted() -> None:
+    when = datetime.datetime.fromtimestamp(int(NOW - 10), datetime.UTC)
+    app = launched(app_with(), phase=Phase.RUNNING, restarts=RestartsStatus(recent_failures=(when,)))
+    plan = decide(observe(app), NOW + 60)
+    assert config_of(plan).restart.failures == (when.timestamp(),)
+
+
+def test_the_driver_learns_what_the_spec_says_of_restarts() -> None:
+    fields = {"maxFailures": 3, "windowSeconds": 120, "healthySeconds": 30, "stallTimeoutSeconds": 0}
+    config = config_of(decide(observe(app_with({f"restart.{k}": v for k, v in fields.items()})), NOW))
+    assert dataclasses.asdict(config.restart) == {
+        "max_failures": 3,
+        "window_seconds": 120,
+        "healthy_seconds": 30,
+        "stall_timeout_seconds": 0,
+        "failures": (),
+    }
+
+
+# --- policies --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("policy", "pods"), [("Always", "OnFailure"), ("OnFailure", "OnFailure"), ("Never", "Never")])
+def test_the_kubelet_is_told_the_policy(policy: str, pods: str) -> None:
+    plan = decide(observe(app_with({"restart.policy": policy})), NOW)
+    (create,) = [a for a in plan.actions if isinstance(a, CreateDriver)]
+    assert create.manifest["spec"]["restartPolicy"] == pods
+
+
+def test_under_policy_never_a_failed_application_stays_failed() -> None:
+    app = launched(app_with({"restart.policy": "Never"}), phase=Phase.RUNNING)
+    seen = observe(app, driver=driver_of(app, **FAILED, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")))
+    plan = decide(seen, NOW)
+    assert said(plan) == (Phase.FAILED, "Stalled", "NoRestart")
+    assert "ValueError" in plan.message
+    assert not acts(plan, DeleteDriver)
+    assert decide(observe(written(seen)), NOW).rule == "leave_failed_alone"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reason": "Evicted"},
+        {"ended": ended(Reason.BROKER_UNAVAILABLE, 75)},
+        {"ended": ended(Reason.STOPPED, 143)},
+    ],
+)
+def test_under_policy_never_what_is_not_the_applications_fault_is_mended(fields: dict[str, Any]) -> None:
+    app = launched(app_with({"restart.policy": "Never"}), phase=Phase.RUNNING)
+    assert acts(decide(observe(app, driver=driver_of(app, **FAILED, **fields)), NOW), DeleteDriver)
+
+
+def test_under_policy_always_a_finished_application_is_started_again() -> None:
+    app = launched(app_with({"restart.policy": "Always"}), phase=Phase.RUNNING)
+    seen = observe(app, driver=driver_of(app, **ENDED, ended=ended(Reason.COMPLETED)))
+    plan = decide(seen, NOW)
+    assert said(plan) == (Phase.STARTING, "Reconciling", "StartedAgain")
+    assert acts(plan, DeleteDriver)
+    assert acts(decide(observe(written(seen)), NOW), CreateDriver)
+
+
+# --- the fence -------------------------------------------------------------------------------------------------------
+
+
+def test_a_driver_that_lost_the_fence_is_not_started_again() -> None:
+    app = launched(app_with(), epoch=3)
+    plan = decide(observe(app, driver=driver_of(app, **ENDED, ended=ended(Reason.FENCED))), NOW)
+    assert said(plan) == (Phase.FAILED, "Stalled", "Fenced")
+    assert not acts(plan, DeleteDriver)
+
+
+def test_a_lost_status_is_taken_from_what_the_storage_knows_before_the_next_launch() -> None:
+    app = launched(app_with(), epoch=1)
+    told = ended(Reason.FENCED, adopt_epoch=7, adopt_lineage=2)
+    seen = observe(app, driver=driver_of(app, **ENDED, ended=told))
+    plan = decide(seen, NOW)
+    assert [type(a) for a in plan.actions[:2]] == [WriteStatus, DeleteDriver]
+    assert (status_of(plan).epoch, status_of(plan).lineage) == (7, 2)
+    after = written(seen)
+    # The pod is still there, as after a crash between the two: it is only removed.
+    again = decide(observe(after, driver=driver_of(app, **ENDED, ended=told)), NOW)
+    assert acts(again, DeleteDriver)
+    assert not acts(again, RecordLaunch)
+    config = config_of(decide(observe(after), NOW + 3600))
+    assert (config.epoch, config.lineage) == (8, 2)
+
+
+# --- the account -----------------------------------------------------------------------------------------------------
+
+
+def test_each_end_that_nobody_asked_for_is_counted_once() -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    end = ended(Reason.APPLICATION_FAILED, 1, exception="ValueError", failures=(NOW - 5,))
+    seen = observe(app, driver=running_driver(app, running=False, restarts=0, ended=end))
+    once = status_of(decide(seen, NOW)).restarts
+    assert once is not None
+    assert (once.total, once.last_reason) == (1, "ApplicationFailed")
+    assert [t.timestamp() for t in once.recent_failures] == [NOW - 5]
+    back = observe(written(seen), driver=running_driver(app, restarts=1, ended=end))
+    again = [a.status for a in decide(back, NOW).actions if isinstance(a, WriteStatus)]
+    assert all(status.restarts is not None and status.restarts.total == 1 for status in again)
+
+
+def test_a_stop_that_an_edit_asked_for_is_not_counted() -> None:
+    old = launched(app_with(), phase=Phase.RUNNING)
+    app = app_with({"restartNonce": 1}, status=old.status)
+    driver = driver_of(old, running=False, phase="Running", delete_by=NOW + 9, ended=ended(Reason.STOPPED, 143))
+    assert status_of(decide(observe(app, driver=driver), NOW)).restarts is None
+
+
+def test_a_driver_that_vanished_is_counted_when_it_is_replaced() -> None:
+    started = datetime.datetime.fromtimestamp(int(NOW - 50), datetime.UTC)
+    app = launched(app_with(), phase=Phase.RUNNING, driver=DriverStatus(pod_name="orders-driver", started_at=started))
+    restarts = status_of(decide(observe(app), NOW)).restarts
+    assert restarts is not None
+    assert (restarts.total, restarts.last_reason) == (1, "DriverLost")
+    last = LastExit(reason="Stopped", time=datetime.datetime.fromtimestamp(int(NOW - 5), datetime.UTC))
+    seen_ending = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, last_exit=last))
+    assert status_of(decide(observe(seen_ending), NOW)).restarts is None
+
+
+def test_failures_older_than_the_window_are_forgotten() -> None:
+    app = launched(app_with({"restart.windowSeconds": 60}), phase=Phase.RUNNING)
+    driver = running_driver(app, ready=True)
+    report = report_of(driver, failures=(NOW - 100, NOW - 10))
+    restarts = status_of(decide(observe(app, driver=driver, agent=report), NOW)).restarts
+    assert restarts is not None
+    assert [t.timestamp() for t in restarts.recent_failures] == [NOW - 10]
+
+
+def test_a_batch_that_was_cut_off_is_told_once() -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    driver = driver_of(app, running=False, phase="Running", delete_by=NOW, ended=ended(Reason.STOPPED, 143))
+    whole = observe(app, driver=driver)
+    cut = observe(app, driver=replace(driver, ended=ended(Reason.STOPPED, 143, boundary=False)))
+    told = [
+        [a.reason for a in decide(o, NOW).actions if isinstance(a, PublishEvent) and a.reason == "GracePeriodExceeded"]
+        for o in (whole, cut, replace(cut, app=written(cut)))
+    ]
+    assert told == [[], ["GracePeriodExceeded"], []]

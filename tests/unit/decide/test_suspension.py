@@ -1,0 +1,70 @@
+"""What ``spec.suspend`` does. Pure."""
+
+from typing import Any
+
+import pytest
+
+from tidegate.decide.actions import CreateDriver, DeleteDriver, DeleteExecutor, RecordLaunch, WriteStatus
+from tidegate.decide.plan import decide
+from tidegate.model.streaming_app import Phase
+from tidegate_spark.protocol import Reason
+from tidegate_testing.observations import (
+    NOW,
+    app_with,
+    driver_of,
+    ended_with,
+    executor_of,
+    launched,
+    observe,
+    running_driver,
+)
+
+SUSPENDED = launched(app_with({"suspend": True}), phase=Phase.RUNNING)
+
+
+def test_a_running_application_is_stopped_at_a_batch_boundary() -> None:
+    driver = running_driver(SUSPENDED)
+    plan = decide(observe(SUSPENDED, driver=driver), NOW)
+    assert (plan.rule, plan.reason) == ("stop_driver_of_suspended", "Suspending")
+    assert DeleteDriver(driver) in plan.actions
+
+
+def test_while_it_stops_nothing_more_is_asked_of_it() -> None:
+    plan = decide(observe(SUSPENDED, driver=running_driver(SUSPENDED, delete_by=NOW + 60)), NOW)
+    assert plan.reason == "Suspending"
+    assert not any(isinstance(action, DeleteDriver) for action in plan.actions)
+
+
+def test_without_pods_it_is_suspended_and_as_it_should_be() -> None:
+    (write,) = [a for a in decide(observe(SUSPENDED), NOW).actions if isinstance(a, WriteStatus)]
+    assert write.status.phase is Phase.SUSPENDED
+    assert [c.type for c in write.status.conditions if c.status == "True"] == ["Ready"]
+    assert (write.status.epoch, write.status.lineage) == (1, 1)
+
+
+def test_its_executors_go_too() -> None:
+    executor = executor_of(SUSPENDED, 1)
+    plan = decide(observe(SUSPENDED, executors=(executor,)), NOW)
+    assert plan.reason == "Suspending"
+    assert DeleteExecutor(executor) in plan.actions
+
+
+@pytest.mark.parametrize("change", [{}, {"application.args": ["--new"]}])
+def test_set_back_to_false_it_goes_on_at_once_on_the_same_state(change: dict[str, Any]) -> None:
+    status = launched(app_with(), phase=Phase.SUSPENDED).status
+    plan = decide(observe(app_with(change, status=status)), NOW)
+    (record,) = [a for a in plan.actions if isinstance(a, RecordLaunch)]
+    assert (record.status.epoch, record.status.lineage, record.unplanned) == (2, 1, False)
+    assert any(isinstance(action, CreateDriver) for action in plan.actions)
+
+
+def test_one_that_is_created_suspended_makes_no_pod() -> None:
+    plan = decide(observe(app_with({"suspend": True})), NOW)
+    assert plan.reason == "Suspended"
+    assert not any(isinstance(action, CreateDriver | RecordLaunch) for action in plan.actions)
+
+
+def test_one_that_has_finished_stays_completed() -> None:
+    driver = driver_of(SUSPENDED, phase="Succeeded", ended=ended_with(Reason.COMPLETED, 0))
+    (write,) = [a for a in decide(observe(SUSPENDED, driver=driver), NOW).actions if isinstance(a, WriteStatus)]
+    assert write.status.phase is Phase.COMPLETED
