@@ -9,7 +9,7 @@ SHELL := /bin/bash
 export TIDEGATE_CACHE ?= $(HOME)/.cache/tidegate
 VENV := $(TIDEGATE_CACHE)/venv/$(shell sha256sum locks/dev.lock | cut -c1-12)
 PYTHON := $(VENV)/bin/python
-export PYTHONPATH := operator:spark_app:.
+export PYTHONPATH := operator:spark_app:.:tests/support
 export PYTHONDONTWRITEBYTECODE := 1
 
 NAME ?= dev
@@ -66,6 +66,10 @@ test-e2e: tools ## real pods on the development cluster, or on the one TIDEGATE_
 .PHONY: bench
 bench: tools ## measure, side by side in one run: make bench NAME=submit [ARGS="--help"]
 	@$(PYTHON) -m tests.bench $(if $(filter-out dev,$(NAME)),$(NAME)) $(ARGS)
+
+.PHONY: chaos
+chaos: tools ## faults on a real cluster under load, every record accounted for: make chaos N=50 [ARGS="--help"]
+	@$(PYTHON) -m tests.chaos $(if $(N),--faults $(N)) $(ARGS)
 
 # --- the development cluster ------------------------------------------------------------------------------------------
 

@@ -1,0 +1,98 @@
+"""``make chaos N=50 [ARGS=…]``: prints what happens, a table, and one line of JSON last."""
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.bench.report import machine
+from tests.chaos.faults import Kind, plan
+from tests.chaos.report import lines, summary, table
+from tests.chaos.run import SCRIPTS, Result, Settings, parameters, run
+from tidegate_testing.live_cluster import live_cluster
+
+OK, WRONG, INCOMPLETE, BLIND = 0, 1, 2, 3
+DESCRIPTION = f"""
+Faults on a real cluster while records flow, then an account of every record: in the application's state, and in its
+output deduplicated by id. Exit code {OK}: none lost, none wrong, every fault survived; {WRONG}: some record is lost or
+wrong (also when that was planted and found); {INCOMPLETE}: a fault was not survived, or the run proves nothing;
+{BLIND}: what was planted was not found.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run chaos as the arguments say; return the exit code."""
+    options = _parser().parse_args(arguments)
+    seed = options.seed if options.seed is not None else random.randrange(1_000_000)
+    faults = plan(options.faults, seed, options.only or tuple(Kind))
+    settings = Settings(
+        rate=options.rate,
+        keys=options.keys,
+        outage=options.outage,
+        limit=options.limit,
+        minutes=options.minutes,
+        plant=options.plant,
+        executors=options.executors,
+    )
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"[{time.monotonic() - began:6.1f} s] {text}", flush=True)
+
+    say(f"seed {seed}, {len(faults)} faults; the same again: --seed {seed}")
+    for fault in faults:
+        print(f"  {fault}")
+    if options.dry_run:
+        return OK
+    bucket = f"chaos-{seed}-{int(time.time())}"
+    scripts = {path.name: path.read_text() for path in Path(SCRIPTS).glob("*.py")}
+    with live_cluster(options.name, bucket=bucket, namespace="chaos", files=scripts, say=say) as live:
+        result = run(live, faults, settings, say)
+    _show(result)
+    shown = summary(result.outcomes, result.verdict, parameters(settings, seed=seed))
+    print(json.dumps({**shown, "problems": list(result.problems), "machine": machine()}), flush=True)
+    return _exit_code(result, options.plant)
+
+
+def _show(result: Result) -> None:
+    print(table(lines(result.outcomes, result.verdict)))
+    print(result.verdict.report())
+    print(f"{result.seconds / 60:.1f} minutes")
+    for problem in result.problems:
+        print(f"problem: {problem}")
+
+
+def _exit_code(result: Result, plant: str) -> int:
+    kind = {"loss": "lost", "duplicate": "doubled"}.get(plant)
+    if kind and not result.verdict.amount(kind):
+        return BLIND
+    if not result.verdict.ok:
+        return WRONG
+    return INCOMPLETE if result.problems else OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="make chaos ARGS=…", description=DESCRIPTION, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    add = parser.add_argument
+    add("--faults", type=int, default=10, help="how many; N=… of make chaos")
+    add("--seed", type=int, help="of the order and timing of the faults; printed, random if not given")
+    add("--only", type=Kind, nargs="+", metavar="KIND", help=f"only faults of these kinds: {', '.join(Kind)}")
+    add("--plant", choices=("none", "loss", "duplicate"), default="none", help="have the application make that mistake")
+    add("--name", default="chaos", help="development cluster; started and taken down, unless it runs already")
+    add("--rate", type=float, default=100.0, help="records per second")
+    add("--keys", type=int, default=40, help="keys, each with a state of its own")
+    add("--executors", type=int, default=2, help="executors of the application")
+    add("--outage", type=float, default=30.0, help="seconds that S3 and Kafka stay away")
+    add("--limit", type=float, default=300.0, help="most seconds until batches are committed again after a fault")
+    add("--minutes", type=float, default=60.0, help="no fault is begun after so many minutes")
+    add("--dry-run", action="store_true", help="print the order of the faults, and do nothing")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

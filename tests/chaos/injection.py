@@ -1,0 +1,153 @@
+"""Makes faults happen on a development cluster. Kills processes, deletes pods, stops and starts servers.
+
+A fault is aimed first, which may take its time, and fired at the chosen moment, which does not.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from devcluster import kafka, s3
+from tests.chaos.faults import Fault, Kind
+from tidegate_testing.live_cluster import OPERATOR_NAMESPACE, OPERATOR_SELECTOR, LiveCluster, until_answers
+from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_module
+from tidegate_testing.waiting import wait_for
+
+AIM_SECONDS = 180.0
+"""The longest that is waited for a target: a pod that runs."""
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases/tidegate-operator"
+DRIVER, EXECUTOR, OPERATOR = "driver", "spark-kubernetes-executor", "operator"
+
+
+def _nothing() -> None:
+    pass
+
+
+def _at_once() -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A fault that is aimed.
+
+    Attributes:
+        target: what it hits, for the log.
+        fire: makes it happen.
+        heal: undoes it, after the outage; for what nobody but a person would bring back.
+        past: says whether the world has reacted, so that a batch committed afterwards proves recovery.
+    """
+
+    target: str
+    fire: Callable[[], object]
+    heal: Callable[[], object] = _nothing
+    past: Callable[[], bool] = _at_once
+
+
+class Injector:
+    """Aims at one application and what it depends on."""
+
+    def __init__(self, live: LiveCluster, app: str) -> None:
+        """Aim at ``app``'s pods in the cluster."""
+        self._live, self._app = live, app
+
+    def aim(self, fault: Fault) -> Shot:
+        """Return the shot, once there is something to hit; raise AssertionError if there is not for long."""
+        until_answers(self._live, AIM_SECONDS)
+        return wait_for(f"a target of {fault.kind}", partial(self._aim, fault), AIM_SECONDS, 0.2)
+
+    def _aim(self, fault: Fault) -> Shot:
+        try:
+            return self._shot(fault)
+        except OSError as refused:
+            raise AssertionError(f"cannot aim yet: {refused}") from refused
+
+    def _shot(self, fault: Fault) -> Shot:  # noqa: PLR0911 - one arm each
+        match fault.kind:
+            case Kind.DRIVER_JVM:
+                return self._process(self._driver(), DRIVER, is_jvm)
+            case Kind.DRIVER_PYTHON:
+                return self._process(self._driver(), DRIVER, runs_module("tidegate_spark"))
+            case Kind.EXECUTOR_PROCESS:
+                return self._process(self._executor(fault.moment), EXECUTOR, is_jvm)
+            case Kind.OPERATOR:
+                return self._process(self._leader(), OPERATOR, runs_module("tidegate.main"), back=self._operator_ready)
+            case Kind.DRIVER_POD:
+                return self._pod(self._driver(), fault.orderly)
+            case Kind.EXECUTOR_POD:
+                return self._pod(self._executor(fault.moment), fault.orderly)
+            case Kind.API_SERVER | Kind.ETCD:
+                return self._control_plane("etcd" if fault.kind is Kind.ETCD else "kube-apiserver", fault.orderly)
+            case Kind.S3:
+                stop = partial(s3.stop, self._live.cluster, 5 if fault.orderly else 0)
+                return Shot("S3 server", stop, heal=partial(s3.start, self._live.cluster))
+            case Kind.KAFKA:
+                stop = partial(kafka.stop, self._live.cluster, 15 if fault.orderly else 0)
+                return Shot("Kafka broker", stop, heal=partial(kafka.start, self._live.cluster))
+
+    # --- how ----------------------------------------------------------------------------------------------------------
+
+    def _process(
+        self, pod: dict[str, Any], container: str, choice: Choice, back: Callable[[], bool] = _at_once
+    ) -> Shot:
+        process = find(self._live.cluster, pod, container, choice)
+        name = pod["metadata"]["name"]
+        return Shot(f"process {process.program} of {name}", process.kill, past=back)
+
+    def _pod(self, pod: dict[str, Any], orderly: bool) -> Shot:
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        path = f"/api/v1/namespaces/{self._live.namespace}/pods/{name}"
+        # One second: SIGTERM, and SIGKILL before a boundary can be reached. No second would be a lie to the API.
+        grace = {} if orderly else {"gracePeriodSeconds": 1}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}, **grace}
+
+        def gone() -> bool:
+            found = self._live.pod(name)
+            return found is None or bool(found["metadata"]["uid"] != uid)
+
+        return Shot(f"pod {name}", partial(self._live.api.call, "DELETE", path, options), past=gone)
+
+    def _control_plane(self, component: str, orderly: bool) -> Shot:
+        control = self._live.cluster.control
+
+        def restart() -> None:
+            control.stop(component, 5 if orderly else 0)
+            control.start_again(component)
+
+        def heal() -> None:
+            until_answers(self._live)
+            # Any other component that took it ill is started again, as a machine's service manager would.
+            for name, state in control.components().items():
+                if state["code"] not in {None, 0} and name != "preparation":
+                    control.start_again(name)
+
+        return Shot(component, restart, heal=heal)
+
+    # --- whom ---------------------------------------------------------------------------------------------------------
+
+    def _driver(self) -> dict[str, Any]:
+        pod = self._live.pod(f"{self._app}-driver")
+        assert pod is not None, "there is no driver pod"
+        assert "deletionTimestamp" not in pod["metadata"], "the driver pod is going away"
+        return pod
+
+    def _executor(self, moment: float) -> dict[str, Any]:
+        selector = f"tidegate.dev/app={self._app},tidegate.dev/role=executor"
+        pods = self._live.pods(self._live.namespace, selector)
+        alive = [p for p in pods if p["status"]["phase"] == "Running" and "deletionTimestamp" not in p["metadata"]]
+        assert alive, "no executor runs"
+        return sorted(alive, key=lambda p: str(p["metadata"]["name"]))[int(moment * len(alive))]
+
+    def _leader(self) -> dict[str, Any]:
+        lease = self._live.get(LEASE) or {}
+        holder = str(lease.get("spec", {}).get("holderIdentity") or "")
+        pods = self._live.pods(OPERATOR_NAMESPACE, OPERATOR_SELECTOR)
+        leading = [pod for pod in pods if holder.startswith(pod["metadata"]["name"])] if holder else pods
+        assert leading, f"no operator pod is {holder!r}"
+        return leading[0]
+
+    def _operator_ready(self) -> bool:
+        pods = self._live.pods(OPERATOR_NAMESPACE, OPERATOR_SELECTOR)
+        conditions = [c for pod in pods for c in pod["status"].get("conditions", []) if c["type"] == "Ready"]
+        return any(condition["status"] == "True" for condition in conditions)

@@ -1,0 +1,245 @@
+"""One run of chaos: application and load, one fault after the other, then the account. Starts servers, breaks them."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster import kafka
+from tests.chaos.checker import Verdict, check
+from tests.chaos.faults import OUTAGES, Fault
+from tests.chaos.injection import Injector, Shot
+from tests.chaos.load import Load, ends_of, read_topic
+from tests.chaos.records import decode_output, decode_record
+from tests.chaos.report import Outcome
+from tests.chaos.state import read_state
+from tidegate_testing.commit_log import CommitLog, CommitWatch, await_running, longest_gap
+from tidegate_testing.live_cluster import LiveCluster
+from tidegate_testing.waiting import wait_for
+
+APP = QUERY = "accounts"
+SCRIPT = "accounting.py"
+SCRIPTS = Path(__file__).parent / "scripts"
+PARTITIONS = 4
+FIRST_COMMIT_SECONDS = 300.0
+COMMITS_THAT_PROVE = 2
+"""So many commits after a fault mean that batches are committed again: one could still be of before."""
+LONGEST_PAUSE = 4.0
+DRAIN_SECONDS = 240.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run is to be."""
+
+    rate: float
+    keys: int
+    outage: float
+    """How long S3 and Kafka stay away, in seconds."""
+    limit: float
+    """The longest that is waited for batches to be committed again after a fault, in seconds."""
+    minutes: float
+    """The longest that faults are injected for."""
+    plant: str
+    executors: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run came to."""
+
+    outcomes: tuple[Outcome, ...]
+    verdict: Verdict
+    seconds: float
+    problems: tuple[str, ...]
+    """What else is wrong with the run or the application, each in a sentence."""
+
+
+def run(live: LiveCluster, plan: list[Fault], settings: Settings, say: Say) -> Result:
+    """Run the plan and account for everything; the application is gone afterwards.
+
+    Raises:
+        AssertionError: the application did not start, or what is needed for the account could not be had.
+    """
+    began = time.monotonic()
+    records, accounts = f"records-{live.bucket}", f"accounts-{live.bucket}"
+    for topic in (records, accounts):
+        kafka.create_topic(live.site.kafka_host, topic, PARTITIONS)
+    log = live.commit_log(APP, QUERY)
+    with Load(live.site.kafka_host, records, keys=settings.keys, rate=settings.rate) as load, CommitWatch(log) as watch:
+        _start(live, settings, {"records": records, "accounts": accounts}, log)
+        say("batches are committed; faults begin")
+        runner = _Runner(live, settings, watch, say)
+        outcomes = runner.all(plan, deadline=began + 60 * settings.minutes)
+        say(f"load ends: {load.sent:,} records sent")
+        load.stop()
+        problems = [*_of_load(load), *_of_plan(outcomes, plan)]
+        problems += _drain(live, log, records, say)
+        problems += _of_watch(watch)
+    say("the application is deleted, its storage stays")
+    with contextlib.suppress(AssertionError):
+        live.delete_app(APP)
+    problems += _of_checkpoint(log)
+    verdict, missing = _account(live, log, load, records, accounts)
+    return Result(tuple(outcomes), verdict, time.monotonic() - began, (*problems, *missing))
+
+
+def _start(live: LiveCluster, settings: Settings, topics: Mapping[str, str], log: CommitLog) -> None:
+    """Start the application anew and wait until it commits batches."""
+    live.delete_app(APP)
+    arguments = [f"--{name}={topic}" for name, topic in topics.items()]
+    arguments += [f"--brokers={live.site.kafka_pods}", f"--plant={settings.plant}"]
+    spec = {
+        "driver": {"resources": {"cpu": "200m", "memory": "1500Mi"}},
+        "executor": {"instances": settings.executors, "resources": {"cpu": "200m", "memory": "1400Mi"}},
+        "state": {"partitions": PARTITIONS},
+        # Every kill of a driver is a failure of the application's, and this many in an hour are what is wanted here.
+        "restart": {"maxFailures": 100},
+    }
+    live.tools.apply(live.app(APP, SCRIPT, arguments, spec))
+    wait_for("the first commits", lambda: len(log.committed()) >= COMMITS_THAT_PROVE, FIRST_COMMIT_SECONDS)
+
+
+class _Runner:
+    """Injects the faults of a plan, each after the one before it was survived."""
+
+    def __init__(self, live: LiveCluster, settings: Settings, watch: CommitWatch, say: Say) -> None:
+        self._live, self._settings, self._watch, self._say = live, settings, watch, say
+        self._injector = Injector(live, APP)
+
+    def all(self, plan: list[Fault], deadline: float) -> list[Outcome]:
+        """Return what became of each fault; ends early at the deadline, or when one was not survived."""
+        outcomes: list[Outcome] = []
+        for fault in plan:
+            if time.monotonic() > deadline:
+                self._say(f"time is up after {len(outcomes)} of {len(plan)} faults")
+                break
+            try:
+                outcomes.append(self._one(fault))
+            except AssertionError as failed:
+                self._say(f"{fault}: could not be injected: {failed}\n{self._live.diagnosis(APP)}")
+                break
+            self._say(_line(outcomes[-1]))
+            if outcomes[-1].recovered is None:
+                self._say(self._live.diagnosis(APP))
+                break
+        return outcomes
+
+    def _one(self, fault: Fault) -> Outcome:
+        shot = self._injector.aim(fault)
+        self._await_moment(fault)
+        running = self._watch.log.running()
+        before = self._watch.commits()
+        fired = time.time()
+        shot.fire()
+        inside = running is not None and self._watch.log.committed().get(running.number, fired) >= fired
+        if fault.kind in OUTAGES:
+            time.sleep(self._settings.outage)
+        shot.heal()
+        recovered = self._recovered(shot, time.time())
+        gap = longest_gap(self._watch.commits(), fired, recovered or time.time())
+        if recovered is None:
+            gap = max(gap, time.time() - (before[-1].time if before else fired))
+        since = before[-2].time if len(before) > 1 else 0.0
+        return Outcome(fault, shot.target, fired, inside, since, recovered, gap)
+
+    def _await_moment(self, fault: Fault) -> None:
+        if not fault.inside:
+            time.sleep(LONGEST_PAUSE * fault.moment)
+            return
+        commits = [batch.time for batch in self._watch.commits()[-6:]]
+        usual = (commits[-1] - commits[0]) / (len(commits) - 1) if len(commits) > 1 else 1.0
+        batch = await_running(self._watch.log, self._settings.limit)
+        # Half of the usual time between two commits is about what a batch takes; the rest is waiting for the trigger.
+        time.sleep(max(0.0, batch.time + min(usual, 2.0) / 2 * fault.moment - time.time()))
+
+    def _recovered(self, shot: Shot, healed: float) -> float | None:
+        """Wait until the fault is past and batches are committed again; return when they were."""
+        deadline = time.monotonic() + self._settings.limit
+        past = healed
+        while not _quietly(shot.past):
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.2)
+            past = time.time()
+        while time.monotonic() <= deadline:
+            since = [batch for batch in self._watch.commits() if batch.time > past]
+            if len(since) >= COMMITS_THAT_PROVE:
+                return since[COMMITS_THAT_PROVE - 1].time
+            time.sleep(0.1)
+        return None
+
+
+def _quietly(probe: Callable[[], bool]) -> bool:
+    try:
+        return probe()
+    except OSError:
+        return False
+
+
+def _line(outcome: Outcome) -> str:
+    state = "survived" if outcome.recovered is not None else "NOT SURVIVED"
+    missed = " (the batch ended first)" if outcome.fault.inside and not outcome.inside else ""
+    return f"{outcome.fault}{missed}: {outcome.target}: {state}, longest gap {outcome.gap:.1f} s"
+
+
+# --- the account ------------------------------------------------------------------------------------------------------
+
+
+def _drain(live: LiveCluster, log: CommitLog, topic: str, say: Say) -> list[str]:
+    """Wait until the newest committed batch ends where the topic ends."""
+    ends = {str(p): end for p, end in ends_of(live.site.kafka_host, topic).items()}
+
+    def drained() -> bool:
+        newest = max(log.committed(), default=-1)
+        read = {p: end for source in log.ends(newest) for p, end in source.get(topic, {}).items()}
+        assert read == ends, f"batch {newest} was read up to {read}, the topic ends at {ends}"
+        return True
+
+    try:
+        wait_for("the application to have read everything", drained, DRAIN_SECONDS)
+    except (AssertionError, OSError) as late:
+        say(live.diagnosis(APP))
+        return [str(late)]
+    return []
+
+
+def _account(live: LiveCluster, log: CommitLog, load: Load, records: str, accounts: str) -> tuple[Verdict, list[str]]:
+    brokers = live.site.kafka_host
+    inputs = [decode_record(*read) for read in read_topic(brokers, records)]
+    outputs = [decode_output(read.time, read.content) for read in read_topic(brokers, accounts)]
+    held = {(record.key, record.number) for record in inputs}
+    absent = len(load.confirmed - held)
+    missing = [f"the broker lost {absent} records that it had confirmed: this run proves nothing"] if absent else []
+    return check(inputs, outputs, read_state(log.checkpoint)), missing
+
+
+def _of_load(load: Load) -> list[str]:
+    waiting = load.sent - len(load.confirmed)
+    found = [f"the broker refused {len(load.refused)} records, such as {load.refused[0]}"] if load.refused else []
+    return found + ([f"{waiting} records were never confirmed by the broker"] if waiting else [])
+
+
+def _of_plan(outcomes: list[Outcome], plan: list[Fault]) -> list[str]:
+    failed = [f"{outcome.fault} was not survived" for outcome in outcomes if outcome.recovered is None]
+    short = [f"only {len(outcomes)} of {len(plan)} faults happened"] if len(outcomes) < len(plan) else []
+    return failed + short
+
+
+def _of_watch(watch: CommitWatch) -> list[str]:
+    batches = ", ".join(map(str, sorted(watch.rewritten)))
+    return [f"batches committed twice, as by two drivers: {batches}"] if batches else []
+
+
+def _of_checkpoint(log: CommitLog) -> list[str]:
+    planned, committed = max(log.planned(), default=-1), max(log.committed(), default=-1)
+    return [f"after deletion, offsets end at {planned} and commits at {committed}"] if planned != committed else []
+
+
+def parameters(settings: Settings, **others: object) -> dict[str, object]:
+    """Return the settings of a run for its report."""
+    return {**dataclasses.asdict(settings), **others}

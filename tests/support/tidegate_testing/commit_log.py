@@ -1,0 +1,143 @@
+"""A query's batches as its checkpoint tells them, read where the S3 server keeps its objects. Reads files.
+
+The development cluster's S3 server keeps each object in a file of the same path. The file's time is when the object was
+written, by this machine's clock and to the microsecond, and it can be looked at while the server is down.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tidegate_testing.waiting import wait_for
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch's number and when the file that tells of it was written, in seconds since the epoch."""
+
+    number: int
+    time: float
+
+
+def longest_gap(commits: Sequence[Batch], start: float, end: float) -> float:
+    """Return the longest time without a commit that overlaps ``start`` to ``end``; 0 if nothing was ever committed.
+
+    Pure. A gap begins with the commit before it, so that one that was under way already at ``start`` counts whole.
+    """
+    times = sorted(commit.time for commit in commits)
+    before = [time for time in times if time <= start][-1:]
+    within = [time for time in times if start < time <= end]
+    after = [time for time in times if time > end][:1]
+    marks = [*before, *within, *(after if not within else ())]
+    return max((later - earlier for earlier, later in itertools.pairwise(marks)), default=0.0)
+
+
+@dataclass(frozen=True)
+class CommitLog:
+    """One query's checkpoint, as a folder."""
+
+    checkpoint: Path
+
+    def planned(self) -> dict[int, float]:
+        """Return the batches that were begun, with the time of each."""
+        return _numbered(self.checkpoint / "offsets")
+
+    def committed(self) -> dict[int, float]:
+        """Return the batches that were committed, with the time of each."""
+        return _numbered(self.checkpoint / "commits")
+
+    def running(self) -> Batch | None:
+        """Return the batch that is begun and not committed, None if there is none."""
+        # Commits first: a batch that ends between the two looks must not seem to run.
+        committed = self.committed()
+        planned = self.planned()
+        newest = max(planned, default=-1)
+        return Batch(newest, planned[newest]) if newest > max(committed, default=-1) else None
+
+    def ends(self, batch: int) -> list[Mapping[str, Any]]:
+        """Return what each source of a batch was read up to, as the source itself writes it."""
+        lines = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()
+        # The first two lines are the format's version and the query's settings.
+        return [json.loads(line) for line in lines[2:]]
+
+    def await_commit_after(self, time: float, timeout: float) -> Batch:
+        """Wait for a commit later than ``time`` and return the first one; raise AssertionError after ``timeout`` s."""
+
+        def found() -> Batch:
+            later = [Batch(number, at) for number, at in self.committed().items() if at > time]
+            assert later, "no later one"
+            return min(later, key=lambda batch: batch.time)
+
+        return wait_for(f"a commit in {self.checkpoint}", found, timeout, 0.02)
+
+
+def _numbered(folder: Path) -> dict[int, float]:
+    found: dict[int, float] = {}
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.isdigit():
+                with contextlib.suppress(FileNotFoundError):  # Spark removes old ones meanwhile
+                    found[int(entry.name)] = entry.stat().st_mtime
+    return found
+
+
+class CommitWatch:
+    """Remembers commits from a thread of its own while the context lasts; Spark removes those of old batches."""
+
+    def __init__(self, log: CommitLog, interval: float = 0.1) -> None:
+        """Watch ``log`` every ``interval`` seconds."""
+        self.log = log
+        self.rewritten: set[int] = set()
+        """Batches whose commit was written more than once: two drivers at a time."""
+        self._interval = interval
+        self._commits: dict[int, float] = {}
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="commit-watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Start to look."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End the thread."""
+        self._over.set()
+        self._thread.join(timeout=30)
+
+    def look(self) -> None:
+        """Look once."""
+        seen = self.log.committed()
+        with self._lock:
+            self.rewritten |= {batch for batch, time in seen.items() if self._commits.get(batch, time) != time}
+            self._commits |= seen
+
+    def commits(self) -> list[Batch]:
+        """Return every commit seen so far, in order of time."""
+        self.look()
+        with self._lock:
+            return sorted((Batch(*item) for item in self._commits.items()), key=lambda batch: batch.time)
+
+    def _run(self) -> None:
+        while not self._over.wait(self._interval):
+            self.look()
+
+
+def await_running(log: CommitLog, timeout: float) -> Batch:
+    """Wait for a batch that has just begun; raise AssertionError after ``timeout`` seconds."""
+    before = log.running()
+
+    def begun() -> Batch:
+        now = log.running()
+        assert now is not None, "no batch runs"
+        assert now != before, "the batch that ran already"
+        return now
+
+    return wait_for(f"a running batch in {log.checkpoint}", begun, timeout, 0.005)

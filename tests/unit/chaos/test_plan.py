@@ -1,0 +1,49 @@
+"""The order of faults comes from the seed alone, has every class and timing, and spares the kubelet's back-off."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.chaos.faults import RESTARTING, RESTARTS_IN_PLACE, Kind, plan
+
+
+def test_the_same_seed_makes_the_same_faults_and_another_one_others() -> None:
+    assert plan(50, 7) == plan(50, 7)
+    assert plan(50, 7) != plan(50, 8)
+
+
+@given(st.integers(0, 10_000), st.integers(20, 80))
+def test_every_kind_comes_inside_a_batch_and_at_any_moment(seed: int, count: int) -> None:
+    faults = plan(count, seed)
+    assert [fault.number for fault in faults] == list(range(1, count + 1))
+    found = Counter((fault.kind, fault.inside) for fault in faults)
+    assert set(found) == {(kind, inside) for kind in Kind for inside in (True, False)}
+    assert max(found.values()) - min(found.values()) <= 1
+
+
+@given(st.integers(0, 10_000))
+def test_a_driver_pod_is_replaced_before_its_restarts_become_slow_while_there_is_one_left_to_replace(seed: int) -> None:
+    faults = plan(50, seed)
+    restarts = 0
+    for fault in faults:
+        if fault.kind is Kind.DRIVER_POD:
+            restarts = 0
+        restarts += fault.kind in RESTARTING
+        left = any(later.kind is Kind.DRIVER_POD for later in faults[fault.number :])
+        assert restarts <= RESTARTS_IN_PLACE or not left
+
+
+def test_processes_are_killed_and_only_servers_and_pods_may_end_in_order() -> None:
+    orderly = {fault.kind for fault in plan(400, 1) if fault.orderly}
+    assert orderly == {Kind.DRIVER_POD, Kind.EXECUTOR_POD, Kind.API_SERVER, Kind.ETCD, Kind.S3, Kind.KAFKA}
+
+
+def test_a_run_can_be_narrowed_to_some_kinds() -> None:
+    assert {fault.kind for fault in plan(9, 3, [Kind.ETCD, Kind.S3])} == {Kind.ETCD, Kind.S3}
+
+
+def test_no_kinds_are_refused() -> None:
+    with pytest.raises(ValueError, match="no kind"):
+        plan(3, 1, [])
