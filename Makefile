@@ -42,14 +42,16 @@ check: setup ## style, types, import contracts, generated files: under a minute
 	$(VENV)/bin/lint-imports
 	$(PYTHON) charts/sync_crds.py --check
 	$(PYTHON) docs/generate_reference.py --check
+	$(PYTHON) docs/generate_metrics.py --check
 
 format: setup ## mend what the checks of style can mend
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
-generate: setup ## write every generated file again: the chart's CRDs, the reference
+generate: setup ## write every generated file again: the chart's CRDs, the reference, the list of metrics
 	$(PYTHON) charts/sync_crds.py
 	$(PYTHON) docs/generate_reference.py
+	$(PYTHON) docs/generate_metrics.py
 
 test: check test-unit test-integration test-e2e ## every test: cold under 80 minutes, warm under 40
 

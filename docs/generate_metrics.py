@@ -1,0 +1,139 @@
+"""Write docs/metrics.md's tables from the metrics that operator and agent export; with ``--check`` say what differs.
+
+The tables stand between two comments; the text around them is written by hand. Reads and writes one file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+
+from tidegate.metrics.figures import Figures
+from tidegate.metrics.lifecycle import Restart
+from tidegate_spark.metrics import build_registry
+from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
+
+PAGE = Path(__file__).with_name("metrics.md")
+OWN = "tidegate_"
+_UNITS = ("rows_per_second", "seconds", "bytes", "rows")
+
+
+@dataclass(frozen=True)
+class Described:
+    """One metric as Prometheus knows it."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    help: str
+
+    @property
+    def unit(self) -> str:
+        """The unit that the name tells; empty for numbers of things."""
+        base = self.name.removesuffix("_total")
+        return next((unit.replace("_per_", "/") for unit in _UNITS if base.endswith(f"_{unit}")), "")
+
+
+def exercised_operator() -> CollectorRegistry:
+    """Return an operator's registry in which every metric has a sample."""
+    figures, app = Figures(), ("shop", "orders")
+    figures.count_request("GET", "200", 0.1)
+    figures.count_reconcile("done", 0.1)
+    figures.count_action("CreateDriver")
+    figures.count_poll("answered")
+    figures.count_event("pods")
+    figures.observe_queue_latency(0.1)
+    figures.show_leader(True)
+    figures.show_app(app, phase="Running", health="Ready", reason="Running", epoch=1)
+    figures.count_restarts(app, [Restart("SpecChanged", 1)])
+    return figures.registry
+
+
+def exercised_agent() -> CollectorRegistry:
+    """Return an agent's registry in which every metric has a sample."""
+    executor = ExecutorSettings(1, "image", "IfNotPresent", "account", "orders-e1")
+    storage = Storage("s3://bucket/apps/shop/orders")
+    config = DriverConfig("orders", "shop", "uid", 1, 1, "orders-driver", "local:///main.py", storage, executor)
+    progress = Progress(config)
+    registry = build_registry(config, progress)
+    progress.query_started("main")
+    progress.query_committed("main", Commit(0, 10, 1.0, 2.0, 100, 3, 400, 1.0, lag_rows=5))
+    return registry
+
+
+def operator_metrics() -> list[Described]:
+    """Return what the operator exports."""
+    return describe(exercised_operator())
+
+
+def agent_metrics() -> list[Described]:
+    """Return what a driver's agent exports."""
+    return describe(exercised_agent())
+
+
+def describe(registry: CollectorRegistry) -> list[Described]:
+    """Return a registry's own metrics by name; what every process exports is left out.
+
+    Raises:
+        ValueError: a metric has no sample, so that its labels are not known.
+    """
+    families = [family for family in registry.collect() if family.name.startswith(OWN)]
+    return sorted((_describe(family) for family in families), key=lambda described: described.name)
+
+
+def _describe(family: Metric) -> Described:
+    if not family.samples:
+        raise ValueError(f"{family.name} has no sample: let docs/generate_metrics.py make one")
+    name = family.name + ("_total" if family.type == "counter" else "")
+    return Described(name, family.type, tuple(k for k in family.samples[0].labels if k != "le"), family.documentation)
+
+
+def table(metrics: Iterable[Described]) -> str:
+    """Return the table of metrics; pure."""
+    rows = [
+        f"| `{m.name}` | {m.kind} | {m.unit} | {', '.join(f'`{label}`' for label in m.labels)} | {m.help} |"
+        for m in metrics
+    ]
+    return "\n".join(["| Metric | Type | Unit | Labels | |", "|-|-|-|-|-|", *rows])
+
+
+def fill(page: str) -> str:
+    """Return the page with its tables made anew.
+
+    Raises:
+        ValueError: a place for a table is missing.
+    """
+    for owner, metrics in (("operator", operator_metrics()), ("agent", agent_metrics())):
+        begin, end = f"<!-- {owner}: from docs/generate_metrics.py -->", f"<!-- {owner}: end -->"
+        before, found, rest = page.partition(begin)
+        _, also_found, after = rest.partition(end)
+        if not found or not also_found:
+            raise ValueError(f"no place for the metrics of the {owner}: {begin} … {end}")
+        page = f"{before}{begin}\n\n{table(metrics)}\n\n{end}{after}"
+    return page
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write, or check; return the exit code: 0, or 1 if something differs."""
+    parser = argparse.ArgumentParser(description="Write the tables of docs/metrics.md.")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if a table differs")
+    check = parser.parse_args(arguments).check
+    page = PAGE.read_text()
+    filled = fill(page)
+    if check and filled != page:
+        sys.stderr.write("docs/metrics.md differs: run `make generate` and commit what it writes\n")
+        return 1
+    if not check:
+        PAGE.write_text(filled)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
