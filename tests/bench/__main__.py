@@ -2,9 +2,9 @@
 
 import sys
 
-from tests.bench import submit
+from tests.bench import recovery, submit
 
-BENCHES = {"submit": submit.main, "fleet": submit.fleet}
+BENCHES = {"submit": submit.main, "fleet": submit.fleet, "recovery": recovery.main}
 
 
 def main(arguments: list[str]) -> int:
