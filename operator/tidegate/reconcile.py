@@ -51,19 +51,10 @@ class Reconciler:
             await self._let_go(key, now)
             return None
         plan = decide(observation, now)
-        outcome = await self.actor.carry_out(observation.app, plan, now)
+        structlog.contextvars.bind_contextvars(epoch=observation.app.status.epoch, reason=plan.reason)
         if plan.actions:
-            epoch = observation.app.status.epoch
-            actions = [type(action).__name__ for action in plan.actions]
-            log.info(
-                plan.message,
-                namespace=key[0],
-                app=key[1],
-                epoch=epoch,
-                reason=plan.reason,
-                rule=plan.rule,
-                actions=actions,
-            )
+            log.info(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
+        outcome = await self.actor.carry_out(observation.app, plan, now)
         after = observe(self.index, key, self.platform, now)
         self.poller.follow(key, after.driver if after else None)
         if any(isinstance(action, SetExecutors) for action in plan.actions):
@@ -92,7 +83,7 @@ class Reconciler:
 
     def _look_again(self, key: Key, reason: str) -> float:
         times = self._given_up[key] = self._given_up.get(key, 0) + 1
-        log.info("looked at again", namespace=key[0], app=key[1], reason=reason)
+        log.info("looked at again", why=reason)
         if times >= LOOKS_IN_A_ROW:
             raise RetryLaterError(f"the plan was given up {times} times in a row, the last time because {reason}")
         return 0.0

@@ -32,6 +32,8 @@ from tidegate_spark.protocol import ANNOTATION_APP_UID, FINALIZER, LABEL_MANAGED
 QUICK = 600.0
 """Seconds a driver must have lived for its loss not to count as another one in quick succession."""
 _TOKEN_BYTES = 32
+_BOOKKEEPING = (do.WriteStatus, do.PublishEvent, do.RememberTold)
+"""Actions that change nothing for the application; in the log of a quiet day there would be little else."""
 log = structlog.get_logger()
 
 
@@ -108,10 +110,15 @@ class Actor:
         """
         run = _Run((app.metadata.namespace, app.metadata.name), app, now)
         for action in plan.actions:
+            name = type(action).__name__
+            # Stays bound if this is the action that ends the plan: whoever logs that, logs which one it was.
+            structlog.contextvars.bind_contextvars(action=name, epoch=run.app.status.epoch)
             outcome = await self._carry_out_one(run, action)
-            self._figures.count_action(type(action).__name__)
+            self._figures.count_action(name)
             if outcome is not None:
                 return outcome
+            (log.debug if isinstance(action, _BOOKKEEPING) else log.info)("carried out")
+            structlog.contextvars.unbind_contextvars("action")
         return None
 
     async def _carry_out_one(self, run: _Run, action: do.Action) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
@@ -344,7 +351,7 @@ class Actor:
         """Refuse what has to be there before a driver; one that runs already is not held up by it."""
         name = driver_pod_name(run.key[1])
         if any(pod.name == name for pod in self._index.pods(run.key)):
-            log.warning(message, namespace=run.key[0], app=run.key[1], reason=reason)
+            log.warning(message, reason=reason)
             return None
         self._refuse(run, name, reason, message, recorded=False)
         return LookAgain(message)

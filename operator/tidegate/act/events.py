@@ -46,11 +46,11 @@ class EventPublisher:
         if name in self._published:
             return
         if not self._spend(about.uid, now):
-            log.warning("event withheld", app=about.name, reason=event.reason, why="too many of this application")
+            log.warning("event withheld", reason=event.reason, why="too many of this application")
             return
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
-            log.warning("event lost", app=about.name, reason=event.reason, error=str(answer))
+            log.warning("event lost", reason=event.reason, why=str(answer))
             return
         _remember(self._published, name, None)
 

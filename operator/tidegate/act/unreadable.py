@@ -44,7 +44,7 @@ class UnreadableTeller:
         message = f"The resource can not be read: {app.problem}. Correct the field; nothing is done until then."
         if _is_told(app, message):
             return
-        log.error(message, namespace=app.key[0], app=app.key[1], reason=REASON)
+        log.error(message, reason=REASON)
         event = PublishEvent(REASON, message, True, f"generation {app.metadata.generation}")
         await self._events.publish(app.metadata, event, now)
         verdict = Verdict(Phase.PENDING, Health.STALLED, REASON, message)
@@ -58,7 +58,7 @@ class UnreadableTeller:
             raise RetryLaterError(f"conditions of an unreadable resource: {answer}")
         if isinstance(answer, FAILURES):
             # The event has told it; a resource that breaks its own schema may take no status.
-            log.warning("conditions not written", namespace=app.key[0], app=app.key[1], why=str(answer))
+            log.warning("conditions not written", reason=REASON, why=str(answer))
 
 
 def _is_told(app: UnreadableApp, message: str) -> bool:

@@ -1,0 +1,101 @@
+"""The operator's log: lines for machines, each of which tells whose it is. Runs a small process for the real output."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import structlog
+from structlog.testing import capture_logs
+
+from tidegate.act.carry_out import Actor
+from tidegate.decide.actions import Plan, ReleaseAccess, RememberTold
+from tidegate.kube.failures import Unavailable
+from tidegate.metrics.figures import Figures
+from tidegate.observe.index import Index
+from tidegate.workqueue import Key, WorkQueue
+from tidegate_testing.observations import NOW, app_with, launched
+
+KEY: Key = ("shop", "orders")
+APP = launched(app_with(), 7)
+OF_AN_ACTION = {"namespace": "shop", "app": "orders", "epoch": 7, "action": "ReleaseAccess", "reason": "Deleting"}
+
+
+class Access:
+    """Gives the drivers' access back, or does not."""
+
+    def __init__(self, answer: Unavailable | None = None) -> None:
+        self.answer = answer
+
+    async def release(self, key: Key) -> Unavailable | None:
+        return self.answer
+
+
+async def lines_of(access: Access, *actions: Any) -> list[dict[str, Any]]:
+    """Return what is logged when a worker carries out a plan, as the processors of the real log see it."""
+    nothing: Any = None
+    keeper: Any = access
+    actor = Actor(nothing, nothing, Index(), keeper, nothing, Figures(), lambda key: None)
+
+    async def work(key: Key) -> None:
+        structlog.contextvars.bind_contextvars(reason="Deleting")
+        await actor.carry_out(APP, Plan("release", "Deleting", "message", actions), NOW)
+        queue.stop()
+
+    queue = WorkQueue(work, Figures(), lambda: 0.0)
+    queue.wake(KEY)
+    with capture_logs([structlog.contextvars.merge_contextvars]) as lines:
+        await queue._run_once(KEY)
+    return [dict(line) for line in lines]
+
+
+async def test_a_line_of_an_action_tells_application_epoch_action_and_reason() -> None:
+    (line,) = await lines_of(Access(), ReleaseAccess())
+    assert {key: line[key] for key in OF_AN_ACTION} == OF_AN_ACTION
+    assert line["log_level"] == "info"
+
+
+async def test_so_does_the_line_of_an_action_that_could_not_be_carried_out() -> None:
+    (line,) = await lines_of(Access(Unavailable("no answer")), ReleaseAccess())
+    assert {key: line[key] for key in OF_AN_ACTION} == OF_AN_ACTION
+    assert (line["event"], line["log_level"]) == ("tried again later", "warning")
+    assert "no answer" in line["why"]
+
+
+async def test_what_an_action_left_bound_does_not_reach_the_next_application() -> None:
+    await lines_of(Access(Unavailable("no answer")), ReleaseAccess())
+    (line,) = [line for line in await lines_of(Access(), RememberTold(7, 1)) if line["event"] == "carried out"]
+    assert line["action"] == "RememberTold"
+    assert structlog.contextvars.get_contextvars().get("action") is None
+
+
+async def test_bookkeeping_is_not_told_on_a_quiet_day() -> None:
+    (line,) = await lines_of(Access(), RememberTold(7, 1))
+    assert line["log_level"] == "debug"
+
+
+PROGRAM = """
+import logging
+import structlog
+from tidegate.logs import configure_logging
+configure_logging("json", "info")
+structlog.contextvars.bind_contextvars(namespace="shop", app="orders", epoch=7)
+log = structlog.get_logger()
+log.info("carried out", action="CreateDriver", reason="Launching")
+log.debug("not told")
+try:
+    raise ValueError("two\\nlines")
+except ValueError:
+    log.exception("reconcile failed")
+logging.getLogger("kopf").warning("a library's %s", "words")
+"""
+
+
+def test_every_line_of_the_log_is_one_json_object_also_with_a_traceback_and_from_libraries() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [line["event"] for line in lines] == ["carried out", "reconcile failed", "a library's words"]
+    common = {"namespace": "shop", "app": "orders", "epoch": 7}
+    assert all(line.items() >= common.items() and line["timestamp"] and line["level"] for line in lines)
+    assert (lines[0]["action"], lines[0]["reason"]) == ("CreateDriver", "Launching")
+    assert "ValueError: two\nlines" in lines[1]["exception"]
