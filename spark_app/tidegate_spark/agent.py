@@ -20,6 +20,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from tidegate_spark.environment import Environment
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import ExecutorTarget, from_json, to_json
+from tidegate_spark.redaction import Secrets, clean_report
 
 LARGEST_BODY = 4096
 READ_TIMEOUT_SECONDS = 10
@@ -118,13 +119,14 @@ class CommandHandler(Handler):
     progress: ClassVar[Progress]
     token: ClassVar[Token]
     commands: ClassVar[Commands]
+    secrets: ClassVar[Secrets]
 
     def do_GET(self) -> None:
         """Answer with the report."""
         if not self.token.accepts(self.headers.get("Authorization")):
             self.refuse(401, "the app's bearer token is needed")
         elif self.path == "/v1/progress":
-            self.answer(200, to_json(self.progress.report()))
+            self.answer(200, to_json(clean_report(self.progress.report(), self.secrets)))
         else:
             self.refuse(404, "paths: GET /v1/progress, POST /v1/stop, POST /v1/executors")
 
@@ -178,12 +180,27 @@ class Agent:
     """Both ports."""
 
     def __init__(
-        self, environment: Environment, progress: Progress, registry: CollectorRegistry, commands: Commands
+        self,
+        environment: Environment,
+        progress: Progress,
+        registry: CollectorRegistry,
+        commands: Commands,
+        secrets: Secrets,
     ) -> None:
-        """Bind the ports; a port in use raises OSError."""
+        """Bind the ports; a port in use raises OSError.
+
+        Args:
+            environment: ports, addresses, and where the token is.
+            progress: what is reported.
+            registry: what Prometheus is given.
+            commands: what the command port can do.
+            secrets: left out of all words of a report; comes to know the token.
+        """
         token = Token(environment.token_file)
+        secrets.add(token.value())
         status = type("Status", (StatusHandler,), {"progress": progress, "registry": registry})
-        command = type("Command", (CommandHandler,), {"progress": progress, "token": token, "commands": commands})
+        given = {"progress": progress, "token": token, "commands": commands, "secrets": secrets}
+        command = type("Command", (CommandHandler,), given)
         family = socket.AF_INET6 if ":" in environment.bind_address else socket.AF_INET
         kind = type("FamilyServer", (Server,), {"address_family": family})
         self.token = token

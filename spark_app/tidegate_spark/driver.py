@@ -54,12 +54,11 @@ class Driver:
         self._queries.on_refusal = lambda message: self._ending.request(Outcome(Reason.QUERY_REFUSED, message))
         commands = Commands(stop=self._stop, set_executors=self._set_executors)
         registry = metrics.build_registry(config, self._progress)
-        self._agent = Agent(environment, self._progress, registry, commands)
+        self._agent = Agent(environment, self._progress, registry, commands, output.secrets)
         self._session: SparkSession | None = None
         self._watch: watch.Watch | None = None
         self._wanted: int | None = None
         self._claimed = False
-        self._secrets: tuple[str, ...] = ()
 
     def run(self) -> NoReturn:
         """Launch, run the script, end the process."""
@@ -104,7 +103,7 @@ class Driver:
     def _keep_secret(self, credentials: Credentials | None) -> None:
         # S3A in the JVM reads its credentials from the environment that it inherits.
         os.environ.update(credentials.variables() if credentials else {})
-        self._secrets = credentials.secrets if credentials else ()
+        self._output.secrets.add(*(credentials.secrets if credentials else ()))
 
     def _report_fault(self, fault: Fault | None) -> None:
         if fault is None:
@@ -152,10 +151,10 @@ class Driver:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def _conclude(self, termination: Termination) -> None:
-        secrets = (*self._secrets, self._agent.token.value())
+        self._output.secrets.add(self._agent.token.value())
         self._progress.enter(DriverState.ENDED)
-        log.info("end: %s: %s", termination.reason.value, logs.redact(termination.message, secrets))
-        write_termination(self._environment.termination_log, termination, secrets)
+        log.info("end: %s: %s", termination.reason.value, termination.message)
+        write_termination(self._environment.termination_log, termination, self._output.secrets)
         budget = Budget.of(self._config.stop_grace_seconds)
         session = self._session
         if session is not None:
@@ -167,7 +166,7 @@ class Driver:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-        content = logs.redact_bytes(self._output.content(), secrets)
+        content = self._output.secrets.clean_bytes(self._output.content())
         if self._claimed:
             logs.within(budget.upload, lambda: self._put_log(content))
         os._exit(EXIT_CODES[termination.reason])

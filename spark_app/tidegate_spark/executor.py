@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from tidegate_spark import logs, storage
 from tidegate_spark.environment import Environment
 from tidegate_spark.protocol import EXECUTOR_CONFIG_VARIABLE, ExecutorConfig, from_json
+from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.storage import Credentials
 
 ENTRYPOINT = "/opt/entrypoint.sh"
@@ -28,10 +29,12 @@ log = logging.getLogger("tidegate")
 
 def main(arguments: Sequence[str]) -> int:
     """Run the executor to its end; return its exit code, 128 + n if signal n ended it."""
-    output = logs.OutputTail()
+    secrets = Secrets(secret_values(os.environ))
+    output = logs.OutputTail(secrets)
     logging.basicConfig(format="%(asctime)s tidegate %(levelname)s %(message)s")
     environment = Environment.read(os.environ)
     credentials = storage.mounted_credentials(environment.credentials_directory)
+    secrets.add(*(credentials.secrets if credentials else ()))
     code = run_child([os.environ.get("TIDEGATE_ENTRYPOINT", ENTRYPOINT), *(arguments or ["executor"])], credentials)
     content = output.content()
     if not logs.within(UPLOAD_SECONDS, lambda: _put_log(content, credentials)):
@@ -64,9 +67,8 @@ def run_child(command: Sequence[str], credentials: Credentials | None) -> int:
 def _put_log(content: bytes, credentials: Credentials | None) -> None:
     config = from_json(ExecutorConfig, os.environ.get(EXECUTOR_CONFIG_VARIABLE, ""))
     client = storage.connect(config.storage, credentials, timeout_seconds=3.0)
-    secrets = credentials.secrets if credentials else ()
     executor = os.environ.get("SPARK_EXECUTOR_ID", "unknown")
-    logs.put_executor_log(client, config.storage, config.epoch, executor, logs.redact_bytes(content, secrets))
+    logs.put_executor_log(client, config.storage, config.epoch, executor, content)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import NoReturn
 from tidegate_spark import logs, pyspark_path
 from tidegate_spark.environment import Environment
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
+from tidegate_spark.redaction import Secrets, secret_values
 
 
 def launch() -> NoReturn:
@@ -21,7 +22,7 @@ def launch() -> NoReturn:
         ModuleNotFoundError: there is no PySpark.
         Exception: whatever else kept the driver from coming up.
     """
-    output = logs.OutputTail()
+    output = logs.OutputTail(Secrets(secret_values(os.environ)))
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # it is a TextIOWrapper unless replaced
     log_to_stderr()
     # If we come back from here, the interpreter ends, and with it the threads that pass our output on.

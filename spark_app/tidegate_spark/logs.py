@@ -1,4 +1,7 @@
-"""The last lines of a process, kept for after its pod: a tee on file descriptors 1 and 2, and the upload. Does I/O."""
+"""A process's output: without secrets, and its last lines kept for after its pod. Does I/O.
+
+A tee on file descriptors 1 and 2, and the upload.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tidegate_spark import storage as store
 from tidegate_spark.protocol import LOG_PREFIX, Storage
+from tidegate_spark.redaction import Secrets, Stream
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -18,9 +22,6 @@ if TYPE_CHECKING:
 KEPT_LINES = 5000
 KEPT_BYTES = 512 * 1024
 LONGEST_LINE = 64 * 1024
-REDACTED = "[redacted]"
-SHORTEST_SECRET = 6
-"""Shorter values would blot out ordinary words."""
 ATTEMPT_LIMIT = 1000
 
 
@@ -50,11 +51,11 @@ class Tail:
 
 
 class Tee:
-    """Copies what is written to a pipe to a file descriptor and, line by line, to a tail."""
+    """Copies what is written to a pipe to a file descriptor and, line by line, to a tail, both without secrets."""
 
-    def __init__(self, target: int, tail: Tail) -> None:
+    def __init__(self, target: int, tail: Tail, secrets: Secrets) -> None:
         """Create the pipe; ``start`` begins to copy."""
-        self._target, self._tail = target, tail
+        self._target, self._tail, self._stream = target, tail, Stream(secrets)
         self._read_end, self.write_end = os.pipe()
         self._rest = b""
         self._lock = threading.Lock()
@@ -71,14 +72,18 @@ class Tee:
             time.sleep(0.01)
         # Whoever copies holds the lock until it is written, which is for ever if nobody reads our output any more.
         if self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            self._keep(b"", last=True)
+            rest = self._stream.flush()
+            self._keep(rest, last=True)
+            if rest and select.select([], [self._target], [], 0)[1]:
+                _write_all(self._target, rest)
             self._lock.release()
 
     def _copy(self) -> None:
         while data := os.read(self._read_end, 65536):
             with self._lock:
-                self._keep(data)
-                _write_all(self._target, data)
+                shown = self._stream.feed(data)
+                self._keep(shown)
+                _write_all(self._target, shown)
 
     def _keep(self, data: bytes, last: bool = False) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -100,12 +105,17 @@ def _write_all(target: int, data: bytes) -> None:
 class OutputTail:
     """Standard output and standard error of this process and its children."""
 
-    def __init__(self) -> None:
-        """Put pipes in the place of file descriptors 1 and 2, so that the JVM's output passes too."""
+    def __init__(self, secrets: Secrets) -> None:
+        """Put pipes in the place of file descriptors 1 and 2, so that the JVM's output passes too.
+
+        Args:
+            secrets: left out of everything that passes; may come to know more.
+        """
         self.tail = Tail()
+        self.secrets = secrets
         self._tees = []
         for descriptor in (1, 2):
-            tee = Tee(os.dup(descriptor), self.tail)
+            tee = Tee(os.dup(descriptor), self.tail, secrets)
             os.dup2(tee.write_end, descriptor)
             tee.start()
             self._tees.append(tee)
@@ -115,19 +125,6 @@ class OutputTail:
         for tee in self._tees:
             tee.drain(seconds)
         return self.tail.content()
-
-
-def redact(text: str, secrets: tuple[str, ...]) -> str:
-    """Return ``text`` without the values ``secrets``."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= SHORTEST_SECRET:
-            text = text.replace(secret, REDACTED)
-    return text
-
-
-def redact_bytes(content: bytes, secrets: tuple[str, ...]) -> bytes:
-    """Return ``content`` without the values ``secrets``."""
-    return redact(content.decode("utf-8", "surrogateescape"), secrets).encode("utf-8", "surrogateescape")
 
 
 def put_driver_log(client: S3Client, storage: Storage, epoch: int, content: bytes) -> str:

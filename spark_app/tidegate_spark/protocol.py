@@ -28,6 +28,9 @@ POD_IP_VARIABLE = "TIDEGATE_POD_IP"
 POD_UID_VARIABLE = "TIDEGATE_POD_UID"
 """Environment variables of the driver container, filled by the kubelet's downward API."""
 
+SECRET_VARIABLES = "TIDEGATE_SECRET_VARIABLES"  # noqa: S105 - a name, not a secret
+"""Environment variable with the names, separated by commas, of those whose values come from Secrets."""
+
 CREDENTIALS_DIRECTORY = "/var/run/tidegate/storage-credentials"
 """Where the storage credentials Secret is mounted (optional: its files may appear later); one file per key."""
 

@@ -26,6 +26,7 @@ from tidegate_spark.protocol import (
     Termination,
     from_json,
 )
+from tidegate_spark.redaction import Secrets
 from tidegate_spark.storage import FaultError
 from tidegate_spark.termination import write_termination
 
@@ -63,7 +64,7 @@ def main() -> int:
             raise
         reason, message = fault.reason, fault.message
     log.info("%s: %s", reason.value, message)
-    secrets = credentials.secrets if credentials else ()
+    secrets = Secrets(credentials.secrets if credentials else ())
     write_termination(environment.termination_log, Termination(reason, message, config.epoch), secrets)
     return EXIT_CODES[reason]
 

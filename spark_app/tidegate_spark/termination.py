@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import logging
 
-from tidegate_spark.logs import redact
 from tidegate_spark.protocol import TERMINATION_MESSAGE_LIMIT, Termination, to_json
+from tidegate_spark.redaction import Secrets
 
 log = logging.getLogger("tidegate")
 
 
-def write_termination(path: str, termination: Termination, secrets: tuple[str, ...]) -> None:
+def write_termination(path: str, termination: Termination, secrets: Secrets) -> None:
     """Write the termination message, without secrets, cut to what the kubelet takes; a failure is only logged."""
     try:
         with open(path, "w", encoding="utf-8") as file:
@@ -20,9 +20,9 @@ def write_termination(path: str, termination: Termination, secrets: tuple[str, .
         log.warning("termination message: %s", error)
 
 
-def termination_text(termination: Termination, secrets: tuple[str, ...]) -> str:
+def termination_text(termination: Termination, secrets: Secrets) -> str:
     """Return the termination message as JSON of at most TERMINATION_MESSAGE_LIMIT bytes; pure."""
-    message = redact(termination.message, secrets)
+    message = secrets.clean(termination.message)
     text = to_json(dataclasses.replace(termination, message=message))
     while len(text.encode()) > TERMINATION_MESSAGE_LIMIT and message:
         # JSON escapes take more bytes than characters: halving ends quickly whatever the text is.

@@ -13,6 +13,7 @@ from tidegate_spark.protocol import (
     CREDENTIALS_DIRECTORY,
     RUNTIME_DIRECTORY,
     SECRET_KEY,
+    SECRET_VARIABLES,
     SESSION_TOKEN,
     WORK_DIRECTORY,
 )
@@ -126,7 +127,8 @@ def owned_env(app: StreamingApp, user_env: list[dict[str, Any]]) -> list[dict[st
 
     Args:
         app: the application.
-        user_env: what the user set; a PYTHONPATH of theirs is kept behind the runtime's.
+        user_env: what the user set; a PYTHONPATH of theirs is kept behind the runtime's, and what comes from Secrets is
+            named.
     """
     env: list[dict[str, Any]] = []
     if is_injected(app):
@@ -138,6 +140,10 @@ def owned_env(app: StreamingApp, user_env: list[dict[str, Any]]) -> list[dict[st
             {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": True}}}
             for key in (ACCESS_KEY, SECRET_KEY, SESSION_TOKEN)
         ]
+    names = sorted(item["name"] for item in user_env if "secretKeyRef" in (item.get("valueFrom") or {}))
+    if names:
+        # So that their values are left out of what the runtime prints and tells.
+        env.append({"name": SECRET_VARIABLES, "value": ",".join(names)})
     return env
 
 

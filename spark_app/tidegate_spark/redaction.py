@@ -1,0 +1,140 @@
+"""Secret values, and text without them: what leaves this process shows none. Pure, but for the values it is given.
+
+Whatever a process prints goes through :class:`Stream` before anybody reads it, and whatever it tells the operator
+through :meth:`Secrets.clean`. Known as secret are the variables that the operator names (they come from Secrets), others
+whose name says so, the storage credentials and the agent's token.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote
+
+from tidegate_spark.protocol import ACCESS_KEY, SECRET_VARIABLES, AgentReport
+
+REDACTED = "[redacted]"
+SHORTEST = 6
+"""Shorter values would blot out ordinary words."""
+SHORTEST_BY_NAME = 8
+"""The same for variables that are taken for secret only by their name: such a value may be an ordinary word."""
+SHORTEST_LINE = 20
+_TELLING = re.compile(
+    r"secret|passw(or)?d|passphrase|token|credential|(access|api|private|account|signing)[_.-]?key", re.IGNORECASE
+)
+_NOT_A_VALUE = re.compile(r"_(file|path|dir|directory|url|uri|endpoint|name|id|type)$", re.IGNORECASE)
+_OURS = ("TIDEGATE_", "KUBERNETES_", "SPARK_", "JAVA_", "PYTHON")
+
+
+def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values of those environment variables that hold secrets.
+
+    Args:
+        variables: usually ``os.environ``.
+    """
+    named = frozenset(filter(None, variables.get(SECRET_VARIABLES, "").split(",")))
+    return tuple(
+        value
+        for name, value in variables.items()
+        if (name in named and name != ACCESS_KEY) or (len(value) >= SHORTEST_BY_NAME and _says_so(name))
+    )
+
+
+def _says_so(name: str) -> bool:
+    return bool(_TELLING.search(name)) and not _NOT_A_VALUE.search(name) and not name.startswith(_OURS)
+
+
+def spellings(value: str) -> set[str]:
+    """Return the ways in which a value may appear: as it is, inside JSON, inside a URL, and line by line."""
+    stripped = value.strip()
+    lines = [line for line in map(str.strip, stripped.splitlines()) if not line.startswith("-----")]
+    single = [line for line in lines if len(line) >= SHORTEST_LINE] if len(lines) > 1 else []
+    found = {stripped, json.dumps(stripped)[1:-1], quote(stripped, safe=""), *single}
+    return {each for each in found if len(each) >= SHORTEST}
+
+
+class Secrets:
+    """The values known so far; thread safe, and only ever more."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        """Begin with these."""
+        self._lock = threading.Lock()
+        self._known: tuple[str, ...] = ()
+        self._encoded: tuple[bytes, ...] = ()
+        self.add(*values)
+
+    def __repr__(self) -> str:
+        """Hide the values."""
+        return "Secrets(...)"
+
+    def add(self, *values: str) -> None:
+        """Take in further values; empty and very short ones are left out."""
+        with self._lock:
+            known = set(self._known).union(*map(spellings, values)) if values else set(self._known)
+            # Longest first: a value that is part of another must not leave the rest of that one behind.
+            self._known = tuple(sorted(known, key=len, reverse=True))
+            self._encoded = tuple(each.encode("utf-8", "surrogateescape") for each in self._known)
+
+    @property
+    def encoded(self) -> tuple[bytes, ...]:
+        """The values as they are written, longest first."""
+        return self._encoded
+
+    def clean(self, text: str) -> str:
+        """Return the text without them."""
+        for each in self._known:
+            text = text.replace(each, REDACTED)
+        return text
+
+    def clean_bytes(self, content: bytes) -> bytes:
+        """Return the content without them."""
+        for each in self._encoded:
+            content = content.replace(each, REDACTED.encode())
+        return content
+
+
+def clean_report(report: AgentReport, secrets: Secrets) -> AgentReport:
+    """Return the report with no secret in its words: they become conditions and events."""
+    fault = report.fault
+    return dataclasses.replace(
+        report,
+        fault=None if fault is None else dataclasses.replace(fault, message=secrets.clean(fault.message)),
+        notices=tuple(dataclasses.replace(each, message=secrets.clean(each.message)) for each in report.notices),
+    )
+
+
+class Stream:
+    """Text that comes in pieces, without secrets, however the pieces cut them."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        """Leave out what ``secrets`` holds whenever a piece comes."""
+        self._secrets = secrets
+        self._held = b""
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return what may be shown; what may be the beginning of a secret is held until the next piece."""
+        content = self._secrets.clean_bytes(self._held + piece)
+        held = self._longest_beginning(content)
+        self._held = content[len(content) - held :]
+        return content[: len(content) - held]
+
+    def flush(self) -> bytes:
+        """Return what is held: nothing follows that would make a secret of it."""
+        held, self._held = self._held, b""
+        return held
+
+    def _longest_beginning(self, content: bytes) -> int:
+        return max((_overlap(content, secret) for secret in self._secrets.encoded), default=0)
+
+
+def _overlap(content: bytes, secret: bytes) -> int:
+    """Return the length of the longest end of ``content`` that is a beginning of ``secret``, and not all of it."""
+    start = max(0, len(content) - len(secret) + 1)
+    while (start := content.find(secret[:1], start)) >= 0:
+        if secret.startswith(content[start:]):
+            return len(content) - start
+        start += 1
+    return 0
