@@ -22,6 +22,8 @@ class Outcome:
     reason: Reason
     message: str
     exception: str = ""
+    adopt: tuple[int, int] = (0, 0)
+    """Epoch and lineage that the storage knows, if they are ahead of this driver's."""
 
 
 COMPLETED = Outcome(Reason.COMPLETED, "The application has finished.")

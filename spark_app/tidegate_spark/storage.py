@@ -136,25 +136,42 @@ def connect(storage: Storage, credentials: Credentials | None, timeout_seconds: 
 
 def create_object(client: S3Client, storage: Storage, key: str, body: bytes) -> bool:
     """Create ``key`` if it does not exist; return False if it does. Other faults raise botocore's exceptions."""
-    return _write_if(client, storage, key, body, IfNoneMatch="*")
+    return write_object_if(client, storage, key, body, None) is not None
 
 
 def replace_object(client: S3Client, storage: Storage, key: str, body: bytes, etag: str) -> bool:
     """Replace ``key`` if it still has ``etag``; return False if it changed meanwhile."""
-    return _write_if(client, storage, key, body, IfMatch=etag)
+    return write_object_if(client, storage, key, body, etag) is not None
 
 
-def _write_if(client: S3Client, storage: Storage, key: str, body: bytes, **condition: str) -> bool:
+def read_object(client: S3Client, storage: Storage, key: str) -> tuple[bytes, str] | None:
+    """Return an object's content and ETag, None if there is none. Other faults raise botocore's exceptions."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - see the module's docstring
 
     try:
-        # mypy takes the condition for any argument of the call.
-        client.put_object(Bucket=storage.bucket, Key=key, Body=body, **condition)  # type: ignore[arg-type] # see above
+        answer = client.get_object(Bucket=storage.bucket, Key=key)
+        return answer["Body"].read(), answer["ETag"]
+    except ClientError as error:
+        # A bucket that is gone answers 404, too, and that is another fault.
+        if status_of(error) == 404 and error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404"):
+            return None
+        raise
+
+
+def write_object_if(client: S3Client, storage: Storage, key: str, body: bytes, etag: str | None) -> str | None:
+    """Write ``key`` if it still has ``etag`` (None: if it does not exist); return the new ETag, None if refused."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - see the module's docstring
+
+    try:
+        if etag is None:
+            answer = client.put_object(Bucket=storage.bucket, Key=key, Body=body, IfNoneMatch="*")
+        else:
+            answer = client.put_object(Bucket=storage.bucket, Key=key, Body=body, IfMatch=etag)
     except ClientError as error:
         if status_of(error) in (409, 412):
-            return False
+            return None
         raise
-    return True
+    return answer["ETag"]
 
 
 def status_of(error: Any) -> int:

@@ -1,0 +1,129 @@
+"""Counts the application's failures across processes of one pod, so that they can be too many. Does file I/O.
+
+The account lies in the pod's work directory, which outlives the container's restarts: the kubelet starts a failed
+driver again without the operator, so the budget must hold without it, too. An end without a word (a kill, a crash of
+Python) is found by the next process: the mark that each process leaves at its start is still there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidegate_spark.protocol import Reason, RestartSettings
+from tidegate_spark.script import Outcome
+
+ACCOUNT, MARK = "failures.json", "process-runs"
+COUNTED = frozenset({Reason.APPLICATION_FAILED, Reason.STALLED})
+"""Ends that are the application's own failure; faults of its surroundings and stops from outside are not."""
+SILENT_END = "the process ended without a word, as when it is killed"
+
+log = logging.getLogger("tidegate")
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Times in seconds since the epoch, the earliest first, and what the last one was."""
+
+    times: tuple[float, ...] = ()
+    last: str = ""
+
+    def within(self, window_seconds: float, now: float) -> Failures:
+        """Return those of the last ``window_seconds``."""
+        return dataclasses.replace(self, times=tuple(t for t in self.times if now - window_seconds < t <= now))
+
+    def and_one(self, now: float, what: str) -> Failures:
+        """Return them with another one."""
+        return Failures((*self.times, now), what)
+
+
+class FailureAccount:
+    """The account of one pod's processes."""
+
+    def __init__(self, directory: str, settings: RestartSettings, clock: Callable[[], float]) -> None:
+        """Keep the account in ``directory``; ``clock`` gives seconds since the epoch."""
+        self._directory, self._settings, self._clock = Path(directory), settings, clock
+        self._failures = Failures()
+        self._began = clock()
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """When the application failed within the window."""
+        return self._failures.within(self._settings.window_seconds, self._clock()).times
+
+    def begin(self) -> Outcome | None:
+        """Open the account for this process; return the end if the failures before it are too many already."""
+        now = self._began = self._clock()
+        failures = self._read() or Failures(self._settings.failures)
+        mark = self._directory / MARK
+        if mark.exists():
+            failures = failures.and_one(now, SILENT_END)
+        self._failures = failures.within(self._settings.window_seconds, now)
+        self._write()
+        if self._too_many():
+            self._remove_mark()
+            return self._exhausted()
+        self._put(mark, str(os.getpid()))
+        return None
+
+    def end(self, outcome: Outcome, committed: bool) -> Outcome:
+        """Close the account; return how the process ends: as given, or for good if that was one failure too many.
+
+        Args:
+            outcome: how the driver ends.
+            committed: whether this process committed a batch.
+        """
+        now = self._clock()
+        if committed and now - self._began >= self._settings.healthy_seconds:
+            self._failures = Failures()
+        ended = outcome
+        if outcome.reason in COUNTED:
+            what = f"{outcome.exception}: {outcome.message}" if outcome.exception else outcome.message
+            self._failures = self._failures.and_one(now, what).within(self._settings.window_seconds, now)
+            if self._too_many():
+                ended = dataclasses.replace(self._exhausted(), exception=outcome.exception)
+        self._write()
+        self._remove_mark()
+        return ended
+
+    def _remove_mark(self) -> None:
+        with contextlib.suppress(OSError):  # it was never written, then
+            (self._directory / MARK).unlink()
+
+    def _too_many(self) -> bool:
+        return len(self._failures.times) > self._settings.max_failures
+
+    def _exhausted(self) -> Outcome:
+        number, settings = len(self._failures.times), self._settings
+        failures = "1 failure" if number == 1 else f"{number} failures"
+        message = (
+            f"{failures} of the application within {settings.window_seconds} s, and spec.restart.maxFailures is "
+            f"{settings.max_failures}. The last: {self._failures.last or 'in a pod before this one'}"
+        )
+        return Outcome(Reason.BUDGET_EXHAUSTED, message)
+
+    def _read(self) -> Failures | None:
+        try:
+            known = json.loads((self._directory / ACCOUNT).read_text(encoding="utf-8"))
+            return Failures(tuple(float(t) for t in known["times"]), str(known["last"]))
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def _write(self) -> None:
+        self._put(self._directory / ACCOUNT, json.dumps(dataclasses.asdict(self._failures)))
+
+    def _put(self, path: Path, text: str) -> None:
+        temporary = path.with_suffix(".new")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
+        except OSError as error:
+            # A full disk must not keep an application from running; it then fails for a better reason.
+            log.warning("the account of failures cannot be written: %s", error)

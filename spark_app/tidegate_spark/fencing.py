@@ -1,0 +1,112 @@
+"""Holds the fence in the application's storage for this process, and notices its loss. Does I/O through boto3.
+
+What the fence means is in :mod:`tidegate_spark.fence`; here is the object behind it, and the thread that looks: after
+each committed batch, and now and then while nothing is committed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tidegate_spark import fence, storage
+from tidegate_spark.fence import Fenced, Held, Holder
+from tidegate_spark.protocol import FENCE_FILE, DriverConfig, Reason, Storage
+from tidegate_spark.script import Outcome
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+IDLE_SECONDS = 10.0
+"""Between two looks while no batch is committed: a driver that commits nothing does no harm."""
+
+log = logging.getLogger("tidegate")
+
+
+class FenceObject:
+    """``fence.json`` in an S3 bucket."""
+
+    def __init__(self, client: S3Client, place: Storage) -> None:
+        """Reach it through ``client``, below the application's prefix."""
+        self._client, self._place, self._key = client, place, place.key(FENCE_FILE)
+
+    def get(self) -> tuple[bytes, str] | None:
+        """Return content and ETag, None if there is no such object."""
+        return storage.read_object(self._client, self._place, self._key)
+
+    def put_if(self, body: bytes, etag: str | None) -> str | None:
+        """Write it if it still has this ETag (None: if there is none); return the new ETag, None if refused."""
+        return storage.write_object_if(self._client, self._place, self._key, body, etag)
+
+
+def holder_of(config: DriverConfig, pod_uid: str) -> Holder:
+    """Return this process as a holder of the fence."""
+    return Holder(config.uid, config.epoch, config.lineage, pod_uid, uuid.uuid4().hex)
+
+
+def lost_at_start(found: Fenced, config: DriverConfig) -> Outcome:
+    """Return the end of a driver that found a later epoch in the storage."""
+    message = (
+        f"{config.storage.uri}/{FENCE_FILE} says that epoch {found.epoch} of this application writes the storage; this "
+        f"driver is epoch {config.epoch} and does not."
+    )
+    return Outcome(Reason.FENCED, message, adopt=(found.epoch, found.lineage))
+
+
+def lost_while_running(found: Fenced, config: DriverConfig) -> Outcome:
+    """Return the end of a driver that another one took the fence from."""
+    who = f"A driver of epoch {found.epoch} took" if found.epoch else "Somebody took"
+    message = f"{who} the storage {config.storage.uri} over ({FENCE_FILE}); this driver, epoch {config.epoch}, stopped."
+    return Outcome(Reason.FENCED, message)
+
+
+class FenceKeeper:
+    """Looks after the fence while queries run."""
+
+    def __init__(
+        self,
+        connect: Callable[[], FenceObject],
+        held: Held,
+        on_loss: Callable[[Fenced], None],
+        idle: float = IDLE_SECONDS,
+    ) -> None:
+        """``connect`` makes a client with the credentials of the moment; ``on_loss`` is called once."""
+        self._connect, self._held, self._on_loss, self._idle = connect, held, on_loss, idle
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fence", daemon=True)
+        self._answers = True
+
+    @property
+    def storage_answers(self) -> bool:
+        """Whether the last look found the storage there."""
+        return self._answers
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def look_soon(self) -> None:
+        """Have it looked at now: a batch was committed. Returns at once."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        port: FenceObject | None = None
+        while True:
+            self._wake.wait(self._idle)
+            self._wake.clear()
+            try:
+                port = port or self._connect()
+                found = fence.check(port, self._held)
+            except Exception as error:  # whatever boto3 raises: whose the fence is, is not known now
+                if self._answers:
+                    log.warning("the fence cannot be looked at: %s", error)
+                # The credentials may have been renewed.
+                port, self._answers = None, False
+                continue
+            self._answers = True
+            if found is not None:
+                self._on_loss(found)
+                return

@@ -1,0 +1,71 @@
+"""Tells a query that is stuck from one that is slow or waits for somebody else. Pure; standard library only.
+
+Stalled is a query that has work at hand and of which no task has finished for the timeout. What it is not: a batch
+whose tasks finish, however long it takes; a query between triggers; one that asks a source for offsets, because the
+source may be down; and anything while the storage does not answer or no executor is there, since another start of the
+driver mends neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen of one query at one moment."""
+
+    batch_under_way: bool
+    """Offsets of a batch are written and it is not committed."""
+    lag_rows: int
+    """Rows that wait at the sources; -1 if they do not tell."""
+    between_triggers: bool
+    tasks_finished: frozenset[tuple[int, int]]
+    """Stages of the query and how many of their tasks have finished; anything that differs is progress."""
+    last_batch: int
+
+
+@dataclass(frozen=True)
+class _Since:
+    look: Look
+    time: float
+
+
+class StallDetector:
+    """Remembers since when each query has shown no progress."""
+
+    def __init__(self, timeout_seconds: float) -> None:
+        """Call a query stalled after ``timeout_seconds``; 0: never."""
+        self._timeout = timeout_seconds
+        self._since: dict[str, _Since] = {}
+
+    def look(self, query: str, seen: Look, now: float, dependencies_up: bool) -> float:
+        """Take note of a query's state; return for how many seconds it has had work and made no progress.
+
+        Args:
+            query: its name.
+            seen: its state now.
+            now: seconds, monotonic.
+            dependencies_up: False while the storage does not answer or there is no executor.
+        """
+        before = self._since.get(query)
+        if before is None or not dependencies_up or not _has_work(seen) or _progressed(before.look, seen):
+            self._since[query] = _Since(seen, now)
+            return 0.0
+        return now - before.time
+
+    def forget(self, query: str) -> None:
+        """Forget a query that has ended."""
+        self._since.pop(query, None)
+
+    def is_stalled(self, seconds: float) -> bool:
+        """Return whether so many seconds without progress are too many."""
+        return 0 < self._timeout <= seconds
+
+
+def _has_work(seen: Look) -> bool:
+    return seen.batch_under_way or (seen.lag_rows > 0 and not seen.between_triggers)
+
+
+def _progressed(before: Look, now: Look) -> bool:
+    return (before.tasks_finished, before.last_batch) != (now.tasks_finished, now.last_batch)
