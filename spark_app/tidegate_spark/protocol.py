@@ -10,6 +10,7 @@ Standard library only, no I/O: the operator imports this module without pulling 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import typing
 from dataclasses import dataclass, field
@@ -415,7 +416,7 @@ def _read_scalar(kind: Any, value: Any, where: str) -> Any:
 def _read_dataclass(kind: Any, value: Any, where: str) -> Any:
     if not isinstance(value, dict):
         raise ValueError(f"{where}: expected an object")
-    hints = typing.get_type_hints(kind)
+    hints = _hints_of(kind)
     known: dict[str, Any] = {}
     for f in dataclasses.fields(kind):
         if f.name in value:
@@ -423,3 +424,9 @@ def _read_dataclass(kind: Any, value: Any, where: str) -> Any:
         elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
             raise ValueError(f"{where}.{f.name}: missing")
     return kind(**known)
+
+
+@functools.cache
+def _hints_of(kind: Any) -> dict[str, Any]:
+    # The operator reads a termination message with each look at a driver that ended; resolving hints costs most of it.
+    return typing.get_type_hints(kind)
