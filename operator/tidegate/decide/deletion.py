@@ -9,6 +9,7 @@ from tidegate.decide.actions import (
     DeleteDriver,
     DeleteExecutor,
     DeletePurge,
+    EnsureAccess,
     PublishEvent,
     ReleaseAccess,
     RemoveFinalizer,
@@ -134,9 +135,11 @@ def _begin_purge(o: Observation, now: float) -> Verdict:
                 Phase.DELETING, Health.STALLED, refusal.reason, refusal.message + _WAY_OUT, wake_after=due - now
             )
     try:
-        create = CreatePurge(build_purge_pod(o.app, o.platform))
+        # Somebody may have removed the ServiceAccount, without which the API server takes no pod of ours.
+        access: tuple[Action, ...] = () if o.access_ready else (EnsureAccess(),)
+        create = (*access, CreatePurge(build_purge_pod(o.app, o.platform)))
     except SpecError as error:
         return Verdict(Phase.DELETING, Health.STALLED, "InvalidSpec", f"{error}{_WAY_OUT}")
     return Verdict(
-        Phase.DELETING, Health.RECONCILING, "StoragePurging", f"Pod {name} removes the storage.", after=(create,)
+        Phase.DELETING, Health.RECONCILING, "StoragePurging", f"Pod {name} removes the storage.", after=create
     )
