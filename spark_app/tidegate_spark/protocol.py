@@ -29,6 +29,9 @@ POD_IP_VARIABLE = "TIDEGATE_POD_IP"
 POD_UID_VARIABLE = "TIDEGATE_POD_UID"
 """Environment variables of the driver container, filled by the kubelet's downward API."""
 
+LOG_FORMAT_VARIABLE, LOG_FORMAT_JSON = "TIDEGATE_LOG_FORMAT", "json"
+"""Environment variable for the form of the runtime's own log lines; anything else than json, or nothing: text."""
+
 SECRET_VARIABLES = "TIDEGATE_SECRET_VARIABLES"  # noqa: S105 - a name, not a secret
 """Environment variable with the names, separated by commas, of those whose values come from Secrets."""
 

@@ -49,7 +49,7 @@ def build_driver_pod(
     template = lay_over(template, _user_env(app), FIELD)
     (container,) = [c for c in template["spec"]["containers"] if c["name"] == DRIVER_CONTAINER]
     config = to_json(build_driver_config(app, epoch, lineage, platform, failures))
-    env = [*pod_parts.owned_env(app, container["env"]), *_launch_env(config)]
+    env = [*pod_parts.owned_env(app, container["env"], platform), *_launch_env(config)]
     owned = {"metadata": _metadata(app, epoch), "spec": _owned_spec(app, platform, env)}
     return {"apiVersion": "v1", "kind": "Pod", **lay_over(template, owned, FIELD)}
 

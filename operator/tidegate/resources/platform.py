@@ -12,7 +12,9 @@ class Platform:
     Attributes:
         operator_image: holds the runtime that the init container copies into drivers and executors.
         operator_image_pull_policy: pull policy of that init container.
+        runtime_log_format: form of the runtime's own log lines in the applications' pods; text or json.
     """
 
     operator_image: str
     operator_image_pull_policy: str = "IfNotPresent"
+    runtime_log_format: str = "text"

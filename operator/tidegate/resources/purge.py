@@ -57,7 +57,10 @@ def _container(app: StreamingApp, platform: Platform) -> dict[str, Any]:
     bare = msgspec.structs.replace(app, spec=bare_spec)
     config = to_json(build_driver_config(bare, app.status.epoch, app.status.lineage, platform))
     user_env = list(app.spec.application.env)
-    ours = [*pod_parts.owned_env(app, user_env), {"name": CONFIG_VARIABLE, "value": pod_parts.literal(config)}]
+    ours = [
+        *pod_parts.owned_env(app, user_env, platform),
+        {"name": CONFIG_VARIABLE, "value": pod_parts.literal(config)},
+    ]
     return {
         "name": PURGE_CONTAINER,
         "image": app.spec.application.image,
