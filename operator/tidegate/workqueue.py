@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import DONE, ERROR, REPEAT, Figures
 
 Key = tuple[str, str]
@@ -76,6 +77,10 @@ class WorkQueue:
         if self._timers[0][0] == due:
             self._earlier.set()
 
+    def begin(self) -> None:
+        """Let waiting count from now: until now there was nobody to work."""
+        self._since = dict.fromkeys(self._since, self._clock())
+
     def stop(self) -> None:
         """Have the workers end after what they are doing now."""
         self._stopping = True
@@ -98,7 +103,11 @@ class WorkQueue:
                 continue
 
     async def run_worker(self) -> None:
-        """Work on keys until :meth:`stop`."""
+        """Work on keys until :meth:`stop`.
+
+        Raises:
+            NotLeadingError: the work says so; this process must not work on anything any more.
+        """
         while not self._stopping:
             if not self._waiting:
                 self._some.clear()
@@ -122,6 +131,8 @@ class WorkQueue:
         started = self._clock()
         try:
             again = await self._work(key)
+        except NotLeadingError:
+            raise
         except RetryLaterError as error:
             pause = self._pause(key)
             log.warning("tried again later", namespace=key[0], app=key[1], again_after=pause, reason=str(error))

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,10 +13,11 @@ from aiohttp import web
 from kubernetes.aio.client import Configuration
 
 from tidegate.kube import client, watch
-from tidegate.kube.client import KubeClient
+from tidegate.kube.client import Guard, KubeClient, always
 from tidegate.kube.connection import Connection
 from tidegate.kube.failures import Forbidden, NotFound, Unavailable
 from tidegate.kube.watch import Changed, Listed, Removed, Watch
+from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
 
 PATH = "/api/v1/pods"
@@ -45,7 +46,7 @@ class Server:
 
 
 @asynccontextmanager
-async def talking_to(server: Server, connections: int = 32) -> AsyncIterator[KubeClient]:
+async def talking_to(server: Server, connections: int = 32, guard: Guard = always) -> AsyncIterator[KubeClient]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -53,9 +54,12 @@ async def talking_to(server: Server, connections: int = 32) -> AsyncIterator[Kub
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     configuration = Configuration()
     configuration.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    async with KubeClient(Connection(configuration, ssl.create_default_context()), Figures(), connections) as made:
-        yield made
-    await runner.cleanup()
+    connection = Connection(configuration, ssl.create_default_context())
+    try:
+        async with KubeClient(connection, Figures(), connections, guard) as made:
+            yield made
+    finally:
+        await runner.cleanup()
 
 
 @pytest.fixture(autouse=True)
@@ -184,3 +188,54 @@ async def test_open_watches_leave_the_connections_to_the_requests() -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# --- writes and the leadership ---
+
+
+def permissions(*answers: bool) -> Callable[[], bool]:
+    """A guard that gives these answers in their order."""
+    left = list(answers)
+    return lambda: left.pop(0)
+
+
+WRITES: dict[str, Callable[[KubeClient], Awaitable[Any]]] = {
+    "create": lambda kube: kube.create(PATH, thing("a", 1), Thing),
+    "patch": lambda kube: kube.merge_patch(PATH, thing("a", 1), Thing),
+    "delete": lambda kube: kube.delete(PATH),
+    "delete of one version": lambda kube: kube.delete(PATH, "uid", "1"),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("when", ["before a connection is looked for", "when the body is about to leave"])
+async def test_nothing_is_sent_without_the_leadership(write: str, when: str) -> None:
+    server = Server(web.json_response(thing("a", 1)))
+    guard = permissions(False) if when.startswith("before") else permissions(True, False)
+    async with talking_to(server, guard=guard) as kube, asyncio.timeout(20):
+        with pytest.raises(NotLeadingError):
+            await WRITES[write](kube)
+    assert server.asked == []
+
+
+async def test_the_guard_is_asked_before_each_attempt() -> None:
+    server = Server(*(web.Response(status=503) for _ in range(9)))
+    async with talking_to(server, guard=permissions(True, True, True, True, False)) as kube, asyncio.timeout(20):
+        with pytest.raises(NotLeadingError):
+            await kube.delete(PATH)
+    assert len(server.asked) == 2
+
+
+async def test_reads_and_what_the_guard_rests_on_need_no_leadership() -> None:
+    server = Server(*(web.json_response(thing("a", 1)) for _ in range(2)))
+    async with talking_to(server, guard=lambda: False) as kube:
+        assert await kube.get(PATH, Thing) == Thing(Meta("a"))
+        assert await kube.send_beside("PATCH", PATH, Thing, thing("a", 1), patience=20.0) == Thing(Meta("a"))
+
+
+async def test_what_the_guard_rests_on_is_tried_once_and_not_for_long() -> None:
+    server = Server(web.Response(status=503))
+    async with talking_to(server) as kube:
+        assert isinstance(await kube.send_beside("GET", PATH, Thing, patience=20.0), Unavailable)
+        assert isinstance(await kube.send_beside("GET", PATH, Thing, patience=0.05), Unavailable)
+    assert len(server.asked) == 2
