@@ -26,8 +26,6 @@ class Settings:
     metrics_port: int = 8080
     log_format: str = "json"
     log_level: str = "info"
-    runtime_log_format: str = "text"
-    """Of the runtime's own lines in the applications' pods."""
     concurrency: int = 16
     """Applications that are worked on at the same time."""
     agent_concurrency: int = 16
@@ -37,6 +35,8 @@ class Settings:
     lease_name: str = "tidegate-operator"
     lease_namespace: str = ""
     """Empty: that of the pod, which its service account knows."""
+    runtime_log_format: str = "text"
+    """Of the runtime's own lines in the applications' pods."""
 
 
 _FLAGS: tuple[tuple[str, str, str], ...] = (
