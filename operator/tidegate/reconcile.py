@@ -17,7 +17,7 @@ from tidegate.metrics.lifecycle import restarts_between
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.gather import observe
-from tidegate.observe.index import Index, UnreadableApp
+from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key, RetryLaterError
 
@@ -54,21 +54,26 @@ class Reconciler:
         structlog.contextvars.bind_contextvars(epoch=observation.app.status.epoch, reason=plan.reason)
         if plan.actions:
             log.info(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
-        outcome = await self.actor.carry_out(observation.app, plan, now)
+        try:
+            outcome = await self.actor.carry_out(observation.app, plan, now)
+        finally:
+            # Of a plan that ended half way, too: what it has written is what the next look begins with.
+            self._show(key, observation.app)
         after = observe(self.index, key, self.platform, now)
         self.poller.follow(key, after.driver if after else None)
         if any(isinstance(action, SetExecutors) for action in plan.actions):
             self.poller.hurry(key)
-        if after is not None:
-            self._show(key, observation.app, after.app)
         if outcome is None:
             self._given_up.pop(key, None)
             return plan.wake_after
         return self._look_again(key, outcome.reason)
 
-    def _show(self, key: Key, before: StreamingApp, after: StreamingApp) -> None:
-        status = after.status
-        if after.metadata.uid == before.metadata.uid:
+    def _show(self, key: Key, before: StreamingApp) -> None:
+        known = self.index.app(key)
+        if not isinstance(known, KnownApp):
+            return
+        status = known.app.status
+        if known.app.metadata.uid == before.metadata.uid:
             self.figures.count_restarts(key, restarts_between(before.status, status))
         if status.phase is None:
             return

@@ -1,0 +1,110 @@
+"""What the operator shows of an application while it works on it. The cluster is the index; no I/O."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import generate_latest
+
+from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch, WriteStatus
+from tidegate.metrics.figures import Figures
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.index import Index
+from tidegate.reconcile import Reconciler
+from tidegate.workqueue import Key, RetryLaterError
+from tidegate_spark.protocol import Reason
+from tidegate_testing.observations import NOW, PLATFORM, app_with, ended_with, launched, running_driver
+
+KEY: Key = ("shop", "orders")
+
+
+class Writer:
+    """Carries out only what is written to the resource; refuses to create pods if told so."""
+
+    def __init__(self, index: Index) -> None:
+        self.index, self.refusing = index, False
+
+    async def carry_out(self, app: StreamingApp, plan: Plan, now: float) -> None:
+        for action in plan.actions:
+            if isinstance(action, RecordLaunch | WriteStatus):
+                self.index.replace_app(msgspec.structs.replace(app, status=action.status))
+            if isinstance(action, CreateDriver) and self.refusing:
+                raise RetryLaterError("the API server does not answer")
+
+
+class Poller:
+    """Asks nobody."""
+
+    def follow(self, key: Key, driver: object) -> None:
+        pass
+
+
+class Operator:
+    """One operator process on a cluster that outlives it."""
+
+    def __init__(self, index: Index) -> None:
+        self.figures, self.writer = Figures(), Writer(index)
+        actor: Any = self.writer
+        poller: Any = Poller()
+        nobody: Any = None
+        self.reconciler = Reconciler(index, PLATFORM, actor, poller, self.figures, nobody, lambda: NOW)
+
+    async def look(self) -> dict[str, float]:
+        """Have it look at the application; return the application's series."""
+        await self.reconciler.reconcile(KEY)
+        return self.series()
+
+    def series(self) -> dict[str, float]:
+        lines = [line.rpartition(" ") for line in generate_latest(self.figures.registry).decode().splitlines()]
+        return {name: float(value) for name, _, value in lines if 'app="orders"' in name}
+
+
+def restarts(reason: str) -> str:
+    return f'tidegate_app_restarts_total{{app="orders",namespace="shop",reason="{reason}"}}'
+
+
+def cluster_with(app: StreamingApp, **driver: Any) -> Index:
+    index = Index()
+    index.put_app(app)
+    if driver:
+        index.put_pod(running_driver(app, **driver))
+    index.namespaces_with_access.add("shop")
+    return index
+
+
+async def test_a_restart_is_counted_once_also_by_an_operator_that_comes_later() -> None:
+    ended = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
+    index = cluster_with(launched(app_with()), restarts=1, ended=ended)
+    first = Operator(index)
+    assert (await first.look())[restarts("ApplicationFailed")] == 1
+    assert (await first.look())[restarts("ApplicationFailed")] == 1
+    later = await Operator(index).look()
+    assert restarts("ApplicationFailed") not in later
+    assert later['tidegate_app_epoch{app="orders",namespace="shop"}'] == 1
+
+
+async def test_a_launch_that_is_recorded_and_not_finished_is_counted() -> None:
+    operator = Operator(cluster_with(launched(app_with(), 4)))
+    operator.writer.refusing = True
+    with pytest.raises(RetryLaterError):
+        await operator.look()
+    assert operator.series()[restarts("DriverLost")] == 1
+    assert operator.series()['tidegate_app_epoch{app="orders",namespace="shop"}'] == 5
+
+
+async def test_nothing_is_shown_of_an_application_that_is_gone() -> None:
+    index = cluster_with(launched(app_with()), restarts=1)
+    operator = Operator(index)
+    assert await operator.look() != {}
+    index.remove_app(KEY, "u-1")
+    assert await operator.look() == {}
+
+
+async def test_an_application_of_the_same_name_did_not_restart_what_the_one_before_did() -> None:
+    index = cluster_with(launched(app_with(), 4))
+    operator = Operator(index)
+    index.remove_app(KEY, "u-1")
+    index.put_app(app_with(uid="u-2", resourceVersion="9"))
+    shown = await operator.look()
+    assert [name for name in shown if "restarts" in name] == []
+    assert shown['tidegate_app_epoch{app="orders",namespace="shop"}'] == 1
