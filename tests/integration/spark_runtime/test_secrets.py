@@ -1,0 +1,44 @@
+"""An application that tells its secrets to everybody: none of them is seen outside of its process."""
+
+from pathlib import Path
+
+from tidegate_spark.protocol import SECRET_VARIABLES, Reason
+from tidegate_testing.driver_process import TOKEN, DriverProcess, ObjectStore
+
+from .conftest import SECRET, StartDriver
+
+DATABASE = "correct horse battery"
+PLANTED = {"an application's own": DATABASE, "the storage's": SECRET, "the agent's token": TOKEN}
+
+
+def told_by(driver: DriverProcess, object_store: ObjectStore) -> dict[str, str]:
+    """Return everything that leaves the process when it has ended, by where it goes."""
+    bucket = driver.config.storage.bucket
+    stored = {key: object_store.text(bucket, key) for key in object_store.keys(bucket, "") if not key.endswith("/")}
+    return {"output": driver.output, "termination": (driver.folder / "termination").read_text(), **stored}
+
+
+def test_no_planted_secret_is_seen_in_output_reports_metrics_termination_or_storage(
+    start_driver: StartDriver, object_store: ObjectStore, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    variables = {"DATABASE": DATABASE, SECRET_VARIABLES: "DATABASE"}
+    driver = start_driver("leaking", "leaking.py", args=(str(go),), variables=variables)
+    driver.await_batch(0)
+    told = {path: driver.status(path)[1] for path in ("/metrics", "/healthz", "/readyz")}
+    told["report"] = driver.command("GET", "/v1/progress")[1]
+    told["refusal"] = driver.command("GET", "/v1/progress", token="wrong")[1]
+    assert "CheckpointRedirected" in told["report"]
+    go.touch()
+    assert driver.exit_code() == 1, driver.output[-3000:]
+    told |= told_by(driver, object_store)
+    assert any("/logs/" in place for place in told)
+    seen = [(whose, place) for whose, secret in PLANTED.items() for place, text in told.items() if secret in text]
+    assert seen == []
+    # What is left says what happened.
+    assert driver.termination.reason is Reason.APPLICATION_FAILED
+    assert driver.termination.exception == "PermissionError"
+    assert "does not let us in with ('[redacted]', '[redacted]', '[redacted]')" in driver.termination.message
+    assert driver.output.count("told: [redacted]") == len(PLANTED)
+    assert driver.output.count("in pieces: [redacted]") == len(PLANTED)
+    assert "told by the JVM: ('[redacted]'" in driver.output
