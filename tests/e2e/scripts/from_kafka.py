@@ -1,4 +1,4 @@
-"""Reads a topic from a broker that may not be there."""
+"""Reads a topic from a broker that may not be there. Arguments: broker, topic, and the most rows of a batch."""
 
 import sys
 
@@ -11,6 +11,7 @@ lines = (
     .option("kafka.default.api.timeout.ms", "10000")
     .option("kafka.request.timeout.ms", "5000")
     .option("subscribe", sys.argv[2])
+    .options(**({"maxOffsetsPerTrigger": sys.argv[3]} if len(sys.argv) > 3 else {}))
     .load()
 )
 lines.writeStream.format("noop").start().awaitTermination()
