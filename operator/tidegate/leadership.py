@@ -176,12 +176,13 @@ class Candidate:
             else:
                 self._after_write(sent_at, now)
         elif answer is NoLease.MISSING:
-            self._after_missing(request, now)
+            self._after_missing(now)
         elif answer is NoLease.CHANGED:
             self._read_first, self._next = True, now
+        elif self._standing is _Standing.STANDBY:
+            self._read_first = True
         else:
             self._next = now + min(_SOON, self._timing.retry_period)
-            self._read_first = self._read_first or self._standing is _Standing.STANDBY
 
     def resign(self, now: float) -> None:
         """Hold no longer, from this moment on; the requests that follow free the Lease for the next one."""
@@ -236,15 +237,11 @@ class Candidate:
             self._from = now + self._timing.lease_duration if self._made else now
         self._until, self._next = until, sent_at + self._timing.retry_period
 
-    def _after_missing(self, request: Request, now: float) -> None:
-        if self._standing is not _Standing.STANDBY:
-            self._end("released" if self._standing is _Standing.RELEASING else "the Lease was deleted")
-            return
-        self._lease, self._missing, self._read_first = None, True, False
-        if isinstance(request, Write) and not request.version:
-            self._missing, self._read_first = False, True  # there is no such namespace: not at once again
+    def _after_missing(self, now: float) -> None:
+        if self._standing is _Standing.STANDBY:
+            self._lease, self._missing, self._read_first, self._next = None, True, False, now
         else:
-            self._next = now
+            self._end("released" if self._standing is _Standing.RELEASING else "the Lease was deleted")
 
     def _lapse(self, now: float) -> None:
         if self._standing is _Standing.LEADING and now >= self._until:

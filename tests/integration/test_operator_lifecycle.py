@@ -2,60 +2,23 @@
 
 import itertools
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from devcluster.apiserver import ApiServer
-from devcluster.control import free_port
 from tidegate_spark.protocol import Reason, Termination, to_json
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.operator_process import ROOT, OperatorProcess
 from tidegate_testing.waiting import wait_for
 
-ROOT = Path(__file__).parents[2]
 STORAGE = {"uri": "s3://bucket/apps"}
 _numbers = itertools.count(1)
-
-
-class OperatorProcess:
-    """The operator as its image runs it."""
-
-    def __init__(self, kubeconfig: Path, log: Path) -> None:
-        self.log = log
-        self.environment = {
-            **os.environ,
-            "KUBECONFIG": str(kubeconfig),
-            "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT / 'spark_app'}",
-            "TIDEGATE_RUNTIME_IMAGE": "example/tidegate-operator:1",
-            "TIDEGATE_LEADER_ELECTION": "false",
-        }
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        environment = {**self.environment, "TIDEGATE_METRICS_PORT": str(free_port())}
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tidegate.main"],
-                env=environment,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-            )
-
-    def end(self, how: signal.Signals) -> int:
-        assert self.process is not None
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-        return self.process.wait(timeout=30)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +37,8 @@ def kubectl(server: ApiServer) -> Kubectl:
 
 @pytest.fixture(scope="module")
 def operator(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
-    process = OperatorProcess(server.kubeconfig, tmp_path_factory.mktemp("operator") / "log")
+    alone = {"TIDEGATE_LEADER_ELECTION": "false"}
+    process = OperatorProcess(server.kubeconfig, tmp_path_factory.mktemp("operator") / "log", alone)
     process.start()
     yield process
     assert process.end(signal.SIGTERM) == 0, process.log.read_text()[-3000:]

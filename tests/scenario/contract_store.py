@@ -1,0 +1,93 @@
+"""What the simulated and the real S3 server have in common. A test class with a fixture ``place`` inherits from it."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.scenario.object_store import FencePort
+from tidegate_spark import fence
+from tidegate_spark.fence import Fenced, Held, Holder
+from tidegate_spark.protocol import FENCE_FILE, Storage
+from tidegate_spark.storage import create_object, read_object, replace_object, status_of, write_object_if
+
+ME = Holder(uid="app-1", epoch=1, lineage=1, pod_uid="pod-1", process="a")
+OTHER = dataclasses.replace(ME, epoch=2, pod_uid="pod-2", process="b")
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A client and an empty place in a bucket."""
+
+    client: Any
+    storage: Storage
+
+    def key(self, name: str) -> str:
+        """Return a key."""
+        return self.storage.key(name)
+
+
+class ObjectStoreContract:
+    """Each test begins with nothing below the place's prefix."""
+
+    def test_an_object_that_is_not_there_is_none(self, place: Place) -> None:
+        assert read_object(place.client, place.storage, place.key("a")) is None
+
+    def test_what_was_written_is_read_with_the_same_etag(self, place: Place) -> None:
+        etag = write_object_if(place.client, place.storage, place.key("a"), b"1", None)
+        assert read_object(place.client, place.storage, place.key("a")) == (b"1", etag)
+
+    def test_an_object_is_created_once(self, place: Place) -> None:
+        assert create_object(place.client, place.storage, place.key("a"), b"1")
+        assert not create_object(place.client, place.storage, place.key("a"), b"2")
+        assert write_object_if(place.client, place.storage, place.key("a"), b"3", None) is None
+        found = read_object(place.client, place.storage, place.key("a"))
+        assert found is not None
+        assert found[0] == b"1"
+
+    def test_an_object_is_replaced_only_as_it_was_read(self, place: Place) -> None:
+        first = write_object_if(place.client, place.storage, place.key("a"), b"1", None)
+        second = write_object_if(place.client, place.storage, place.key("a"), b"2", first)
+        assert second not in (None, first)
+        assert write_object_if(place.client, place.storage, place.key("a"), b"3", first) is None
+        assert not replace_object(place.client, place.storage, place.key("a"), b"3", str(first))
+        assert read_object(place.client, place.storage, place.key("a")) == (b"2", second)
+
+    def test_the_same_content_has_the_same_etag(self, place: Place) -> None:
+        first = write_object_if(place.client, place.storage, place.key("a"), b"1", None)
+        assert write_object_if(place.client, place.storage, place.key("b"), b"1", None) == first
+
+    def test_an_object_that_is_gone_is_not_replaced(self, place: Place) -> None:
+        etag = str(write_object_if(place.client, place.storage, place.key("a"), b"1", None))
+        place.client.delete_object(Bucket=place.storage.bucket, Key=place.key("a"))
+        with pytest.raises(ClientError) as refused:
+            write_object_if(place.client, place.storage, place.key("a"), b"2", etag)
+        assert status_of(refused.value) == 404
+        assert read_object(place.client, place.storage, place.key("a")) is None
+
+    def test_deleting_what_is_not_there_is_no_error(self, place: Place) -> None:
+        place.client.delete_object(Bucket=place.storage.bucket, Key=place.key("a"))
+        some = {"Objects": [{"Key": place.key("a")}, {"Key": place.key("b")}], "Quiet": True}
+        assert not place.client.delete_objects(Bucket=place.storage.bucket, Delete=some).get("Errors")
+
+    def test_keys_are_listed_by_prefix_and_in_order(self, place: Place) -> None:
+        for name in ("b/2", "b/1", "c/1"):
+            create_object(place.client, place.storage, place.key(name), b"1")
+        pages = place.client.get_paginator("list_objects_v2").paginate(
+            Bucket=place.storage.bucket, Prefix=place.key("b") + "/"
+        )
+        keys = [each["Key"] for page in pages for each in page.get("Contents", []) if not each["Key"].endswith("/")]
+        assert keys == [place.key("b/1"), place.key("b/2")]
+        assert place.client.list_objects_v2(Bucket=place.storage.bucket, Prefix=place.key("d")).get("Contents") is None
+
+    def test_the_fence_goes_from_one_epoch_to_the_next_and_not_back(self, place: Place) -> None:
+        port = FencePort(place.client, place.storage)
+        mine = fence.take(port, ME)
+        assert isinstance(mine, Held)
+        assert fence.check(port, mine) is None
+        assert isinstance(fence.take(port, OTHER), Held)
+        assert fence.check(port, mine) == Fenced(2, 1)
+        assert fence.take(port, ME) == Fenced(2, 1)
+        place.client.delete_object(Bucket=place.storage.bucket, Key=place.key(FENCE_FILE))
+        assert fence.check(port, mine) == Fenced()

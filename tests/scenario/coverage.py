@@ -1,0 +1,71 @@
+"""Which pairs of action and crash point there can be, and which of them there were."""
+
+from typing import TYPE_CHECKING
+
+from tests.scenario.weather import Crash, Pair
+
+if TYPE_CHECKING:
+    from tests.scenario.schedule import Result
+
+_APP, _STATUS = "PATCH streamingapps", "PATCH streamingapps status"
+_ACCESS = ("serviceaccounts", "roles", "rolebindings")
+
+EFFECTS: dict[str, tuple[str, ...]] = {
+    "AddFinalizer": (_APP,),
+    "RemoveFinalizer": (_APP,),
+    "EnsureAccess": tuple(f"POST {kind}" for kind in _ACCESS),
+    "ReleaseAccess": tuple(f"DELETE {kind}" for kind in _ACCESS),
+    "EnsureAgentSecret": ("POST secrets", "DELETE secrets"),
+    "DeleteAgentSecret": ("DELETE secrets",),
+    "ConfirmDriverGone": (),
+    "RecordLaunch": (_STATUS,),
+    "WriteStatus": (_STATUS,),
+    "CreateDriver": ("POST pods",),
+    "DeleteDriver": ("DELETE pods",),
+    "SetExecutors": ("POST agent",),
+    "DeleteExecutor": ("DELETE pods",),
+    "CreatePurge": ("POST pods",),
+    "DeletePurge": ("DELETE pods",),
+    "PublishEvent": ("POST events",),
+    "RememberTold": (),
+}
+"""What each action changes outside of the process; a test compares the names with the closed union."""
+
+
+def _pairs() -> list[Pair]:
+    found: list[Pair] = []
+    for action, effects in EFFECTS.items():
+        found += [(action, "", Crash.BEFORE), (action, "", Crash.AFTER)]
+        found += [(action, effect, point) for effect in effects for point in (Crash.LATE, Crash.DONE)]
+    return found
+
+
+PAIRS = _pairs()
+"""All there can be."""
+
+
+def never_reached(total: "Result") -> list[Pair]:
+    """Return the pairs at which no process died."""
+    return [pair for pair in PAIRS if not total.crashed[pair]]
+
+
+def report(total: "Result") -> str:
+    """Return what was covered, in words."""
+    known, missing = PAIRS, never_reached(total)
+    unknown = sorted({f"{a}/{e}" for a, e, _ in total.passed if e and e not in EFFECTS.get(a, ())})
+    lines = [
+        f"{total.batches} batches committed, {total.seconds / 3600:.0f} hours simulated, "
+        f"{sum(total.happened.values())} happenings: "
+        + ", ".join(f"{name} {count}" for name, count in sorted(total.happened.items())),
+        f"{sum(total.crashed.values())} crashes at {len(known) - len(missing)} of {len(known)} pairs of action and crash point",
+    ]
+    for action in EFFECTS:
+        counts = [
+            f"{' '.join(filter(None, (e, p.name.lower())))} {total.crashed[action, e, p]}"
+            for a, e, p in known
+            if a == action
+        ]
+        lines.append(f"  {action}: {', '.join(counts)}")
+    lines += [f"never reached: {action} {effect} {point.name.lower()}" for action, effect, point in missing]
+    lines += [f"not in the table: {name}" for name in unknown]
+    return "\n".join(lines)

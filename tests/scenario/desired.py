@@ -1,0 +1,134 @@
+"""Whether the world is what its resources say: what every schedule has to end in, once the misfortune has ended."""
+
+from collections.abc import Iterator
+
+from tests.scenario.api_server import APPS, PODS, SECRETS, Body
+from tests.scenario.driver import DriverProcess
+from tests.scenario.happenings import INNER, ORDERS
+from tests.scenario.world import BUCKET, NAMESPACE, World
+from tidegate_spark.protocol import (
+    ANNOTATION_APP_UID,
+    ANNOTATION_SPEC_HASH,
+    FINALIZER,
+    LABEL_APP,
+    LABEL_EPOCH,
+    LABEL_MANAGED_BY,
+    LABEL_ROLE,
+    MANAGED_BY,
+    ROLE_EXECUTOR,
+    DriverState,
+)
+
+FOR_A_PERSON = ("RestartBudgetExhausted", "Fenced")
+OWNED, TAKEN = "StorageOwned", "SecretNameTaken"
+"""Reasons of a failed application that a person has to look at; they change its nonce then. One whose
+storage is another application's is given it by a person."""
+
+
+def differences(w: World) -> list[str]:
+    """Return what is not as it should be."""
+    found: list[str] = []
+    for app in w.api.all(APPS):
+        found += [f"{app['metadata']['name']}: {text}" for text in _of_app(w, app)]
+    return found + list(_leftovers(w))
+
+
+def reason_of(app: Body) -> str:
+    """Return the reason of an application's condition Ready."""
+    conditions = (app.get("status") or {}).get("conditions", ())
+    return next((str(each["reason"]) for each in conditions if each["type"] == "Ready"), "")
+
+
+def _of_app(w: World, app: Body) -> Iterator[str]:
+    metadata, status, name = app["metadata"], app.get("status") or {}, app["metadata"]["name"]
+    if "deletionTimestamp" in metadata:
+        yield "is still being deleted"
+        return
+    pods = [pod for pod in w.api.all(PODS) if pod["metadata"].get("labels", {}).get(LABEL_APP) == name]
+    if status.get("observedGeneration") != metadata["generation"]:
+        yield "its newest generation was not observed"
+    if app["spec"].get("suspend"):
+        yield from _of_suspended(status, pods)
+    elif reason_of(app) == "StorageConflict":
+        if pods or w.app(ORDERS if name == INNER else INNER) is None:
+            yield "there is no conflict about storage"
+    elif status.get("phase") == "Completed":
+        if status.get("appliedSpecHash") != w.check.hash_of(app):
+            yield "completed with another spec"
+    else:
+        yield from _of_running(w, app, pods)
+
+
+def _of_suspended(status: Body, pods: list[Body]) -> Iterator[str]:
+    if pods and status.get("phase") != "Completed":
+        yield "is suspended and has pods"
+    if status.get("phase") not in ("Suspended", "Completed", "Pending"):
+        yield f"is to be suspended and is {status.get('phase')}"
+
+
+def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
+    metadata, status, name = app["metadata"], app.get("status") or {}, app["metadata"]["name"]
+    if (status.get("phase"), reason_of(app)) != ("Running", "Running"):
+        yield f"is {status.get('phase')} because of {reason_of(app)}"
+    if FINALIZER not in metadata.get("finalizers", ()):
+        yield "has no finalizer"
+    if not w.drivers_may(NAMESPACE):
+        yield "its driver has no rights"
+    secret = w.api.find(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}-agent")
+    if secret is None or secret["metadata"].get("annotations", {}).get(ANNOTATION_APP_UID) != metadata["uid"]:
+        yield "has no Secret of its own"
+    driver = w.api.find(w.driver_path(name))
+    if driver is None:
+        yield "has no driver"
+        return
+    yield from _of_driver(w, app, driver)
+    executors = [pod for pod in pods if pod["metadata"]["labels"][LABEL_ROLE] == ROLE_EXECUTOR]
+    epoch = driver["metadata"]["labels"][LABEL_EPOCH]
+    right = [
+        pod
+        for pod in executors
+        if pod["status"].get("phase") == "Running" and pod["metadata"]["labels"][LABEL_EPOCH] == epoch
+    ]
+    wanted = app["spec"]["executor"]["instances"]
+    if len(right) != wanted or len(executors) != wanted:
+        yield f"has {len(right)} right ones of {len(executors)} executors, and wants {wanted}"
+
+
+def _of_driver(w: World, app: Body, driver: Body) -> Iterator[str]:
+    metadata, status = driver["metadata"], app.get("status") or {}
+    container = w.find_container(metadata["uid"])
+    process = container.process if container is not None else None
+    if "deletionTimestamp" in metadata:
+        yield "its driver is to go"
+    if metadata["annotations"][ANNOTATION_SPEC_HASH] != w.check.hash_of(app):
+        yield "its driver has another spec"
+    if metadata["annotations"][ANNOTATION_APP_UID] != app["metadata"]["uid"]:
+        yield "its driver is another application's"
+    if int(metadata["labels"][LABEL_EPOCH]) > int(status.get("epoch", 0)):
+        yield "its driver has a later epoch than its status"
+    if not isinstance(process, DriverProcess) or process.state is not DriverState.RUNNING:
+        yield "its driver does not run"
+
+
+def _leftovers(w: World) -> Iterator[str]:
+    names = {app["metadata"]["name"] for app in w.api.all(APPS)}
+    for pod in w.api.all(PODS):
+        if pod["metadata"].get("labels", {}).get(LABEL_APP) not in names | {None}:
+            yield f"pod {pod['metadata']['name']} has no application"
+    for secret in w.api.all(SECRETS):
+        labels = secret["metadata"].get("labels", {})
+        if labels.get(LABEL_MANAGED_BY) == MANAGED_BY and labels.get(LABEL_APP) not in names:
+            yield f"Secret {secret['metadata']['name']} has no application"
+    ours = [
+        path
+        for path, body in w.api.objects.items()
+        if "/rbac." in path and body["metadata"].get("labels", {}).get(LABEL_MANAGED_BY) == MANAGED_BY
+    ]
+    if ours and not names and not w.late_rights:
+        yield "rights of drivers are left, and there is no application"
+    for name in (ORDERS, "billing"):
+        prefix = f"{BUCKET}/apps/{NAMESPACE}/{name}"
+        if name not in names and prefix in w.to_be_emptied:
+            left = w.left_by_living(prefix)
+            if left:
+                yield f"{len(left)} objects are left of {name}, which is gone: {left[0]} …"

@@ -1,0 +1,250 @@
+"""What must hold at every moment, looked at with each change of the API server and of the object store.
+
+* One writer: a batch is committed only by the process that had the fence when it began.
+* An epoch belongs to one pod, and is recorded before there is a pod of it; recorded epochs never go back.
+* A driver is declared lost only if it is not there.
+* Nothing is deleted that no intent covers; people's objects are never touched; the operator changes no spec.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.streaming_app import decode_app
+from tidegate_spark.fence import Holder
+from tidegate_spark.protocol import (
+    ANNOTATION_APP_UID,
+    ANNOTATION_SPEC_HASH,
+    LABEL_APP,
+    LABEL_EPOCH,
+    LABEL_MANAGED_BY,
+    LABEL_ROLE,
+    MANAGED_BY,
+    ROLE_DRIVER,
+    ROLE_EXECUTOR,
+    ROLE_PURGE,
+    DriverConfig,
+    Reason,
+)
+
+_RETRIED = tuple(
+    f'"reason":"{reason.value}"' for reason in (Reason.STORAGE_OWNED, Reason.STORAGE_UNSUITABLE, Reason.FENCED)
+)
+"""In the termination message of a driver whose replacement needs no other intent."""
+
+
+@dataclass
+class Wishes:
+    """What people wanted of one application, ever."""
+
+    hashes: list[tuple[int, str]] = field(default_factory=list)
+    """Version from which the spec had this hash, in order."""
+    deleted: bool = False
+    suspended: list[int] = field(default_factory=list)
+    """Versions in which it was to be suspended."""
+    emptied: bool = False
+    """It was deleted while its storage was to go with it."""
+    status_lost: bool = False
+    ever_lost: bool = False
+
+
+@dataclass
+class Invariants:
+    """Everything that is remembered to judge the next change."""
+
+    api: ApiServer
+    violated: Callable[[str], None]
+    action: Callable[[], str]
+    """The operator's action that the present request belongs to."""
+    decided_at: Callable[[str, str], int]
+    """Version of the API server's objects when the present plan for an application was begun."""
+    wishes: dict[str, Wishes] = field(default_factory=dict)
+    epochs: dict[tuple[str, int], str] = field(default_factory=dict)
+    fences: dict[str, list[Holder]] = field(default_factory=dict)
+    takers: dict[tuple[str, int], str] = field(default_factory=dict)
+    committed_batches: dict[tuple[str, int], int] = field(default_factory=dict)
+    writes: int = 0
+    """Changes that operators made."""
+    last: str = ""
+    """The last one."""
+    batches: int = 0
+    _begun: dict[str, tuple[Holder | None, int]] = field(default_factory=dict)
+    _times_emptied: Counter[str] = field(default_factory=Counter)
+
+    def notice(self, change: Change) -> None:
+        """Look at one change of the API server's objects."""
+        ours = self.api.by.startswith("operator")
+        if ours:
+            self.writes += 1
+            self.last = f"{change.type} {change.place.path} {change.place.part} by {self.action()}"
+        if change.place.plural == APPS:
+            self._note_wishes(change)
+            if ours:
+                self._check_app(change)
+        elif change.place.plural == PODS and change.type == "ADDED" and ours:
+            self._check_created(change)
+        if ours and change.place.plural != APPS:
+            if change.type == "DELETED" or _newly_terminating(change):
+                self._check_deleted(change)
+            elif change.type == "MODIFIED":
+                self.violated(f"the operator changes {change.place.path}")
+
+    # --- applications ---
+
+    def _note_wishes(self, change: Change) -> None:
+        metadata, spec = change.body["metadata"], change.body["spec"]
+        wishes = self.wishes.setdefault(metadata["uid"], Wishes())
+        if change.before is None or change.before["metadata"]["generation"] != metadata["generation"]:
+            wishes.hashes.append((change.version, spec_hash(decode_app(change.body))))
+            if spec.get("suspend"):
+                wishes.suspended.append(change.version)
+        if "deletionTimestamp" in metadata:
+            wishes.deleted = True
+            wishes.emptied = wishes.emptied or spec["storage"].get("onDelete") == "Delete"
+
+    def hash_of(self, app: Body) -> str:
+        """Return the hash of an application's present spec."""
+        return self.wishes[app["metadata"]["uid"]].hashes[-1][1]
+
+    def lose_status(self, uid: str) -> None:
+        """Somebody or something removed an application's status."""
+        self.wishes[uid].status_lost = self.wishes[uid].ever_lost = True
+
+    def _check_app(self, change: Change) -> None:
+        before, after, place = change.before or {}, change.body, change.place
+        if before.get("spec") != after.get("spec"):
+            self.violated(f"the operator changes the spec of {place.path}")
+        old, new = _epoch_in(before), _epoch_in(after)
+        wishes = self.wishes[after["metadata"]["uid"]]
+        if new < old:
+            self.violated(f"the epoch of {place.path} goes back from {old} to {new}")
+        if new > 0:
+            wishes.status_lost = False
+        if self.action() == "RecordLaunch" and 0 < old < new:
+            driver = self.api.find(_driver_path(place.namespace, place.name))
+            # What came up after the decision is settled by the creation, which then meets a pod of that name.
+            if driver is not None and self._born(driver) <= self.decided_at(place.namespace, place.name):
+                self.violated(f"epoch {new} of {place.path} is recorded, but the driver of epoch {old} is there")
+
+    def _born(self, body: Body) -> int:
+        uid = body["metadata"]["uid"]
+        return next(c.version for c in self.api.log if c.type == "ADDED" and c.body["metadata"]["uid"] == uid)
+
+    # --- pods come ---
+
+    def _check_created(self, change: Change) -> None:
+        labels, notes = change.labels, change.body["metadata"].get("annotations", {})
+        uid = notes.get(ANNOTATION_APP_UID, "")
+        wishes = self.wishes.get(uid, Wishes())
+        if labels.get(LABEL_ROLE) == ROLE_PURGE and not wishes.emptied:
+            self.violated(f"{change.place.path} is created, but nobody wants that storage emptied")
+        if labels.get(LABEL_ROLE) != ROLE_DRIVER:
+            return
+        epoch, pod = int(labels[LABEL_EPOCH]), change.body["metadata"]["uid"]
+        app = self.api.find(_app_path(change.place.namespace, labels[LABEL_APP]))
+        if app is not None and app["metadata"]["uid"] == uid and not wishes.status_lost and epoch > _epoch_in(app):
+            self.violated(f"{change.place.path} of epoch {epoch} is created, but status knows only {_epoch_in(app)}")
+        if self.epochs.setdefault((uid, epoch), pod) != pod and not wishes.ever_lost:
+            self.violated(f"epoch {epoch} is used by two pods: {self.epochs[uid, epoch]} and {pod}")
+
+    # --- objects go ---
+
+    def _check_deleted(self, change: Change) -> None:
+        labels = change.body["metadata"].get("labels", {})
+        if labels.get(LABEL_MANAGED_BY) != MANAGED_BY:
+            self.violated(f"the operator deletes {change.place.path}, which is not its own")
+        elif change.place.plural == PODS and not self._is_covered(change):
+            self.violated(f"the operator deletes {change.place.path}, and nothing wants that")
+
+    def _is_covered(self, change: Change) -> bool:
+        labels, notes = change.labels, change.body["metadata"].get("annotations", {})
+        wishes = self.wishes.get(notes.get(ANNOTATION_APP_UID, ""), Wishes())
+        if wishes.deleted or labels.get(LABEL_ROLE) == ROLE_PURGE:
+            return True
+        if labels.get(LABEL_ROLE) == ROLE_EXECUTOR:
+            return self._is_leftover(change)
+        return self._wants_driver_gone(change, wishes, notes.get(ANNOTATION_SPEC_HASH, ""))
+
+    def _wants_driver_gone(self, change: Change, wishes: Wishes, known: str) -> bool:
+        born, status = self._born(change.body), change.body.get("status", {})
+        in_force = [spec for version, spec in wishes.hashes if version <= born][-1:]
+        in_force += [spec for version, spec in wishes.hashes if version > born]
+        text = str(status.get("containerStatuses", ""))
+        return (
+            any(spec != known for spec in in_force)
+            or any(version > 0 for version in wishes.suspended)
+            or status.get("phase") == "Failed"
+            or any(word in text for word in _RETRIED)
+            or not in_force
+        )
+
+    def _is_leftover(self, change: Change) -> bool:
+        driver = self.api.find(_driver_path(change.place.namespace, change.labels[LABEL_APP]))
+        if driver is None or int(change.labels[LABEL_EPOCH]) < int(driver["metadata"]["labels"][LABEL_EPOCH]):
+            return True
+        return change.body.get("status", {}).get("phase") in ("Failed", "Succeeded")
+
+    # --- storage ---
+
+    def taken(self, prefix: str, holder: Holder) -> None:
+        """A process took the fence."""
+        first = self.takers.setdefault((holder.uid, holder.epoch), holder.pod_uid)
+        if first != holder.pod_uid:
+            self.violated(f"epoch {holder.epoch} takes the fence of {prefix} in two pods: {first}, {holder.pod_uid}")
+        known = self.fences.setdefault(prefix, [])
+        if known and known[-1].uid == holder.uid and known[-1].epoch > holder.epoch:
+            self.violated(f"epoch {holder.epoch} takes the fence of {prefix} from epoch {known[-1].epoch}")
+        known.append(holder)
+
+    def begun(self, prefix: str, holder: Holder) -> None:
+        """A process begins a batch: remember who has the fence."""
+        known = self.fences.get(prefix)
+        self._begun[holder.process] = (known[-1] if known else None, self._times_emptied[prefix])
+
+    def committed(self, prefix: str, holder: Holder, batch: int) -> None:
+        """A process commits the batch that it began."""
+        fenced_by, emptied = self._begun[holder.process]
+        if fenced_by != holder:
+            self.violated(
+                f"{holder.process} commits batch {batch} of {prefix}; when it began, {fenced_by} had the fence"
+            )
+        self.batches += 1
+        if emptied != self._times_emptied[prefix]:
+            return  # the one batch that a zombie may have had under way when the storage was emptied
+        at = (prefix, holder.lineage)
+        if batch != self.committed_batches.get(at, -1) + 1:
+            self.violated(f"batch {batch} of {prefix} is committed after {self.committed_batches.get(at, -1)}")
+        self.committed_batches[at] = batch
+
+    def removed(self, key: str, by: DriverConfig | None) -> None:
+        """An object of the store is removed, by the purge of an application."""
+        if by is None or not self.wishes.get(by.uid, Wishes()).emptied:
+            self.violated(f"{key} is removed, and nobody wants that")
+        elif not key.startswith(f"{by.storage.bucket}/{by.storage.prefix}/"):
+            self.violated(f"{key} is removed by the purge of {by.storage.uri}")
+
+    def emptied(self, prefix: str) -> None:
+        """The storage is empty: whoever comes next begins anew."""
+        self._times_emptied[prefix] += 1
+        self.fences.pop(prefix, None)
+        for at in [at for at in self.committed_batches if at[0] == prefix]:
+            del self.committed_batches[at]
+
+
+def _newly_terminating(change: Change) -> bool:
+    before = change.before or {"metadata": {}}
+    return "deletionTimestamp" in change.body["metadata"] and "deletionTimestamp" not in before["metadata"]
+
+
+def _epoch_in(body: Body) -> int:
+    return int((body.get("status") or {}).get("epoch", 0))
+
+
+def _driver_path(namespace: str, app: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods/{app}-driver"
+
+
+def _app_path(namespace: str, app: str) -> str:
+    return f"/apis/tidegate.dev/v1alpha1/namespaces/{namespace}/streamingapps/{app}"

@@ -1,0 +1,417 @@
+"""Operator processes: the real queue, reconciler, actor, index, poller, watches and clients, on a simulated network.
+
+Each request to the API server can be refused, get lost before or after it took effect, or be the last thing its process
+ever does. A process can be stopped (as by SIGSTOP) between asking whether it may write and writing.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, TypeVar, cast
+from urllib.parse import parse_qsl
+
+import aiohttp
+import msgspec
+
+from tests.scenario.api_server import APPS, ApiServer, RefusedError, place_of
+from tests.scenario.weather import Crash, Fault, Weather
+from tidegate.act.access import AccessKeeper
+from tidegate.act.carry_out import Actor, Outcome
+from tidegate.act.events import EventPublisher
+from tidegate.act.unreadable import UnreadableTeller
+from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.decide.actions import Action, Plan
+from tidegate.kube.client import KubeClient, require
+from tidegate.kube.connection import Connection
+from tidegate.kube.failures import Failure, Unavailable, failure_from_response
+from tidegate.kube.paths import collection
+from tidegate.leadership import NotLeadingError
+from tidegate.main import Operator
+from tidegate.metrics.figures import Figures
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.agents import AgentPoller
+from tidegate.observe.index import Index
+from tidegate.observe.pods import PodRecord
+from tidegate.reconcile import Reconciler
+from tidegate.resources.platform import Platform
+from tidegate.workqueue import Key, RetryLaterError, WorkQueue
+
+T = TypeVar("T")
+
+
+def quiet_figures() -> Figures:
+    """Return figures that count nothing: a tenth of a schedule's time would go there."""
+    figures = Figures()
+    for name in dir(Figures):
+        if not name.startswith("_") and callable(getattr(Figures, name)):
+            setattr(figures, name, lambda *_, **__: None)
+    setattr(figures.queue_depth, "set", lambda value: None)
+    return figures
+
+
+ACTION: ContextVar[str] = ContextVar("ACTION", default="")
+"""The action that is being carried out."""
+PROCESS: ContextVar[str] = ContextVar("PROCESS", default="")
+"""The operator process that runs."""
+PLATFORM = Platform("example/tidegate-operator:1")
+FIGURES = quiet_figures()
+"""What the operator counts does not steer it."""
+WORKERS = 2
+_APPS = collection("StreamingApp")
+_REFUSALS = {Fault.CONFLICT: (409, "Conflict"), Fault.THROTTLED: (429, "TooManyRequests"), Fault.ERROR: (500, "Error")}
+
+
+class World:
+    """What operators need of the world around them."""
+
+    api: ApiServer
+    weather: Weather
+
+    def now(self) -> float:
+        """Return the time, in seconds since the epoch."""
+        raise NotImplementedError
+
+    def leads(self, process: "OperatorProcess") -> bool:
+        """Return whether the Lease is this process's."""
+        raise NotImplementedError
+
+    def crash(self, process: "OperatorProcess", why: str) -> None:
+        """End a process at once."""
+        raise NotImplementedError
+
+    def violated(self, text: str) -> None:
+        """Note that something happened that never may."""
+        raise NotImplementedError
+
+    def ask_agent(self, pod: PodRecord, method: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+        """Return an agent's answer.
+
+        Raises:
+            OSError: it is not reached.
+        """
+        raise NotImplementedError
+
+
+class OperatorProcess:
+    """One process: its memory ends with it."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self.skew = 0.0
+        """Seconds its wall clock is ahead."""
+        self.alive, self.cut_off, self.watches_broken = True, False, False
+        self.stalled_until: dict[str, float] = {}
+        """Until when a kind's watch is dead without saying so."""
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self.index, self.figures = Index(), FIGURES
+        self.unlisted, self.listed, self.leading = {""}, asyncio.Event(), asyncio.Event()
+        self.client = SimulatedClient(self)
+        agents = SimulatedAgents(self)
+        events = EventPublisher(self.client)
+        self.queue = WorkQueue(self._work, FIGURES, asyncio.get_running_loop().time)
+        access = AccessKeeper(self.client, self.index)
+        actor = WatchedActor(self.client, agents, self.index, access, events, FIGURES, self.queue.wake)
+        self.poller = AgentPoller(self.index, agents, self.queue, FIGURES, self.clock)
+        teller = UnreadableTeller(self.client, events)
+        self._reconciler = Reconciler(self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock)
+        self.began: dict[Key, int] = {}
+        """Version of the API server's objects when the newest plan for an application was begun."""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def clock(self) -> float:
+        """Return what the process takes for the time."""
+        return self.world.now() + self.skew
+
+    def holds(self) -> bool:
+        """Return whether it may change something."""
+        return self.alive and self.world.leads(self)
+
+    def start(self) -> None:
+        """Begin to watch; work begins with :meth:`lead`."""
+        self._spawn(Operator.watch_pods(cast(Operator, self), ""))
+        self._spawn(self._watch_apps())
+        for _ in range(WORKERS):
+            self._spawn(self._lead(self.queue.run_worker))
+        self._spawn(self._lead(self.queue.run_timers))
+        self._spawn(self._lead(self.poller.run_worker))
+
+    def lead(self) -> None:
+        """Begin to work."""
+        self.leading.set()
+
+    def end(self) -> None:
+        """End at once; what was sent goes on its way."""
+        self.alive = False
+        for task in self._tasks:
+            task.cancel()
+
+    async def _lead(self, part: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        await self.listed.wait()
+        await self.leading.wait()
+        await part()
+
+    def _spawn(self, part: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(self._named(part))
+        task.add_done_callback(self._note_end)
+        self._tasks.append(task)
+
+    async def _named(self, part: Coroutine[Any, Any, None]) -> None:
+        PROCESS.set(self.name)
+        await part
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or not self.alive:
+            return
+        error = task.exception()
+        if isinstance(error, NotLeadingError):
+            self.world.crash(self, "does not lead any more")
+        elif error is not None:
+            self.world.violated(f"a part of {self.name} ended: {error!r}")
+
+    async def _work(self, key: Key) -> float | None:
+        try:
+            return await self._reconciler.reconcile(key)
+        except (RetryLaterError, NotLeadingError):
+            raise
+        except Exception as error:
+            self.world.violated(f"reconcile of {key} raised {error!r}")
+            raise
+
+    # --- the network ---
+
+    async def exchange(self, what: str, write: bool, act: Callable[[], T], refuse: Callable[[int, str], T]) -> T:
+        """Send a request and return its answer; anything may happen in between.
+
+        Raises:
+            OSError: no answer.
+        """
+        weather = self.world.weather
+        await asyncio.sleep(weather.latency())
+        if not self.go_on.is_set():
+            await self.go_on.wait()
+        fault = weather.fault(write)
+        if self.cut_off or fault in (Fault.DOWN, Fault.UNSENT):
+            await asyncio.sleep(weather.some(0.1, 5.0))
+            raise OSError("no connection")
+        crash = weather.crash(self.name, ACTION.get(), what) if write and ACTION.get() else Crash.NONE
+        if crash is Crash.LATE:
+            asyncio.get_running_loop().call_later(weather.some(0.0, 15.0), _late, act)
+            await self._die(f"before {ACTION.get()}: {what} takes effect")
+        if fault in _REFUSALS:
+            return refuse(*_REFUSALS[fault])
+        answer = act()
+        if crash is Crash.DONE:
+            await self._die(f"after {ACTION.get()}: {what} took effect")
+        if fault is Fault.LOST:
+            raise OSError("the answer was lost")
+        if write:
+            await asyncio.sleep(weather.latency())
+        if not self.go_on.is_set():
+            await self.go_on.wait()
+        return answer
+
+    async def _die(self, why: str) -> None:
+        self.world.crash(self, why)
+        await asyncio.Future()
+
+    # --- what kopf does: newest versions into the index, keys into the queue ---
+
+    async def _watch_apps(self) -> None:
+        while True:
+            since = await self._list_apps()
+            while since:
+                try:
+                    since = await self._follow_apps(since)
+                except RefusedError:
+                    since = 0  # expired: listed anew, and of what is gone meanwhile kopf never hears
+                except OSError:
+                    await asyncio.sleep(1.0)
+
+    async def _list_apps(self) -> int:
+        listing = await self.client.get(_APPS, msgspec.Raw)
+        while not isinstance(listing, msgspec.Raw):
+            await asyncio.sleep(1.0)
+            listing = await self.client.get(_APPS, msgspec.Raw)
+        listed = msgspec.json.decode(listing)
+        for body in listed["items"]:
+            self._take_in(self.index.put_app(body))
+        return int(listed["metadata"]["resourceVersion"])
+
+    async def _follow_apps(self, since: int) -> int:
+        async for version, kind, body in self.stream(APPS, since):
+            metadata = body["metadata"]
+            if kind == "DELETED":
+                self._take_in(self.index.remove_app((metadata["namespace"], metadata["name"]), metadata["uid"]))
+            else:
+                self._take_in(self.index.put_app(body))
+            since = version
+        return since
+
+    def _take_in(self, keys: set[Key]) -> None:
+        for key in sorted(keys):
+            self.queue.wake(key)
+
+    async def stream(self, plural: str, since: int) -> AsyncIterator[tuple[int, str, dict[str, Any]]]:
+        """Yield version, kind and body of changes, late; ends when the connection breaks.
+
+        Raises:
+            RefusedError: the version has expired.
+            OSError: no connection.
+        """
+        if self.cut_off or self.world.weather.down:
+            raise OSError("no connection")
+        self.watches_broken = False
+        api = self.world.api
+        async for change in api.watch(plural, since, lambda: self.watches_broken or self.cut_off):
+            due = max(change.at + self.world.weather.lag(), self.stalled_until.get(plural, 0.0))
+            wait = due - self.world.now()
+            if wait > 0:
+                await asyncio.sleep(wait)
+            if not self.go_on.is_set():
+                await self.go_on.wait()
+            if self.watches_broken or self.cut_off:
+                return
+            yield change.version, change.type, change.body
+
+
+def _late(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except OSError:
+        pass  # whom it was for is gone by then
+
+
+class WatchedActor(Actor):
+    """Notes which action is being carried out, and may die before and after it."""
+
+    __slots__ = ()
+
+    async def carry_out(self, app: StreamingApp, plan: Plan, now: float) -> Outcome:
+        process = cast(SimulatedClient, self._client).process
+        process.began[app.metadata.namespace, app.metadata.name] = process.world.api.version
+        return await super(WatchedActor, self).carry_out(app, plan, now)
+
+    async def _carry_out_one(self, run: Any, action: Action) -> Outcome:
+        process = cast(SimulatedClient, self._client).process
+        name = type(action).__name__
+        ACTION.set(name)
+        weather = process.world.weather
+        if weather.crash(process.name, name, "", Crash.BEFORE) is not Crash.NONE:
+            await process._die(f"before {name}")
+        try:
+            outcome = await super(WatchedActor, self)._carry_out_one(run, action)
+        finally:
+            ACTION.set("")
+        if weather.crash(process.name, name, "", Crash.AFTER) is not Crash.NONE:
+            await process._die(f"after {name}")
+        return outcome
+
+
+class SimulatedClient(KubeClient):
+    """The real client, up to where bytes would go onto the wire."""
+
+    def __init__(self, process: OperatorProcess) -> None:
+        super().__init__(cast(Connection, _Nowhere()), FIGURES, guard=process.holds)
+        self.process = process
+
+    @property
+    def watches(self) -> aiohttp.ClientSession:
+        """What the real Watch opens its connections with."""
+        return cast(aiohttp.ClientSession, _Watches(self.process))
+
+    async def _send_once(self, method: str, path: str, body: bytes | None) -> bytes | Failure:
+        write = method != "GET"
+        if write:
+            require(self._guard)
+        place = place_of(path.partition("?")[0])
+        what = " ".join(filter(None, (method, place.plural, place.part)))
+        api = self.process.world.api
+
+        def act() -> tuple[int, bytes]:
+            return api.handle(method, path, body, self.process.name)
+
+        def refuse(code: int, reason: str) -> tuple[int, bytes]:
+            return code, RefusedError(code, reason, "refused at random").body()
+
+        try:
+            status, text = await self.process.exchange(what, write, act, refuse)
+        except OSError as error:
+            return Unavailable(str(error))
+        return failure_from_response(status, text, {}) if status >= 400 else text
+
+
+class SimulatedAgents(AgentClient):
+    """The real client of agents, up to where bytes would go onto the wire."""
+
+    def __init__(self, process: OperatorProcess) -> None:
+        super().__init__(process.client, 1, process.holds)
+        self._process = process
+
+    async def _send(
+        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None
+    ) -> tuple[bytes | Unanswered, int]:
+        if body is not None:
+            require(self._process.holds)
+        world = self._process.world
+
+        def act() -> tuple[int, bytes]:
+            return world.ask_agent(pod, method, body, token)
+
+        def refuse(code: int, reason: str) -> tuple[int, bytes]:
+            return code, b""
+
+        try:
+            status, text = await self._process.exchange(f"{method} agent", body is not None, act, refuse)
+        except OSError as error:
+            return Unanswered(str(error)), 0
+        return (Unanswered(f"HTTP {status}"), status) if status >= 300 else (text, status)
+
+
+class _Nowhere:
+    server = "http://api"
+
+
+class _Watches:
+    """An HTTP session in which only watches are opened."""
+
+    def __init__(self, process: OperatorProcess) -> None:
+        self._process = process
+
+    def get(self, url: str, **_: Any) -> "_Connection":
+        return _Connection(self._process, url)
+
+
+class _Connection:
+    """One watch as the real Watch reads it: lines of JSON."""
+
+    status = 200
+
+    def __init__(self, process: OperatorProcess, url: str) -> None:
+        path, _, query = url.removeprefix(_Nowhere.server).partition("?")
+        asked = dict(parse_qsl(query))
+        self._process, self._plural = process, place_of(path).plural
+        self._since = int(asked["resourceVersion"])
+        self._key, _, self._value = asked["labelSelector"].partition("=")
+
+    @property
+    def content(self) -> "_Connection":
+        return self
+
+    async def __aenter__(self) -> "_Connection":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        pass
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        api = self._process.world.api
+        try:
+            async for _, kind, body in self._process.stream(self._plural, self._since):
+                if body["metadata"].get("labels", {}).get(self._key) == self._value:
+                    yield b'{"type":"%s","object":%s}\n' % (kind.encode(), api.encoded(body))
+        except RefusedError as refused:
+            yield b'{"type":"ERROR","object":%s}\n' % refused.body()

@@ -1,0 +1,165 @@
+"""One schedule: a world from a seed, misfortune for a while, then fair weather, in which everything must come to rest."""
+
+import asyncio
+import random
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.scenario import happenings
+from tests.scenario.api_server import APPS
+from tests.scenario.desired import FOR_A_PERSON, OWNED, TAKEN, differences, reason_of
+from tests.scenario.loop import StuckError, VirtualLoop
+from tests.scenario.weather import Pair
+from tests.scenario.world import NAMESPACE, World
+from tidegate_spark.protocol import APP_FILE
+
+Note = Callable[[float, str, str], None]
+
+GAPS = (0.0, 0.2, 1.0, 3.0, 10.0, 30.0, 60.0, 200.0)
+"""Longest seconds between two happenings."""
+LONGEST_SETTLING, LOOK_EVERY, CALM, WATCHED = 7200.0, 20.0, 110.0, 60.0
+
+
+@dataclass
+class Result:
+    """What came of a schedule."""
+
+    seed: int
+    violations: list[str] = field(default_factory=list)
+    crashed: Counter[Pair] = field(default_factory=Counter)
+    passed: Counter[Pair] = field(default_factory=Counter)
+    happened: Counter[str] = field(default_factory=Counter)
+    batches: int = 0
+    seconds: float = 0.0
+    """Of simulated time."""
+
+
+def run(seed: int, note: Note | None = None) -> Result:
+    """Run a schedule.
+
+    Args:
+        seed: everything random follows from it.
+        note: is told everything that happens, with time and name.
+    """
+    random.seed(seed)  # the client's pauses between two attempts are random too
+    loop = VirtualLoop()
+    asyncio.set_event_loop(loop)
+    try:
+        return loop.run_until_complete(_run(seed, note))
+    except StuckError:
+        return Result(seed, ["nothing will ever happen again"])
+    except Exception:
+        return Result(seed, [f"the simulation itself failed: {traceback.format_exc()}"])
+    finally:
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def _run(seed: int, note: Note | None) -> Result:
+    world, result = World(seed, note), Result(seed)
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: world.violated(f"unexpected: {context}"))
+    await _misfortune(world, result)
+    if not world.violations:
+        await _rest(world)
+    result.violations = world.violations
+    result.crashed, result.passed = world.weather.crashed, world.weather.passed
+    result.batches, result.seconds = world.check.batches, world.loop.time()
+    return result
+
+
+async def _misfortune(world: World, result: Result) -> None:
+    for _ in range(world.replicas):
+        world.start_operator()
+    world.weather.crashes = world.rng.choice((0.0, 0.0, 0.01, 0.05))
+    for number in range(world.rng.randint(5, 20)):
+        function = happenings.create_app if number == 0 else happenings.choose(world)
+        what = function(world)
+        if what:
+            world.trace("***", what)
+            result.happened[function.__name__] += 1
+        if await _passes(world, world.rng.choice(GAPS) * world.rng.random()):
+            return
+
+
+async def _rest(world: World) -> None:
+    world.trace("***", "the misfortune has ended")
+    end_misfortune(world)
+    began = world.loop.time()
+    while found := differences(world):
+        if world.loop.time() - began > LONGEST_SETTLING:
+            world.violated(f"no rest after {LONGEST_SETTLING:.0f} s: {'; '.join(found)}")
+            return
+        mend(world)
+        if await _passes(world, LOOK_EVERY):
+            return
+    # A poller whose clock was put back asks nobody until it is as late again.
+    late = max((-each.skew for each in world.operators), default=0.0)
+    if await _passes(world, CALM + max(0.0, late)):
+        return
+    writes = world.check.writes
+    if await _passes(world, WATCHED):
+        return
+    if world.check.writes != writes:
+        world.violated(
+            f"{world.check.writes - writes} writes though there is nothing to do; the last: {world.check.last}"
+        )
+    found = differences(world)
+    if found:
+        world.violated(f"rest did not last: {'; '.join(found)}")
+
+
+async def _passes(world: World, seconds: float) -> bool:
+    """Let time pass; returns whether something happened that never may."""
+    try:
+        async with asyncio.timeout(seconds):
+            await world.violation_found.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def end_misfortune(world: World) -> None:
+    """Have fair weather, nodes, storage and at least one operator."""
+    world.weather.clear()
+    world.input = False
+    world.quota = world.cluster.image_missing = world.store.down = False
+    for name in world.cluster.nodes:
+        world.cluster.heal(name)
+    for process in list(world.operators):
+        process.go_on.set()
+        if process.cut_off:
+            world.crash(process, "could not renew its lease")
+    if not world.operators:
+        world.start_operator()
+    elif world.leader is None:
+        world.elect()
+
+
+def mend(world: World) -> None:
+    """Do what only people can do."""
+    for app in world.api.all(APPS):
+        name = app["metadata"]["name"]
+        if reason_of(app) == OWNED:
+            _hand_over(world, name, app["spec"]["storage"]["uri"])
+        if reason_of(app) == TAKEN and world.api.find(world.secret_path(name)) is not None:
+            world.api.delete(world.secret_path(name))
+        if reason_of(app) in FOR_A_PERSON and "deletionTimestamp" not in app["metadata"]:
+            nonce = app["spec"].get("restartNonce", 0) + 1
+            world.trace("people", f"mend {name}, which is {reason_of(app)}")
+            world.api.patch(world.app_path(name), {"spec": {"restartNonce": nonce}})
+
+
+def _hand_over(world: World, name: str, uri: str) -> None:
+    """Remove what the earlier application left: all of it, or only its claim."""
+    prefix = f"{uri.removeprefix('s3://')}/{NAMESPACE}/{name}"
+    whole = world.rng.random() < 0.5
+    world.trace("people", f"remove {'everything' if whole else 'the claim'} below {prefix}")
+    for key in world.store.keys(f"{prefix}/" if whole else f"{prefix}/{APP_FILE}"):
+        del world.store.objects[key]
+    if whole:
+        world.check.emptied(prefix)

@@ -1,0 +1,77 @@
+"""The processes of executors and of purge pods. The purge is the runtime's own code."""
+
+import asyncio
+from typing import Any
+
+from tests.scenario.api_server import Body
+from tests.scenario.cluster import Container, Ended
+from tests.scenario.driver import Surroundings, config_of
+from tests.scenario.object_store import StoreClient
+from tidegate_spark import purge, storage
+from tidegate_spark.protocol import EXIT_CODES, Reason, Termination, to_json
+from tidegate_spark.storage import FaultError
+
+
+class ExecutorProcess:
+    """Runs until it is told to end, or has lost its driver."""
+
+    ready = True
+
+    def __init__(self) -> None:
+        self._ended: Ended | None = None
+
+    def start(self, ended: Ended) -> None:
+        """Begin."""
+        self._ended = ended
+
+    def terminate(self) -> None:
+        """End."""
+        if self._ended is not None:
+            asyncio.get_running_loop().call_later(1.0, self._ended, 143, "Error", "")
+            self._ended = None
+
+    def kill(self) -> None:
+        """End without a word."""
+        self._ended = None
+
+
+class PurgeProcess:
+    """Removes the application's storage."""
+
+    ready = True
+
+    def __init__(self, world: Surroundings, container: Container, pod: Body) -> None:
+        self._world, self._config = world, config_of(pod)
+        self._client: Any = StoreClient(world.store, lambda: container.node.storeless)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, ended: Ended) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._live(ended))
+
+    def terminate(self) -> None:
+        """A purge ends when it is killed: it can be begun again at any time."""
+
+    def kill(self) -> None:
+        """End without a word."""
+        assert self._task is not None
+        self._task.cancel()
+
+    async def _live(self, ended: Ended) -> None:
+        await asyncio.sleep(self._world.rng.uniform(0.2, 3.0))
+        reason, message = Reason.COMPLETED, ""
+        self._world.purging(self._config)
+        try:
+            message = f"{purge.purge(self._client, self._config)} objects deleted."
+        except FaultError as error:
+            reason, message = error.fault.reason, error.fault.message
+        except Exception as error:
+            fault = storage.fault_of(error, self._config.storage, "")
+            if fault is None:
+                raise
+            reason, message = fault.reason, fault.message
+        finally:
+            self._world.purging(None)
+        self._world.trace("purge", f"{self._config.namespace}/{self._config.app}: {reason.value} {message}")
+        code = EXIT_CODES[reason]
+        ended(code, "Completed" if code == 0 else "Error", to_json(Termination(reason, message, self._config.epoch)))

@@ -1,0 +1,276 @@
+"""One whole world: API server, store, cluster, operators, people; everything random comes from one seed."""
+
+import asyncio
+import base64
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change, Place, RefusedError
+from tests.scenario.cluster import Cluster, Container, Process
+from tests.scenario.driver import DriverProcess
+from tests.scenario.invariants import Invariants
+from tests.scenario.object_store import ObjectStore
+from tests.scenario.operators import ACTION, OperatorProcess
+from tests.scenario.operators import World as OperatorsWorld
+from tests.scenario.small_processes import ExecutorProcess, PurgeProcess
+from tests.scenario.weather import Weather
+from tidegate.model.streaming_app import API_VERSION
+from tidegate.observe.pods import PodRecord
+from tidegate.resources.names import ACCESS_NAME
+from tidegate_spark.protocol import APP_FILE, LABEL_ROLE, ROLE_EXECUTOR, ROLE_PURGE, DriverConfig, ExecutorTarget
+
+START = 1_800_000_000.0
+NAMESPACE = "shop"
+BUCKET = "streams"
+_ROLE = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{{}}/roles/{ACCESS_NAME}"
+_BINDING = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{{}}/rolebindings/{ACCESS_NAME}"
+_ACCOUNT = f"/api/v1/namespaces/{{}}/serviceaccounts/{ACCESS_NAME}"
+
+
+class World(OperatorsWorld):
+    """Everything there is."""
+
+    def __init__(self, seed: int, note: Callable[[float, str, str], None] | None = None) -> None:
+        self.rng = random.Random(seed)
+        self.loop = asyncio.get_running_loop()
+        self._note = note
+        self.violations: list[str] = []
+        self.violation_found = asyncio.Event()
+        self.weather = Weather(self.rng)
+        self.api = ApiServer(self.now, {NAMESPACE}, self._admit)
+        self.ledger = self.check = Invariants(self.api, self.violated, ACTION.get, self._decided_at)
+        self.api.listeners.append(self.check.notice)
+        self.api.listeners.append(self._note_end_of_app)
+        self.api.listeners.append(self._note_late_rights)
+        self.store = ObjectStore(meanwhile=self._meanwhile, removed=self._removed)
+        self.quota, self.input = False, True
+        self.to_be_emptied: dict[str, str] = {}
+        """Places of storage whose application is gone and wanted them emptied, with its uid."""
+        self.late_rights = False
+        """Rights of drivers were made by a process that did not lead any more: they may be left for ever."""
+        self.zombies: set[str] = set()
+        """Places of storage to which a process wrote, or may have, after its application was gone."""
+        self._purging: DriverConfig | None = None
+        self._interleaving = False
+        self.cluster = Cluster(self, nodes=2)
+        self.replicas = 1 if self.rng.random() < 0.3 else 2
+        self.operators: list[OperatorProcess] = []
+        self.leader: OperatorProcess | None = None
+        self.launched = 0
+
+    # --- time, chance, and what is said of both ---
+
+    def now(self) -> float:
+        """Return the time, in seconds since the epoch."""
+        return START + self.loop.time()
+
+    def later(self, seconds: float, do: Callable[..., None], *arguments: Any) -> None:
+        """Have something done later."""
+        self.loop.call_later(seconds, do, *arguments)
+
+    def some(self, low: float, high: float) -> float:
+        """Return a random number."""
+        return self.rng.uniform(low, high)
+
+    def trace(self, who: str, text: str) -> None:
+        """Note what happened, if somebody reads it."""
+        if self._note is not None:
+            self._note(self.loop.time(), who, text)
+
+    def violated(self, text: str) -> None:
+        """Note that something happened that never may."""
+        self.trace("VIOLATION", text)
+        self.violations.append(text)
+        self.violation_found.set()
+
+    # --- operators ---
+
+    def leads(self, process: OperatorProcess) -> bool:
+        """Return whether the Lease is this process's."""
+        return self.leader is process
+
+    def start_operator(self) -> None:
+        """Have one more process."""
+        self.launched += 1
+        process = OperatorProcess(self, f"operator-{self.launched}")
+        self.trace(process.name, "starts")
+        self.operators.append(process)
+        process.start()
+        if self.leader is None:
+            self.elect()
+
+    def elect(self) -> None:
+        """Give the Lease to a process that can renew it, if there is one."""
+        fit = [each for each in self.operators if each.go_on.is_set() and not each.cut_off]
+        self.leader = fit[0] if fit else None
+        if self.leader is not None:
+            self.trace(self.leader.name, "leads")
+            self.leader.lead()
+
+    def crash(self, process: OperatorProcess, why: str) -> None:
+        """End a process at once; the kubelet starts another one, and a standby takes over when the lease has run out."""
+        if not process.alive:
+            return
+        self.trace(process.name, f"DIES {why}")
+        process.end()
+        self.operators.remove(process)
+        if self.leader is process:
+            self.leader = None
+            self.later(self.some(1.0, 12.0), self._elect_if_nobody)
+        self.later(self.some(2.0, 40.0) if self.operators else self.some(0.5, 15.0), self._replace_operator)
+
+    def lose_lease(self, process: OperatorProcess) -> None:
+        """The lease of a leader that can not renew it has run out."""
+        if self.leader is process and (process.cut_off or not process.go_on.is_set()):
+            self.trace(process.name, "has lost the lease")
+            self.leader = None
+            self.elect()
+
+    def _elect_if_nobody(self) -> None:
+        if self.leader is None:
+            self.elect()
+
+    def _replace_operator(self) -> None:
+        if len(self.operators) < self.replicas:
+            self.start_operator()
+
+    def _decided_at(self, namespace: str, app: str) -> int:
+        return max(
+            (each.began.get((namespace, app), 0) for each in self.operators if each.name == self.api.by), default=0
+        )
+
+    # --- pods and storage ---
+
+    def make_process(self, container: Container, pod: Body) -> Process:
+        """Return the process of a pod's main container."""
+        role = pod["metadata"].get("labels", {}).get(LABEL_ROLE, "")
+        if role == ROLE_EXECUTOR:
+            return ExecutorProcess()
+        if role == ROLE_PURGE:
+            return PurgeProcess(self, container, pod)
+        driver = DriverProcess(self, container, pod)
+        app = self.app(driver.config.app)
+        if app is None or app["metadata"]["uid"] != driver.config.uid:
+            self.zombies.add(driver.prefix)
+        return driver
+
+    def left_by_living(self, prefix: str) -> list[str]:
+        """Return the keys below a prefix that should be gone; a zombie's, and an earlier owner's, may be there."""
+        claim = json.loads(self.store.objects.get(f"{prefix}/{APP_FILE}", b"{}"))
+        if prefix in self.zombies or claim.get("uid", self.to_be_emptied[prefix]) != self.to_be_emptied[prefix]:
+            return []
+        inside = f"{prefix}/{NAMESPACE}/"  # another application's, which does not have to end with this one
+        return [key for key in self.store.keys(prefix + "/") if not key.startswith(inside)]
+
+    def _note_late_rights(self, change: Change) -> None:
+        late = self.api.by and (self.leader is None or self.leader.name != self.api.by)
+        if late and change.type == "ADDED" and change.place.name == ACCESS_NAME:
+            self.late_rights = True
+
+    def _note_end_of_app(self, change: Change) -> None:
+        if change.place.plural == PODS and change.type == "DELETED":
+            container = self.find_container(change.body["metadata"]["uid"])
+            if container is not None and isinstance(container.process, DriverProcess):
+                self.zombies.add(container.process.prefix)
+        if change.place.plural != APPS or change.type != "DELETED":
+            return
+        spec, uid = change.body["spec"], change.body["metadata"]["uid"]
+        prefix = f"{spec['storage']['uri'].removeprefix('s3://')}/{change.place.namespace}/{change.place.name}"
+        launched = (change.body.get("status") or {}).get("epoch", 0) > 0
+        if spec["storage"].get("onDelete") == "Delete" and launched and not self.check.wishes[uid].ever_lost:
+            self.to_be_emptied[prefix] = uid
+        else:
+            self.to_be_emptied.pop(prefix, None)
+        self.zombies |= {driver.prefix for driver in self.drivers() if driver.config.uid == uid}
+
+    def drivers(self) -> list[DriverProcess]:
+        """Return all driver processes that live, zombies too."""
+        processes = [container.process for container in self.cluster.containers.values()]
+        return [process for process in processes if isinstance(process, DriverProcess)]
+
+    def find_container(self, uid: str) -> Container | None:
+        """Return the container of the pod with this uid."""
+        return self.cluster.containers.get(uid)
+
+    def changed(self, container: Container) -> None:
+        """A process is ready now, or not any more."""
+        self.cluster.report(container)
+
+    def drivers_may(self, namespace: str) -> bool:
+        """Return whether drivers of a namespace have the rights they need."""
+        return all(self.api.find(path.format(namespace)) is not None for path in (_ROLE, _BINDING, _ACCOUNT))
+
+    def purging(self, config: DriverConfig | None) -> None:
+        """A purge begins, or has ended (None)."""
+        if config is None and self._purging is not None:
+            prefix = f"{self._purging.storage.bucket}/{self._purging.storage.prefix}"
+            if not self.store.keys(prefix + "/"):
+                self.check.emptied(prefix)
+        self._purging = config
+
+    def _removed(self, key: str) -> None:
+        self.check.removed(key, self._purging)
+
+    def _meanwhile(self, key: str) -> None:
+        """Between a read and a conditional write another driver that is about to take the fence may do so."""
+        if self._interleaving or self.rng.random() > 0.3:
+            return
+        for driver in self.drivers():
+            if driver.entering and driver.may_enter() and self.rng.random() < 0.5:
+                self._interleaving = True
+                driver.enter_meanwhile()
+                self._interleaving = False
+
+    def _admit(self, place: Place, manifest: Body) -> None:
+        if place.plural != PODS or not self.api.by.startswith("operator"):
+            return
+        if self.quota:
+            raise RefusedError(403, "Forbidden", "exceeded quota.")
+        if self.api.find(_ACCOUNT.format(place.namespace)) is None:
+            raise RefusedError(403, "Forbidden", "error looking up service account.")
+
+    def ask_agent(self, pod: PodRecord, method: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+        """Return an agent's answer.
+
+        Raises:
+            OSError: it is not reached.
+        """
+        container = self.cluster.containers.get(pod.uid)
+        driver = container.process if container is not None else None
+        if container is None or not isinstance(driver, DriverProcess) or not container.node.reachable:
+            raise OSError("no route to host")
+        if token != self._token(pod):
+            return 401, b""
+        if method == "POST":
+            driver.wanted = msgspec.json.decode(body or b"", type=ExecutorTarget).instances
+            self.trace("driver", f"{driver.holder.process} is to have {driver.wanted} executors")
+            return 200, b""
+        return 200, msgspec.json.encode(driver.report())
+
+    def _token(self, pod: PodRecord) -> str:
+        secret = self.api.find(f"/api/v1/namespaces/{pod.namespace}/secrets/{pod.app}-agent")
+        if secret is None:
+            return ""
+        return base64.b64decode(secret["data"]["token"]).decode()
+
+    # --- people ---
+
+    def app_path(self, name: str) -> str:
+        """Return an application's path."""
+        return f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/streamingapps/{name}"
+
+    def app(self, name: str) -> Body | None:
+        """Return an application."""
+        return self.api.find(self.app_path(name))
+
+    def driver_path(self, name: str) -> str:
+        """Return the path of an application's driver pod."""
+        return f"/api/v1/namespaces/{NAMESPACE}/pods/{name}-driver"
+
+    def secret_path(self, name: str) -> str:
+        """Return the path of an application's agent Secret."""
+        return f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}-agent"
