@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
 from tidegate.workqueue import Key, RetryLaterError, Work, WorkQueue
 
@@ -80,6 +81,35 @@ async def test_one_failing_application_takes_nothing_down(error: Exception) -> N
             queue.wake(B)
             await spin()
     assert seen == [A, B, A, B, A, B]
+
+
+async def test_a_worker_that_learns_that_it_does_not_lead_works_on_nothing_more() -> None:
+    seen: list[Key] = []
+
+    async def work(key: Key) -> None:
+        seen.append(key)
+        raise NotLeadingError("lost")
+
+    queue = WorkQueue(work, Figures(), lambda: 0.0)
+    queue.wake(A)
+    queue.wake(B)
+    with pytest.raises(NotLeadingError):
+        await queue.run_worker()
+    assert seen == [A]
+
+
+async def test_waiting_counts_from_when_there_was_somebody_to_work() -> None:
+    figures, now = Figures(), 0.0
+
+    async def work(key: Key) -> None:
+        queue.stop()
+
+    queue = WorkQueue(work, figures, lambda: now)
+    queue.wake(A)
+    now = 3600.0
+    queue.begin()
+    await queue.run_worker()
+    assert figures.registry.get_sample_value("tidegate_queue_wait_seconds_sum") == 0.0
 
 
 async def test_a_timer_wakes_when_its_time_has_come_and_the_earlier_of_two_counts() -> None:

@@ -5,6 +5,7 @@ import base64
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from aiohttp import web
 
 from tidegate import agent_client
 from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
 from tidegate.observe.agents import PACES, AgentPoller
 from tidegate.observe.index import Index
@@ -73,6 +75,16 @@ async def test_an_order_for_executors_arrives(monkeypatch: Any) -> None:
     assert orders == [{"instances": 3}]
 
 
+@pytest.mark.parametrize("answers", [[False], [True, False]], ids=["before a connection", "before the body leaves"])
+async def test_an_order_is_not_sent_by_who_does_not_lead(answers: list[bool], monkeypatch: Any) -> None:
+    async with agent(REPORT, monkeypatch) as (_, driver, orders):
+        async with AgentClient(NoSecrets(), 4, partial(answers.pop, 0)) as client:  # type: ignore[arg-type] # as above
+            client.learn_token(KEY, "secret")
+            with pytest.raises(NotLeadingError):
+                await client.set_executors(KEY, driver, 3)
+    assert orders == []
+
+
 async def test_an_agent_that_is_not_there_is_silent(monkeypatch: Any) -> None:
     async with agent(REPORT, monkeypatch) as (_, driver, _):
         await asyncio.sleep(0)
@@ -102,6 +114,14 @@ async def test_a_token_that_no_header_can_hold_is_silence(token: bytes, monkeypa
 async def test_a_token_of_the_secret_opens_the_agent(monkeypatch: Any) -> None:
     async with agent(REPORT, monkeypatch) as (_, driver, _), AgentClient(OneSecret(b"secret"), 4) as client:  # type: ignore[arg-type] # only ``get`` is called
         assert await client.read_progress(KEY, driver) == REPORT
+
+
+async def test_an_application_that_is_gone_leaves_no_token_behind(monkeypatch: Any) -> None:
+    async with agent(REPORT, monkeypatch) as (client, driver, _):
+        queue = WorkQueue(None, Figures())  # type: ignore[arg-type] # nothing is worked on
+        AgentPoller(Index(), client, queue, Figures(), 1).forget(KEY)
+        with pytest.raises(AssertionError, match=r"asked for .*orders-agent"):
+            await client.read_progress(KEY, driver)
 
 
 @asynccontextmanager
@@ -167,7 +187,7 @@ async def poll(agents: Agents) -> list[float]:
 
     index.put_pod(running_driver(APP))
     queue = WorkQueue(work, figures, clock=lambda: agents.now)
-    poller = AgentPoller(index, agents, queue, figures, lambda: agents.now)  # type: ignore[arg-type] # no HTTP
+    poller = AgentPoller(index, agents, queue, figures, 1, lambda: agents.now)  # type: ignore[arg-type] # no HTTP
     worker = asyncio.create_task(queue.run_worker())
     poller.follow(KEY, running_driver(APP))
     while agents.answers:
@@ -175,7 +195,7 @@ async def poll(agents: Agents) -> list[float]:
         if due is None:
             agents.now += 0.5
         else:
-            await poller._ask(due)
+            await poller._ask(*due)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
     worker.cancel()
@@ -197,6 +217,12 @@ async def test_the_first_committed_batch_wakes_the_application_and_the_next_one_
     agents = Agents(at(-1), at(0), at(1))
     woken = await poll(agents)
     assert woken == agents.asked_at[:2]
+
+
+async def test_a_driver_that_lacks_executors_is_looked_at_each_time_as_long_as_its_access_is_unknown() -> None:
+    lacking = AgentReport("orders", UID, 1, DriverState.RUNNING, executors_wanted=2, executors_running=0)
+    agents = Agents(lacking, lacking, lacking)
+    assert await poll(agents) == agents.asked_at
 
 
 async def test_an_exception_while_asking_is_silence_and_the_agent_is_asked_again() -> None:
