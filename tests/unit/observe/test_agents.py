@@ -77,11 +77,13 @@ async def test_an_order_for_executors_arrives(monkeypatch: Any) -> None:
 
 @pytest.mark.parametrize("answers", [[False], [True, False]], ids=["before a connection", "before the body leaves"])
 async def test_an_order_is_not_sent_by_who_does_not_lead(answers: list[bool], monkeypatch: Any) -> None:
-    async with agent(REPORT, monkeypatch) as (_, driver, orders):
-        async with AgentClient(NoSecrets(), 4, partial(answers.pop, 0)) as client:  # type: ignore[arg-type] # as above
-            client.learn_token(KEY, "secret")
-            with pytest.raises(NotLeadingError):
-                await client.set_executors(KEY, driver, 3)
+    async with (
+        agent(REPORT, monkeypatch) as (_, driver, orders),
+        AgentClient(NoSecrets(), 4, partial(answers.pop, 0)) as client,  # type: ignore[arg-type] # as above
+    ):
+        client.learn_token(KEY, "secret")
+        with pytest.raises(NotLeadingError):
+            await client.set_executors(KEY, driver, 3)
     assert orders == []
 
 
