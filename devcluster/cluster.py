@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from devcluster import busybox, cgroups, controlplane, node, paths, tools
+from devcluster import busybox, cgroups, controlplane, node, paths, private, tools
 from devcluster.apiclient import ApiClient
 from devcluster.control import ComponentError, Control, Forward, free_listener
 from devcluster.controlplane import Addresses
@@ -33,6 +33,16 @@ class State:
     s3_port: int
     kafka_port: int
     s3_keys: S3Keys
+
+    def write(self, folder: Path) -> None:
+        """Write it into a cluster's folder, for its owner's eyes only."""
+        private.write(folder / "state.json", json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, folder: Path) -> "State":
+        """Return what ``write`` wrote; raise FileNotFoundError if it did not."""
+        content = json.loads((folder / "state.json").read_text())
+        return cls(**{**content, "s3_keys": S3Keys(**content["s3_keys"])})
 
 
 class Cluster:
@@ -97,10 +107,9 @@ class Cluster:
     def state(self) -> State:
         """Return ports and keys; raise ComponentError if the cluster is down."""
         try:
-            content = json.loads((self.folder / "state.json").read_text())
+            return State.read(self.folder)
         except FileNotFoundError:
             raise ComponentError(f"cluster {self.name!r} is down: make cluster-up NAME={self.name}") from None
-        return State(**{**content, "s3_keys": S3Keys(**content["s3_keys"])})
 
     @property
     def kubectl(self) -> Path:
@@ -184,11 +193,11 @@ class Cluster:
                 time.sleep(0.1)
 
     def _start(self) -> None:
-        self.folder.mkdir(parents=True, mode=0o755)
+        private.make_folder(self.folder)
         listeners = [free_listener() for _ in range(3)]
         ports = [listener.getsockname()[1] for listener in listeners]
         state = State(ports[0], ports[1], ports[2], S3Keys.new())
-        (self.folder / "state.json").write_text(json.dumps(asdict(state)))
+        state.write(self.folder)
         targets = (node.API_PORT, LISTENERS.s3, LISTENERS.kafka_host)
         self.control.launch(
             [Forward(listener, node.ADDRESS, port) for listener, port in zip(listeners, targets, strict=True)],
