@@ -5,15 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import kafka, s3
+from devcluster import images, kafka, s3
 from devcluster.cluster import Cluster
 from devcluster.site import S3Keys
 
 KUBECONFIG = "TIDEGATE_KUBECONFIG"
-
-IMAGE_OPERATOR = "localhost/tidegate-operator:dev"
-IMAGE_SPARK = "localhost/tidegate-spark:dev"
-IMAGE_STOCK = "localhost/stock-spark:test"
 
 # With TIDEGATE_KUBECONFIG these must be set …
 _REQUIRED = {
@@ -105,9 +101,9 @@ def of_cluster(cluster: Cluster) -> Environment:
         s3_secret_key=cluster.s3_keys.secret_key,
         kafka_pods=cluster.kafka_pods,
         kafka_host=cluster.kafka_host,
-        image_operator=IMAGE_OPERATOR,
-        image_spark=IMAGE_SPARK,
-        image_stock=IMAGE_STOCK,
+        image_operator=images.OPERATOR.name,
+        image_spark=images.SPARK.name,
+        image_stock=images.STOCK.name,
         cluster=cluster,
     )
 

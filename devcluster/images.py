@@ -43,27 +43,25 @@ class Image:
     reads: tuple[str, ...]
 
 
+OPERATOR = Image(
+    "localhost/tidegate-operator:dev",
+    "images/operator/Dockerfile",
+    ("locks/operator.lock", "locks/runtime.lock", "images/jars", "operator/tidegate", "spark_app/tidegate_spark"),
+)
+SPARK = Image(
+    "localhost/tidegate-spark:dev",
+    "images/spark/Dockerfile",
+    (
+        *("locks/spark.lock", "images/jars", "images/spark/entrypoint.sh"),
+        *("spark_app/tidegate_spark", "spark_app/samples"),
+    ),
+)
 STOCK = Image(
     "localhost/stock-spark:test", "images/stock/Dockerfile", ("locks/spark.lock", "images/spark/entrypoint.sh")
 )
 """Only tests need it."""
 
-IMAGES = (
-    Image(
-        "localhost/tidegate-operator:dev",
-        "images/operator/Dockerfile",
-        ("locks/operator.lock", "locks/runtime.lock", "images/jars", "operator/tidegate", "spark_app/tidegate_spark"),
-    ),
-    Image(
-        "localhost/tidegate-spark:dev",
-        "images/spark/Dockerfile",
-        (
-            *("locks/spark.lock", "images/jars", "images/spark/entrypoint.sh"),
-            *("spark_app/tidegate_spark", "spark_app/samples"),
-        ),
-    ),
-    STOCK,
-)
+IMAGES = (OPERATOR, SPARK, STOCK)
 
 
 def build(images: Sequence[Image] = IMAGES) -> None:

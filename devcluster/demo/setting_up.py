@@ -35,7 +35,7 @@ def set_up(narrator: Narrator, name: str) -> Environment:
     with narrator.step("Kafka broker", again):
         kafka.up(cluster)
     with narrator.step("Images: operator and Spark (only what has changed)", "make images shows the whole build"):
-        images.load(cluster, [image for image in images.IMAGES if image is not images.STOCK])
+        images.load(cluster, [images.OPERATOR, images.SPARK])
     return environment.of_cluster(cluster)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster import environment
+from devcluster import images
 from devcluster.cluster import Cluster
 from devcluster.demo.application import MANIFEST, build_application, build_surroundings, committed_batches
 from samples.temperature_control import parse
@@ -22,7 +22,7 @@ def load(path: Path) -> dict[str, Any]:
 
 def test_on_the_development_cluster_the_manifest_is_applied_as_it_is_in_the_file() -> None:
     built = build_application(
-        image=environment.IMAGE_SPARK,
+        image=images.SPARK.name,
         options={"brokers": Cluster("dev").kafka_pods},
         endpoint=Cluster("dev").s3_endpoint_pods,
     )
