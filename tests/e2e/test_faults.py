@@ -3,6 +3,7 @@
 All of them are started together and mended together, because most of the time is waiting.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -183,4 +184,27 @@ def test_an_application_whose_storage_lies_inside_anothers_is_refused(world: Wor
     )
     assert "owner" in condition["message"]
     assert world.kubectl.get("pod", "intruder-driver", NAMESPACE) is None
+    world.delete_apps(NAMESPACE)
+
+
+def test_storage_that_an_earlier_application_left_is_not_taken_until_its_claim_is_removed(world: World) -> None:
+    world.make_namespace(NAMESPACE)
+    key = f"apps/{NAMESPACE}/again/app.json"
+    left = json.dumps({"uid": "of-an-earlier-one", "namespace": NAMESPACE, "app": "again", "epoch": 3})
+    world.s3.put_object(Bucket=world.bucket, Key=key, Body=left.encode())
+    world.kubectl.apply(counting(world, "again"))
+    condition = wait_for(
+        "the application to be refused", partial(ready_because, world, "again", "StorageOwned"), timeout=180
+    )
+    assert [word for word in ("of-an-earlier-one", "spec.storage.uri") if word not in condition["message"]] == []
+    assert world.read(key) == left
+
+    world.s3.delete_object(Bucket=world.bucket, Key=key)
+    uid = world.get_app("again", NAMESPACE)["metadata"]["uid"]
+
+    def claimed() -> bool:
+        assert key in world.keys("again", NAMESPACE)
+        return bool(json.loads(world.read(key))["uid"] == uid)
+
+    wait_for("the next driver to claim the storage", claimed, timeout=420, interval=1)
     world.delete_apps(NAMESPACE)
