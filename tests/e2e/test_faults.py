@@ -15,7 +15,9 @@ from tidegate_testing.apps import streaming_app
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import World
 
-NAMESPACE = "faults"
+NAMESPACE = "tidegate-e2e-faults"
+ABSENT_BUCKET = "tidegate-e2e-made-later"
+TOPIC = "tidegate-e2e-faults"
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ def cure_image(world: World) -> None:
 
 
 def missing_bucket(world: World) -> dict[str, Any]:
-    return counting(world, "missing-bucket", storage={"uri": "s3://made-later/apps"})
+    world.remove_bucket(ABSENT_BUCKET)
+    return counting(world, "missing-bucket", storage={"uri": f"s3://{ABSENT_BUCKET}/apps"})
 
 
 def wrong_credentials(world: World) -> dict[str, Any]:
@@ -65,14 +68,14 @@ def unreachable_broker(world: World) -> dict[str, Any]:
         world.stop_kafka()
     else:
         address = "127.0.0.1:1"  # nobody listens there, and another's broker is not ours to stop
-    return world.app("unreachable-broker", NAMESPACE, main="script:from_kafka.py", args=[address, "faults"])
+    return world.app("unreachable-broker", NAMESPACE, main="script:from_kafka.py", args=[address, TOPIC])
 
 
 def start_broker(world: World) -> None:
     if world.environment.own:
         world.start_kafka()
     else:
-        arguments = [world.environment.kafka_pods, "faults"]
+        arguments = [world.environment.kafka_pods, TOPIC]
         mend_spec("unreachable-broker", {"application": {"args": arguments}})(world)
 
 
@@ -95,9 +98,9 @@ FAULTS = (
     Fault(
         "missing-bucket",
         "BucketNotFound",
-        ("made-later", "spec.storage.uri"),
+        (ABSENT_BUCKET, "spec.storage.uri"),
         missing_bucket,
-        lambda world: world.make_bucket("made-later"),
+        lambda world: world.make_bucket(ABSENT_BUCKET),
     ),
     Fault(
         "wrong-credentials",

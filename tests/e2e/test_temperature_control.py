@@ -18,8 +18,8 @@ from devcluster.demo.scenario import Scenario
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import World
 
-NAMESPACE = "temperature"
-READINGS, SETTINGS, DECISIONS = "e2e-readings", "e2e-settings", "e2e-decisions"
+NAMESPACE = "tidegate-e2e-temperature"
+READINGS, SETTINGS, DECISIONS = "tidegate-e2e-readings", "tidegate-e2e-settings", "tidegate-e2e-decisions"
 SCENARIO = Scenario(readings=6_000, shifts=30)
 RATE = 250.0
 """Readings per second: so slow that every batch is followed by another one, so that a kill meets one under way."""
@@ -133,6 +133,7 @@ def run(world: World) -> Iterator[Run]:
     yield made
     made.reader.close()
     world.delete_apps(NAMESPACE)
+    delete_topics(brokers, [READINGS, SETTINGS, DECISIONS])
 
 
 def test_no_decision_is_lost_or_wrong_when_the_driver_is_killed_twice_while_data_flow(run: Run, world: World) -> None:
