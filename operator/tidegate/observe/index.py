@@ -7,7 +7,7 @@ what is newer (they are comparable within a resource since Kubernetes 1.35, and 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,11 @@ class KnownApp:
     app: StreamingApp
     spec_hash: str
 
+    @property
+    def metadata(self) -> Metadata:
+        """The application's metadata."""
+        return self.app.metadata
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadableApp:
@@ -35,7 +40,7 @@ class UnreadableApp:
 
     key: Key
     metadata: Metadata
-    """What of it could be read: name, namespace, uid, generation."""
+    """What of it could be read: name, namespace, uid, generation, resource version."""
     problem: str
     """Names the field."""
     ready: Mapping[str, Any] = field(default_factory=dict)
@@ -67,10 +72,14 @@ class Index:
         return list(self._apps)
 
     def put_app(self, body: Mapping[str, Any] | StreamingApp) -> set[Key]:
-        """Take in a version of an application, unless a newer one is known.
+        """Take in a version of an application.
+
+        Nothing is taken in if a version that is as new is known, or the end of this very application. One of the same
+        name that was deleted and created anew replaces the earlier one and all that was remembered of it.
 
         Returns:
-            The applications to look at: itself, and those whose storage overlapped with the one it replaces.
+            The applications to look at: itself, and those that the storage of a replaced one stood in the way of;
+            empty if nothing was taken in.
         """
         try:
             app = body if isinstance(body, StreamingApp) else decode_app(body)
@@ -78,27 +87,46 @@ class Index:
             return self._put_unreadable(body, str(error))  # type: ignore[arg-type] # only a mapping is decoded
         key = (app.metadata.namespace, app.metadata.name)
         known = self._apps.get(key)
-        if app.metadata.uid in self._gone:
-            return set()
-        if isinstance(known, KnownApp):
-            if known.app.metadata.uid == app.metadata.uid and not _newer(app, known.app):
-                return set()
-            if known.app.metadata.uid != app.metadata.uid:
-                self._forget(key)
+        keys = self._make_room(app.metadata)
+        if not keys:
+            return keys
         self._apps[key] = KnownApp(app, _hash_of(app, known))
         self._names.setdefault(key[0], set()).add(key[1])
         self._roots.put(app)
-        return {key}
+        return keys
 
     def remove_app(self, key: Key, uid: str) -> set[Key]:
-        """Forget a deleted application; returns the others that its storage stood in the way of."""
+        """Forget a deleted application, and take in no late news of it.
+
+        Returns:
+            The applications to look at: itself, and those that its storage stood in the way of; empty if it was not
+            known.
+        """
         known = self._apps.get(key)
         self._note_gone(uid)
-        if known is None or (known.app.metadata.uid if isinstance(known, KnownApp) else known.metadata.uid) != uid:
+        if known is None or known.metadata.uid != uid:
             return set()
         waiting = self._roots.overlapping(key)
         self._forget(key)
         return waiting | {key}
+
+    def keep_apps(self, uids: Collection[str], namespace: str, version: str) -> set[Key]:
+        """Forget the applications that a whole list does not hold; returns the applications to look at.
+
+        Args:
+            uids: of all applications there are.
+            namespace: where; empty for all namespaces.
+            version: the list's resource version: what is known in a later version came after it, and stays.
+        """
+        listed = frozenset(uids)
+        gone = [
+            (key, known.metadata.uid)
+            for key, known in self._apps.items()
+            if known.metadata.uid not in listed
+            and namespace in ("", key[0])
+            and _number(known.metadata.resource_version) <= _number(version)
+        ]
+        return {woken for key, uid in gone for woken in self.remove_app(key, uid)}
 
     def rival(self, app: StreamingApp) -> str:
         """Return the oldest other application whose storage overlaps this one's and that is older; empty if none."""
@@ -182,8 +210,21 @@ class Index:
             name=key[1],
             uid=str(metadata.get("uid", "")),
             generation=generation if isinstance(generation, int) else 0,
+            resource_version=str(metadata.get("resourceVersion", "")),
         )
-        self._apps[key] = UnreadableApp(key, readable, problem, _ready_condition(body))
+        keys = self._make_room(readable)
+        if keys:
+            self._apps[key] = UnreadableApp(key, readable, problem, _ready_condition(body))
+        return keys
+
+    def _make_room(self, metadata: Metadata) -> set[Key]:
+        """Return the applications to look at once this version is in; empty if it is not to be taken in."""
+        key = (metadata.namespace, metadata.name)
+        known = self._apps.get(key)
+        if metadata.uid in self._gone or (known is not None and not _newer(metadata, known.metadata)):
+            return set()
+        if known is not None and known.metadata.uid != metadata.uid:
+            return {key} | self.remove_app(key, known.metadata.uid)
         return {key}
 
     def _forget(self, key: Key) -> None:
@@ -218,8 +259,8 @@ def _ready_condition(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((c for c in listed if isinstance(c, Mapping) and c.get("type") == "Ready"), {})
 
 
-def _newer(app: StreamingApp, known: StreamingApp) -> bool:
-    return _number(app.metadata.resource_version) > _number(known.metadata.resource_version)
+def _newer(metadata: Metadata, known: Metadata) -> bool:
+    return _number(metadata.resource_version) > _number(known.resource_version)
 
 
 def _number(resource_version: str) -> int:
