@@ -68,8 +68,9 @@ def kubectl_hint(site: Environment, arguments: str) -> str:
     return f'make kubectl {name}ARGS="{arguments}"'
 
 
-def clean_up_hint(site: Environment) -> str:
-    """Return the command that removes what the demo made."""
+def clean_up_hint(site: Environment, app: str, namespace: str, *, own: bool) -> str:
+    """Return the command that removes what the demo made; ``own`` says whether the operator is the demo's own."""
     if site.cluster is None:
-        return "delete the namespace demo, then helm uninstall tidegate -n tidegate-system"
+        then = ", then helm uninstall tidegate -n tidegate-system" if own else "; the operator is not the demo's"
+        return f"kubectl delete sapp {app} -n {namespace}{then}"
     return "make cluster-down" + ("" if site.cluster.name == "dev" else f" NAME={site.cluster.name}")
