@@ -17,7 +17,7 @@ class Settings:
     """What the operator is told from outside."""
 
     runtime_image: str
-    """Holds Tidegate's runtime: the init container of stock Spark images copies it from there, and purge pods run it."""
+    """Holds Tidegate's runtime: the init container of stock Spark images copies it, and purge pods run it there."""
     runtime_image_pull_policy: str = "IfNotPresent"
     """When nodes pull that image for them."""
     watch_namespaces: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered, decode_token
 from tidegate.decide import actions as do
+from tidegate.decide.deletion import NAMESPACE_TERMINATING
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item, path_of
@@ -305,8 +306,12 @@ class Actor:
         if isinstance(answer, Invalid | Forbidden | NotFound):
             # The reason may be a removed ServiceAccount: what was known of the namespace is no longer relied on.
             self._index.namespaces_with_access.discard(run.key[0])
-            message = f"The API server refuses pod {name}: {answer.message} Mend what it names; it is tried again."
-            self._refuse(run, name, "LaunchRefused", message, recorded=True)
+            if isinstance(answer, Forbidden) and answer.namespace_terminating:
+                message = f"Namespace {run.key[0]} is being deleted and takes no pod any more."
+                self._refuse(run, name, NAMESPACE_TERMINATING, message, recorded=True)
+            else:
+                message = f"The API server refuses pod {name}: {answer.message} Mend what it names; it is tried again."
+                self._refuse(run, name, "LaunchRefused", message, recorded=True)
             return LookAgain("the pod was refused")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of pod {name}: {answer}")

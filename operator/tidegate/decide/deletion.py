@@ -21,10 +21,13 @@ from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import OnDelete, Phase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
+from tidegate.resources.driver_config import app_storage
 from tidegate.resources.names import purge_pod_name
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.protocol import FINALIZER, Reason
 
+NAMESPACE_TERMINATING = "NamespaceTerminating"
+"""Reason of a refusal by a namespace that is being deleted: it takes no pod any more, ever."""
 _WAY_OUT = " To keep what is stored and finish the deletion, set spec.storage.onDelete to Retain."
 
 
@@ -78,8 +81,11 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
         return None
     purge = o.purge
     if purge is None:
-        return _begin_purge(o, now)
-    if purge.terminating or purge.phase == "Failed":
+        return None if _namespace_goes(o) else _begin_purge(o, now)
+    if purge.phase == "Succeeded" and not purge.terminating:
+        return None
+    # One that was made before somebody mended the spec would go on with what was wrong.
+    if purge.terminating or purge.phase == "Failed" or purge.spec_hash != o.spec_hash:
         return Verdict(
             Phase.DELETING,
             Health.RECONCILING,
@@ -87,8 +93,6 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
             "The pod that removes the storage is replaced.",
             after=() if purge.terminating else (DeletePurge(purge),),
         )
-    if purge.phase == "Succeeded":
-        return None
     problem = name_start_problem(purge)
     if problem is None and not purge.ready and purge.ended is not None and purge.ended.exit_code != 0:
         problem = name_end(purge)
@@ -105,6 +109,9 @@ def release(o: Observation, now: float) -> Verdict | None:
     actions = (*actions, ReleaseAccess())
     if o.purge is not None and o.purge.phase == "Succeeded":
         actions = (*actions, _tell_purge(o.purge))
+    elif _namespace_goes(o):
+        why = f"namespace {o.app.metadata.namespace} is being deleted and takes no pod that could remove it."
+        actions = (*actions, _tell_kept(o, why))
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,
@@ -122,6 +129,17 @@ def _tell_purge(purge: PodRecord) -> PublishEvent:
         return PublishEvent("StoragePurged", "The application's storage was removed.", False, "purged")
     why = told.message if told is not None else f"Pod {purge.name} did not say that it removed it."
     return PublishEvent("StorageKept", f"The application's storage was not removed: {why}", True, "kept")
+
+
+def _tell_kept(o: Observation, why: str) -> PublishEvent:
+    message = f"What is left in {app_storage(o.app).uri} was not removed: {why} Remove it by hand if it is not needed."
+    return PublishEvent("StorageKept", message, True, "kept")
+
+
+def _namespace_goes(o: Observation) -> bool:
+    refusal = o.memory.refusal
+    name = purge_pod_name(o.app.metadata.name)
+    return refusal is not None and (refusal.pod_name, refusal.reason) == (name, NAMESPACE_TERMINATING)
 
 
 def _begin_purge(o: Observation, now: float) -> Verdict:

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import pytest
+
 from tidegate.decide.actions import (
     CreatePurge,
     DeleteAgentSecret,
@@ -88,6 +90,38 @@ def test_a_refused_purge_is_tried_again_later() -> None:
     refusal = Refusal("orders-purge", "", 1, "LaunchRefused", "quota", NOW - 1, 1)
     plan = decide(observe(EMPTIED, memory=Memory(refusal=refusal)), NOW)
     assert (plan.reason, destructive(plan), plan.wake_after) == ("LaunchRefused", [], 4.0)
+
+
+def test_a_purge_that_began_before_the_spec_was_mended_is_begun_anew() -> None:
+    older = purge_pod(phase="Running", running=True, spec_hash="another")
+    assert destructive(decide(observe(EMPTIED, purge=older), NOW)) == [DeletePurge]
+
+
+@pytest.mark.parametrize("reason", ["OOMKilled", "Error"])
+def test_a_purge_that_was_killed_names_no_setting_of_the_driver(reason: str) -> None:
+    killed = purge_pod(phase="Running", running=True, ended=Exit(137, reason, "", NOW - 5))
+    plan = decide(observe(EMPTIED, purge=killed), NOW)
+    assert (plan.reason, "goes on where it was" in plan.message) == ("PurgeFailed", True)
+    assert "spec.driver" not in plan.message
+
+
+def test_a_purge_that_no_node_takes_names_what_decides_where_it_may_run() -> None:
+    plan = decide(observe(EMPTIED, purge=purge_pod(unschedulable="0/3 nodes are available.")), NOW)
+    assert (plan.reason, "spec.driver.podTemplate" in plan.message) == ("Unschedulable", True)
+    assert "resources" not in plan.message.replace("Free resources", "")
+
+
+def test_a_purge_whose_image_is_not_there_names_tidegates_image() -> None:
+    stuck = purge_pod(waiting=Waiting("purge", "tidegate/operator:1", "ErrImagePull", ""))
+    assert "values of Tidegate's chart" in decide(observe(EMPTIED, purge=stuck), NOW).message
+
+
+def test_a_namespace_that_is_being_deleted_keeps_the_storage_and_lets_the_resource_go() -> None:
+    refusal = Refusal("orders-purge", "", 1, "NamespaceTerminating", "takes no pod", NOW - 1, 1)
+    plan = decide(observe(EMPTIED, memory=Memory(refusal=refusal)), NOW)
+    assert destructive(plan) == [DeleteAgentSecret, ReleaseAccess, RemoveFinalizer]
+    (told,) = [action for action in plan.actions if isinstance(action, PublishEvent)]
+    assert (told.reason, told.warning, "s3://streams/apps/shop/orders" in told.message) == ("StorageKept", True, True)
 
 
 def test_an_application_that_never_ran_has_no_storage_to_empty() -> None:
