@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from devcluster import busybox, cgroups, controlplane, node, paths, private, tools
+from devcluster import busybox, cgroups, controlplane, node, paths, private, seed, tools
 from devcluster.apiclient import ApiClient
 from devcluster.control import ComponentError, Control, Forward, free_listener
 from devcluster.controlplane import Addresses
@@ -60,8 +60,11 @@ class Cluster:
 
     # --- life ---
 
-    def up(self) -> "Cluster":
+    def up(self, *, seeded: bool = False) -> "Cluster":
         """Start it and wait until pods can run; a healthy one is kept, the remains of a broken one are removed first.
+
+        Args:
+            seeded: a new one begins with the images that are in the seed (:mod:`devcluster.seed`), if there is one.
 
         Raises:
             ComponentError: a component failed; the text names it and shows the end of its log.
@@ -73,7 +76,7 @@ class Cluster:
         with self._alone():
             if not self.healthy():
                 self._remove()
-                self._start()
+                self._start(seeded)
         return self
 
     def down(self) -> None:
@@ -153,11 +156,7 @@ class Cluster:
 
     def ctr(self, *arguments: str | Path) -> str:
         """Run containerd's own client on the cluster's image store; return what it printed."""
-        command = ["ctr", "--address", self.folder / "containerd.sock", "--namespace", "k8s.io", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise ComponentError(f"ctr {' '.join(map(str, arguments))}: {done.stderr.strip()}")
-        return done.stdout
+        return seed.ctr(self.folder / "containerd.sock", *arguments)
 
     # --- how ---
 
@@ -192,7 +191,7 @@ class Cluster:
                     raise
                 time.sleep(0.1)
 
-    def _start(self) -> None:
+    def _start(self, seeded: bool) -> None:
         private.make_folder(self.folder)
         listeners = [free_listener() for _ in range(3)]
         ports = [listener.getsockname()[1] for listener in listeners]
@@ -210,11 +209,13 @@ class Cluster:
         addresses = Addresses(node.ADDRESS, node.API_PORT, 2379, 2380, reachable_api_port=state.api_port)
         self.control.start("etcd", controlplane.etcd(self.folder, addresses))
         identity = controlplane.write_identities(self.folder, addresses, controlplane.users(node.NAME))
-        self._start_containerd()
+        self._start_containerd(seeded)
         self._start_api_server(addresses, identity)
         self._start_node(identity)
 
-    def _start_containerd(self) -> None:
+    def _start_containerd(self, seeded: bool) -> None:
+        if seeded:
+            seed.plant(seed.folder(), self.folder / "containerd")
         (self.folder / "cni").mkdir()
         (self.folder / "cni" / "10-pods.conflist").write_text(node.pod_network(self.folder))
         (self.folder / "containerd.toml").write_text(node.containerd_config(self.folder))

@@ -76,16 +76,18 @@ class Environment:
 def current(name: str = "dev", variables: Mapping[str, str] = os.environ) -> Environment:
     """Return the cluster that ``$TIDEGATE_KUBECONFIG`` names, else the development cluster ``name`` with its services.
 
-    The development cluster and its services are started unless they run (images are not loaded here). A foreign
-    cluster is only described.
+    The development cluster and its services are started unless they run, and it has all images. A foreign cluster is
+    only described.
 
     Raises:
         EnvironmentIncompleteError: ``$TIDEGATE_KUBECONFIG`` is set, but others that belong to it are not.
         ComponentError: the development cluster did not start.
+        RuntimeError: an image could not be built.
     """
     if variables.get(KUBECONFIG):
         return foreign(variables)
-    cluster = Cluster(name).up()
+    cluster = Cluster(name)
+    images.bring_up(cluster)
     s3.up(cluster)
     kafka.up(cluster)
     return of_cluster(cluster)

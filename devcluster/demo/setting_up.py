@@ -21,21 +21,26 @@ def set_up(narrator: Narrator, name: str) -> Environment:
         StepFailedError: something did not come up.
     """
     if os.environ.get(environment.KUBECONFIG):
-        with narrator.step(f"Using the cluster that {environment.KUBECONFIG} names", "see docs/devcluster.md"):
+        with narrator.step(f"Using the cluster that {environment.KUBECONFIG} names", "see docs/development.md"):
             found = environment.foreign(os.environ)
             connect(found).ctl("get", "--raw", "/readyz", timeout=20)
         return found
     again = "mend that, then make demo again; make cluster-down begins from nothing"
     with narrator.step("Programs of the development cluster (built once, kept outside the checkout)", again):
         tools.ensure()
+    cluster, wanted = Cluster(name), [images.OPERATOR, images.SPARK]
+    with narrator.step("Images: operator and Spark (only what has changed)", "make images shows the whole build"):
+        if cluster.healthy():
+            images.build(wanted)
+        else:
+            images.unpack(wanted)
     with narrator.step(f"Kubernetes: cluster {name!r}", again):
-        cluster = Cluster(name).up()
+        cluster.up(seeded=True)
+        images.give(cluster, wanted)
     with narrator.step("Object storage (S3)", again):
         s3.up(cluster)
     with narrator.step("Kafka broker", again):
         kafka.up(cluster)
-    with narrator.step("Images: operator and Spark (only what has changed)", "make images shows the whole build"):
-        images.load(cluster, [images.OPERATOR, images.SPARK])
     return environment.of_cluster(cluster)
 
 

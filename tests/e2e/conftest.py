@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import environment, images, installation, tools
+from devcluster import environment, installation, tools
 from devcluster.cluster import Cluster
 from devcluster.environment import Environment
 from devcluster.installation import Release
@@ -29,8 +29,6 @@ def surroundings() -> Iterator[Environment]:
     """A Kubernetes with S3, Kafka and the images."""
     kept = os.environ.get("TIDEGATE_E2E_CLUSTER")
     found = environment.current(kept or "e2e")
-    if found.cluster is not None:
-        images.load(found.cluster)
     yield found
     if found.cluster is not None and not kept:
         Cluster(found.cluster.name).down()
