@@ -152,15 +152,15 @@ class Actor:
 
     # --- the application's own resource ---
 
-    async def _patch_finalizers(self, run: _Run, finalizers: list[str]) -> Outcome:
+    async def _patch_finalizers(self, run: _Run, finalizers: list[str], kind: type[Any] = StreamingApp) -> Outcome:
         change = {"metadata": {"resourceVersion": run.app.metadata.resource_version, "finalizers": finalizers}}
-        return await self._patch_app(run, item("StreamingApp", *run.key), change)
+        return await self._patch_app(run, item("StreamingApp", *run.key), change, kind)
 
     async def _remove_finalizer(self, run: _Run) -> Outcome:
         left = [name for name in run.app.metadata.finalizers if name != FINALIZER]
-        outcome = await self._patch_finalizers(run, left)
+        # The answer is not decoded: the resource may be unreadable, and the answer still shows the gone finalizer.
+        outcome = await self._patch_finalizers(run, left, msgspec.Raw)
         if outcome is None:
-            # The answer to the write that ends an object still shows its last finalizer: it would be released twice.
             metadata = msgspec.structs.replace(run.app.metadata, finalizers=tuple(left))
             self._index.replace_app(msgspec.structs.replace(run.app, metadata=metadata))
         return outcome
@@ -190,8 +190,8 @@ class Actor:
             self._remember(run.key, status_written_at=run.now)
         return outcome
 
-    async def _patch_app(self, run: _Run, path: str, change: dict[str, Any]) -> Outcome:
-        answer = await self._client.merge_patch(path, change, StreamingApp)
+    async def _patch_app(self, run: _Run, path: str, change: Any, kind: type[Any] = StreamingApp) -> Outcome:
+        answer = await self._client.merge_patch(path, change, kind)
         if isinstance(answer, Conflict):
             return await self._read_app_anew(run)
         if isinstance(answer, NotFound):
@@ -199,8 +199,9 @@ class Actor:
             return LookAgain("the application is gone")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"write to the application: {answer}")
-        run.app = answer
-        self._index.put_app(answer)
+        if kind is StreamingApp:
+            run.app = answer
+            self._index.put_app(answer)
         return None
 
     async def _read_app_anew(self, run: _Run) -> Outcome:

@@ -9,6 +9,7 @@ from tidegate.decide.actions import (
     DeleteDriver,
     DeleteExecutor,
     DeletePurge,
+    Plan,
     PublishEvent,
     ReleaseAccess,
     RemoveFinalizer,
@@ -101,17 +102,41 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
     return Verdict(Phase.DELETING, Health.RECONCILING, "StoragePurging", f"Pod {purge.name} removes the storage.")
 
 
-def release(o: Observation, now: float) -> Verdict | None:
+def release(o: Observation, now: float) -> Verdict:
     """Remove the rest: nothing runs any more, and the storage was treated as asked."""
+    if o.purge is not None and o.purge.phase == "Succeeded":
+        return _release(o, _tell_purge(o.purge))
+    if _namespace_goes(o):
+        why = f"namespace {o.app.metadata.namespace} is being deleted and takes no pod that could remove it."
+        return _release(o, _tell_kept(f"in {app_storage(o.app).uri} ", why))
+    return _release(o)
+
+
+def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
+    """Stop what runs of a deleted application that can not be read, in the usual order, and let it go.
+
+    Nobody knows where its storage is and whether it was to go, so that is kept. No status is written: a resource that
+    breaks its own schema may take none.
+
+    Args:
+        o: what surrounds it.
+        problem: why it can not be read.
+        now: seconds since the epoch.
+    """
+    for rule in (leave_released_alone, stop_deleted_driver, remove_executors):
+        verdict = rule(o, now)
+        if verdict is not None:
+            return Plan(rule.__name__, verdict.reason, verdict.message, verdict.after, verdict.wake_after)
+    told = _tell_purge(o.purge) if o.purge is not None and o.purge.phase == "Succeeded" else None
+    verdict = _release(o, told or _tell_kept("", f"the resource can not be read ({problem})."))
+    return Plan("release_unreadable", verdict.reason, verdict.message, verdict.after)
+
+
+def _release(o: Observation, *told: PublishEvent) -> Verdict:
     actions: tuple[Action, ...] = (DeleteAgentSecret(),)
     if o.purge is not None and not o.purge.terminating:
         actions = (*actions, DeletePurge(o.purge))
-    actions = (*actions, ReleaseAccess())
-    if o.purge is not None and o.purge.phase == "Succeeded":
-        actions = (*actions, _tell_purge(o.purge))
-    elif _namespace_goes(o):
-        why = f"namespace {o.app.metadata.namespace} is being deleted and takes no pod that could remove it."
-        actions = (*actions, _tell_kept(o, why))
+    actions = (*actions, ReleaseAccess(), *told)
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,
@@ -131,8 +156,8 @@ def _tell_purge(purge: PodRecord) -> PublishEvent:
     return PublishEvent("StorageKept", f"The application's storage was not removed: {why}", True, "kept")
 
 
-def _tell_kept(o: Observation, why: str) -> PublishEvent:
-    message = f"What is left in {app_storage(o.app).uri} was not removed: {why} Remove it by hand if it is not needed."
+def _tell_kept(where: str, why: str) -> PublishEvent:
+    message = f"What the application has stored {where}was not removed: {why} Remove it by hand if it is not needed."
     return PublishEvent("StorageKept", message, True, "kept")
 
 

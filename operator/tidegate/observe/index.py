@@ -11,12 +11,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.storage_roots import StorageRoots
 from tidegate.workqueue import Key
+from tidegate_spark.protocol import FINALIZER
 
 _REMEMBERED_DELETIONS = 4096
 
@@ -40,7 +43,7 @@ class UnreadableApp:
 
     key: Key
     metadata: Metadata
-    """What of it could be read: name, namespace, uid, generation, resource version."""
+    """What of it could be read; the API server keeps metadata in order whatever the rest is like."""
     problem: str
     """Names the field."""
     ready: Mapping[str, Any] = field(default_factory=dict)
@@ -202,19 +205,14 @@ class Index:
         return self.memories.get(key, Memory())
 
     def _put_unreadable(self, body: Mapping[str, Any], problem: str) -> set[Key]:
-        metadata = body.get("metadata", {})
-        key = (str(metadata.get("namespace", "")), str(metadata.get("name", "")))
-        generation = metadata.get("generation", 0)
-        readable = Metadata(
-            namespace=key[0],
-            name=key[1],
-            uid=str(metadata.get("uid", "")),
-            generation=generation if isinstance(generation, int) else 0,
-            resource_version=str(metadata.get("resourceVersion", "")),
-        )
+        readable = _metadata_of(body)
+        key = (readable.namespace, readable.name)
         keys = self._make_room(readable)
         if keys:
             self._apps[key] = UnreadableApp(key, readable, problem, _ready_condition(body))
+            if FINALIZER in readable.finalizers:
+                # It may run, and then it needs its namespace's access; without the finalizer it never did.
+                self._names.setdefault(key[0], set()).add(key[1])
         return keys
 
     def _make_room(self, metadata: Metadata) -> set[Key]:
@@ -250,6 +248,19 @@ def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
         if (old.uid, old.generation) == (app.metadata.uid, app.metadata.generation):
             return known.spec_hash  # the generation changes with every change of the spec
     return spec_hash(app)
+
+
+def _metadata_of(body: Mapping[str, Any]) -> Metadata:
+    metadata = body.get("metadata", {})
+    try:
+        return msgspec.convert(metadata, Metadata)
+    except msgspec.ValidationError:
+        return Metadata(
+            namespace=str(metadata.get("namespace", "")),
+            name=str(metadata.get("name", "")),
+            uid=str(metadata.get("uid", "")),
+            resource_version=str(metadata.get("resourceVersion", "")),
+        )
 
 
 def _ready_condition(body: Mapping[str, Any]) -> Mapping[str, Any]:

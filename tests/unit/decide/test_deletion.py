@@ -15,6 +15,7 @@ from tidegate.decide.actions import (
     ReleaseAccess,
     RemoveFinalizer,
 )
+from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import Exit, PodRecord, Waiting
@@ -131,6 +132,37 @@ def test_an_application_that_never_ran_has_no_storage_to_empty() -> None:
 
 def test_without_our_finalizer_nothing_is_done() -> None:
     assert decide(observe(deleted(app_with(finalizers=["another/one"]))), NOW).actions == ()
+
+
+def of_unreadable(**around: object) -> Plan:
+    """Return the plan for a deleted application of which only the metadata can be read."""
+    return release_unreadable(observe(deleted(app_with()), **around), "spec.application.runtime: invalid", NOW)
+
+
+def test_what_runs_of_an_unreadable_application_is_stopped_in_the_usual_order() -> None:
+    going = deleted(app_with())
+    executors = (executor_of(going, 1), executor_of(going, 2))
+    assert destructive(of_unreadable(driver=running_driver(going), executors=executors)) == [DeleteDriver]
+    assert destructive(of_unreadable(driver=running_driver(going, delete_by=NOW + 30), executors=executors)) == []
+    assert destructive(of_unreadable(executors=executors)) == [DeleteExecutor, DeleteExecutor]
+    purge = purge_pod(phase="Running", running=True)
+    assert destructive(of_unreadable(purge=purge)) == [DeleteAgentSecret, DeletePurge, ReleaseAccess, RemoveFinalizer]
+
+
+def test_an_unreadable_application_keeps_its_storage_and_says_so() -> None:
+    (told,) = [action for action in of_unreadable().actions if isinstance(action, PublishEvent)]
+    assert (told.reason, told.warning, "spec.application.runtime" in told.message) == ("StorageKept", True, True)
+
+
+def test_storage_that_was_removed_before_the_application_became_unreadable_is_not_said_to_be_kept() -> None:
+    done = purge_pod(phase="Succeeded", ended=ended_with(Reason.COMPLETED, 0))
+    told = [a.reason for a in of_unreadable(purge=done).actions if isinstance(a, PublishEvent)]
+    assert told == ["StoragePurged"]
+
+
+def test_an_unreadable_application_without_our_finalizer_is_left_alone() -> None:
+    others = deleted(app_with(finalizers=["another/one"]))
+    assert release_unreadable(observe(others), "spec", NOW).actions == ()
 
 
 def told_at_the_end(ended: Exit | None) -> list[tuple[str, bool]]:

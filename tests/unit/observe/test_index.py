@@ -8,6 +8,7 @@ import pytest
 
 from tidegate.model.streaming_app import StreamingApp, decode_app
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate_spark.protocol import FINALIZER
 from tidegate_testing.observations import app_with, driver_of, launched
 from tidegate_testing.values import body
 
@@ -208,3 +209,20 @@ def test_the_last_application_to_leave_a_namespace_is_told_so() -> None:
     index.put_app(elsewhere("orders", "s3://streams/a", "u-1", "2026-01-01T00:00:00Z"))
     index.put_app(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z"))
     assert (index.leave_namespace(KEY), index.leave_namespace(("shop", "other"))) == (False, True)
+
+
+def test_the_metadata_of_an_application_that_can_not_be_read_is_read() -> None:
+    index = Index()
+    index.put_app(unreadable(8, finalizers=[FINALIZER], deletionTimestamp="2026-01-01T00:00:00Z"))
+    known = index.app(KEY)
+    assert isinstance(known, UnreadableApp)
+    assert (known.metadata.finalizers, known.metadata.resource_version) == ((FINALIZER,), "8")
+    assert known.metadata.deletion_timestamp is not None
+
+
+@pytest.mark.parametrize(("finalizers", "last"), [([FINALIZER], False), ([], True)])
+def test_an_application_that_can_not_be_read_and_may_run_needs_its_namespace(finalizers: list[str], last: bool) -> None:
+    index = Index()
+    index.put_app(unreadable(8, finalizers=finalizers))
+    index.put_app(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z"))
+    assert index.leave_namespace(("shop", "other")) is last
