@@ -198,7 +198,7 @@ def _fault_of_answer(error: Any, storage: Storage, place: str, secret: str) -> F
     if code in REJECTED_CODES or status in (401, 403):
         return Fault(
             Reason.CREDENTIALS_REJECTED,
-            f"{place} rejects the credentials of {secret}, which need read, write, list and delete there: {said}.",
+            f"{place} rejects the credentials of {secret}: {said}.",
         )
     if code in UNSUITABLE_CODES or status == 501:
         return Fault(
