@@ -160,7 +160,7 @@ def _build(
 
     queue = WorkQueue(work, figures)
     actor = Actor(client, agents, index, access, events, figures, queue.wake)
-    poller = AgentPoller(index, agents, queue, figures)
+    poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
     platform = Platform(settings.runtime_image, settings.runtime_image_pull_policy)
     reconciler = Reconciler(index, platform, actor, poller, figures, UnreadableTeller(client, events))
     unlisted = set(settings.watch_namespaces or ("",))
@@ -174,7 +174,7 @@ def _start(operator: Operator) -> list[asyncio.Task[None]]:
     tasks = [supervise(operator.watch_pods(ns), f"pods of {ns or 'all'}") for ns in namespaces]
     tasks += [supervise(operator.watch_ends(ns), f"ends of applications in {ns or 'all'}") for ns in namespaces]
     tasks += [supervise(operator.work(), f"worker {n}") for n in range(settings.concurrency)]
-    tasks += [supervise(operator.poller.run_worker(), f"agents {n}") for n in range(settings.agent_concurrency)]
+    tasks += [supervise(operator.poller.run_worker(), f"agents {n}") for n in range(operator.poller.workers)]
     tasks.append(supervise(operator.queue.run_timers(), "timers"))
     tasks.append(supervise(operator.connection.renew_tokens(), "tokens"))
     return tasks

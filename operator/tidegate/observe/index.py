@@ -50,6 +50,26 @@ class UnreadableApp:
     """Its condition Ready, as stored."""
 
 
+class CheckedAccess:
+    """When the drivers' access was last found to be as it should be, by namespace; seconds since the epoch."""
+
+    def __init__(self) -> None:
+        """Start with nothing known."""
+        self._at: dict[str, float] = {}
+
+    def note(self, namespace: str, now: float) -> None:
+        """Note that it was looked at, or made, just now."""
+        self._at[namespace] = now
+
+    def discard(self, namespace: str) -> None:
+        """Rely on nothing that was known of a namespace."""
+        self._at.pop(namespace, None)
+
+    def age(self, namespace: str, now: float) -> float:
+        """Return how many seconds ago it was noted; infinity if nothing is known."""
+        return now - self._at.get(namespace, float("-inf"))
+
+
 class Index:
     """The operator's picture of the cluster."""
 
@@ -62,7 +82,7 @@ class Index:
         self._gone: OrderedDict[str, None] = OrderedDict()
         self.memories: dict[Key, Memory] = {}
         self.reports: dict[Key, TimedReport] = {}
-        self.namespaces_with_access: set[str] = set()
+        self.namespaces_with_access = CheckedAccess()
 
     # --- applications ---
 
@@ -234,6 +254,7 @@ class Index:
         names.discard(key[1])
         if not names:
             self._names.pop(key[0], None)
+            self.namespaces_with_access.discard(key[0])
 
     def _note_gone(self, uid: str) -> None:
         # The answer to one of our own writes can come after the watch has told of the object's end.
