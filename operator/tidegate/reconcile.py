@@ -75,7 +75,7 @@ class Reconciler:
         if isinstance(known, UnreadableApp):
             return await self._treat_unreadable(known, now)
         self._given_up.pop(key, None)
-        self.poller.follow(key, None)
+        self.poller.forget(key)
         self.figures.forget_app(*key)
         return None
 

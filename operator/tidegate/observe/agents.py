@@ -81,6 +81,11 @@ class AgentPoller:
         self._followed[key] = _Followed(driver.uid, driver.restarts, 0.0)
         self._schedule(key, 0.0)
 
+    def forget(self, key: Key) -> None:
+        """Keep nothing of an application that is gone, however it went."""
+        self.follow(key, None)
+        self._agents.forget(key)
+
     def hurry(self, key: Key) -> None:
         """Ask soon: something was just changed."""
         if key in self._followed:

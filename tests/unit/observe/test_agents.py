@@ -104,6 +104,14 @@ async def test_a_token_of_the_secret_opens_the_agent(monkeypatch: Any) -> None:
         assert await client.read_progress(KEY, driver) == REPORT
 
 
+async def test_an_application_that_is_gone_leaves_no_token_behind(monkeypatch: Any) -> None:
+    async with agent(REPORT, monkeypatch) as (client, driver, _):
+        queue = WorkQueue(None, Figures())  # type: ignore[arg-type] # nothing is worked on
+        AgentPoller(Index(), client, queue, Figures(), 1).forget(KEY)
+        with pytest.raises(AssertionError, match="asked for .*orders-agent"):
+            await client.read_progress(KEY, driver)
+
+
 @asynccontextmanager
 async def odd_agent(monkeypatch: Any, answer: Any) -> AsyncIterator[tuple[AgentClient, list[web.Request]]]:
     """An agent that answers everything its own way; the list gets what it was asked."""
