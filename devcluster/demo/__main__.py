@@ -141,7 +141,8 @@ class Demo:
             bar: list[Callable[[int], None]] = []
 
             def ready() -> None:
-                self._await_first_batch()
+                with self._narrator.waiting("waiting for the first batch"):
+                    self._await_first_batch()
                 self._narrator.say(
                     f"Replaying {total:,} readings of {sensors} sensors at {self._rate:g} a second …", "bold"
                 )
@@ -154,8 +155,8 @@ class Demo:
                     show(done)
                 kill(done)
 
-            title = "Sending first settings, then readings as soon as the query has fixed where it starts"
-            with self._narrator.step(title, "is the broker up? make kafka-up; then make demo again"):
+            title = "Sending settings, then readings once the query has begun"
+            with self._narrator.step(title, "is the broker up? make kafka-up; then make demo again", moving=False):
                 sent = replay.run(self._scenario.records(), ready=ready, progress=progress, rate=self._rate)
         self._narrator.say(f"  {sent.readings:,} readings and {sent.settings:,} settings confirmed by the broker")
 
