@@ -26,7 +26,8 @@ def set_up(narrator: Narrator, name: str) -> Environment:
             connect(found).ctl("get", "--raw", "/readyz", timeout=20)
         return found
     again = "mend that, then make demo again; make cluster-down begins from nothing"
-    with narrator.step("Programs of the cluster (built once, kept in the cache)", again):
+    # Builders write to the terminal themselves.
+    with narrator.step("Programs of the cluster (built once, kept in the cache)", again, moving=False):
         tools.ensure()
     cluster, wanted = Cluster(name), [images.OPERATOR, images.SPARK]
     with narrator.step("Images: operator and Spark (only what has changed)", "make images shows the whole build"):
