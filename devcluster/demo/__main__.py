@@ -56,6 +56,9 @@ def main() -> int:
     except StepFailedError as failed:
         narrator.failure(failed)
         return 1
+    except (RuntimeError, OSError) as error:  # between two steps: a command that failed, a server that is gone
+        narrator.failure(StepFailedError("The demo can not go on", str(error), "make demo starts over"))
+        return 1
     except KeyboardInterrupt:
         narrator.say(
             "Interrupted. The cluster is still there; `make demo` starts over, `make cluster-down` removes it."
