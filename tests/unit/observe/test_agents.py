@@ -108,7 +108,7 @@ async def test_an_application_that_is_gone_leaves_no_token_behind(monkeypatch: A
     async with agent(REPORT, monkeypatch) as (client, driver, _):
         queue = WorkQueue(None, Figures())  # type: ignore[arg-type] # nothing is worked on
         AgentPoller(Index(), client, queue, Figures(), 1).forget(KEY)
-        with pytest.raises(AssertionError, match="asked for .*orders-agent"):
+        with pytest.raises(AssertionError, match=r"asked for .*orders-agent"):
             await client.read_progress(KEY, driver)
 
 
