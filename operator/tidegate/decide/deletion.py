@@ -9,6 +9,7 @@ from tidegate.decide.actions import (
     DeleteDriver,
     DeleteExecutor,
     DeletePurge,
+    EnsureAccess,
     Plan,
     PublishEvent,
     ReleaseAccess,
@@ -170,16 +171,18 @@ def _namespace_goes(o: Observation) -> bool:
 def _begin_purge(o: Observation, now: float) -> Verdict:
     name = purge_pod_name(o.app.metadata.name)
     refusal = o.memory.refusal
+    before: tuple[Action, ...] = ()
     if refusal is not None and refusal.pod_name == name:
         due = refusal.at + growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
         if now < due:
             return Verdict(
                 Phase.DELETING, Health.STALLED, refusal.reason, refusal.message + _WAY_OUT, wake_after=due - now
             )
+        if not o.access_ready and not o.app.spec.driver.service_account_name:
+            before = (EnsureAccess(),)  # the pod's ServiceAccount may be what is missing
     try:
         create = CreatePurge(build_purge_pod(o.app, o.platform))
     except SpecError as error:
         return Verdict(Phase.DELETING, Health.STALLED, "InvalidSpec", f"{error}{_WAY_OUT}")
-    return Verdict(
-        Phase.DELETING, Health.RECONCILING, "StoragePurging", f"Pod {name} removes the storage.", after=(create,)
-    )
+    message = f"Pod {name} removes the storage."
+    return Verdict(Phase.DELETING, Health.RECONCILING, "StoragePurging", message, before=before, after=(create,))

@@ -197,8 +197,9 @@ def test_logs_of_old_launches_are_deleted_from_a_real_store(object_store: Object
 
 
 def test_a_purge_deletes_page_after_page_and_leaves_the_neighbour_alone(
-    object_store: ObjectStore, config: DriverConfig, credentials: Path
+    object_store: ObjectStore, config: DriverConfig, credentials: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(purge, "PAGE", 50)
     preflight.check_storage(config, str(credentials))
     client, bucket = object_store.client, config.storage.bucket
     keys = [config.storage.key("lineages/1/main/state", str(n % 7), f"{n}.delta") for n in range(1100)]

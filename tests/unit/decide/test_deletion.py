@@ -10,6 +10,7 @@ from tidegate.decide.actions import (
     DeleteDriver,
     DeleteExecutor,
     DeletePurge,
+    EnsureAccess,
     Plan,
     PublishEvent,
     ReleaseAccess,
@@ -91,6 +92,13 @@ def test_a_refused_purge_is_tried_again_later() -> None:
     refusal = Refusal("orders-purge", "", 1, "LaunchRefused", "quota", NOW - 1, 1)
     plan = decide(observe(EMPTIED, memory=Memory(refusal=refusal)), NOW)
     assert (plan.reason, destructive(plan), plan.wake_after) == ("LaunchRefused", [], 4.0)
+
+
+def test_a_refused_purge_gets_back_the_service_account_that_it_may_miss() -> None:
+    refusal = Refusal("orders-purge", "", 1, "LaunchRefused", "no service account", NOW - 60, 1)
+    world = observe(EMPTIED, memory=Memory(refusal=refusal), access_ready=False)
+    kinds = [type(action) for action in decide(world, NOW).actions]
+    assert kinds.index(EnsureAccess) < kinds.index(CreatePurge)
 
 
 def test_a_purge_that_began_before_the_spec_was_mended_is_begun_anew() -> None:
