@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from devcluster import paths
-from devcluster.control import ComponentError, Control
+from devcluster.control import ComponentError, Control, sweep
 
 Ctr = Callable[..., str]
 """containerd's own client: takes arguments, returns what was printed, raises ComponentError."""
@@ -46,6 +46,7 @@ def opened(seed: Path) -> Iterator[Ctr]:
         if not whole(seed) and seed.exists():
             shutil.rmtree(seed)
         _mark(seed).unlink(missing_ok=True)
+        sweep()
         control = Control(paths.state(paths.bound_name()))
         try:
             # Mounts that unpacking needs go with the namespace, however this ends.
