@@ -180,10 +180,10 @@ def test_an_application_whose_storage_lies_inside_anothers_is_refused(world: Wor
         storage={**first["spec"]["storage"], "uri": inside},
     )
     world.kubectl.apply(first)
-    wait_for("the first to be taken on", lambda: world.get_app("owner", NAMESPACE).get("status"), timeout=60)
+    wait_for("the first to be taken on", lambda: world.get_app("owner", NAMESPACE).get("status"), timeout=180)
     world.kubectl.apply(second)
     condition = wait_for(
-        "the second to be refused", partial(ready_because, world, "intruder", "StorageConflict"), timeout=60
+        "the second to be refused", partial(ready_because, world, "intruder", "StorageConflict"), timeout=180
     )
     assert "owner" in condition["message"]
     assert world.kubectl.get("pod", "intruder-driver", NAMESPACE) is None

@@ -105,7 +105,7 @@ class Run:
         """Return when the same pod's driver has decided something again and the resource tells of its restart."""
         self.await_new_decisions("after the JVM was killed")
 
-        wait_for("the restart in the status", lambda: self.launches() == (1, 1), timeout=60)
+        wait_for("the restart in the status", lambda: self.launches() == (1, 1), timeout=180)
         assert self.status()["lastExit"]["exitCode"] != 0
 
     def kill_the_pod(self) -> None:
@@ -117,7 +117,7 @@ class Run:
         """Return when everything is decided and the resource tells of a new driver pod."""
         expected = set(expected_decisions(SCENARIO.records()))
         wait_for("the last decision", lambda: bool(self.read()) and expected <= self.ids, timeout=240, interval=0)
-        wait_for("the second epoch in the status", lambda: self.launches() == (2, 0), timeout=60)
+        wait_for("the second epoch in the status", lambda: self.launches() == (2, 0), timeout=180)
         assert self.status()["phase"] == "Running"
 
 
