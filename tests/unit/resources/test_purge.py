@@ -138,6 +138,31 @@ def test_of_the_applications_variables_it_has_only_those_that_reach_the_storage(
     assert [name for name in names if name not in OURS] == ["ROLE", "AWS_ROLE_ARN", "https_proxy", "NO_PROXY"]
 
 
+def test_of_the_drivers_template_it_has_the_files_that_those_variables_name() -> None:
+    volumes: list[dict[str, Any]] = [
+        {"name": "ca", "configMap": {"name": "company-ca"}},
+        {"name": "model", "configMap": {"name": "model"}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+    ]
+    mounts = [
+        {"name": "ca", "mountPath": "/etc/company"},
+        {"name": "model", "mountPath": "/etc/company-model"},
+        {"name": "data", "mountPath": "/data"},
+    ]
+    change = {
+        "application.env": [
+            {"name": "AWS_CA_BUNDLE", "value": "/etc/company/ca.crt"},
+            {"name": "AWS_CONFIG_FILE", "value": "/data/config"},
+        ],
+        "driver.podTemplate": {
+            "spec": {"volumes": volumes, "containers": [{"name": "driver", "volumeMounts": mounts}]}
+        },
+    }
+    spec = build_purge_pod(app(change), PLATFORM)["spec"]
+    assert spec["volumes"][2:] == [{"name": "ca", "configMap": {"name": "company-ca", "optional": True}}]
+    assert spec["containers"][0]["volumeMounts"][2:] == [mounts[0]]
+
+
 def test_its_image_has_what_it_runs_where_it_looks_for_it() -> None:
     dockerfile = (ROOT / "images/operator/Dockerfile").read_text()
     assert f"COPY spark_app/tidegate_spark {RUNTIME_IN_OPERATOR_IMAGE}/python/tidegate_spark" in dockerfile
@@ -161,6 +186,12 @@ BROKEN: dict[str, dict[str, Any]] = {
     "templates that cannot be merged": {
         "driver.podTemplate": {"spec": {"containers": "x"}},
         "executor.podTemplate": {"spec": "x"},
+    },
+    "a template of another shape": {
+        "application.env": [{"name": "AWS_CA_BUNDLE", "value": "/a/b"}],
+        "driver.podTemplate": {
+            "spec": {"volumes": "x", "containers": ["x", {"name": "driver", "volumeMounts": [{"mountPath": "/a"}, 1]}]}
+        },
     },
 }
 
