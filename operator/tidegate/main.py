@@ -25,7 +25,7 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection, NoConfigurationError, connect
 from tidegate.kube.failures import FAILURES
 from tidegate.kube.paths import GROUP_PATH, collection
-from tidegate.kube.watch import Listed, Removed, Watch
+from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
 from tidegate.logs import configure_logging
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.server import serve_metrics
@@ -80,6 +80,21 @@ class Operator:
             else:
                 key = self.index.put_pod(build_record(change.item))
                 keys = {key} if key is not None else set()
+            for key in keys:
+                self.queue.wake(key)
+
+    async def watch_ends(self, namespace: str) -> None:
+        """Have the index forget applications that are gone, for ever: kopf tells only of those it was watching."""
+        watch = Watch(self.client, collection("StreamingApp", namespace), "", MetadataOnly)
+        async for change in watch.changes():
+            if isinstance(change, Listed):
+                uids = [item.metadata.uid for item in change.items]
+                keys = self.index.keep_apps(uids, namespace, change.version)
+            elif isinstance(change, Removed):
+                gone = change.item.metadata
+                keys = self.index.remove_app((gone.namespace, gone.name), gone.uid)
+            else:
+                continue  # kopf brings the whole of it
             for key in keys:
                 self.queue.wake(key)
 
@@ -146,7 +161,7 @@ def _build(
 
     queue = WorkQueue(work, figures)
     actor = Actor(client, agents, index, access, events, figures, queue.wake)
-    poller = AgentPoller(index, agents, queue, figures)
+    poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
     platform = Platform(settings.runtime_image, settings.runtime_image_pull_policy)
     reconciler = Reconciler(index, platform, actor, poller, figures, UnreadableTeller(client, events))
     unlisted = set(settings.watch_namespaces or ("",))
@@ -156,9 +171,11 @@ def _build(
 def _start(operator: Operator) -> list[asyncio.Task[None]]:
     # Before kopf: at its end kopf cancels every task that was begun after it.
     settings, supervise = operator.settings, operator.supervise
-    tasks = [supervise(operator.watch_pods(ns), f"pods of {ns or 'all'}") for ns in settings.watch_namespaces or ("",)]
+    namespaces = settings.watch_namespaces or ("",)
+    tasks = [supervise(operator.watch_pods(ns), f"pods of {ns or 'all'}") for ns in namespaces]
+    tasks += [supervise(operator.watch_ends(ns), f"ends of applications in {ns or 'all'}") for ns in namespaces]
     tasks += [supervise(operator.work(), f"worker {n}") for n in range(settings.concurrency)]
-    tasks += [supervise(operator.poller.run_worker(), f"agents {n}") for n in range(settings.agent_concurrency)]
+    tasks += [supervise(operator.poller.run_worker(), f"agents {n}") for n in range(operator.poller.workers)]
     tasks.append(supervise(operator.queue.run_timers(), "timers"))
     tasks.append(supervise(operator.connection.renew_tokens(), "tokens"))
     return tasks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 import signal
@@ -12,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from tidegate_spark import logs, metrics, preflight, storage, watch
+from tidegate_spark import faults, logs, metrics, preflight, storage, watch
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.ending import Budget, Ending
@@ -48,6 +49,7 @@ class Driver:
     def __init__(self, config: DriverConfig, environment: Environment, output: logs.OutputTail) -> None:
         """Make the parts; nothing runs yet."""
         self._config, self._environment, self._output = config, environment, output
+        self._launch_name = logs.launch_name(time.time(), config.epoch)
         self._progress = Progress(config)
         self._queries = Queries(lineage_uri(config), config.state_partitions, self._progress)
         self._ending = Ending(config, self._progress, self._queries, self._conclude)
@@ -59,6 +61,7 @@ class Driver:
         self._watch: watch.Watch | None = None
         self._wanted: int | None = None
         self._claimed = False
+        self._credentials: Credentials | None = None
 
     def run(self) -> NoReturn:
         """Launch, run the script, end the process."""
@@ -90,7 +93,7 @@ class Driver:
         self._keep_secret(credentials)
         if self._environment.on_kubernetes:
             remove_leftovers(self._config, self._environment)
-        self._session = spark_session.start_session(self._config, self._environment, self._progress)
+        self._session = spark_session.start_session(self._config, self._environment, self._progress, self._launch_name)
         spark_session.add_python_files(self._session, paths, self._environment.work_directory)
         self._observe(self._session)
         if self._ending.requested.is_set():
@@ -98,12 +101,19 @@ class Driver:
         self._progress.enter(DriverState.RUNNING)
         self._ending.script_started.set()
         outcome = run_script(main, self._config.args)
-        return self._after_script(outcome)
+        return self._judge(self._after_script(outcome))
+
+    def _judge(self, outcome: Outcome) -> Outcome:
+        """Return ``outcome``, told apart: a fault of the application's own storage, or of another place in its use."""
+        if outcome.reason not in faults.PROBED or self._ending.requested.is_set():
+            return outcome
+        return judge(outcome, preflight.find_fault(self._config, self._credentials))
 
     def _keep_secret(self, credentials: Credentials | None) -> None:
         # S3A in the JVM reads its credentials from the environment that it inherits.
         os.environ.update(credentials.variables() if credentials else {})
         self._output.secrets.add(*(credentials.secrets if credentials else ()))
+        self._credentials = credentials
 
     def _report_fault(self, fault: Fault | None) -> None:
         if fault is None:
@@ -114,9 +124,13 @@ class Driver:
 
     def _observe(self, session: SparkSession) -> None:
         session.streams.addListener(ProgressListener(self._progress))
-        self._queries.install()
+        self._queries.install(spark_session.direct_checkpoint_manager(session))
         self._watch = watch.Watch(
-            session, self._queries, self._progress, self._ending.request, self._environment.on_kubernetes
+            session,
+            self._queries,
+            self._progress,
+            lambda outcome: self._ending.request(self._judge(outcome)),
+            self._environment.on_kubernetes,
         )
         if self._wanted is not None:
             self._watch.want_executors(self._wanted)
@@ -167,14 +181,32 @@ class Driver:
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
         content = self._output.secrets.clean_bytes(self._output.content())
-        if self._claimed:
-            logs.within(budget.upload, lambda: self._put_log(content))
+        logs.within(budget.upload, lambda: self._put_log(content))
         os._exit(EXIT_CODES[termination.reason])
 
     def _put_log(self, content: bytes) -> None:
-        credentials = storage.read_credentials(self._environment.credentials_directory, self._config.credentials_secret)
-        client = storage.connect(self._config.storage, credentials, timeout_seconds=3.0)
-        logs.put_driver_log(client, self._config.storage, self._config.epoch, content)
+        place, directory = self._config.storage, self._environment.credentials_directory
+        try:
+            # An end that came before the storage was looked at: what is not ours must not be written to.
+            credentials = (
+                storage.read_credentials(directory, self._config.credentials_secret)
+                if self._claimed
+                else preflight.check_storage(self._config, directory)
+            )
+        except FaultError:
+            return
+        client = storage.connect(place, credentials, timeout_seconds=3.0)
+        secrets = credentials.secrets if credentials else ()
+        logs.put_driver_log(client, place, self._launch_name, self._output.secrets.clean_bytes(content))
+        logs.prune_logs(client, place)
+
+
+def judge(outcome: Outcome, fault: Fault | None) -> Outcome:
+    """Return what ``outcome``, a store's fault met by script or query, means if ``fault`` is our storage's; pure."""
+    if fault is not None:
+        return dataclasses.replace(outcome, reason=fault.reason, message=f"{fault.message} ({outcome.message})")
+    message = f"{outcome.message} Not the application's own storage, which answers: another place that it uses."
+    return dataclasses.replace(outcome, reason=Reason.APPLICATION_FAILED, message=message)
 
 
 def watch_signals(on_terminate: object) -> None:

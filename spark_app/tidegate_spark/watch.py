@@ -42,8 +42,11 @@ def first_failure(queries: Queries) -> Outcome | None:
 
 def jvm_outcome(code: int) -> Outcome:
     """Return the end that an exit of the JVM means."""
-    hint = " (killed, probably for want of memory: see spec.driver.resources.memory)" if code in (-9, 137) else ""
-    return Outcome(Reason.APPLICATION_FAILED, f"Spark's JVM ended with exit code {code}{hint}.", "JvmExited")
+    if code in (-9, 137):
+        what = "was killed by SIGKILL; often for want of memory, then raise spec.driver.resources.memory"
+    else:
+        what = f"ended with exit code {code}"
+    return Outcome(Reason.APPLICATION_FAILED, f"Spark's JVM {what}.", "JvmExited")
 
 
 class Watch:

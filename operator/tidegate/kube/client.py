@@ -21,7 +21,7 @@ from tidegate.metrics.figures import Figures
 T = TypeVar("T")
 
 MERGE_PATCH = "application/merge-patch+json"
-_JSON = "application/json"
+JSON = "application/json"
 _TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 _ATTEMPTS = 4
 _LONGEST_PAUSE = 10.0
@@ -74,16 +74,19 @@ class KubeClient:
         """Count a watch that the API server answered."""
         self._figures.count_request("WATCH", str(status))
 
-    async def get(self, path: str, kind: type[T]) -> T | Failure:
-        """Read one object, or a list with its query in ``path``, as ``kind``."""
-        return _decode(await self._send("GET", path), kind)
+    async def get(self, path: str, kind: type[T], accept: str = JSON) -> T | Failure:
+        """Read one object, or a list with its query in ``path``, as ``kind``.
+
+        With another ``accept`` the server gives another shape of it, for instance its metadata alone.
+        """
+        return _decode(await self._send("GET", path, accept=accept), kind)
 
     async def create(self, path: str, manifest: Any, kind: type[T]) -> T | Failure:
         """Create an object with a fixed name in the collection ``path``.
 
         Safe to repeat because of the name: a repeated request meets AlreadyExists.
         """
-        return _decode(await self._send("POST", path, msgspec.json.encode(manifest), _JSON), kind)
+        return _decode(await self._send("POST", path, msgspec.json.encode(manifest), JSON), kind)
 
     async def merge_patch(self, path: str, change: Any, kind: type[T]) -> T | Failure:
         """Patch an object. ``change`` holds metadata.resourceVersion, which makes it safe to repeat."""
@@ -100,10 +103,13 @@ class KubeClient:
         preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", resource_version)) if v}
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
         body = {**options, "preconditions": preconditions} if preconditions else options
-        return await self._send("DELETE", path, msgspec.json.encode(body), _JSON)
+        return await self._send("DELETE", path, msgspec.json.encode(body), JSON)
 
-    async def _send(self, method: str, path: str, body: bytes | None = None, content: str = "") -> bytes | Failure:
-        answer = await self._send_once(method, path, body, content)
+    async def _send(
+        self, method: str, path: str, body: bytes | None = None, content: str = "", accept: str = JSON
+    ) -> bytes | Failure:
+        headers = {"Accept": accept} | ({"Content-Type": content} if content else {})
+        answer = await self._send_once(method, path, body, headers)
         if not isinstance(answer, TRANSIENT):
             return answer
         # The machinery of retrying is only set up when there is something to retry: most requests never pay for it.
@@ -114,11 +120,10 @@ class KubeClient:
             retry_error_callback=_last_answer,
         )
         await _sleep_for(answer)
-        retried: bytes | Failure = await retrying(self._send_once, method, path, body, content)
+        retried: bytes | Failure = await retrying(self._send_once, method, path, body, headers)
         return retried
 
-    async def _send_once(self, method: str, path: str, body: bytes | None, content: str) -> bytes | Failure:
-        headers = {"Content-Type": content} if content else None
+    async def _send_once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes | Failure:
         url = self._connection.server + path
         started = time.monotonic()
         assert self._session is not None, "the client is used outside of its context"

@@ -104,6 +104,14 @@ async def test_a_token_of_the_secret_opens_the_agent(monkeypatch: Any) -> None:
         assert await client.read_progress(KEY, driver) == REPORT
 
 
+async def test_an_application_that_is_gone_leaves_no_token_behind(monkeypatch: Any) -> None:
+    async with agent(REPORT, monkeypatch) as (client, driver, _):
+        queue = WorkQueue(None, Figures())  # type: ignore[arg-type] # nothing is worked on
+        AgentPoller(Index(), client, queue, Figures(), 1).forget(KEY)
+        with pytest.raises(AssertionError, match=r"asked for .*orders-agent"):
+            await client.read_progress(KEY, driver)
+
+
 @asynccontextmanager
 async def odd_agent(monkeypatch: Any, answer: Any) -> AsyncIterator[tuple[AgentClient, list[web.Request]]]:
     """An agent that answers everything its own way; the list gets what it was asked."""
@@ -167,7 +175,7 @@ async def poll(agents: Agents) -> list[float]:
 
     index.put_pod(running_driver(APP))
     queue = WorkQueue(work, figures, clock=lambda: agents.now)
-    poller = AgentPoller(index, agents, queue, figures, lambda: agents.now)  # type: ignore[arg-type] # no HTTP
+    poller = AgentPoller(index, agents, queue, figures, 1, lambda: agents.now)  # type: ignore[arg-type] # no HTTP
     worker = asyncio.create_task(queue.run_worker())
     poller.follow(KEY, running_driver(APP))
     while agents.answers:
@@ -175,7 +183,7 @@ async def poll(agents: Agents) -> list[float]:
         if due is None:
             agents.now += 0.5
         else:
-            await poller._ask(due)
+            await poller._ask(*due)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
     worker.cancel()
@@ -197,6 +205,12 @@ async def test_the_first_committed_batch_wakes_the_application_and_the_next_one_
     agents = Agents(at(-1), at(0), at(1))
     woken = await poll(agents)
     assert woken == agents.asked_at[:2]
+
+
+async def test_a_driver_that_lacks_executors_is_looked_at_each_time_as_long_as_its_access_is_unknown() -> None:
+    lacking = AgentReport("orders", UID, 1, DriverState.RUNNING, executors_wanted=2, executors_running=0)
+    agents = Agents(lacking, lacking, lacking)
+    assert await poll(agents) == agents.asked_at
 
 
 async def test_an_exception_while_asking_is_silence_and_the_agent_is_asked_again() -> None:
