@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark import storage as store
 from tidegate_spark.protocol import APP_FILE, DEPENDENCY_REASONS, DriverConfig, Fault, Reason
@@ -25,10 +25,24 @@ from tidegate_spark.storage import Credentials, FaultError
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+T = TypeVar("T")
 LONGEST_WAIT_SECONDS = 30.0
 _ETAG_OF_NOTHING = '"00000000000000000000000000000000"'
 CLAIM_ATTEMPTS = 5
 """Only another driver of the same application can get in between; five in a row do not."""
+
+
+class BehindError(FaultError):
+    """The storage knows a later epoch of this application than the one this driver was given."""
+
+    def __init__(self, place: str, config: DriverConfig, epoch: int, lineage: int) -> None:
+        """Carry what ``place`` says."""
+        message = (
+            f"{place} says that epoch {epoch} of this application uses the storage; this driver is epoch "
+            f"{config.epoch} and does not write."
+        )
+        super().__init__(Fault(Reason.FENCED, message))
+        self.known = (epoch, lineage)
 
 
 @dataclass(frozen=True)
@@ -125,7 +139,7 @@ def check_storage(config: DriverConfig, credentials_directory: str) -> Credentia
         FaultError: what is wrong, with the spec's field.
     """
     credentials = store.read_credentials(credentials_directory, config.credentials_secret)
-    with _faults(config):
+    with faults_of(config):
         claim(_reach(config, credentials), config)
     return credentials
 
@@ -136,7 +150,7 @@ def find_fault(config: DriverConfig, credentials: Credentials | None) -> Fault |
     Not with those mounted now: what runs may have begun with others.
     """
     try:
-        with _faults(config):
+        with faults_of(config):
             read_claim(_reach(config, credentials), config)
     except FaultError as error:
         return error.fault
@@ -151,7 +165,7 @@ def _reach(config: DriverConfig, credentials: Credentials | None) -> S3Client:
 
 
 @contextlib.contextmanager
-def _faults(config: DriverConfig) -> Iterator[None]:
+def faults_of(config: DriverConfig) -> Iterator[None]:
     """Turn exceptions of boto3 into FaultError, as far as they are the storage's faults."""
     try:
         yield
@@ -247,14 +261,8 @@ def _refuse_foreign(content: dict[str, Any], config: DriverConfig) -> None:
             )
         )
     if isinstance(epoch, int) and epoch > config.epoch:
-        raise FaultError(
-            Fault(
-                Reason.STORAGE_OWNED,
-                f"{place} says that epoch {epoch} of this application uses the storage; this driver is epoch "
-                f"{config.epoch} and must not write. After a restore of the cluster from a backup it is {place} alone "
-                "that stands in the way.",
-            )
-        )
+        lineage = content.get("lineage")
+        raise BehindError(place, config, epoch, lineage if isinstance(lineage, int) else 0)
 
 
 def _document(content: dict[str, Any]) -> bytes:
@@ -283,9 +291,18 @@ def wait_for_storage(
     Raises:
         FaultError: for a fault that waiting does not cure.
     """
+    return wait_for(lambda: check_storage(config, credentials_directory), stopping, report)
+
+
+def wait_for(attempt: Callable[[], T], stopping: threading.Event, report: Callable[[Fault | None], None]) -> T | None:
+    """Repeat ``attempt`` until it succeeds or ``stopping`` is set (None); faults in between go to ``report``.
+
+    Raises:
+        FaultError: for a fault that waiting does not cure.
+    """
     for delay in delays():
         try:
-            credentials = check_storage(config, credentials_directory)
+            result = attempt()
         except FaultError as error:
             if error.fault.reason not in DEPENDENCY_REASONS:
                 raise
@@ -294,5 +311,5 @@ def wait_for_storage(
                 return None
         else:
             report(None)
-            return credentials
+            return result
     raise AssertionError("delays() does not end")
