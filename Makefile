@@ -71,7 +71,7 @@ bench: tools ## measure, side by side in one run: make bench NAME=submit [ARGS="
 	@$(PYTHON) -m tests.bench $(if $(filter-out dev,$(NAME)),$(NAME)) $(ARGS)
 
 .PHONY: chaos
-chaos: tools ## faults on a real cluster under load, every record accounted for: make chaos N=50 [ARGS="--help"]
+chaos: tools ## faults under load on a real cluster, each record accounted for: make chaos N=50
 	@$(PYTHON) -m tests.chaos $(if $(N),--faults $(N)) $(ARGS)
 
 # --- the development cluster ------------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ from types import TracebackType
 import aiohttp
 import msgspec
 
-from tidegate.kube.client import KubeClient
+from tidegate.kube.client import Guard, GuardedBody, KubeClient, always, require
 from tidegate.kube.failures import FAILURES, NotFound
 from tidegate.kube.paths import item
+from tidegate.leadership import NotLeadingError
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.agent_secret import TOKEN_KEY
 from tidegate.resources.names import agent_secret_name
@@ -42,13 +43,15 @@ class _Secret(msgspec.Struct):
 class AgentClient:
     """Talks to agents; an asynchronous context manager."""
 
-    def __init__(self, client: KubeClient, concurrency: int) -> None:
+    def __init__(self, client: KubeClient, concurrency: int, guard: Guard = always) -> None:
         """Prepare.
 
         Args:
             client: reads the Secrets with the tokens.
             concurrency: connections at once.
+            guard: asked right before an order is sent.
         """
+        self._guard = guard
         self._client = client
         self._concurrency = concurrency
         self._tokens: dict[Key, str] = {}
@@ -88,7 +91,11 @@ class AgentClient:
             return Unanswered(f"the report is not understood: {error}")
 
     async def set_executors(self, key: Key, pod: PodRecord, instances: int) -> Unanswered | None:
-        """Have a driver run with so many executors; returns why it did not take the order, or None."""
+        """Have a driver run with so many executors; returns why it did not take the order, or None.
+
+        Raises:
+            NotLeadingError: this process does not lead any more, and nothing was sent.
+        """
         answer = await self._request(key, pod, "POST", "/v1/executors", msgspec.json.encode(ExecutorTarget(instances)))
         return answer if isinstance(answer, Unanswered) else None
 
@@ -117,12 +124,17 @@ class AgentClient:
             "Accept-Encoding": "identity",
         }
         url = f"http://{host}:{COMMAND_PORT}{path}"
+        if body is not None:
+            require(self._guard)
+        data = None if body is None else GuardedBody(body, self._guard)
         try:
             async with self._session.request(
-                method, url, data=body, headers=headers, timeout=_TIMEOUT, allow_redirects=False
+                method, url, data=data, headers=headers, timeout=_TIMEOUT, allow_redirects=False
             ) as response:
                 text = await _read_short(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if isinstance(error.__cause__, NotLeadingError):
+                raise error.__cause__ from None
             return Unanswered(f"{type(error).__name__}: {error}"), 0
         if response.status >= 300:
             return Unanswered(f"HTTP {response.status}"), response.status

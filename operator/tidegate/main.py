@@ -6,9 +6,10 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import kopf
@@ -21,11 +22,13 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent_client import AgentClient
 from tidegate.handlers import build_registry, build_settings
-from tidegate.kube.client import KubeClient
+from tidegate.kube.client import KubeClient, always
 from tidegate.kube.connection import Connection, NoConfigurationError, connect
 from tidegate.kube.failures import FAILURES
+from tidegate.kube.lease import Leadership, boot_clock, find_namespace, make_candidate
 from tidegate.kube.paths import GROUP_PATH, collection
 from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
+from tidegate.leadership import Candidate, NotLeadingError
 from tidegate.logs import configure_logging
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.server import serve_metrics
@@ -58,12 +61,19 @@ class Operator:
     unlisted: set[str]
     """Namespaces whose pods are not listed yet; an empty name stands for all of them."""
     listed: asyncio.Event
+    leads: asyncio.Event
+    """Set once this process leads; until then it only looks."""
+    leadership: Leadership | None = None
+    """None: it leads because it was told that it is the only one."""
     kopf: asyncio.Task[None] | None = None
     failed: bool = False
 
     def missing(self) -> str:
-        """Return what is missing before decisions can be made, or an empty string."""
-        return "pods are not listed yet" if self.unlisted else ""
+        """Return what is missing before decisions can be made, or an empty string; a standby misses nothing."""
+        if self.unlisted:
+            return "pods are not listed yet"
+        problem = self.leadership.missing if self.leadership is not None else ""
+        return f"the lease can not be used: {problem}" if problem else ""
 
     async def watch_pods(self, namespace: str) -> None:
         """Keep the index's pods up to date, for ever."""
@@ -98,10 +108,26 @@ class Operator:
             for key in keys:
                 self.queue.wake(key)
 
-    async def work(self) -> None:
-        """Work on applications; not before the pods are known, or every driver would look lost."""
+    async def lead(self, part: Callable[[], Awaitable[None]]) -> None:
+        """Do what only the leader does; not before the pods are known, or every driver would look lost."""
         await self.listed.wait()
-        await self.queue.run_worker()
+        await self.leads.wait()
+        await part()
+
+    async def stand(self, leadership: Leadership) -> None:
+        """Stand for election, for ever.
+
+        Raises:
+            NotLeadingError: this process will never lead again.
+        """
+        raise NotLeadingError(await leadership.run())
+
+    def note_leading(self, leads: bool) -> None:
+        """Begin, or show that it is over: the guard of all requests needs no telling."""
+        self.figures.show_leader(leads)
+        if leads:
+            self.queue.begin()
+            self.leads.set()
 
     def supervise(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run a part; if it ends with an error, the whole process ends, to be started anew by Kubernetes."""
@@ -110,8 +136,12 @@ class Operator:
         return task
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
-            log.error("part ended", part=task.get_name(), exc_info=task.exception())
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            if isinstance(error, NotLeadingError):
+                log.warning("part ended without leadership", part=task.get_name(), reason=str(error))
+            else:
+                log.error("part ended", part=task.get_name(), exc_info=error)
             self.failed = True
             if self.kopf is not None:
                 self.kopf.cancel()
@@ -124,11 +154,21 @@ async def run(settings: Settings) -> int:
     except NoConfigurationError as error:
         log.error("no way to the API server", problem=str(error))
         return 2
+    place = (settings.lease_namespace or find_namespace(), settings.lease_name)
+    if settings.leader_election and not place[0]:
+        log.error("no namespace for the lease; set POD_NAMESPACE, or give --no-leader-election to the only operator")
+        return 2
+    candidate = make_candidate() if settings.leader_election else None
     async with AsyncExitStack() as stack:
         figures = Figures()
-        client = await stack.enter_async_context(KubeClient(connection, figures, 2 * settings.concurrency))
-        agents = await stack.enter_async_context(AgentClient(client, settings.agent_concurrency))
+        guard = always if candidate is None else partial(_holds, candidate)
+        client = await stack.enter_async_context(KubeClient(connection, figures, 2 * settings.concurrency, guard))
+        agents = await stack.enter_async_context(AgentClient(client, settings.agent_concurrency, guard))
         operator = _build(settings, connection, client, agents, figures)
+        if candidate is None:
+            operator.note_leading(True)
+        else:
+            operator.leadership = Leadership(client, candidate, place, operator.note_leading)
         try:
             server = await serve_metrics(figures, settings.metrics_port, operator.missing)
         except OSError as error:
@@ -137,17 +177,21 @@ async def run(settings: Settings) -> int:
         stack.push_async_callback(server.cleanup)
         await _wait_for_crd(client)
         workers = _start(operator)
-        figures.show_leader(True)
         # What was built so far lives as long as the process: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
-        log.info("operator started", server=connection.server, namespaces=settings.watch_namespaces or "all")
+        namespaces = settings.watch_namespaces or "all"
+        log.info("operator started", server=connection.server, namespaces=namespaces, lease="/".join(place))
         try:
             await _run_kopf(operator)
         finally:
             await _drain(operator, workers)
     log.info("operator ended", failed=operator.failed)
     return 1 if operator.failed else 0
+
+
+def _holds(candidate: Candidate) -> bool:
+    return candidate.holds(boot_clock())
 
 
 def _build(
@@ -162,10 +206,12 @@ def _build(
     queue = WorkQueue(work, figures)
     actor = Actor(client, agents, index, access, events, figures, queue.wake)
     poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
-    platform = Platform(settings.runtime_image, settings.runtime_image_pull_policy)
+    platform = Platform(settings.runtime_image, settings.runtime_image_pull_policy, settings.runtime_log_format)
     reconciler = Reconciler(index, platform, actor, poller, figures, UnreadableTeller(client, events))
     unlisted = set(settings.watch_namespaces or ("",))
-    return Operator(settings, connection, client, figures, index, queue, poller, unlisted, asyncio.Event())
+    return Operator(
+        settings, connection, client, figures, index, queue, poller, unlisted, asyncio.Event(), asyncio.Event()
+    )
 
 
 def _start(operator: Operator) -> list[asyncio.Task[None]]:
@@ -174,9 +220,14 @@ def _start(operator: Operator) -> list[asyncio.Task[None]]:
     namespaces = settings.watch_namespaces or ("",)
     tasks = [supervise(operator.watch_pods(ns), f"pods of {ns or 'all'}") for ns in namespaces]
     tasks += [supervise(operator.watch_ends(ns), f"ends of applications in {ns or 'all'}") for ns in namespaces]
-    tasks += [supervise(operator.work(), f"worker {n}") for n in range(settings.concurrency)]
-    tasks += [supervise(operator.poller.run_worker(), f"agents {n}") for n in range(operator.poller.workers)]
-    tasks.append(supervise(operator.queue.run_timers(), "timers"))
+    for parts, name, part in (
+        (settings.concurrency, "worker", operator.queue.run_worker),
+        (operator.poller.workers, "agents", operator.poller.run_worker),
+        (1, "timers", operator.queue.run_timers),
+    ):
+        tasks += [supervise(operator.lead(part), f"{name} {n}") for n in range(parts)]
+    if operator.leadership is not None:
+        tasks.append(supervise(operator.stand(operator.leadership), "leadership"))
     tasks.append(supervise(operator.connection.renew_tokens(), "tokens"))
     return tasks
 
@@ -202,13 +253,17 @@ async def _run_kopf(operator: Operator) -> None:
 
 
 async def _drain(operator: Operator, tasks: list[asyncio.Task[None]]) -> None:
-    """Let what has been begun finish, then end everything else."""
+    """Let what has been begun finish, end everything else, and only then let another one lead."""
     operator.queue.stop()
-    workers = [task for task in tasks if task.get_name().startswith("worker")]
-    await asyncio.wait(workers, timeout=DRAIN_SECONDS)
+    leadership = operator.leadership
+    if leadership is None or leadership.holds():  # who does not lead has begun nothing, or can not finish it
+        workers = [task for task in tasks if task.get_name().startswith("worker")]
+        await asyncio.wait(workers, timeout=DRAIN_SECONDS)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+    if leadership is not None:
+        await leadership.resign()
 
 
 class _Resource(msgspec.Struct):

@@ -1,6 +1,7 @@
 """The operator's settings, from flags or the environment. Reads nothing else.
 
-Every flag has an environment variable, ``TIDEGATE_`` and its name in capitals; a flag wins.
+Every flag has an environment variable, ``TIDEGATE_`` and its name in capitals; a flag wins. ``POD_NAMESPACE`` is the
+usual name of what the downward API tells a pod.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ class Settings:
     """Applications that are worked on at the same time."""
     agent_concurrency: int = 16
     """Agents that are asked at the same time."""
+    leader_election: bool = True
+    """Whether several of these processes agree on one that acts."""
+    lease_name: str = "tidegate-operator"
+    lease_namespace: str = ""
+    """Empty: that of the pod, which its service account knows."""
+    runtime_log_format: str = "text"
+    """Of the runtime's own lines in the applications' pods."""
 
 
 _FLAGS: tuple[tuple[str, str, str], ...] = (
@@ -38,14 +46,17 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("metrics-port", "8080", "port of /metrics, /healthz and /readyz"),
     ("log-format", "json", "json or console"),
     ("log-level", "info", "debug, info, warning or error"),
+    ("runtime-log-format", "text", "form of the runtime's own log lines in the applications' pods: text or json"),
     ("concurrency", "16", "applications that are worked on at the same time"),
     ("agent-concurrency", "16", "agents that are asked at the same time"),
+    ("lease-name", "tidegate-operator", "name of the Lease by which several operators agree on one that acts"),
 )
 
 _CHOICES = {
     "runtime_image_pull_policy": ("Always", "IfNotPresent", "Never"),
     "log_format": ("json", "console"),
     "log_level": ("debug", "info", "warning", "error"),
+    "runtime_log_format": ("text", "json"),
 }
 
 
@@ -69,6 +80,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     for name, choices in _CHOICES.items():
         if getattr(given, name) not in choices:
             parser.error(f"--{name.replace('_', '-')}: expected one of {', '.join(choices)}")
+    if given.leader_election not in (True, False):
+        parser.error(f"TIDEGATE_LEADER_ELECTION: expected true or false, got {given.leader_election!r}")
     namespaces = tuple(sorted({n.strip() for n in given.watch_namespaces.split(",") if n.strip()}))
     return Settings(
         runtime_image=given.runtime_image,
@@ -76,6 +89,10 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         watch_namespaces=namespaces,
         log_format=given.log_format,
         log_level=given.log_level,
+        runtime_log_format=given.runtime_log_format,
+        leader_election=given.leader_election,
+        lease_name=given.lease_name,
+        lease_namespace=environment.get("POD_NAMESPACE", ""),
         **numbers,
     )
 
@@ -87,4 +104,12 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         variable = "TIDEGATE_" + name.upper().replace("-", "_")
         value = environment.get(variable) or default
         parser.add_argument(f"--{name}", default=value, help=f"{explanation} [{variable}; default {default or 'none'}]")
+    variable = environment.get("TIDEGATE_LEADER_ELECTION") or "true"
+    parser.add_argument(
+        "--leader-election",
+        action=argparse.BooleanOptionalAction,
+        default={"true": True, "false": False}.get(variable, variable),
+        help="whether several operators agree on one that acts, by a Lease in POD_NAMESPACE or in the pod's namespace; "
+        "without it, run only one [TIDEGATE_LEADER_ELECTION; default true]",
+    )
     return parser

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import DONE, ERROR, REPEAT, Figures
 
 Key = tuple[str, str]
@@ -76,6 +77,10 @@ class WorkQueue:
         if self._timers[0][0] == due:
             self._earlier.set()
 
+    def begin(self) -> None:
+        """Let waiting count from now: until now there was nobody to work."""
+        self._since = dict.fromkeys(self._since, self._clock())
+
     def stop(self) -> None:
         """Have the workers end after what they are doing now."""
         self._stopping = True
@@ -98,7 +103,11 @@ class WorkQueue:
                 continue
 
     async def run_worker(self) -> None:
-        """Work on keys until :meth:`stop`."""
+        """Work on keys until :meth:`stop`.
+
+        Raises:
+            NotLeadingError: the work says so; this process must not work on anything any more.
+        """
         while not self._stopping:
             if not self._waiting:
                 self._some.clear()
@@ -120,17 +129,22 @@ class WorkQueue:
 
     async def _run_once(self, key: Key) -> float | None:
         started = self._clock()
+        # Each line that is logged while this worker is at it tells the application; whoever decides adds the rest.
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(namespace=key[0], app=key[1])
         try:
             again = await self._work(key)
+        except NotLeadingError:
+            raise
         except RetryLaterError as error:
             pause = self._pause(key)
-            log.warning("tried again later", namespace=key[0], app=key[1], again_after=pause, reason=str(error))
+            log.warning("tried again later", again_after=pause, why=str(error))
             self._figures.count_reconcile(REPEAT, self._clock() - started)
             return pause
         except Exception:
             # One resource must never take the operator down; its own back-off keeps it from burning a core.
             pause = self._pause(key)
-            log.exception("reconcile failed", namespace=key[0], app=key[1], again_after=pause)
+            log.exception("reconcile failed", again_after=pause)
             self._figures.count_reconcile(ERROR, self._clock() - started)
             return pause
         self._failures.pop(key, None)

@@ -155,7 +155,8 @@ class Driver:
         if fault is None:
             self._progress.enter(DriverState.STARTING)
         else:
-            log.warning("waiting: %s: %s", fault.reason.value, fault.message)
+            extra = {"action": "wait", "reason": fault.reason.value}
+            log.warning("waiting: %s: %s", fault.reason.value, fault.message, extra=extra)
             self._progress.enter(DriverState.WAITING, fault)
 
     def _observe(self, session: SparkSession) -> None:
@@ -208,7 +209,8 @@ class Driver:
     def _conclude(self, termination: Termination) -> None:
         self._output.secrets.add(self._agent.token.value())
         self._progress.enter(DriverState.ENDED)
-        log.info("end: %s: %s", termination.reason.value, termination.message)
+        extra = {"action": "end", "reason": termination.reason.value}
+        log.info("end: %s: %s", termination.reason.value, termination.message, extra=extra)
         write_termination(self._environment.termination_log, termination, self._output.secrets)
         budget = Budget.of(self._config.stop_grace_seconds)
         session = self._session

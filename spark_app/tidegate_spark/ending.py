@@ -84,14 +84,15 @@ class Ending:
         outcome = self._outcome
         self._progress.enter(DriverState.STOPPING)
         self._queries.close()
-        log.info("stopping: %s, at most %d s", outcome.reason.value, self._config.stop_grace_seconds)
+        extra = {"action": "stop", "reason": outcome.reason.value}
+        log.info("stopping: %s, at most %d s", outcome.reason.value, self._config.stop_grace_seconds, extra=extra)
         stopped = self._stop_queries()
-        log.info("stopping: no query runs after %.1f s", time.monotonic() - self._began)
+        log.info("stopping: no query runs after %.1f s", time.monotonic() - self._began, extra=extra)
         if self.script_started.is_set():
             left = self._began + Budget.of(self._config.stop_grace_seconds).batch - time.monotonic()
             ended = self.script_ended.wait(min(SCRIPT_END_SECONDS, max(left, 0.5)))
             words = "has ended" if ended else "goes on and is ended"
-            log.info("stopping: the script %s after %.1f s", words, time.monotonic() - self._began)
+            log.info("stopping: the script %s after %.1f s", words, time.monotonic() - self._began, extra=extra)
         self._conclude(self._termination(outcome, stopped))
 
     def _stop_queries(self) -> list[Stopped]:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from tidegate_spark import logs, storage
 from tidegate_spark.environment import Environment
+from tidegate_spark.log_lines import log_to_stderr
 from tidegate_spark.protocol import EXECUTOR_CONFIG_VARIABLE, LAUNCH_VARIABLE, ExecutorConfig, from_json
 from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.storage import Credentials
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the executor to its end; return its exit code, 128 + n if signal n ended it."""
     secrets = Secrets(secret_values(os.environ))
     output = logs.OutputTail(secrets)
-    logging.basicConfig(format="%(asctime)s tidegate %(levelname)s %(message)s")
+    log_to_stderr(os.environ)
     environment = Environment.read(os.environ)
     credentials = storage.mounted_credentials(environment.credentials_directory)
     secrets.add(*(credentials.secrets if credentials else ()))

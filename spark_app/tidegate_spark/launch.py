@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import sys
 from typing import NoReturn
 
 from tidegate_spark import logs, pyspark_path
 from tidegate_spark.environment import Environment
+from tidegate_spark.log_lines import log_to_stderr
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.redaction import Secrets, secret_values
 
@@ -24,7 +24,7 @@ def launch() -> NoReturn:
     """
     output = logs.OutputTail(Secrets(secret_values(os.environ)))
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # it is a TextIOWrapper unless replaced
-    log_to_stderr()
+    log_to_stderr(os.environ)
     # If we come back from here, the interpreter ends, and with it the threads that pass our output on.
     atexit.register(output.content)
     config = read_config(os.environ.get(CONFIG_VARIABLE, ""))
@@ -47,13 +47,3 @@ def read_config(text: str) -> DriverConfig:
         what = f"{CONFIG_VARIABLE}: {error}" if text else f"{CONFIG_VARIABLE} is not set"
         remedy = "The operator sets it; an image that brings its own runtime must bring one of the operator's version."
         raise ValueError(f"{what}. {remedy}") from None
-
-
-def log_to_stderr() -> None:
-    """Give the runtime's own messages a handler of their own; the script's logging stays the script's."""
-    log = logging.getLogger("tidegate")
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s tidegate %(levelname)s %(message)s"))
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False

@@ -10,6 +10,7 @@ Standard library only, no I/O: the operator imports this module without pulling 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import typing
 from dataclasses import dataclass, field
@@ -30,6 +31,9 @@ LAUNCH_VARIABLE = "TIDEGATE_LAUNCH"
 POD_IP_VARIABLE = "TIDEGATE_POD_IP"
 POD_UID_VARIABLE = "TIDEGATE_POD_UID"
 """Environment variables of the driver container, filled by the kubelet's downward API."""
+
+LOG_FORMAT_VARIABLE, LOG_FORMAT_JSON = "TIDEGATE_LOG_FORMAT", "json"
+"""Environment variable for the form of the runtime's own log lines; anything else than json, or nothing: text."""
 
 SECRET_VARIABLES = "TIDEGATE_SECRET_VARIABLES"  # noqa: S105 - a name, not a secret
 """Environment variable with the names, separated by commas, of those whose values come from Secrets."""
@@ -420,7 +424,7 @@ def _read_scalar(kind: Any, value: Any, where: str) -> Any:
 def _read_dataclass(kind: Any, value: Any, where: str) -> Any:
     if not isinstance(value, dict):
         raise ValueError(f"{where}: expected an object")
-    hints = typing.get_type_hints(kind)
+    hints = _hints_of(kind)
     known: dict[str, Any] = {}
     for f in dataclasses.fields(kind):
         if f.name in value:
@@ -428,3 +432,9 @@ def _read_dataclass(kind: Any, value: Any, where: str) -> Any:
         elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
             raise ValueError(f"{where}.{f.name}: missing")
     return kind(**known)
+
+
+@functools.cache
+def _hints_of(kind: Any) -> dict[str, Any]:
+    # The operator reads a termination message with each look at a driver that ended; resolving hints costs most of it.
+    return typing.get_type_hints(kind)

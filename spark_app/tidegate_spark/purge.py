@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate_spark import preflight, storage
 from tidegate_spark.environment import Environment
+from tidegate_spark.log_lines import log_to_stderr
 from tidegate_spark.protocol import (
     APP_FILE,
     CONFIG_VARIABLE,
@@ -48,7 +49,7 @@ log = logging.getLogger("tidegate")
 
 def main() -> int:
     """Purge, say how far it is, and return the exit code."""
-    logging.basicConfig(format="%(asctime)s tidegate %(levelname)s %(message)s", level=logging.INFO, stream=sys.stdout)
+    log_to_stderr(os.environ)
     environment = Environment.read(os.environ)
     try:
         config = from_json(DriverConfig, os.environ.get(CONFIG_VARIABLE, ""))
@@ -67,7 +68,7 @@ def main() -> int:
         if fault is None:
             raise
         reason, message = fault.reason, fault.message
-    log.info("%s: %s", reason.value, message)
+    log.info("%s: %s", reason.value, message, extra={"action": "purge", "reason": reason.value})
     secrets = Secrets(credentials.secrets if credentials else ())
     write_termination(environment.termination_log, Termination(reason, message, config.epoch), secrets)
     return EXIT_CODES[reason]

@@ -69,6 +69,7 @@ def _operator(kubeconfig: Path) -> Iterator[int]:
         "KUBECONFIG": str(kubeconfig),
         "TIDEGATE_RUNTIME_IMAGE": "bench:1",
         "TIDEGATE_METRICS_PORT": str(port),
+        "POD_NAMESPACE": "default",
         "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT / 'spark_app'}",
         "PYTHONSAFEPATH": "1",
     }

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     _show(result)
     shown = summary(result.outcomes, result.verdict, parameters(settings, seed=seed))
     print(json.dumps({**shown, "problems": list(result.problems), "machine": machine()}), flush=True)
-    return _exit_code(result, options.plant)
+    return exit_code(result, options.plant)
 
 
 def _show(result: Result) -> None:
@@ -65,7 +65,8 @@ def _show(result: Result) -> None:
         print(f"problem: {problem}")
 
 
-def _exit_code(result: Result, plant: str) -> int:
+def exit_code(result: Result, plant: str) -> int:
+    """Return how the command ends; pure."""
     kind = {"loss": "lost", "duplicate": "doubled"}.get(plant)
     if kind and not result.verdict.amount(kind):
         return BLIND

@@ -119,7 +119,7 @@ class Injector:
             until_answers(self._live)
             # Any other component that took it ill is started again, as a machine's service manager would.
             for name, state in control.components().items():
-                if state["code"] not in {None, 0} and name != "preparation":
+                if state["code"] is not None and name != "preparation":
                     control.start_again(name)
 
         return Shot(component, restart, heal=heal)

@@ -52,6 +52,8 @@ def main(folder: str) -> None:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - the other half of this module needs no Spark
 
     spark = SparkSession.builder.getOrCreate()
+    # The state stores of checkpoint format 2 ask a coordinator, which is made with the first use of streaming.
+    assert not spark.streams.active
     state = spark.read.format("statestore").option("stateVarName", "account").load(f"file://{folder}")
     for row in state.select("key.key", "value.count", "value.sum", "value.last").collect():
         print(json.dumps(row.asDict()))

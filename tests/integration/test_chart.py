@@ -40,6 +40,8 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         "serviceAccount": {"annotations": {"example.com/role": "operator"}},
         "metrics": {"port": 9000, "service": {"enabled": True, "annotations": {"prometheus.io/scrape": "true"}}},
         "resources": {"requests": {"cpu": 0.5, "memory": "64Mi"}, "limits": {"cpu": 1, "memory": "1Gi"}},
+        "replicas": 3,
+        "podDisruptionBudget": {"enabled": False},
         "terminationGracePeriodSeconds": 5,
         "extraEnv": [{"name": "HTTPS_PROXY", "value": "proxy:3128"}],
         "podAnnotations": {"example.com/note": "x"},
@@ -53,6 +55,9 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
                 }
             }
         },
+        "topologySpreadConstraints": [
+            {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+        ],
         "priorityClassName": "system-cluster-critical",
     },
 }
@@ -156,6 +161,7 @@ def operator_pod(rendered: list[dict[str, Any]]) -> dict[str, Any]:
         ({"metrics": {"port": "http"}}, "at '/metrics/port': got string, want integer"),
         ({"metrics": {"port": 80}}, "at '/metrics/port': minimum: got 80, want 1,024"),
         ({"resources": {"limits": {"memory": "lots"}}}, "at '/resources/limits/memory': 'lots' does not match pattern"),
+        ({"replicas": 0}, "at '/replicas': minimum: got 0, want 1"),
         ({"serviceAccount": {"create": False}}, "at '/serviceAccount/name': minLength: got 0, want 1"),
         ({"extraEnv": [{"value": "x"}]}, "at '/extraEnv/0': missing property 'name'"),
     ],
@@ -187,7 +193,7 @@ def test_an_upgrade_of_the_release_upgrades_the_crd_and_an_uninstall_keeps_it(
     crd["spec"]["names"]["categories"] = ["all", "streaming"]
     copy.write_text(json.dumps(crd))
     release = ("lifecycle", "--namespace", "lifecycle")
-    everything = "deployments,serviceaccounts,clusterroles,clusterrolebindings"
+    everything = "deployments,poddisruptionbudgets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings"
     kubectl.apply(namespace("lifecycle"))
 
     helm.run("install", *release[:1], str(CHART), *release[1:])
@@ -277,11 +283,22 @@ def test_the_operators_account_can_give_drivers_their_access_but_no_more(kubectl
         "create deployments.apps",
         "create pods/exec",
         "list nodes",
+        "get leases",
+        "create leases",
     ],
 )
 def test_the_operators_account_may_not(kubectl: Kubectl, team: str, what: str) -> None:
     assert may(kubectl, ACCOUNT, "get secrets", team)
     assert not may(kubectl, ACCOUNT, what, team)
+
+
+def test_the_operators_account_may_write_the_lease_of_its_release_and_no_other(kubectl: Kubectl, team: str) -> None:
+    assert may(kubectl, ACCOUNT, "create leases", NAMESPACE)
+    for verb in ("get", "patch"):
+        question = ("auth", "can-i", verb, "--as", ACCOUNT, "-n", NAMESPACE)
+        assert kubectl.run(*question, "leases/tidegate-operator").strip() == "yes"
+        with pytest.raises(KubectlError):
+            kubectl.run(*question, "leases/other")
 
 
 def test_an_operator_for_some_namespaces_has_nothing_elsewhere(helm: Helm, kubectl: Kubectl, team: str) -> None:

@@ -72,6 +72,7 @@ def operator(kubeconfig: Path, log: Path) -> Iterator[None]:
         "KUBECONFIG": str(kubeconfig),
         "TIDEGATE_RUNTIME_IMAGE": "example/tidegate-operator:1",
         "TIDEGATE_METRICS_PORT": str(free_port()),
+        "POD_NAMESPACE": NAMESPACE,
         "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT / 'spark_app'}",
     }
     with log.open("a") as output:
@@ -124,8 +125,10 @@ def succeed(kubectl: Kubectl, pod: str) -> None:
 
 
 def grants(rendered: list[dict[str, Any]]) -> set[Grant]:
-    (role,) = (o for o in rendered if o["kind"] == "ClusterRole" and o["metadata"]["name"] == "tidegate")
-    rules = role["rules"]
+    bound = {("ClusterRole", "tidegate"), ("Role", "tidegate-lease")}
+    roles = [o for o in rendered if (o["kind"], o["metadata"]["name"]) in bound]
+    assert len(roles) == len(bound)
+    rules = [rule for role in roles for rule in role["rules"]]
     return {(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
 
 

@@ -42,6 +42,7 @@ class OperatorProcess:
             "KUBECONFIG": str(kubeconfig),
             "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT / 'spark_app'}",
             "TIDEGATE_RUNTIME_IMAGE": "example/tidegate-operator:1",
+            "TIDEGATE_LEADER_ELECTION": "false",
         }
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -50,3 +50,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- printf "%s:%s" .Values.image.repository $tag -}}
 {{- end -}}
 {{- end -}}
+
+{{/* Of this release alone: two releases in one namespace must not agree on one leader. */}}
+{{- define "tidegate.leaseName" -}}
+{{- printf "%s-operator" (include "tidegate.fullname" .) -}}
+{{- end -}}

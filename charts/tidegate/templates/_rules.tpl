@@ -45,3 +45,17 @@ have; the other way round it, `escalate`, would let it grant anything.
   resources: [pods]
   verbs: [get, list, watch, create, delete, deletecollection]
 {{- end -}}
+
+{{/*
+The Lease by which several operators agree on one that acts, in the operator's own namespace. Kubernetes can not restrict
+a create to a name, because the name is not in the request's address.
+*/}}
+{{- define "tidegate.leaseRules" -}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: ['{{ include "tidegate.leaseName" . }}']
+  verbs: [get, patch]
+{{- end -}}

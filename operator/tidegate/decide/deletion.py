@@ -171,15 +171,15 @@ def _namespace_goes(o: Observation) -> bool:
 def _begin_purge(o: Observation, now: float) -> Verdict:
     name = purge_pod_name(o.app.metadata.name)
     refusal = o.memory.refusal
-    before: tuple[Action, ...] = ()
+    # Somebody may have removed the ServiceAccount, without which the API server takes no pod of ours.
+    own_account = bool(o.app.spec.driver.service_account_name)
+    before: tuple[Action, ...] = () if o.access_ready or own_account else (EnsureAccess(),)
     if refusal is not None and refusal.pod_name == name:
         due = refusal.at + growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
         if now < due:
             return Verdict(
                 Phase.DELETING, Health.STALLED, refusal.reason, refusal.message + _WAY_OUT, wake_after=due - now
             )
-        if not o.access_ready and not o.app.spec.driver.service_account_name:
-            before = (EnsureAccess(),)  # the pod's ServiceAccount may be what is missing
     try:
         create = CreatePurge(build_purge_pod(o.app, o.platform))
     except SpecError as error:

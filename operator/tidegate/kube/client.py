@@ -7,37 +7,86 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
 import tenacity
+from aiohttp.abc import AbstractStreamWriter
 
 from tidegate.kube.connection import Connection
 from tidegate.kube.failures import FAILURES, TRANSIENT, Failure, Throttled, Unavailable, failure_from_response
+from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
 
 T = TypeVar("T")
 
+Guard = Callable[[], bool]
+"""Whether this process may change something now."""
+
 MERGE_PATCH = "application/merge-patch+json"
 JSON = "application/json"
+_CONTENT = {"POST": JSON, "PATCH": MERGE_PATCH, "DELETE": JSON}
 _TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 _ATTEMPTS = 4
 _LONGEST_PAUSE = 10.0
 
 
-class KubeClient:
-    """The API server; one instance for the process. An asynchronous context manager."""
+def always() -> bool:
+    """Return True: the guard of a process that needs no permission."""
+    return True
 
-    def __init__(self, connection: Connection, figures: Figures, connections: int = 32) -> None:
+
+class GuardedBody(aiohttp.BytesPayload):
+    """A request's body that asks once more when it is about to be written.
+
+    Before that a request may wait for a connection, or the process be stopped. Nothing of the request has left by then,
+    headers included; between the question and the socket there are only a few instructions.
+    """
+
+    def __init__(self, body: bytes, guard: Guard) -> None:
+        """Take the bytes to send."""
+        super().__init__(body)
+        self._guard = guard
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        """Write the body; aiohttp calls it.
+
+        Raises:
+            NotLeadingError: the guard says no.
+        """
+        require(self._guard)
+        await super().write_with_length(writer, content_length)
+
+
+def require(guard: Guard) -> None:
+    """Return if the guard says yes.
+
+    Raises:
+        NotLeadingError: it says no.
+    """
+    if not guard():
+        raise NotLeadingError("this process does not hold the leadership, and changes nothing")
+
+
+class KubeClient:
+    """The API server; one instance for the process. An asynchronous context manager.
+
+    Every method that changes something raises NotLeadingError, and sends nothing, once the guard says no.
+    """
+
+    def __init__(self, connection: Connection, figures: Figures, connections: int = 32, guard: Guard = always) -> None:
         """Prepare a client.
 
         Args:
             connection: where and who.
             figures: where requests are counted.
             connections: how many requests may be under way at once; watches are not counted.
+            guard: asked right before each attempt of a request that changes something is sent.
         """
+        self._guard = guard
         self._connection = connection
         self._figures = figures
         self._connections = connections
@@ -86,11 +135,11 @@ class KubeClient:
 
         Safe to repeat because of the name: a repeated request meets AlreadyExists.
         """
-        return _decode(await self._send("POST", path, msgspec.json.encode(manifest), JSON), kind)
+        return _decode(await self._send("POST", path, msgspec.json.encode(manifest)), kind)
 
     async def merge_patch(self, path: str, change: Any, kind: type[T]) -> T | Failure:
         """Patch an object. ``change`` holds metadata.resourceVersion, which makes it safe to repeat."""
-        return _decode(await self._send("PATCH", path, msgspec.json.encode(change), MERGE_PATCH), kind)
+        return _decode(await self._send("PATCH", path, msgspec.json.encode(change)), kind)
 
     async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
         """Ask for an object's deletion, with its own grace period.
@@ -103,13 +152,26 @@ class KubeClient:
         preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", resource_version)) if v}
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
         body = {**options, "preconditions": preconditions} if preconditions else options
-        return await self._send("DELETE", path, msgspec.json.encode(body), JSON)
+        return await self._send("DELETE", path, msgspec.json.encode(body))
 
-    async def _send(
-        self, method: str, path: str, body: bytes | None = None, content: str = "", accept: str = JSON
-    ) -> bytes | Failure:
-        headers = {"Accept": accept} | ({"Content-Type": content} if content else {})
-        answer = await self._send_once(method, path, body, headers)
+    async def send_beside(
+        self, method: str, path: str, kind: type[T], manifest: Any = None, *, patience: float
+    ) -> T | Failure:
+        """Send one request once, without the guard and without waiting behind others: for what the guard rests on.
+
+        Args:
+            method: the HTTP method; PATCH is a merge patch.
+            path: of the object or collection.
+            kind: of the answer.
+            manifest: the body, if there is one.
+            patience: seconds to wait for the answer.
+        """
+        body = None if manifest is None else msgspec.json.encode(manifest)
+        limits = aiohttp.ClientTimeout(total=patience)
+        return _decode(await self._exchange(self.watches, limits, method, path, body), kind)
+
+    async def _send(self, method: str, path: str, body: bytes | None = None, accept: str = JSON) -> bytes | Failure:
+        answer = await self._send_once(method, path, body, accept)
         if not isinstance(answer, TRANSIENT):
             return answer
         # The machinery of retrying is only set up when there is something to retry: most requests never pay for it.
@@ -120,18 +182,35 @@ class KubeClient:
             retry_error_callback=_last_answer,
         )
         await _sleep_for(answer)
-        retried: bytes | Failure = await retrying(self._send_once, method, path, body, headers)
+        retried: bytes | Failure = await retrying(self._send_once, method, path, body, accept)
         return retried
 
-    async def _send_once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes | Failure:
+    async def _send_once(self, method: str, path: str, body: bytes | None, accept: str) -> bytes | Failure:
+        assert self._session is not None, "the client is used outside of its context"
+        if body is None:
+            return await self._exchange(self._session, _TIMEOUT, method, path, None, accept)
+        require(self._guard)  # here too, because waiting for a connection would be for nothing
+        return await self._exchange(self._session, _TIMEOUT, method, path, GuardedBody(body, self._guard))
+
+    async def _exchange(  # noqa: PLR0913, PLR0917 - what differs between requests
+        self,
+        session: aiohttp.ClientSession,
+        limits: aiohttp.ClientTimeout,
+        method: str,
+        path: str,
+        body: bytes | GuardedBody | None,
+        accept: str = JSON,
+    ) -> bytes | Failure:
+        headers = {"Accept": accept} | ({} if body is None else {"Content-Type": _CONTENT[method]})
         url = self._connection.server + path
         started = time.monotonic()
-        assert self._session is not None, "the client is used outside of its context"
         try:
-            async with self._session.request(method, url, data=body, headers=headers, timeout=_TIMEOUT) as response:
+            async with session.request(method, url, data=body, headers=headers, timeout=limits) as response:
                 text = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._figures.count_request(method, "none", time.monotonic() - started)
+            if isinstance(error.__cause__, NotLeadingError):
+                raise error.__cause__ from None  # aiohttp takes what the body raises for an error of the connection
             return Unavailable(f"{type(error).__name__}: {error}")
         self._figures.count_request(method, str(response.status), time.monotonic() - started)
         if response.status >= 400:

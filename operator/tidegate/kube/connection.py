@@ -7,6 +7,7 @@ used: its typed models cost three times the CPU of a plain request.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +22,12 @@ from tidegate.version import VERSION
 
 Answered = Callable[[aiohttp.ClientRequest, int], None]
 USER_AGENT = f"tidegate-operator/{VERSION}"
+_DELIVERY_MILLISECONDS = 3000
+"""How long what was sent may stay without the other side's receipt before the connection is given up.
+
+Otherwise the kernel would repeat it for minutes, also after the process's end: a write of a leader that is cut off
+could arrive long after another one leads. No longer than from the deadline of a leadership to the end of its Lease.
+"""
 
 
 class NoConfigurationError(Exception):
@@ -75,7 +82,9 @@ class Connection:
             return response
 
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=limit, ssl=self.ssl_context, keepalive_timeout=55),
+            connector=aiohttp.TCPConnector(
+                limit=limit, ssl=self.ssl_context, keepalive_timeout=55, socket_factory=_open_socket
+            ),
             headers={"User-Agent": USER_AGENT, "Accept": "application/json"},
             middlewares=(identify,),
             proxy=getattr(self.configuration, "proxy", None),
@@ -108,6 +117,13 @@ async def connect(kubeconfig: Path | None = None) -> Connection:
             ) from error
     context = await asyncio.to_thread(_ssl_context, configuration)
     return Connection(configuration, context, loader)
+
+
+def _open_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    opened = socket.socket(family, kind, protocol)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DELIVERY_MILLISECONDS)
+    return opened
 
 
 def _ssl_context(configuration: Configuration) -> ssl.SSLContext:

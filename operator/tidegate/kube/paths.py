@@ -13,6 +13,7 @@ _BY_KIND = {
     "ServiceAccount": ("/api/v1", "serviceaccounts"),
     "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
     "StreamingApp": (f"/apis/{API_VERSION}", PLURAL),
 }
 GROUP_PATH = f"/apis/{API_VERSION}"

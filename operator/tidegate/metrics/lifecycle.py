@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.model.status import StreamingAppStatus
+from tidegate.model.status import Phase, StreamingAppStatus
+from tidegate_spark.protocol import Reason
 
-LOST = "DriverLost"
-"""The pod went without leaving word of how its process ended."""
-SPEC_CHANGED = "SpecChanged"
-RESUMED = "Resumed"
-UNKNOWN = "Unknown"
-_SUSPENDED = "Suspended"
+LOST, CRASHED, OUT_OF_MEMORY = "DriverLost", "DriverCrashed", "OutOfMemory"
+SPEC_CHANGED, RESUMED = "SpecChanged", "Resumed"
+_TOLD = frozenset(reason.value for reason in Reason)
+_OF_THE_KUBELET = {
+    "OOMKilled": OUT_OF_MEMORY,
+    "Error": CRASHED,
+    "ContainerCannotRun": CRASHED,
+    "StartError": CRASHED,
+    "": CRASHED,
+}
+"""The kubelet's words for the end of a container, in those that conditions use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,7 @@ class Restart:
 
 
 def restarts_between(old: StreamingAppStatus, new: StreamingAppStatus) -> tuple[Restart, ...]:
-    """Return the restarts that ``new`` tells of and ``old`` does not; the reasons are those of ``status.lastExit``.
+    """Return the restarts that ``new`` tells of and ``old`` does not; the reasons are the conditions' words.
 
     Args:
         old: as it was before an operator's write.
@@ -39,8 +45,7 @@ def restarts_between(old: StreamingAppStatus, new: StreamingAppStatus) -> tuple[
     times = _process_restarts(new) - _process_restarts(old)
     if new.epoch < old.epoch or times <= 0:
         return ()
-    last = new.last_exit
-    return (Restart((last.reason if last else "") or UNKNOWN, times),)
+    return (Restart(_word(new.last_exit.reason if new.last_exit else ""), times),)
 
 
 def _process_restarts(status: StreamingAppStatus) -> int:
@@ -49,12 +54,17 @@ def _process_restarts(status: StreamingAppStatus) -> int:
 
 
 def _reason_of_launch(old: StreamingAppStatus, new: StreamingAppStatus) -> str:
-    if old.phase == _SUSPENDED:
+    if old.phase is Phase.SUSPENDED:
         return RESUMED
     if old.applied_spec_hash and new.applied_spec_hash != old.applied_spec_hash:
         return SPEC_CHANGED
     last, driver = old.last_exit, old.driver
     started = driver.started_at if driver else None
-    if last is None or not last.reason or (started and last.time and last.time < started):
+    if last is None or (started and last.time and last.time < started):
         return LOST  # the last word, if there is one, is of an earlier process
-    return last.reason
+    return _word(last.reason)
+
+
+def _word(reason: str) -> str:
+    # What neither the runtime nor the kubelet says of a container is said of the whole pod: Evicted, NodeShutdown …
+    return reason if reason in _TOLD else _OF_THE_KUBELET.get(reason, LOST)

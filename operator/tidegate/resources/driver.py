@@ -49,7 +49,7 @@ def build_driver_pod(
     """
     pod, user_env = pod_parts.build_users_pod(app, DRIVER_CONTAINER, _DEFAULTS, app.spec.driver.pod_template, FIELD)
     config = to_json(build_driver_config(app, epoch, lineage, platform, failures))
-    env = [*pod_parts.owned_env(app, user_env), *_launch_env(config)]
+    env = [*pod_parts.owned_env(app, user_env, platform), *_launch_env(config)]
     owned = {"metadata": _metadata(app, epoch), "spec": _owned_spec(app, platform, env)}
     return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, FIELD)}
 

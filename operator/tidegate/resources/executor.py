@@ -45,7 +45,7 @@ def _owned(
 ) -> dict[str, Any]:
     config = to_json(ExecutorConfig(app=app.metadata.name, epoch=epoch, storage=storage))
     env = [
-        *pod_parts.owned_env(app, user_env),
+        *pod_parts.owned_env(app, user_env, platform),
         {"name": EXECUTOR_CONFIG_VARIABLE, "value": pod_parts.literal(config)},
     ]
     container = {

@@ -13,7 +13,9 @@ class Platform:
         operator_image: holds the runtime that the init container copies into drivers and executors, and in which
             purge pods run.
         operator_image_pull_policy: when nodes pull that image for them.
+        runtime_log_format: form of the runtime's own log lines in the applications' pods; text or json.
     """
 
     operator_image: str
     operator_image_pull_policy: str = "IfNotPresent"
+    runtime_log_format: str = "text"

@@ -13,6 +13,8 @@ from tidegate.resources.pod_template import lay_over
 from tidegate_spark.protocol import (
     ACCESS_KEY,
     CREDENTIALS_DIRECTORY,
+    LOG_FORMAT_JSON,
+    LOG_FORMAT_VARIABLE,
     RUNTIME_DIRECTORY,
     SECRET_KEY,
     SECRET_VARIABLES,
@@ -124,13 +126,14 @@ def default_env() -> list[dict[str, Any]]:
     return [{"name": "HOME", "value": WORK_DIRECTORY}, {"name": "PYTHONUNBUFFERED", "value": "1"}]
 
 
-def owned_env(app: StreamingApp, user_env: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def owned_env(app: StreamingApp, user_env: list[dict[str, Any]], platform: Platform) -> list[dict[str, Any]]:
     """Return the variables of the runtime and of the storage credentials.
 
     Args:
         app: the application.
         user_env: what the user set; a PYTHONPATH of theirs is kept behind the runtime's, and what comes from Secrets is
             named.
+        platform: what the installation decides.
     """
     env: list[dict[str, Any]] = []
     if is_injected(app):
@@ -146,6 +149,8 @@ def owned_env(app: StreamingApp, user_env: list[dict[str, Any]]) -> list[dict[st
     if names:
         # So that their values are left out of what the runtime prints and tells.
         env.append({"name": SECRET_VARIABLES, "value": ",".join(names)})
+    if platform.runtime_log_format == LOG_FORMAT_JSON:
+        env.append({"name": LOG_FORMAT_VARIABLE, "value": LOG_FORMAT_JSON})
     return env
 
 

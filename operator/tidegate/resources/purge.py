@@ -85,7 +85,7 @@ def _container(
     config = to_json(build_driver_config(bare, bare.status.epoch, bare.status.lineage, platform))
     owned_env = [
         {"name": "PYTHONPATH", "value": f"{pod_parts.RUNTIME_IN_OPERATOR_IMAGE}/python"},
-        *pod_parts.owned_env(bare, []),
+        *pod_parts.owned_env(bare, users_env, platform),
         {"name": CONFIG_VARIABLE, "value": pod_parts.literal(config)},
     ]
     return {

@@ -1,4 +1,4 @@
-"""The application under chaos on real Spark and Kafka: what it writes and what its checkpoint holds can be accounted for.
+"""The application under chaos on real Spark and Kafka: what it writes and what it holds can be accounted for.
 
 No cluster: a process that is killed in the middle stands for all faults.
 """
@@ -101,7 +101,7 @@ def verdict_on_a_killed_application(folder: Path, broker: str, plant: str) -> Ve
         def read() -> bool:
             application.batches()
             (source,) = application.log.ends(max(application.log.committed()))
-            return source[topics[0]] == ends
+            return bool(source[topics[0]] == ends)
 
         wait_for("everything to be read", read, 120)
     finally:

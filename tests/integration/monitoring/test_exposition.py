@@ -2,11 +2,14 @@
 
 import subprocess
 from itertools import chain
+from pathlib import Path
 
+import yaml
 from prometheus_client import generate_latest
 
 from devcluster import prometheus
 from docs.generate_metrics import agent_metrics, exercised_agent, exercised_operator, operator_metrics
+from tidegate_testing.prometheus_server import TARGETS, documented_configuration
 
 
 def lint(text: bytes) -> str:
@@ -26,6 +29,14 @@ def test_promtool_finds_no_fault_in_the_agents_metrics() -> None:
 
 def test_promtool_does_find_faults() -> None:
     assert "counter metrics should have" in lint(b"# HELP x_rows X.\n# TYPE x_rows counter\nx_rows 1\n")
+
+
+def test_promtool_takes_the_configuration_that_the_docs_give(tmp_path: Path) -> None:
+    (tmp_path / TARGETS).write_text("[]")
+    (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(documented_configuration()))
+    command = [str(prometheus.program("promtool")), "check", "config", "prometheus.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_each_metric_has_one_owner() -> None:

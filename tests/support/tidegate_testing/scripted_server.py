@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 from kubernetes.aio.client import Configuration
 
-from tidegate.kube.client import KubeClient
+from tidegate.kube.client import Guard, KubeClient, always
 from tidegate.kube.connection import Connection
 from tidegate.metrics.figures import Figures
 
@@ -31,7 +31,7 @@ class Server:
 
 
 @asynccontextmanager
-async def talking_to(server: Server, connections: int = 32) -> AsyncIterator[KubeClient]:
+async def talking_to(server: Server, connections: int = 32, guard: Guard = always) -> AsyncIterator[KubeClient]:
     """Serve, with a client that talks to it."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.answer)
@@ -40,9 +40,12 @@ async def talking_to(server: Server, connections: int = 32) -> AsyncIterator[Kub
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     configuration = Configuration()
     configuration.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    async with KubeClient(Connection(configuration, ssl.create_default_context()), Figures(), connections) as made:
-        yield made
-    await runner.cleanup()
+    connection = Connection(configuration, ssl.create_default_context())
+    try:
+        async with KubeClient(connection, Figures(), connections, guard) as made:
+            yield made
+    finally:
+        await runner.cleanup()
 
 
 def listing(version: int, *items: dict[str, Any], more: str = "") -> web.Response:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,12 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("rbac.authorization.k8s.io", "rolebindings"): {"get", "create", "delete"},
     ("", "events"): {"create"},
 }
+# In its own namespace alone.
+LEASE_CALLS: set[Grant] = {("coordination.k8s.io", "leases", verb) for verb in ("get", "create", "patch")}
 
 
 def rules_of(definition: str) -> list[dict[str, Any]]:
-    """Return the rules in one ``define`` block; they are plain YAML, without template syntax inside."""
+    """Return the rules in one ``define`` block; they are YAML, with template syntax only in quoted names."""
     text = (TEMPLATES / "_rules.tpl").read_text()
     block = re.search(rf'define "{re.escape(definition)}" -}}}}\n(.*?)\n{{{{- end', text, re.DOTALL)
     assert block is not None, definition
@@ -48,12 +51,20 @@ def all_rules() -> list[Mapping[str, Any]]:
         for part in (TEMPLATES / "user-roles.yaml").read_text().split("---")
     ]
     of_users = [rule for document in documents for rule in document["rules"]]
-    return [*rules_of("tidegate.operatorRules"), *rules_of("tidegate.driverRules"), *of_users]
+    of_operators = [rules_of(f"tidegate.{kind}Rules") for kind in ("operator", "driver", "lease")]
+    return [*chain.from_iterable(of_operators), *of_users]
 
 
 def test_the_operator_is_granted_what_it_calls_and_nothing_else() -> None:
     called = {(group, resource, verb) for (group, resource), verbs in OPERATOR_CALLS.items() for verb in verbs}
     assert grants(rules_of("tidegate.operatorRules")) == called
+
+
+def test_the_operator_may_create_leases_and_change_the_one_of_its_release() -> None:
+    rules = rules_of("tidegate.leaseRules")
+    assert grants(rules) == LEASE_CALLS
+    unnamed = [rule["verbs"] for rule in rules if rule.get("resourceNames") != ['{{ include "tidegate.leaseName" . }}']]
+    assert unnamed == [["create"]]
 
 
 def test_the_operator_holds_what_it_grants_to_drivers() -> None:
@@ -85,4 +96,5 @@ def test_the_install_page_lists_exactly_the_operators_rules() -> None:
         for resource in resources.split("`, `")
         for verb in verbs.split(", ")
     }
-    assert documented == grants(rules_of("tidegate.operatorRules")) | grants(rules_of("tidegate.driverRules"))
+    kinds = ("operator", "driver", "lease")
+    assert documented == set(chain.from_iterable(grants(rules_of(f"tidegate.{kind}Rules")) for kind in kinds))

@@ -17,7 +17,7 @@ SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 
 # Objects whose content is the user's own, or Kubernetes': the API server checks them.
-OPEN = {"/affinity", "/tolerations[]", "/global", "/extraEnv[]/valueFrom"}
+OPEN = {"/affinity", "/tolerations[]", "/topologySpreadConstraints[]", "/global", "/extraEnv[]/valueFrom"}
 # Helm sets these when the chart is a dependency; they mean nothing to the chart and are not in values.yaml.
 FROM_A_PARENT = {"global", "enabled"}
 
@@ -80,16 +80,28 @@ def in_an_explained_group(lines: list[str], number: int, indent: str) -> bool:
 def test_what_the_deployment_sets_the_operator_reads() -> None:
     template = (CHART / "templates" / "deployment.yaml").read_text()
     variables = set(re.findall(r"name: (TIDEGATE_\w+)", template))
-    chosen = {"RUNTIME_IMAGE_PULL_POLICY": "Always", "LOG_FORMAT": "json", "LOG_LEVEL": "info"}
+    chosen = {
+        "RUNTIME_IMAGE_PULL_POLICY": "Always",
+        "LOG_FORMAT": "json",
+        "LOG_LEVEL": "info",
+        "RUNTIME_LOG_FORMAT": "json",
+    }
     given = dict.fromkeys(variables, "1") | {f"TIDEGATE_{name}": choice for name, choice in chosen.items()}
     settings = read_settings([], given)
     defaults = Settings(runtime_image="")
-    of_the_chart = ("runtime_image", "runtime_image_pull_policy", "watch_namespaces", "metrics_port")
+    of_the_chart = (
+        "runtime_image",
+        "runtime_image_pull_policy",
+        "watch_namespaces",
+        "metrics_port",
+        "runtime_log_format",
+        "lease_name",
+    )
     assert all(getattr(settings, name) != getattr(defaults, name) for name in of_the_chart)
     assert len(variables) == len(of_the_chart) + 2
 
 
-@pytest.mark.parametrize("value", ["logFormat", "logLevel"])
+@pytest.mark.parametrize("value", ["logFormat", "logLevel", "runtimeLogFormat"])
 def test_the_operator_accepts_every_choice_the_schema_offers(value: str) -> None:
     variable = re.sub(r"([A-Z])", r"_\1", value).upper()
     for choice in SCHEMA["properties"][value]["enum"]:

@@ -182,3 +182,9 @@ def test_only_a_purge_that_says_it_is_done_has_removed_the_storage() -> None:
     assert told_at_the_end(ended_with(Reason.COMPLETED, 0)) == [("StoragePurged", False)]
     assert told_at_the_end(ended_with(Reason.STORAGE_OWNED, 0)) == [("StorageKept", True)]
     assert told_at_the_end(None) == [("StorageKept", True)]
+
+
+def test_a_purge_has_its_service_account_made_again_that_somebody_removed() -> None:
+    plan = decide(observe(EMPTIED, access_ready=False), NOW)
+    made = [type(action) for action in plan.actions if isinstance(action, EnsureAccess | CreatePurge)]
+    assert made == [EnsureAccess, CreatePurge]

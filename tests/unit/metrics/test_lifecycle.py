@@ -44,27 +44,32 @@ CASES = {
         status(), status(restarts=1, exit_reason="ApplicationFailed"), (Restart("ApplicationFailed", 1),)
     ),
     "it did so three times while there was no operator": Case(
-        status(), status(restarts=3, exit_reason="OOMKilled"), (Restart("OOMKilled", 3),)
+        status(), status(restarts=3, exit_reason="OOMKilled"), (Restart("OutOfMemory", 3),)
     ),
     "an operator that comes later finds it in the status": Case(
         status(restarts=3, exit_reason="OOMKilled"), status(restarts=3, exit_reason="OOMKilled"), ()
     ),
-    "a process ended without a word": Case(status(), status(restarts=1), (Restart("Unknown", 1),)),
+    "a process ended without a word": Case(status(), status(restarts=1), (Restart("DriverCrashed", 1),)),
     "the pod is gone and nothing follows yet": Case(status(restarts=2), status(restarts=None), ()),
     "the spec was changed": Case(
         status(exit_reason="Stopped"), status(2, spec="b", exit_reason="Stopped"), (Restart("SpecChanged", 1),)
     ),
-    "the pod ended and told why": Case(
-        status(exit_reason="Evicted"), status(2, exit_reason="Evicted"), (Restart("Evicted", 1),)
+    "the pod was evicted": Case(
+        status(exit_reason="Evicted"), status(2, exit_reason="Evicted"), (Restart("DriverLost", 1),)
     ),
     "the pod was lost, and the last word is of an earlier process": Case(
         status(restarts=1, exit_reason="OOMKilled", after=-5),
         status(2, exit_reason="OOMKilled", after=-5),
         (Restart("DriverLost", 1),),
     ),
+    "the pod was stopped by somebody and told so": Case(
+        status(exit_reason="Stopped"), status(2, exit_reason="Stopped"), (Restart("Stopped", 1),)
+    ),
     "the pod was lost without any word": Case(status(), status(2), (Restart("DriverLost", 1),)),
     "a restart of the earlier pod is not counted again with the new one": Case(
-        status(restarts=4, exit_reason="Error"), status(2, restarts=0, exit_reason="Error"), (Restart("Error", 1),)
+        status(restarts=4, exit_reason="Error"),
+        status(2, restarts=0, exit_reason="Error"),
+        (Restart("DriverCrashed", 1),),
     ),
     "a status from before is no restart": Case(status(3), status(2), ()),
 }
@@ -76,5 +81,5 @@ def test_restarts_between_two_versions_of_a_status(case: Case) -> None:
 
 
 def test_a_resumed_application_was_not_restarted_for_what_its_last_process_said() -> None:
-    suspended = msgspec.structs.replace(status(restarts=None, exit_reason="Stopped"), phase="Suspended")
+    suspended = msgspec.structs.replace(status(restarts=None, exit_reason="Stopped"), phase=Phase.SUSPENDED)
     assert restarts_between(suspended, status(2, exit_reason="Stopped")) == (Restart("Resumed", 1),)

@@ -21,9 +21,22 @@ def test_every_setting_has_an_environment_variable() -> None:
         "TIDEGATE_LOG_LEVEL": "debug",
         "TIDEGATE_CONCURRENCY": "3",
         "TIDEGATE_AGENT_CONCURRENCY": "4",
+        "TIDEGATE_LEADER_ELECTION": "false",
+        "TIDEGATE_LEASE_NAME": "gate",
+        "POD_NAMESPACE": "system",
     }
-    expected = Settings("example/tidegate-operator:1", "Always", ("a", "b"), 9090, "console", "debug", 3, 4)
+    image = "example/tidegate-operator:1"
+    expected = Settings(
+        image, "Always", ("a", "b"), 9090, "console", "debug", 3, 4, False, lease_name="gate", lease_namespace="system"
+    )
     assert read_settings([], environment) == expected
+
+
+@pytest.mark.parametrize(("flag", "expected"), [("--leader-election", True), ("--no-leader-election", False)])
+@pytest.mark.parametrize("variable", ["true", "false"])
+def test_leader_election_is_a_flag_with_its_opposite(flag: str, variable: str, expected: bool) -> None:
+    given = {**IMAGE, "TIDEGATE_LEADER_ELECTION": variable}
+    assert read_settings([flag], given).leader_election is expected
 
 
 def test_a_flag_wins_over_the_environment() -> None:
@@ -52,3 +65,9 @@ def test_a_wrong_setting_is_named_with_what_is_expected(name: str, capsys: pytes
     with pytest.raises(SystemExit) as ended:
         read_settings(arguments, IMAGE)
     assert (ended.value.code, words in capsys.readouterr().err) == (2, True)
+
+
+def test_an_election_that_is_neither_on_nor_off_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read_settings([], {**IMAGE, "TIDEGATE_LEADER_ELECTION": "maybe"})
+    assert "TIDEGATE_LEADER_ELECTION: expected true or false, got 'maybe'" in capsys.readouterr().err

@@ -1,0 +1,74 @@
+"""The runtime's own log lines: text for people, or one JSON object per line for machines. Configures one logger.
+
+Output of the script, of Spark and of its JVM is theirs, and stays as it is.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate_spark.protocol import (
+    CONFIG_VARIABLE,
+    EXECUTOR_CONFIG_VARIABLE,
+    LOG_FORMAT_JSON,
+    LOG_FORMAT_VARIABLE,
+)
+
+FIELDS = ("action", "reason")
+"""What a line may carry beside its words, as ``extra``: what is done, and the word for why."""
+
+
+class JsonLines(logging.Formatter):
+    """Each record as one JSON object, with the keys of the operator's log."""
+
+    def __init__(self, context: Mapping[str, Any]) -> None:
+        """Add ``context`` to each line."""
+        super().__init__()
+        self._context = dict(context)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        time = datetime.datetime.fromtimestamp(record.created, datetime.timezone.utc)  # noqa: UP017 - Python 3.10
+        line = {
+            **self._context,
+            "timestamp": time.isoformat().replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **{name: getattr(record, name) for name in FIELDS if hasattr(record, name)},
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def log_to_stderr(variables: Mapping[str, str] = os.environ) -> None:
+    """Give the runtime's own messages a handler of their own; the script's logging stays the script's.
+
+    Args:
+        variables: tell the format, and whose process this is.
+    """
+    log = logging.getLogger("tidegate")
+    handler = logging.StreamHandler()
+    if variables.get(LOG_FORMAT_VARIABLE) == LOG_FORMAT_JSON:
+        handler.setFormatter(JsonLines(context_of(variables)))
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s tidegate %(levelname)s %(message)s"))
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False
+
+
+def context_of(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return namespace, application and epoch, as far as a process's configuration tells them; pure."""
+    text = variables.get(CONFIG_VARIABLE) or variables.get(EXECUTOR_CONFIG_VARIABLE) or "{}"
+    try:
+        config = json.loads(text)
+    except ValueError:
+        return {}  # whoever needs the configuration says what is wrong with it
+    names = ("namespace", "app", "epoch")
+    return {name: config[name] for name in names if name in config} if isinstance(config, dict) else {}

@@ -1,0 +1,163 @@
+"""A real Prometheus finds operator and drivers by the documented configuration and answers what people ask of it."""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from devcluster import kafka, prometheus, tools
+from tidegate_testing.helm import Helm
+from tidegate_testing.prometheus_server import PrometheusServer
+from tidegate_testing.waiting import wait_for
+from tidegate_testing.world import OPERATOR_NAMESPACE, World
+
+from .conftest import ROOT
+
+NAMESPACE, NAME, TOPIC = "metrics", "observed", "metrics-input"
+APP = f'namespace="{NAMESPACE}",app="{NAME}"'
+QUERY = f'{APP},query="main"'
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The rules that the chart renders."""
+    helm = Helm(tools.program("helm"), tmp_path_factory.mktemp("helm"))
+    objects = helm.render(ROOT / "charts/tidegate", "tidegate", OPERATOR_NAMESPACE, {"monitoring": {"enabled": True}})
+    (rule,) = [o for o in objects if o["kind"] == "PrometheusRule"]
+    return {"groups": rule["spec"]["groups"]}
+
+
+@pytest.fixture(scope="module")
+def server(world: World, rules: dict[str, Any]) -> Iterator[PrometheusServer]:
+    if world.environment.cluster is None:
+        pytest.skip("Prometheus runs in the namespaces of a development cluster")
+    made = PrometheusServer(world.environment.cluster)
+    made.start(rules)
+    yield made
+    made.stop()
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The application, its input, and the Prometheus that knows it."""
+
+    world: World
+    server: PrometheusServer
+    producer: Producer
+
+    def send(self, rows: int = 50) -> None:
+        """Put rows into the application's topic."""
+        for number in range(rows):
+            self.producer.produce(TOPIC, str(number).encode())
+        self.producer.flush(30)
+
+    def until(self, expression: str, expected: float | None, *, sending: bool = False) -> None:
+        """Wait until an expression has a value."""
+
+        def is_so() -> bool:
+            self.discover()
+            if sending:
+                self.send()
+            found = self.server.value(expression)
+            assert found == expected, f"{expression} is {found}"
+            return True
+
+        wait_for(f"{expression} == {expected}", is_so, timeout=240, interval=2)
+
+    def discover(self) -> None:
+        """Tell Prometheus which pods there are."""
+        kubectl = self.world.kubectl
+        self.server.discover([*kubectl.list("pods", OPERATOR_NAMESPACE), *kubectl.list("pods", NAMESPACE)])
+
+
+@pytest.fixture
+def observed(world: World, server: PrometheusServer) -> Iterator[Observed]:
+    """The application is applied, in a namespace held to the restricted pod security standard."""
+    brokers = world.environment.kafka_host
+    if TOPIC not in kafka.topics(brokers):
+        kafka.create_topic(brokers, TOPIC)
+    world.make_namespace(NAMESPACE)
+    arguments = [world.environment.kafka_pods, TOPIC]
+    world.kubectl.apply(world.app(NAME, NAMESPACE, main="script:from_kafka.py", args=arguments))
+    yield Observed(world, server, Producer({"bootstrap.servers": brokers}))
+    world.delete_apps(NAMESPACE)
+
+
+def test_a_real_prometheus_knows_operator_and_application_from_launch_to_deletion(observed: Observed) -> None:
+    world, server = observed.world, observed.server
+    observed.until(f'tidegate_app_phase{{{APP},phase="Running"}}', 1, sending=True)
+    observed.until(f"tidegate_query_input_rows_total{{{QUERY}}} > bool 0", 1, sending=True)
+    the_operator_answers(server)
+    the_agent_answers(server)
+    nothing_is_wrong(server)
+    promtool_finds_no_fault_in_what_the_pods_show(world)
+
+    world.kubectl.patch("sapp", NAME, NAMESPACE, {"spec": {"application": {"env": [{"name": "X", "value": "y"}]}}})
+    observed.until(f'tidegate_app_restarts_total{{{APP},reason="SpecChanged"}}', 1)
+    observed.until(f"tidegate_app_epoch{{{APP}}}", 2)
+    observed.until(f'tidegate_app_phase{{{APP},phase="Running"}}', 1, sending=True)
+    observed.until(f'count(tidegate_query_active{{{QUERY},epoch="2"}})', 1, sending=True)
+
+    world.delete_apps(NAMESPACE)
+    observed.until(f"count({{__name__=~'tidegate_.+',{APP}}})", None)
+    assert server.value("sum(tidegate_leader)") == 1
+
+
+def the_operator_answers(server: PrometheusServer) -> None:
+    """Everything the operator owns has series, and they make sense."""
+    assert server.value("sum(tidegate_leader)") == 1
+    assert server.value(f"tidegate_app_epoch{{{APP}}}") == 1
+    (health,) = server.query(f"tidegate_app_health{{{APP}}}")
+    assert health.labels["health"] in ("Ready", "Reconciling")
+    assert server.query(f"tidegate_app_restarts_total{{{APP}}}") == []
+    positive = (
+        "sum(histogram_quantile(0.5, rate(tidegate_reconcile_duration_seconds_bucket[5m])))",
+        'sum(tidegate_reconciles_total{result="done"})',
+        'sum(tidegate_api_requests_total{verb="POST",code="201"})',
+        'sum(tidegate_api_requests_total{verb="WATCH",code="200"})',
+        "count(tidegate_queue_depth)",
+        'sum(tidegate_agent_polls_total{result="answered"})',
+    )
+    assert {expression: (server.value(expression) or 0) > 0 for expression in positive} == dict.fromkeys(positive, True)
+
+
+def the_agent_answers(server: PrometheusServer) -> None:
+    """Everything the agent owns has a series for the query."""
+    assert (server.value(f"sum(tidegate_query_batch_duration_seconds_count{{{QUERY}}})") or 0) > 0
+    age = server.value(f"tidegate_query_last_commit_age_seconds{{{QUERY}}}")
+    assert age is not None
+    assert 0 <= age < 120
+    assert server.value(f"tidegate_query_source_lag_rows{{{QUERY}}}") == 0
+    for name in ("input_rows_per_second", "processed_rows_per_second", "state_rows", "state_bytes", "idle"):
+        assert server.value(f"tidegate_query_{name}{{{QUERY}}}") is not None, name
+    assert server.value(f"tidegate_driver_executors_wanted{{{APP}}}") == 1
+
+
+def nothing_is_wrong(server: PrometheusServer) -> None:
+    """All targets are up, all rules are evaluated, no alert is about this application."""
+    targets = server.targets()
+    jobs = {target["labels"]["job"] for target in targets}
+    assert jobs == {"tidegate-operator", "tidegate-drivers"}
+    assert [t["lastError"] for t in targets if t["labels"]["job"] == "tidegate-operator" and t["health"] != "up"] == []
+    wait_for("the rules' first evaluation", lambda: {r["health"] for r in server.rules()} == {"ok"}, timeout=30)
+    assert server.query(f'ALERTS{{alertstate="firing",{APP}}}') == []
+    assert server.query('ALERTS{alertname=~"TidegateOperatorDown|TidegateNoLeader"}') == []
+
+
+def promtool_finds_no_fault_in_what_the_pods_show(world: World) -> None:
+    """Asked as Prometheus asks, but through the API server."""
+    operators = world.kubectl.list("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=tidegate")
+    pods = [(OPERATOR_NAMESPACE, operator["metadata"]["name"], 8080) for operator in operators]
+    for namespace, pod, port in (*pods, (NAMESPACE, f"{NAME}-driver", 8090)):
+        text = world.kubectl.run("get", "--raw", f"/api/v1/namespaces/{namespace}/pods/{pod}:{port}/proxy/metrics")
+        command = [str(prometheus.program("promtool")), "check", "metrics"]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout + done.stderr) == (0, ""), pod
+
+
+def test_the_rules_are_what_prometheus_has_loaded(server: PrometheusServer, rules: dict[str, Any]) -> None:
+    wanted = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
+    assert [rule["name"] for rule in server.rules()] == wanted

@@ -1,0 +1,65 @@
+"""The runtime's own log lines, for people and for machines."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from tidegate_spark.log_lines import context_of, log_to_stderr
+from tidegate_spark.protocol import CONFIG_VARIABLE, EXECUTOR_CONFIG_VARIABLE, LOG_FORMAT_VARIABLE
+
+CONFIG = json.dumps({"namespace": "shop", "app": "orders", "epoch": 7, "main": "local:///m.py"})
+log = logging.getLogger("tidegate")
+
+
+@pytest.fixture(autouse=True)
+def untouched() -> Iterator[None]:
+    before = (log.handlers[:], log.level, log.propagate)
+    yield
+    log.handlers[:], log.level, log.propagate = before
+
+
+def test_lines_for_people_are_text(capfd: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr({CONFIG_VARIABLE: CONFIG})
+    log.info("stopping: %s", "Stopped", extra={"action": "stop", "reason": "Stopped"})
+    assert capfd.readouterr().err.rstrip().endswith("tidegate INFO stopping: Stopped")
+
+
+def test_lines_for_machines_tell_whose_they_are_what_is_done_and_why(capfd: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr({CONFIG_VARIABLE: CONFIG, LOG_FORMAT_VARIABLE: "json"})
+    log.info("stopping: %s", "Stopped", extra={"action": "stop", "reason": "Stopped"})
+    line = json.loads(capfd.readouterr().err)
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "namespace": "shop",
+        "app": "orders",
+        "epoch": 7,
+        "level": "info",
+        "event": "stopping: Stopped",
+        "action": "stop",
+        "reason": "Stopped",
+    }
+
+
+def test_a_traceback_stays_on_its_line(capfd: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr({LOG_FORMAT_VARIABLE: "json"})
+    try:
+        raise ValueError("two\nlines")
+    except ValueError:
+        log.exception("launch failed")
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "ValueError: two\nlines" in json.loads(line)["exception"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "context"),
+    [
+        ({EXECUTOR_CONFIG_VARIABLE: '{"app": "orders", "epoch": 7}'}, {"app": "orders", "epoch": 7}),
+        ({CONFIG_VARIABLE: "no JSON"}, {}),
+        ({CONFIG_VARIABLE: "[1]"}, {}),
+        ({}, {}),
+    ],
+)
+def test_what_is_not_known_of_a_process_is_left_out(variables: Mapping[str, str], context: dict[str, object]) -> None:
+    assert context_of(variables) == context
