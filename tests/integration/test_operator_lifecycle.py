@@ -1,6 +1,5 @@
 """The real operator process on a real API server; the test plays the kubelet. Runs processes."""
 
-import asyncio
 import itertools
 import json
 import os
@@ -17,11 +16,6 @@ import yaml
 
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
-from tidegate.kube.client import KubeClient
-from tidegate.kube.connection import connect
-from tidegate.kube.paths import collection
-from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
-from tidegate.metrics.figures import Figures
 from tidegate_spark.protocol import Reason, Termination, to_json
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.kubectl import Kubectl
@@ -402,20 +396,3 @@ def test_an_operator_killed_anywhere_in_a_launch_makes_one_driver(
     made = [line for line in requests_of_operator(server, space) if what(line) == "create pods"]
     assert [line["responseStatus"]["code"] for line in made].count(201) == 1
     assert pod(kubectl, space)["metadata"]["uid"] == driver["metadata"]["uid"]
-
-
-async def test_the_api_server_tells_of_an_applications_end_by_its_metadata_alone(
-    server: ApiServer, kubectl: Kubectl, space: str
-) -> None:
-    create(kubectl, space)
-    uid = app(kubectl, space)["metadata"]["uid"]
-    connection = await connect(server.kubeconfig)
-    async with KubeClient(connection, Figures()) as client, asyncio.timeout(60):
-        changes = Watch(client, collection("StreamingApp", space), "", MetadataOnly).changes()
-        first = await anext(changes)
-        assert isinstance(first, Listed)
-        assert [item.metadata.uid for item in first.items] == [uid]
-        await asyncio.to_thread(kubectl.delete, "streamingapp", "orders", space)
-        while not isinstance(change := await anext(changes), Removed):
-            pass
-        assert change.item.metadata.uid == uid
