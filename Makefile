@@ -18,12 +18,12 @@ N ?=
 
 .PHONY: help
 help: ## this list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 # --- what a machine needs ---------------------------------------------------------------------------------------------
 
 .PHONY: setup python tools
-setup: ## install what this machine lacks (Debian packages, Python environment); nothing to do: under a second
+setup: ## install what this machine lacks (Debian packages, Python environment): at once if nothing
 	@devcluster/bootstrap.sh >/dev/null
 
 python: setup ## print the path of the Python that has everything
@@ -34,8 +34,8 @@ tools: setup ## build the Go programs of the development cluster (Kubernetes, et
 
 # --- checks and tests -------------------------------------------------------------------------------------------------
 
-.PHONY: check format test test-unit test-integration test-e2e
-check: setup ## style, types, import contracts, generated files: under a minute
+.PHONY: check format generate test test-unit test-integration test-e2e
+check: setup ## style, types, import contracts, layout, generated files: under a minute
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
@@ -43,6 +43,7 @@ check: setup ## style, types, import contracts, generated files: under a minute
 	$(PYTHON) charts/sync_crds.py --check
 	$(PYTHON) docs/generate_reference.py --check
 	$(PYTHON) docs/generate_metrics.py --check
+	$(VENV)/bin/pytest -q tests/unit/architecture
 
 format: setup ## mend what the checks of style can mend
 	$(VENV)/bin/ruff format .
@@ -55,13 +56,13 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 
 test: check test-unit test-integration test-e2e ## every test: cold under 80 minutes, warm under 40
 
-test-unit: setup ## seconds; no servers
+test-unit: setup ## tests without servers: seconds
 	$(VENV)/bin/pytest tests/unit tests/property $(ARGS)
 
-test-integration: tools ## a real API server, real Spark on this machine, real S3 and Kafka servers
+test-integration: tools ## tests with a real API server, real Spark on this machine, real S3 and Kafka servers
 	$(VENV)/bin/pytest tests/integration --durations=10 $(ARGS)
 
-test-e2e: tools ## real pods on the development cluster, or on the one TIDEGATE_KUBECONFIG names
+test-e2e: tools ## tests with real pods, on a development cluster or on the one that TIDEGATE_KUBECONFIG names
 	@[ -n "$${TIDEGATE_KUBECONFIG:-}" ] || $(PYTHON) -m devcluster images build
 	$(VENV)/bin/pytest tests/e2e --durations=10 $(ARGS)
 
@@ -70,7 +71,7 @@ bench: tools ## measure, side by side in one run: make bench NAME=submit [ARGS="
 	@$(PYTHON) -m tests.bench $(if $(filter-out dev,$(NAME)),$(NAME)) $(ARGS)
 
 .PHONY: chaos
-chaos: tools ## faults on a real cluster under load, every record accounted for: make chaos N=50 [ARGS="--help"]
+chaos: tools ## faults under load on a real cluster, each record accounted for: make chaos N=50
 	@$(PYTHON) -m tests.chaos $(if $(N),--faults $(N)) $(ARGS)
 
 # --- the development cluster ------------------------------------------------------------------------------------------
@@ -85,19 +86,19 @@ cluster-up: tools ## a real Kubernetes in a network namespace of its own: make c
 cluster-down: setup ## take it away again, with all its processes, mounts and files
 	@$(PYTHON) -m devcluster down --name $(NAME)
 
-kubectl: setup ## make kubectl ARGS="get sapp -A"
+kubectl: setup ## ask that cluster: make kubectl ARGS="get sapp -A"
 	@$(PYTHON) -m devcluster kubectl --name $(NAME) -- $(ARGS)
 
 s3-up: tools ## an S3 server that the cluster's pods reach
 	@$(PYTHON) -m devcluster s3 up --name $(NAME)
 
-s3-down: setup
+s3-down: setup ## stop the S3 server and remove its data
 	@$(PYTHON) -m devcluster s3 down --name $(NAME)
 
 kafka-up: setup ## a Kafka broker that the cluster's pods reach
 	@$(PYTHON) -m devcluster kafka up --name $(NAME)
 
-kafka-down: setup
+kafka-down: setup ## stop the Kafka broker and remove its data
 	@$(PYTHON) -m devcluster kafka down --name $(NAME)
 
 images: setup ## build the images (no Docker needed) and load them into the cluster if it is up

@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _up(options: argparse.Namespace) -> int:
     begin = time.monotonic()
-    cluster = Cluster(options.name).up()
+    cluster = Cluster(options.name).up(seeded=True)
     print(f"cluster {options.name} is up ({time.monotonic() - begin:.1f} s)\nexport KUBECONFIG={cluster.kubeconfig}")
     return 0
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from devcluster import controlplane, kwok, paths, tools
+from devcluster import controlplane, kwok, paths, private, tools
 from devcluster.apiclient import ApiClient
 from devcluster.control import ComponentError, Control, free_port, sweep
 from devcluster.controlplane import Addresses
@@ -97,7 +97,7 @@ class ApiServer:
         self.stop()
 
     def _start_once(self) -> None:
-        self.folder.mkdir(parents=True)
+        private.make_folder(self.folder)
         port = free_port()
         addresses = Addresses("127.0.0.1", port, free_port(), free_port(), reachable_api_port=port)
         self.control.launch(bound=self.bound)

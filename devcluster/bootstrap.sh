@@ -117,7 +117,8 @@ ensure_venv() {
   say "installing the Python packages of locks/dev.lock into $1"
   export UV_PYTHON_DOWNLOADS=never
   [ -x "$1/bin/python" ] || "$cache/boot/bin/uv" venv --quiet --python "$(command -v python3)" "$1"
-  VIRTUAL_ENV=$1 "$cache/boot/bin/uv" pip sync --system-certs --quiet --require-hashes locks/dev.lock
+  # With bytecode: tests start many processes, and none of them may write into the cache.
+  VIRTUAL_ENV=$1 "$cache/boot/bin/uv" pip sync --system-certs --quiet --require-hashes --compile-bytecode locks/dev.lock
   echo "$2" >"$1/.lock-hash"
 }
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from devcluster import busybox, cgroups, controlplane, node, paths, tools
+from devcluster import busybox, cgroups, controlplane, node, paths, private, seed, tools
 from devcluster.apiclient import ApiClient
 from devcluster.control import ComponentError, Control, Forward, free_listener
 from devcluster.controlplane import Addresses
@@ -34,6 +34,16 @@ class State:
     kafka_port: int
     s3_keys: S3Keys
 
+    def write(self, folder: Path) -> None:
+        """Write it into a cluster's folder, for its owner's eyes only."""
+        private.write(folder / "state.json", json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, folder: Path) -> "State":
+        """Return what ``write`` wrote; raise FileNotFoundError if it did not."""
+        content = json.loads((folder / "state.json").read_text())
+        return cls(**{**content, "s3_keys": S3Keys(**content["s3_keys"])})
+
 
 class Cluster:
     """One named cluster. Creating the object starts nothing."""
@@ -50,8 +60,11 @@ class Cluster:
 
     # --- life ---
 
-    def up(self) -> "Cluster":
+    def up(self, *, seeded: bool = False) -> "Cluster":
         """Start it and wait until pods can run; a healthy one is kept, the remains of a broken one are removed first.
+
+        Args:
+            seeded: a new one begins with the images that are in the seed (:mod:`devcluster.seed`), if there is one.
 
         Raises:
             ComponentError: a component failed; the text names it and shows the end of its log.
@@ -63,7 +76,7 @@ class Cluster:
         with self._alone():
             if not self.healthy():
                 self._remove()
-                self._start()
+                self._start(seeded)
         return self
 
     def down(self) -> None:
@@ -97,10 +110,9 @@ class Cluster:
     def state(self) -> State:
         """Return ports and keys; raise ComponentError if the cluster is down."""
         try:
-            content = json.loads((self.folder / "state.json").read_text())
+            return State.read(self.folder)
         except FileNotFoundError:
             raise ComponentError(f"cluster {self.name!r} is down: make cluster-up NAME={self.name}") from None
-        return State(**{**content, "s3_keys": S3Keys(**content["s3_keys"])})
 
     @property
     def kubectl(self) -> Path:
@@ -144,11 +156,7 @@ class Cluster:
 
     def ctr(self, *arguments: str | Path) -> str:
         """Run containerd's own client on the cluster's image store; return what it printed."""
-        command = ["ctr", "--address", self.folder / "containerd.sock", "--namespace", "k8s.io", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise ComponentError(f"ctr {' '.join(map(str, arguments))}: {done.stderr.strip()}")
-        return done.stdout
+        return seed.ctr(self.folder / "containerd.sock", *arguments)
 
     # --- how ---
 
@@ -183,12 +191,12 @@ class Cluster:
                     raise
                 time.sleep(0.1)
 
-    def _start(self) -> None:
-        self.folder.mkdir(parents=True, mode=0o755)
+    def _start(self, seeded: bool) -> None:
+        private.make_folder(self.folder)
         listeners = [free_listener() for _ in range(3)]
         ports = [listener.getsockname()[1] for listener in listeners]
         state = State(ports[0], ports[1], ports[2], S3Keys.new())
-        (self.folder / "state.json").write_text(json.dumps(asdict(state)))
+        state.write(self.folder)
         targets = (node.API_PORT, LISTENERS.s3, LISTENERS.kafka_host)
         self.control.launch(
             [Forward(listener, node.ADDRESS, port) for listener, port in zip(listeners, targets, strict=True)],
@@ -201,11 +209,13 @@ class Cluster:
         addresses = Addresses(node.ADDRESS, node.API_PORT, 2379, 2380, reachable_api_port=state.api_port)
         self.control.start("etcd", controlplane.etcd(self.folder, addresses))
         identity = controlplane.write_identities(self.folder, addresses, controlplane.users(node.NAME))
-        self._start_containerd()
+        self._start_containerd(seeded)
         self._start_api_server(addresses, identity)
         self._start_node(identity)
 
-    def _start_containerd(self) -> None:
+    def _start_containerd(self, seeded: bool) -> None:
+        if seeded:
+            seed.plant(seed.folder(), self.folder / "containerd")
         (self.folder / "cni").mkdir()
         (self.folder / "cni" / "10-pods.conflist").write_text(node.pod_network(self.folder))
         (self.folder / "containerd.toml").write_text(node.containerd_config(self.folder))

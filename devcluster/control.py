@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from devcluster import paths
+from devcluster import paths, private
 from devcluster.processes import ProcessIdentity, descendants
 
 
@@ -101,7 +101,8 @@ class Control:
         Raises:
             ComponentError: it did not answer within 10 s.
         """
-        (self.folder / "logs").mkdir(parents=True, exist_ok=True)
+        private.make_folder(self.folder)
+        (self.folder / "logs").mkdir(exist_ok=True)
         owner_end: int | None = None
         if bound:
             owner_end, self._owner = os.pipe()

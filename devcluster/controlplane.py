@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import kubeconfig, pki, tools
+from devcluster import kubeconfig, pki, private, tools
 from devcluster.kubeconfig import SYSTEM_MASTERS, User
 
 SERVICE_RANGE = "10.96.0.0/16"
@@ -51,14 +51,14 @@ def users(node: str = "node0") -> dict[str, User]:
 
 
 def write_identities(folder: Path, addresses: Addresses, everybody: Mapping[str, User]) -> pki.Pki:
-    """Write certificates, tokens and one kubeconfig per user into the state folder."""
+    """Write certificates, tokens and one kubeconfig per user into the state folder, none of them for others to read."""
     made = pki.create(folder / "pki", sorted({"127.0.0.1", KUBERNETES_SERVICE, addresses.api_host}))
     authority = made.authority.certificate.read_bytes()
-    (folder / "tokens.csv").write_text(kubeconfig.tokens_csv(everybody))
+    private.write(folder / "tokens.csv", kubeconfig.tokens_csv(everybody))
     for name, user in everybody.items():
-        (folder / f"{name}.kubeconfig").write_text(kubeconfig.kubeconfig(addresses.api, authority, user))
+        private.write(folder / f"{name}.kubeconfig", kubeconfig.kubeconfig(addresses.api, authority, user))
     reachable = f"https://127.0.0.1:{addresses.reachable_api_port}"
-    (folder / "kubeconfig").write_text(kubeconfig.kubeconfig(reachable, authority, everybody["admin"]))
+    private.write(folder / "kubeconfig", kubeconfig.kubeconfig(reachable, authority, everybody["admin"]))
     (folder / "audit-policy.json").write_text(json.dumps(_AUDIT_POLICY))
     return made
 

@@ -5,15 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import kafka, s3
+from devcluster import images, kafka, s3
 from devcluster.cluster import Cluster
 from devcluster.site import S3Keys
 
 KUBECONFIG = "TIDEGATE_KUBECONFIG"
-
-IMAGE_OPERATOR = "localhost/tidegate-operator:dev"
-IMAGE_SPARK = "localhost/tidegate-spark:dev"
-IMAGE_STOCK = "localhost/stock-spark:test"
 
 # With TIDEGATE_KUBECONFIG these must be set …
 _REQUIRED = {
@@ -80,16 +76,18 @@ class Environment:
 def current(name: str = "dev", variables: Mapping[str, str] = os.environ) -> Environment:
     """Return the cluster that ``$TIDEGATE_KUBECONFIG`` names, else the development cluster ``name`` with its services.
 
-    The development cluster and its services are started unless they run (images are not loaded here). A foreign
-    cluster is only described.
+    The development cluster and its services are started unless they run, and it has all images. A foreign cluster is
+    only described.
 
     Raises:
         EnvironmentIncompleteError: ``$TIDEGATE_KUBECONFIG`` is set, but others that belong to it are not.
         ComponentError: the development cluster did not start.
+        RuntimeError: an image could not be built.
     """
     if variables.get(KUBECONFIG):
         return foreign(variables)
-    cluster = Cluster(name).up()
+    cluster = Cluster(name)
+    images.bring_up(cluster)
     s3.up(cluster)
     kafka.up(cluster)
     return of_cluster(cluster)
@@ -105,9 +103,9 @@ def of_cluster(cluster: Cluster) -> Environment:
         s3_secret_key=cluster.s3_keys.secret_key,
         kafka_pods=cluster.kafka_pods,
         kafka_host=cluster.kafka_host,
-        image_operator=IMAGE_OPERATOR,
-        image_spark=IMAGE_SPARK,
-        image_stock=IMAGE_STOCK,
+        image_operator=images.OPERATOR.name,
+        image_spark=images.SPARK.name,
+        image_stock=images.STOCK.name,
         cluster=cluster,
     )
 

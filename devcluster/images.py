@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import layout, packageclients, paths
+from devcluster import layout, packageclients, paths, seed
 from devcluster.cluster import Cluster
 
 _BASE = "localhost/debian:12-slim"
@@ -43,27 +43,25 @@ class Image:
     reads: tuple[str, ...]
 
 
+OPERATOR = Image(
+    "localhost/tidegate-operator:dev",
+    "images/operator/Dockerfile",
+    ("locks/operator.lock", "locks/runtime.lock", "images/jars", "operator/tidegate", "spark_app/tidegate_spark"),
+)
+SPARK = Image(
+    "localhost/tidegate-spark:dev",
+    "images/spark/Dockerfile",
+    (
+        *("locks/spark.lock", "images/jars", "images/spark/entrypoint.sh"),
+        *("spark_app/tidegate_spark", "spark_app/samples"),
+    ),
+)
 STOCK = Image(
     "localhost/stock-spark:test", "images/stock/Dockerfile", ("locks/spark.lock", "images/spark/entrypoint.sh")
 )
 """Only tests need it."""
 
-IMAGES = (
-    Image(
-        "localhost/tidegate-operator:dev",
-        "images/operator/Dockerfile",
-        ("locks/operator.lock", "locks/runtime.lock", "images/jars", "operator/tidegate", "spark_app/tidegate_spark"),
-    ),
-    Image(
-        "localhost/tidegate-spark:dev",
-        "images/spark/Dockerfile",
-        (
-            *("locks/spark.lock", "images/jars", "images/spark/entrypoint.sh"),
-            *("spark_app/tidegate_spark", "spark_app/samples"),
-        ),
-    ),
-    STOCK,
-)
+IMAGES = (OPERATOR, SPARK, STOCK)
 
 
 def build(images: Sequence[Image] = IMAGES) -> None:
@@ -87,13 +85,45 @@ def load(cluster: Cluster, images: Sequence[Image] = IMAGES) -> None:
         ComponentError: containerd refused an image.
     """
     build(images)
+    give(cluster, images)
+
+
+def give(cluster: Cluster, images: Sequence[Image] = IMAGES) -> None:
+    """Do the same with images as they were last built."""
     with _alone():
-        present = _digests(cluster.ctr("images", "ls"))
-        for image in images:
-            begin = time.monotonic()
-            size = _load(cluster, image) if present.get(image.name) != _record(image)["manifest"] else 0
-            done = f"loaded, {size / 1e6:.1f} MB" if size else "is there"
-            _say(f"{image.name} {done} ({time.monotonic() - begin:.1f} s)")
+        _load_missing(cluster.ctr, images)
+
+
+def unpack(images: Sequence[Image] = IMAGES) -> None:
+    """Build what changed and have ``images`` unpacked for clusters that are yet to be started: ``up(seeded=True)``.
+
+    Raises:
+        RuntimeError: a build failed.
+        ComponentError: containerd refused an image.
+    """
+    build(images)
+    with _alone():
+        held = _unpacked()
+        wanted = {**held, **{image.name: _record(image)["manifest"] for image in images}}
+        if wanted != held:
+            with seed.opened(seed.folder()) as ctr:
+                _load_missing(ctr, images)
+            _unpacked_file().write_text(json.dumps(wanted))
+
+
+def bring_up(cluster: Cluster, images: Sequence[Image] = IMAGES) -> None:
+    """Start the cluster with ``images`` on its node, or give a healthy one those that it lacks.
+
+    Raises:
+        RuntimeError: a build failed.
+        ComponentError: the cluster did not start, or containerd refused an image.
+    """
+    if cluster.healthy():
+        build(images)
+    else:
+        unpack(images)
+        cluster.up(seeded=True)
+    give(cluster, images)
 
 
 def inputs(image: Image, root: Path = paths.ROOT) -> str:
@@ -142,12 +172,21 @@ def _build(image: Image) -> bool:
     return True
 
 
-def _load(cluster: Cluster, image: Image) -> int:
-    known = set(cluster.ctr("content", "ls", "--quiet").split())
+def _load_missing(ctr: seed.Ctr, images: Sequence[Image]) -> None:
+    present = _digests(ctr("images", "ls"))
+    for image in images:
+        begin = time.monotonic()
+        size = _load(ctr, image) if present.get(image.name) != _record(image)["manifest"] else 0
+        done = f"loaded, {size / 1e6:.1f} MB" if size else "is there"
+        _say(f"{image.name} {done} ({time.monotonic() - begin:.1f} s)")
+
+
+def _load(ctr: seed.Ctr, image: Image) -> int:
+    known = set(ctr("content", "ls", "--quiet").split())
     with tempfile.NamedTemporaryFile(dir=_folder(), suffix=".tar") as archive:
         path = Path(archive.name)
         layout.write_thin(_layout(), _record(image)["manifest"], image.name, known, path)
-        cluster.ctr("images", "import", path)
+        ctr("images", "import", path)
         return path.stat().st_size
 
 
@@ -243,6 +282,16 @@ def _record(image: Image) -> dict[str, str]:
 
 def _record_file(image: Image) -> Path:
     return _folder() / f"{_tag(image)}.json"
+
+
+def _unpacked() -> dict[str, str]:
+    """Return the manifest of each image that the seed holds."""
+    file = _unpacked_file()
+    return dict(json.loads(file.read_text())) if file.is_file() and seed.whole(seed.folder()) else {}
+
+
+def _unpacked_file() -> Path:
+    return _folder() / "unpacked.json"
 
 
 def _log(image: Image) -> Path:

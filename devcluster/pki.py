@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from devcluster import private
+
 _DAYS = "30"
 
 
@@ -28,8 +30,11 @@ class Pki:
 
 
 def create(folder: Path, addresses: Sequence[str]) -> Pki:
-    """Make an authority, the API server's pair for ``addresses``, its client pair, and the service account key."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Make an authority, the API server's pair for ``addresses``, its client pair, and the service account key.
+
+    Keys are for their owner only (openssl sees to that), and so is the folder.
+    """
+    private.make_folder(folder)
     authority = KeyPair(folder / "ca.crt", folder / "ca.key")
     _openssl(
         *("req", "-x509", "-days", _DAYS, "-subj", "/CN=tidegate-devcluster"),

@@ -8,32 +8,27 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 from devcluster import s3
 from devcluster.demo.application import (
     BUCKET,
-    DECISIONS,
-    READINGS,
-    SETTINGS,
-    TOPICS,
     Application,
+    Topics,
     build_application,
     build_surroundings,
     committed_batches,
 )
 from devcluster.demo.compare import compare
 from devcluster.demo.console import Narrator, StepFailedError
+from devcluster.demo.installing import have_tidegate
 from devcluster.demo.kubernetes import CommandError, Kubernetes
 from devcluster.demo.oracle import expected_decisions
 from devcluster.demo.replay import Replay, create_topics, delete_topics
 from devcluster.demo.scenario import Scenario
-from devcluster.demo.setting_up import clean_up_hint, connect, image_digest, kubectl_hint, set_up
+from devcluster.demo.setting_up import clean_up_hint, connect, kubectl_hint, set_up
 from devcluster.demo.watch import SECONDS_BETWEEN_LOOKS, DecisionWatch, Repeatedly, StatusWatch
 from devcluster.environment import Environment
 
-CHART = Path(__file__).parents[2] / "charts" / "tidegate"
-RELEASE, SYSTEM_NAMESPACE = "tidegate", "tidegate-system"
 START_SECONDS = 300.0
 """The longest that is waited for the application's first batch."""
 CATCH_UP_SECONDS = 180.0
@@ -61,6 +56,9 @@ def main() -> int:
     except StepFailedError as failed:
         narrator.failure(failed)
         return 1
+    except (RuntimeError, OSError) as error:  # between two steps: a command that failed, a server that is gone
+        narrator.failure(StepFailedError("The demo can not go on", str(error), "make demo starts over"))
+        return 1
     except KeyboardInterrupt:
         narrator.say(
             "Interrupted. The cluster is still there; `make demo` starts over, `make cluster-down` removes it."
@@ -76,30 +74,25 @@ class Demo:
     def __init__(self, narrator: Narrator, site: Environment, scenario: Scenario, rate: float) -> None:
         self._narrator, self._site, self._scenario, self._rate = narrator, site, scenario, rate
         self._kubernetes: Kubernetes = connect(site)
+        self._topics = Topics.on(own=site.own)
         self._application: Application = build_application(
-            image=site.image_spark, endpoint=site.s3_endpoint_pods, options={"brokers": site.kafka_pods}
+            image=site.image_spark,
+            endpoint=site.s3_endpoint_pods,
+            options={"brokers": site.kafka_pods, **self._topics.options()},
         )
         self._s3 = s3.client(site.s3_endpoint_host, site.s3_keys)
 
     def run(self) -> None:
         """Run all steps."""
-        self._install()
+        own = have_tidegate(self._narrator, self._kubernetes, self._site, self._application.namespace)
         self._remove_earlier()
         self._prepare()
         self._apply()
         decisions = self._replay()
         self._compare(decisions)
-        self._hints()
+        self._hints(own)
 
     # --- before the data ---
-
-    def _install(self) -> None:
-        repository, _, tag = self._site.image_operator.rpartition(":")
-        annotations = {"tidegate.dev/image-digest": image_digest(self._site, self._site.image_operator)}
-        values = {"image": {"repository": repository, "tag": tag}, "podAnnotations": annotations}
-        remedy = f"kubectl -n {SYSTEM_NAMESPACE} get pods,events; kubectl -n {SYSTEM_NAMESPACE} logs deploy/{RELEASE}"
-        with self._narrator.step("Installing Tidegate: helm upgrade --install tidegate charts/tidegate", remedy):
-            self._kubernetes.install_chart(RELEASE, CHART, SYSTEM_NAMESPACE, values, timeout=120)
 
     def _remove_earlier(self) -> None:
         """Delete what a demo that was run before on this cluster left: its state must not decide anything now."""
@@ -110,11 +103,11 @@ class Demo:
 
     def _prepare(self) -> None:
         remedy = "check that S3 and Kafka answer: make s3-up kafka-up; then make demo again"
-        with self._narrator.step(f"Bucket {BUCKET}, topics {', '.join(TOPICS)}, namespace and credentials", remedy):
+        with self._narrator.step(f"Bucket {BUCKET}, topics {', '.join(self._topics.partitions)}, credentials", remedy):
             if BUCKET not in {bucket["Name"] for bucket in self._s3.list_buckets()["Buckets"]}:
                 self._s3.create_bucket(Bucket=BUCKET)
-            delete_topics(self._site.kafka_host, TOPICS)
-            create_topics(self._site.kafka_host, TOPICS)
+            delete_topics(self._site.kafka_host, self._topics.partitions)
+            create_topics(self._site.kafka_host, self._topics.partitions)
             self._kubernetes.apply(
                 *build_surroundings(
                     self._application,
@@ -134,7 +127,7 @@ class Demo:
     def _replay(self) -> DecisionWatch:
         """Replay all records; return the decisions that were made of them."""
         status = StatusWatch(self._narrator, self._kubernetes, self._application)
-        decisions = DecisionWatch(self._narrator, self._site.kafka_host, DECISIONS)
+        decisions = DecisionWatch(self._narrator, self._site.kafka_host, self._topics.decisions)
         with ExitStack() as stack:
             stack.callback(decisions.close)
             stack.enter_context(Repeatedly(status.look, SECONDS_BETWEEN_LOOKS))
@@ -146,12 +139,13 @@ class Demo:
 
     def _send(self, decisions: DecisionWatch) -> None:
         total, sensors = self._scenario.readings, len(self._scenario.sensors())
-        replay = Replay(self._site.kafka_host, READINGS, SETTINGS)
+        replay = Replay(self._site.kafka_host, self._topics.readings, self._topics.settings)
         with ExitStack() as stack:
             bar: list[Callable[[int], None]] = []
 
             def ready() -> None:
-                self._await_first_batch()
+                with self._narrator.waiting("waiting for the first batch"):
+                    self._await_first_batch()
                 self._narrator.say(
                     f"Replaying {total:,} readings of {sensors} sensors at {self._rate:g} a second …", "bold"
                 )
@@ -164,8 +158,8 @@ class Demo:
                     show(done)
                 kill(done)
 
-            title = "Sending first settings, then readings as soon as the query has fixed where it starts"
-            with self._narrator.step(title, "is the broker up? make kafka-up; then make demo again"):
+            title = "Sending settings, then readings once the query has begun"
+            with self._narrator.step(title, "is the broker up? make kafka-up; then make demo again", moving=False):
                 sent = replay.run(self._scenario.records(), ready=ready, progress=progress, rate=self._rate)
         self._narrator.say(f"  {sent.readings:,} readings and {sent.settings:,} settings confirmed by the broker")
 
@@ -226,7 +220,7 @@ class Demo:
         app = self._application
         return int(self._kubernetes.ctl("get", "pod", app.driver_pod, "-n", app.namespace, "-o", path) or 0)
 
-    def _hints(self) -> None:
+    def _hints(self, own: bool) -> None:
         app, ctl = self._application, partial(kubectl_hint, self._site)
         uri = f"s3://{BUCKET}/apps/{app.namespace}/{app.name}"
         self._narrator.plain(
@@ -237,9 +231,9 @@ The application still runs and waits for more. To look further:
   {ctl(f"logs {app.driver_pod} -n {app.namespace} --tail=20")}
   {ctl(f"scale sapp {app.name} -n {app.namespace} --replicas=2")}
   {ctl(f"delete sapp {app.name} -n {app.namespace}")}
-Decisions: topic {DECISIONS} at {self._site.kafka_host} (pods: {self._site.kafka_pods}).
+Decisions: topic {self._topics.decisions} at {self._site.kafka_host} (pods: {self._site.kafka_pods}).
 Checkpoints and logs: {uri} at {self._site.s3_endpoint_host} (pods: {self._site.s3_endpoint_pods}).
-The tour: docs/tour.md. To clean up: {clean_up_hint(self._site)}"""
+The tour: docs/tour.md. To clean up: {clean_up_hint(self._site, app.name, app.namespace, own=own)}"""
         )
 
     def _look_at_the_app(self) -> str:

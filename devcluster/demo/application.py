@@ -11,9 +11,29 @@ import yaml
 
 MANIFEST = Path(__file__).parents[2] / "spark_app" / "samples" / "temperature-control.yaml"
 BUCKET = "tidegate-demo"
-READINGS, SETTINGS, DECISIONS = "readings", "settings", "decisions"
-TOPICS = {READINGS: 4, SETTINGS: 4, DECISIONS: 2}
-"""Topics and their partitions."""
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The demo's topics. They are deleted and made anew by each demo."""
+
+    readings: str = "readings"
+    settings: str = "settings"
+    decisions: str = "decisions"
+
+    @classmethod
+    def on(cls, *, own: bool) -> Topics:
+        """Return the sample's own names for a broker of our own, and names that nobody else has for a foreign one."""
+        return cls() if own else cls(**{name: f"{BUCKET}-{name}" for name in cls().options()})
+
+    def options(self) -> dict[str, str]:
+        """Return the sample's options that name them."""
+        return {"readings": self.readings, "settings": self.settings, "decisions": self.decisions}
+
+    @property
+    def partitions(self) -> dict[str, int]:
+        """Return how many partitions each has."""
+        return {self.readings: 4, self.settings: 4, self.decisions: 2}
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,29 @@
 """What the demo prints: a line per step and per thing that happens, with the time since the start. Writes to stdout.
 
-On a terminal there are colours and a progress bar; into a file or a pipe, plain lines.
+On a terminal there are colours, a line that moves while something is waited for, and text that wraps below itself; into
+a file or a pipe go plain lines, one for each thing.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.padding import Padding
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column, Table
+from rich.text import Text
 
 LINES_OF_A_FAILURE = 25
 
@@ -41,16 +53,27 @@ class Narrator:
     def say(self, text: str, style: str = "") -> None:
         """Print one line."""
         minutes, seconds = divmod(int(self.elapsed()), 60)
-        shown = f"[{style}]{escape(text)}[/]" if style else escape(text)
-        self._console.print(f"[dim]{minutes:2d}:{seconds:02d}[/]  {shown}")
+        time_of_it = Text(f"{minutes:2d}:{seconds:02d}", style="dim")
+        if self._console.is_terminal:
+            line = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2, 0, 0))
+            indent = len(text) - len(text.lstrip())
+            line.add_row(time_of_it, Padding(Text(text.strip(), style=style), (0, 0, 0, indent)))
+            self._console.print(line, soft_wrap=False)
+        else:
+            self._console.print(Text.assemble(time_of_it, "  ", (text, style)))
 
     def plain(self, text: str) -> None:
         """Print text as it is, without a time."""
         self._console.print(escape(text))
 
     @contextmanager
-    def step(self, title: str, remedy: str) -> Iterator[None]:
+    def step(self, title: str, remedy: str, *, moving: bool = True) -> Iterator[None]:
         """Announce a step, and tell how long it took.
+
+        Args:
+            title: what is done.
+            remedy: what to do if it fails.
+            moving: show that it goes on; not for steps that show a bar or a wait of their own, of which there is one.
 
         Raises:
             StepFailedError: with ``remedy``, if anything is raised inside.
@@ -58,7 +81,8 @@ class Narrator:
         self.say(f"{title} …", "bold")
         before = self.elapsed()
         try:
-            yield
+            with self.waiting(title) if moving else nullcontext():
+                yield
         except StepFailedError:
             raise
         except Exception as error:
@@ -72,6 +96,17 @@ class Narrator:
         for line in failed.detail.splitlines()[-LINES_OF_A_FAILURE:]:
             self.plain(f"       | {line}")
         self.plain(f"       what to do: {failed.remedy}")
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """Show on a terminal, while the context lasts, that ``what`` goes on and for how long; other lines go above."""
+        text = TextColumn(escape(what), style="dim", table_column=Column(no_wrap=True, overflow="ellipsis"))
+        columns = (TextColumn("     "), SpinnerColumn(), TimeElapsedColumn(), text)
+        with Progress(
+            *columns, console=self._console, transient=True, disable=not self._console.is_terminal
+        ) as progress:
+            progress.add_task("")
+            yield
 
     @contextmanager
     def bar(self, title: str, total: int) -> Iterator[ProgressTeller]:

@@ -21,21 +21,27 @@ def set_up(narrator: Narrator, name: str) -> Environment:
         StepFailedError: something did not come up.
     """
     if os.environ.get(environment.KUBECONFIG):
-        with narrator.step(f"Using the cluster that {environment.KUBECONFIG} names", "see docs/devcluster.md"):
+        with narrator.step(f"Using the cluster that {environment.KUBECONFIG} names", "see docs/development.md"):
             found = environment.foreign(os.environ)
             connect(found).ctl("get", "--raw", "/readyz", timeout=20)
         return found
     again = "mend that, then make demo again; make cluster-down begins from nothing"
-    with narrator.step("Programs of the development cluster (built once, kept outside the checkout)", again):
+    # Builders write to the terminal themselves.
+    with narrator.step("Programs of the cluster (built once, kept in the cache)", again, moving=False):
         tools.ensure()
+    cluster, wanted = Cluster(name), [images.OPERATOR, images.SPARK]
+    with narrator.step("Images: operator and Spark (only what has changed)", "make images shows the whole build"):
+        if cluster.healthy():
+            images.build(wanted)
+        else:
+            images.unpack(wanted)
     with narrator.step(f"Kubernetes: cluster {name!r}", again):
-        cluster = Cluster(name).up()
+        cluster.up(seeded=True)
+        images.give(cluster, wanted)
     with narrator.step("Object storage (S3)", again):
         s3.up(cluster)
     with narrator.step("Kafka broker", again):
         kafka.up(cluster)
-    with narrator.step("Images: operator and Spark (only what has changed)", "make images shows the whole build"):
-        images.load(cluster, [image for image in images.IMAGES if image is not images.STOCK])
     return environment.of_cluster(cluster)
 
 
@@ -68,8 +74,9 @@ def kubectl_hint(site: Environment, arguments: str) -> str:
     return f'make kubectl {name}ARGS="{arguments}"'
 
 
-def clean_up_hint(site: Environment) -> str:
-    """Return the command that removes what the demo made."""
+def clean_up_hint(site: Environment, app: str, namespace: str, *, own: bool) -> str:
+    """Return the command that removes what the demo made; ``own`` says whether the operator is the demo's own."""
     if site.cluster is None:
-        return "delete the namespace demo, then helm uninstall tidegate -n tidegate-system"
+        then = ", then helm uninstall tidegate -n tidegate-system" if own else "; the operator is not the demo's"
+        return f"kubectl delete sapp {app} -n {namespace}{then}"
     return "make cluster-down" + ("" if site.cluster.name == "dev" else f" NAME={site.cluster.name}")

@@ -39,10 +39,10 @@ def spoken(decision: Mapping[str, Any]) -> str:
     """Return a decision for a person: city, hour, temperature, setting, decision. Pure."""
     city, _, shift = str(decision["sensor"]).rpartition("+")
     when = datetime.fromisoformat(decision["time"]).strftime("%d %b %H:%M")
-    verdict = "too warm: 1" if decision["decision"] else "too cold: 0"
+    verdict = "too warm" if decision["decision"] else "too cold"
     setting = f"{decision['desired']:g} (-{decision['downDelta']:g} +{decision['upDelta']:g})"
-    where = f"{CITY_NAMES.get(city, city):<13} {'+' + shift + ' h':>6}"
-    return f"{where}  {when}  {decision['temperature']:5.1f} °F, wanted {setting:<15} {verdict}"
+    where = f"{CITY_NAMES.get(city, city):<13} {'+' + shift:>4}"
+    return f"{where}  {when}  {decision['temperature']:.1f} °F, wanted {setting:<12} {verdict}"
 
 
 class StatusWatch:
@@ -92,7 +92,7 @@ class DecisionWatch:
         if self.newest_at - self._shown_at >= SECONDS_BETWEEN_SHOWN_DECISIONS:
             self._shown_at = self.newest_at
             for decision in decisions[:: max(1, len(decisions) // SHOWN_AT_ONCE)][:SHOWN_AT_ONCE]:
-                self._narrator.say(f"    {spoken(decision)}")
+                self._narrator.say(f"  {spoken(decision)}")
 
     def close(self) -> None:
         """End the connection."""

@@ -27,7 +27,7 @@ from tidegate.kube.connection import Connection, NoConfigurationError, connect
 from tidegate.kube.failures import FAILURES
 from tidegate.kube.lease import Leadership, boot_clock, find_namespace, make_candidate
 from tidegate.kube.paths import GROUP_PATH, collection
-from tidegate.kube.watch import Listed, Removed, Watch
+from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
 from tidegate.leadership import Candidate, NotLeadingError
 from tidegate.logs import configure_logging
 from tidegate.metrics.figures import Figures
@@ -90,6 +90,21 @@ class Operator:
             else:
                 key = self.index.put_pod(build_record(change.item))
                 keys = {key} if key is not None else set()
+            for key in keys:
+                self.queue.wake(key)
+
+    async def watch_ends(self, namespace: str) -> None:
+        """Have the index forget applications that are gone, for ever: kopf tells only of those it was watching."""
+        watch = Watch(self.client, collection("StreamingApp", namespace), "", MetadataOnly)
+        async for change in watch.changes():
+            if isinstance(change, Listed):
+                uids = [item.metadata.uid for item in change.items]
+                keys = self.index.keep_apps(uids, namespace, change.version)
+            elif isinstance(change, Removed):
+                gone = change.item.metadata
+                keys = self.index.remove_app((gone.namespace, gone.name), gone.uid)
+            else:
+                continue  # kopf brings the whole of it
             for key in keys:
                 self.queue.wake(key)
 
@@ -190,7 +205,7 @@ def _build(
 
     queue = WorkQueue(work, figures)
     actor = Actor(client, agents, index, access, events, figures, queue.wake)
-    poller = AgentPoller(index, agents, queue, figures)
+    poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
     platform = Platform(settings.runtime_image, settings.runtime_image_pull_policy, settings.runtime_log_format)
     reconciler = Reconciler(index, platform, actor, poller, figures, UnreadableTeller(client, events))
     unlisted = set(settings.watch_namespaces or ("",))
@@ -202,10 +217,12 @@ def _build(
 def _start(operator: Operator) -> list[asyncio.Task[None]]:
     # Before kopf: at its end kopf cancels every task that was begun after it.
     settings, supervise = operator.settings, operator.supervise
-    tasks = [supervise(operator.watch_pods(ns), f"pods of {ns or 'all'}") for ns in settings.watch_namespaces or ("",)]
+    namespaces = settings.watch_namespaces or ("",)
+    tasks = [supervise(operator.watch_pods(ns), f"pods of {ns or 'all'}") for ns in namespaces]
+    tasks += [supervise(operator.watch_ends(ns), f"ends of applications in {ns or 'all'}") for ns in namespaces]
     for parts, name, part in (
         (settings.concurrency, "worker", operator.queue.run_worker),
-        (settings.agent_concurrency, "agents", operator.poller.run_worker),
+        (operator.poller.workers, "agents", operator.poller.run_worker),
         (1, "timers", operator.queue.run_timers),
     ):
         tasks += [supervise(operator.lead(part), f"{name} {n}") for n in range(parts)]

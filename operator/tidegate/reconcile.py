@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from tidegate.act.carry_out import Actor
+from tidegate.act.carry_out import Actor, Outcome
 from tidegate.act.unreadable import UnreadableTeller
-from tidegate.decide.actions import SetExecutors
+from tidegate.decide.actions import Plan, SetExecutors
+from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import restarts_between
@@ -18,6 +19,7 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.unreadable import observe_unreadable
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key, RetryLaterError
 
@@ -48,8 +50,7 @@ class Reconciler:
         now = self.clock()
         observation = observe(self.index, key, self.platform, now)
         if observation is None:
-            await self._let_go(key, now)
-            return None
+            return await self._let_go(key, now)
         plan = decide(observation, now)
         structlog.contextvars.bind_contextvars(epoch=observation.app.status.epoch, reason=plan.reason)
         if plan.actions:
@@ -86,6 +87,12 @@ class Reconciler:
             epoch=status.epoch,
         )
 
+    async def _carry_out(self, app: StreamingApp, plan: Plan, now: float) -> Outcome:
+        structlog.contextvars.bind_contextvars(epoch=app.status.epoch, reason=plan.reason)
+        if plan.actions:
+            log.info(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
+        return await self.actor.carry_out(app, plan, now)
+
     def _look_again(self, key: Key, reason: str) -> float:
         times = self._given_up[key] = self._given_up.get(key, 0) + 1
         log.info("looked at again", why=reason)
@@ -93,11 +100,20 @@ class Reconciler:
             raise RetryLaterError(f"the plan was given up {times} times in a row, the last time because {reason}")
         return 0.0
 
-    async def _let_go(self, key: Key, now: float) -> None:
+    async def _let_go(self, key: Key, now: float) -> float | None:
         known = self.index.app(key)
         if isinstance(known, UnreadableApp):
-            await self.unreadable.tell(known, now)
-            return
+            return await self._treat_unreadable(known, now)
         self._given_up.pop(key, None)
-        self.poller.follow(key, None)
+        self.poller.forget(key)
         self.figures.forget_app(*key)
+        return None
+
+    async def _treat_unreadable(self, known: UnreadableApp, now: float) -> float | None:
+        if known.metadata.deletion_timestamp is None:
+            await self.unreadable.tell(known, now)
+            return None
+        observation = observe_unreadable(self.index, known, self.platform)
+        plan = release_unreadable(observation, known.problem, now)
+        outcome = await self._carry_out(observation.app, plan, now)
+        return plan.wake_after if outcome is None else self._look_again(known.key, outcome.reason)

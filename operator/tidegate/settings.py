@@ -18,9 +18,9 @@ class Settings:
     """What the operator is told from outside."""
 
     runtime_image: str
-    """Holds Tidegate's runtime; the init container of stock Spark images copies it from there."""
+    """Holds Tidegate's runtime: the init container of stock Spark images copies it, and purge pods run it there."""
     runtime_image_pull_policy: str = "IfNotPresent"
-    """When nodes pull that image for the init container."""
+    """When nodes pull that image for them."""
     watch_namespaces: tuple[str, ...] = ()
     """Empty: every namespace."""
     metrics_port: int = 8080

@@ -20,6 +20,9 @@ reading before the broker has confirmed every setting of that sensor that is not
 order is judged or ignored according to the batch that it meets, and a setting that arrives after readings it should
 have ruled takes effect from the next reading on; decisions already sent are not taken back.
 
+Only a reading tells which of its sensor's settings are past; a clock does not, because records may be replayed. So a
+sensor that gets settings and no readings keeps its newest 1,000: its state does not grow for ever.
+
 Output is at least once: after a crash some decisions are sent again, equal to the byte. Consumers drop repeats by
 ``id``. Records that are not what is described above are dropped; how many is printed for each batch that has some, and
 stands in the query's progress (``observedMetrics``).
@@ -58,6 +61,10 @@ MEMORY = (
     "judged BIGINT, decision INT, "
     "settings ARRAY<STRUCT<time: BIGINT, desired: DOUBLE, upDelta: DOUBLE, downDelta: DOUBLE>>"
 )
+
+
+MOST_SETTINGS = 1000
+"""What is remembered of a sensor at the most; beyond it the oldest settings make way, as if they were past."""
 
 
 class Setting(NamedTuple):
@@ -113,7 +120,8 @@ def judge(memory: Memory, settings: Iterable[Setting], readings: Iterable[Readin
         if value is not None and value != previous:
             previous = value
             decisions.append(Decision(value, reading, known[in_force]))
-    return Memory(judged, previous, tuple(known[time] for time in sorted(known))), decisions
+    kept = sorted(known)[-MOST_SETTINGS:]
+    return Memory(judged, previous, tuple(known[time] for time in kept)), decisions
 
 
 def decide(reading: Reading, setting: Setting) -> int | None:

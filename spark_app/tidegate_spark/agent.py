@@ -103,7 +103,8 @@ class StatusHandler(Handler):
         """Answer."""
         path = self.path.partition("?")[0]
         if path == "/healthz":
-            self.answer(200, "ok\n", "text/plain")
+            stalled = self.progress.stalled
+            self.answer(503 if stalled else 200, f"stalled: {stalled}\n" if stalled else "ok\n", "text/plain")
         elif path == "/readyz":
             ready = self.progress.ready
             self.answer(200 if ready else 503, "ready\n" if ready else "not ready\n", "text/plain")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 import signal
@@ -12,11 +13,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from tidegate_spark import logs, metrics, preflight, storage, watch
+from tidegate_spark import faults, fencing, logs, metrics, preflight, storage, watch
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
+from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.leftovers import remove_leftovers
 from tidegate_spark.listener import ProgressListener
 from tidegate_spark.progress import Progress
@@ -31,6 +33,7 @@ from tidegate_spark.protocol import (
 from tidegate_spark.queries import Queries
 from tidegate_spark.script import COMPLETED, Outcome, run_script
 from tidegate_spark.sparkconf import lineage_uri
+from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_spark.termination import write_termination
 
@@ -48,9 +51,11 @@ class Driver:
     def __init__(self, config: DriverConfig, environment: Environment, output: logs.OutputTail) -> None:
         """Make the parts; nothing runs yet."""
         self._config, self._environment, self._output = config, environment, output
+        self._launch_name = logs.launch_name(time.time(), config.epoch)
         self._progress = Progress(config)
         self._queries = Queries(lineage_uri(config), config.state_partitions, self._progress)
-        self._ending = Ending(config, self._progress, self._queries, self._conclude)
+        self._account = FailureAccount(environment.work_directory, config.restart, time.time)
+        self._ending = Ending(config, self._progress, self._queries, self._account, self._conclude)
         self._queries.on_refusal = lambda message: self._ending.request(Outcome(Reason.QUERY_REFUSED, message))
         commands = Commands(stop=self._stop, set_executors=self._set_executors)
         registry = metrics.build_registry(config, self._progress)
@@ -59,6 +64,8 @@ class Driver:
         self._watch: watch.Watch | None = None
         self._wanted: int | None = None
         self._claimed = False
+        self._credentials: Credentials | None = None
+        self._fence: fencing.FenceKeeper | None = None
 
     def run(self) -> NoReturn:
         """Launch, run the script, end the process."""
@@ -66,7 +73,9 @@ class Driver:
         self._agent.start()
         self._ending.start()
         try:
-            outcome = self._launch()
+            outcome = self._account.begin() or self._launch()
+        except preflight.BehindError as error:
+            outcome = Outcome(error.fault.reason, error.fault.message, adopt=error.known)
         except FaultError as error:
             outcome = Outcome(error.fault.reason, error.fault.message)
         except Exception as error:
@@ -78,6 +87,7 @@ class Driver:
         raise AssertionError("await_end() does not return")
 
     def _launch(self) -> Outcome:
+        self._progress.failures = self._account.times
         paths = preflight.find_files(self._config.py_files)
         sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
         main = preflight.find_main(self._config.main)
@@ -88,9 +98,11 @@ class Driver:
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         self._claimed = True
         self._keep_secret(credentials)
+        if not self._take_fence():
+            return Outcome(Reason.STOPPED, "Stopped while starting.")
         if self._environment.on_kubernetes:
             remove_leftovers(self._config, self._environment)
-        self._session = spark_session.start_session(self._config, self._environment, self._progress)
+        self._session = spark_session.start_session(self._config, self._environment, self._progress, self._launch_name)
         spark_session.add_python_files(self._session, paths, self._environment.work_directory)
         self._observe(self._session)
         if self._ending.requested.is_set():
@@ -98,12 +110,46 @@ class Driver:
         self._progress.enter(DriverState.RUNNING)
         self._ending.script_started.set()
         outcome = run_script(main, self._config.args)
-        return self._after_script(outcome)
+        return self._judge(self._after_script(outcome))
+
+    def _take_fence(self) -> bool:
+        """Take the fence; False if the driver was told to stop meanwhile."""
+        config, me = self._config, fencing.holder_of(self._config, self._environment.pod_uid)
+        held = preflight.wait_for(
+            lambda: fencing.take(config, self._credentials, me), self._ending.requested, self._report_fault
+        )
+        if held is None:
+            return False
+        directory, place = self._environment.credentials_directory, config.storage
+
+        def connect() -> fencing.FenceObject:
+            credentials = storage.read_credentials(directory, config.credentials_secret)
+            return fencing.FenceObject(storage.connect(place, credentials), place)
+
+        self._fence = fencing.FenceKeeper(
+            connect,
+            held,
+            lambda: self._progress.commits,
+            lambda found: self._ending.request(fencing.lost_while_running(found, config)),
+        )
+        self._fence.start()
+        return True
+
+    def _dependencies_up(self) -> bool:
+        executors = self._progress.report().executors_running > 0 or not self._environment.on_kubernetes
+        return executors and self._fence is not None and self._fence.storage_answers
+
+    def _judge(self, outcome: Outcome) -> Outcome:
+        """Return ``outcome``, told apart: a fault of the application's own storage, or of another place in its use."""
+        if outcome.reason not in faults.PROBED or self._ending.requested.is_set():
+            return outcome
+        return judge(outcome, preflight.find_fault(self._config, self._credentials))
 
     def _keep_secret(self, credentials: Credentials | None) -> None:
         # S3A in the JVM reads its credentials from the environment that it inherits.
         os.environ.update(credentials.variables() if credentials else {})
         self._output.secrets.add(*(credentials.secrets if credentials else ()))
+        self._credentials = credentials
 
     def _report_fault(self, fault: Fault | None) -> None:
         if fault is None:
@@ -115,10 +161,17 @@ class Driver:
 
     def _observe(self, session: SparkSession) -> None:
         session.streams.addListener(ProgressListener(self._progress))
-        self._queries.install()
+        self._queries.install(spark_session.direct_checkpoint_manager(session))
+        timeout = self._config.restart.stall_timeout_seconds
+        stalls = StallWatch(session, self._queries, self._progress, timeout, self._dependencies_up)
         self._watch = watch.Watch(
-            session, self._queries, self._progress, self._ending.request, self._environment.on_kubernetes
+            session,
+            self._queries,
+            self._progress,
+            lambda outcome: self._ending.request(self._judge(outcome)),
+            self._environment.on_kubernetes,
         )
+        self._watch.look_for_stalls = stalls.look
         if self._wanted is not None:
             self._watch.want_executors(self._wanted)
         self._watch.start()
@@ -141,7 +194,9 @@ class Driver:
     # --- commands ----------------------------------------------------------------------------------------------------
 
     def _stop(self) -> None:
-        self._ending.request(Outcome(Reason.STOPPED, "Stopped."))
+        # The kubelet ends a container whose liveness probe fails in the same way as one that is no longer wanted.
+        stalled = self._progress.stalled
+        self._ending.request(Outcome(Reason.STALLED, stalled) if stalled else Outcome(Reason.STOPPED, "Stopped."))
 
     def _set_executors(self, number: int) -> None:
         self._wanted = number
@@ -169,14 +224,31 @@ class Driver:
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
         content = self._output.secrets.clean_bytes(self._output.content())
-        if self._claimed:
-            logs.within(budget.upload, lambda: self._put_log(content))
+        logs.within(budget.upload, lambda: self._put_log(content))
         os._exit(EXIT_CODES[termination.reason])
 
     def _put_log(self, content: bytes) -> None:
-        credentials = storage.read_credentials(self._environment.credentials_directory, self._config.credentials_secret)
-        client = storage.connect(self._config.storage, credentials, timeout_seconds=3.0)
-        logs.put_driver_log(client, self._config.storage, self._config.epoch, content)
+        place, directory = self._config.storage, self._environment.credentials_directory
+        try:
+            # An end that came before the storage was looked at: what is not ours must not be written to.
+            credentials = (
+                storage.read_credentials(directory, self._config.credentials_secret)
+                if self._claimed
+                else preflight.check_storage(self._config, directory)
+            )
+        except FaultError:
+            return
+        client = storage.connect(place, credentials, timeout_seconds=3.0)
+        logs.put_driver_log(client, place, self._launch_name, self._output.secrets.clean_bytes(content))
+        logs.prune_logs(client, place)
+
+
+def judge(outcome: Outcome, fault: Fault | None) -> Outcome:
+    """Return what ``outcome``, a store's fault met by script or query, means if ``fault`` is our storage's; pure."""
+    if fault is not None:
+        return dataclasses.replace(outcome, reason=fault.reason, message=f"{fault.message} ({outcome.message})")
+    message = f"{outcome.message} Not the application's own storage, which answers: another place that it uses."
+    return dataclasses.replace(outcome, reason=Reason.APPLICATION_FAILED, message=message)
 
 
 def watch_signals(on_terminate: object) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig, DriverState, Reason, Termination
 from tidegate_spark.queries import Queries
@@ -43,10 +44,16 @@ class Ending:
     """Waits for a cause to end, and ends the driver."""
 
     def __init__(
-        self, config: DriverConfig, progress: Progress, queries: Queries, conclude: Callable[[Termination], None]
+        self,
+        config: DriverConfig,
+        progress: Progress,
+        queries: Queries,
+        account: FailureAccount,
+        conclude: Callable[[Termination], None],
     ) -> None:
         """``conclude`` is called once, at the end, and does not return."""
         self._config, self._progress, self._queries, self._conclude = config, progress, queries, conclude
+        self._account = account
         self._lock = threading.Lock()
         self._outcome: Outcome | None = None
         self._began = 0.0
@@ -112,6 +119,7 @@ class Ending:
         for each in stopped:
             self._progress.query_ended(each.name, each.commits if each.commits is not None else -1)
         inside = [each.name for each in stopped if not each.boundary]
+        outcome = self._account.end(outcome, committed=self._progress.commits > 0)
         message = outcome.message
         if outcome.reason is Reason.STOPPED:
             message = stop_message(stopped, inside)
@@ -122,6 +130,9 @@ class Ending:
             exception=outcome.exception,
             batches=self._progress.committed,
             boundary=not inside,
+            failures=self._account.times,
+            adopt_epoch=outcome.adopt[0],
+            adopt_lineage=outcome.adopt[1],
         )
 
 

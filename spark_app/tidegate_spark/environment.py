@@ -29,6 +29,7 @@ class Environment:
     credentials_directory: str
     token_file: str
     termination_log: str
+    pod_uid: str
     work_directory: str
     jars_directory: str
 
@@ -52,6 +53,7 @@ class Environment:
             credentials_directory=variables.get("TIDEGATE_CREDENTIALS_DIRECTORY", protocol.CREDENTIALS_DIRECTORY),
             token_file=variables.get("TIDEGATE_AGENT_TOKEN_FILE", protocol.AGENT_TOKEN_FILE),
             termination_log=variables.get("TIDEGATE_TERMINATION_LOG", protocol.TERMINATION_LOG),
+            pod_uid=variables.get(protocol.POD_UID_VARIABLE, ""),
             work_directory=variables.get("TIDEGATE_WORK_DIRECTORY", protocol.WORK_DIRECTORY),
             jars_directory=variables.get("TIDEGATE_JARS_DIRECTORY", f"{protocol.RUNTIME_DIRECTORY}/jars"),
         )

@@ -1,4 +1,4 @@
-"""Whose fault was the end of the application: its own, the broker's, or the storage's.
+"""Whose fault was the end of the application: its own, the broker's, or a storage's.
 
 ``chain_of`` reads an exception and its causes, Python's and Java's (it asks the JVM). ``classify`` is pure and works by
 the classes in :data:`RULES`, in order; text is looked at only where one class stands for several faults.
@@ -10,7 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import CapturedException
 
 from tidegate_spark.protocol import Reason
@@ -62,6 +64,7 @@ class Rule:
 SDK, S3A = "software.amazon.awssdk.", "org.apache.hadoop.fs.s3a."
 AWS_ANSWER = "software.amazon.awssdk.awscore.exception.AwsServiceException"
 EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
+SPARK_THROWABLE = "org.apache.spark.SparkThrowable"
 KAFKA_ERRORS = "org.apache.kafka.common.errors."
 
 RULES: tuple[Rule, ...] = (
@@ -93,13 +96,19 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 
-REMEDIES: dict[Reason, str] = {
-    Reason.BROKER_UNAVAILABLE: "The message broker could not be used; check its address, topics and credentials.",
-    Reason.BUCKET_NOT_FOUND: "A bucket does not exist; check spec.storage.uri.",
-    Reason.CREDENTIALS_MISSING: "No credentials for the storage; check spec.storage.credentialsSecret.name.",
-    Reason.CREDENTIALS_REJECTED: "The storage rejects the credentials; check spec.storage.credentialsSecret.name.",
-    Reason.STORAGE_UNAVAILABLE: "The storage does not answer; check spec.storage.endpoint.",
+WHAT: dict[Reason, str] = {
+    Reason.BROKER_UNAVAILABLE: "The message broker could not be used.",
+    Reason.BUCKET_NOT_FOUND: "A bucket does not exist.",
+    Reason.CREDENTIALS_MISSING: "There are no credentials for a bucket.",
+    Reason.CREDENTIALS_REJECTED: "A store rejects the credentials.",
+    Reason.STORAGE_UNAVAILABLE: "A store does not answer.",
 }
+"""What is wrong, in words; what to do about it is said by the operator. Whose bucket it is remains open."""
+
+PROBED = frozenset({Reason.BUCKET_NOT_FOUND, Reason.CREDENTIALS_MISSING, Reason.CREDENTIALS_REJECTED})
+"""Faults that last, so that a look at the application's own storage tells whether it is the one that has them.
+
+A store that does not answer may answer again by then, whichever it is."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,7 @@ def classify(chain: tuple[Link, ...]) -> Failure:
         link = rule.match(chain)
         if link is not None:
             said = f"{link.classes[0]}: {_first_line(link.message)}"
-            return Failure(rule.reason, link.classes[0], _shorten(f"{REMEDIES[rule.reason]} {said}"))
+            return Failure(rule.reason, link.classes[0], _shorten(f"{WHAT[rule.reason]} {said}"))
     exception, message = _own_words(chain)
     return Failure(Reason.APPLICATION_FAILED, exception, _shorten(message))
 
@@ -175,6 +184,14 @@ def java_chain(throwable: Any) -> tuple[Link, ...]:
         links.append(_java_link(throwable))
         throwable = throwable.getCause()
     return tuple(links)
+
+
+def condition_of(error: BaseException) -> str:
+    """Return the name that Spark gives to what ``error`` means, empty if it is not Spark's; asks the JVM."""
+    java, gateway = _java_exception(error), SparkContext._gateway
+    if java is None or gateway is None or not is_instance_of(gateway, java, SPARK_THROWABLE):
+        return ""
+    return str(gateway.jvm.PythonErrorUtils.getCondition(java) or "")
 
 
 def _java_exception(error: BaseException) -> Any:

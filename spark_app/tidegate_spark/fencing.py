@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidegate_spark import fence, storage
-from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.protocol import FENCE_FILE, DriverConfig, Reason, Storage
+from tidegate_spark.fence import FenceContendedError, Fenced, Held, Holder
+from tidegate_spark.preflight import BehindError, faults_of
+from tidegate_spark.protocol import FENCE_FILE, DriverConfig, Fault, Reason, Storage
 from tidegate_spark.script import Outcome
+from tidegate_spark.storage import Credentials, FaultError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 IDLE_SECONDS = 10.0
 """Between two looks while no batch is committed: a driver that commits nothing does no harm."""
+
+LOOK_SECONDS = 0.2
+"""Between two looks at the count of commits, which is in memory."""
 
 log = logging.getLogger("tidegate")
 
@@ -47,13 +53,24 @@ def holder_of(config: DriverConfig, pod_uid: str) -> Holder:
     return Holder(config.uid, config.epoch, config.lineage, pod_uid, uuid.uuid4().hex)
 
 
-def lost_at_start(found: Fenced, config: DriverConfig) -> Outcome:
-    """Return the end of a driver that found a later epoch in the storage."""
-    message = (
-        f"{config.storage.uri}/{FENCE_FILE} says that epoch {found.epoch} of this application writes the storage; this "
-        f"driver is epoch {config.epoch} and does not."
-    )
-    return Outcome(Reason.FENCED, message, adopt=(found.epoch, found.lineage))
+def take(config: DriverConfig, credentials: Credentials | None, me: Holder) -> Held:
+    """Take the fence for this process. Try once.
+
+    Raises:
+        BehindError: a later epoch of this application has it.
+        FaultError: the storage does not answer as it should.
+    """
+    with faults_of(config):
+        port = FenceObject(storage.connect(config.storage, credentials), config.storage)
+        try:
+            taken = fence.take(port, me)
+        except FenceContendedError as error:
+            raise FaultError(
+                Fault(Reason.STORAGE_UNAVAILABLE, f"{config.storage.uri}/{FENCE_FILE}: {error}")
+            ) from error
+    if isinstance(taken, Fenced):
+        raise BehindError(f"{config.storage.uri}/{FENCE_FILE}", config, taken.epoch, taken.lineage)
+    return taken
 
 
 def lost_while_running(found: Fenced, config: DriverConfig) -> Outcome:
@@ -70,13 +87,21 @@ class FenceKeeper:
         self,
         connect: Callable[[], FenceObject],
         held: Held,
+        commits: Callable[[], int],
         on_loss: Callable[[Fenced], None],
-        idle: float = IDLE_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        """``connect`` makes a client with the credentials of the moment; ``on_loss`` is called once."""
-        self._connect, self._held, self._on_loss, self._idle = connect, held, on_loss, idle
-        self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fence", daemon=True)
+        """Prepare; nothing is looked at yet.
+
+        Args:
+            connect: makes a client with the credentials of the moment.
+            held: what :func:`take` returned.
+            commits: how many batches were committed so far.
+            on_loss: called once, with who has the fence.
+            idle_seconds: between two looks while nothing is committed.
+        """
+        self._connect, self._held, self._commits, self._on_loss = connect, held, commits, on_loss
+        self._idle = idle_seconds
         self._answers = True
 
     @property
@@ -86,17 +111,12 @@ class FenceKeeper:
 
     def start(self) -> None:
         """Begin to look."""
-        self._thread.start()
-
-    def look_soon(self) -> None:
-        """Have it looked at now: a batch was committed. Returns at once."""
-        self._wake.set()
+        threading.Thread(target=self._run, name="fence", daemon=True).start()
 
     def _run(self) -> None:
         port: FenceObject | None = None
         while True:
-            self._wake.wait(self._idle)
-            self._wake.clear()
+            self._await_commit()
             try:
                 port = port or self._connect()
                 found = fence.check(port, self._held)
@@ -109,4 +129,11 @@ class FenceKeeper:
             self._answers = True
             if found is not None:
                 self._on_loss(found)
+                return
+
+    def _await_commit(self) -> None:
+        before, until = self._commits(), time.monotonic() + self._idle
+        while time.monotonic() < until:
+            time.sleep(LOOK_SECONDS)
+            if self._commits() != before:
                 return

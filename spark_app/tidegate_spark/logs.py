@@ -6,13 +6,14 @@ A tee on file descriptors 1 and 2, and the upload.
 from __future__ import annotations
 
 import os
+import re
 import select
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tidegate_spark import storage as store
 from tidegate_spark.protocol import LOG_PREFIX, Storage
 from tidegate_spark.redaction import Secrets, Stream
 
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 KEPT_LINES = 5000
 KEPT_BYTES = 512 * 1024
 LONGEST_LINE = 64 * 1024
-ATTEMPT_LIMIT = 1000
+KEPT_LAUNCHES = 20
+"""Driver processes whose logs are kept, executors' included."""
+PAGE = 1000
+"""What S3 lists, and deletes, in one request."""
 
 
 class Tail:
@@ -127,20 +131,56 @@ class OutputTail:
         return self.tail.content()
 
 
-def put_driver_log(client: S3Client, storage: Storage, epoch: int, content: bytes) -> str:
-    """Write ``logs/e<epoch>/driver-<attempt>.log`` under the first free attempt, from 1; return its key."""
-    for attempt in range(1, ATTEMPT_LIMIT):
-        key = storage.key(LOG_PREFIX, f"e{epoch}", f"driver-{attempt}.log")
-        if store.create_object(client, storage, key, content):
-            return key
-    raise RuntimeError(f"{ATTEMPT_LIMIT} driver logs in epoch {epoch}")
+def launch_name(now: float, epoch: int) -> str:
+    """Return the name of the driver process that begins at ``now`` (seconds since 1970); names sort by time.
+
+    An epoch has one driver process at a time, so that nothing need be looked up to keep names apart.
+    """
+    seconds, milliseconds = divmod(int(now * 1000), 1000)
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}.{milliseconds:03}Z-e{epoch}"
 
 
-def put_executor_log(client: S3Client, storage: Storage, epoch: int, executor: str, content: bytes) -> str:
-    """Write ``logs/e<epoch>/executor-<id>.log``; return its key."""
-    key = storage.key(LOG_PREFIX, f"e{epoch}", f"executor-{executor}.log")
+def old_launches(names: Iterable[str], kept: int = KEPT_LAUNCHES) -> set[str]:
+    """Return those of ``names`` that are not among the ``kept`` newest launches; other names are not ours to judge."""
+    launches = sorted(name for name in names if re.fullmatch(r"\d{8}T\d{6}\.\d{3}Z-e\d+", name))
+    return set(launches[:-kept])
+
+
+def put_driver_log(client: S3Client, storage: Storage, launch: str, content: bytes) -> str:
+    """Write ``logs/<launch>/driver.log``; return its key."""
+    return _put(client, storage, launch, "driver.log", content)
+
+
+def put_executor_log(client: S3Client, storage: Storage, launch: str, executor: str, content: bytes) -> str:
+    """Write ``logs/<launch>/executor-<id>.log``; return its key."""
+    return _put(client, storage, launch, f"executor-{executor}.log", content)
+
+
+def _put(client: S3Client, storage: Storage, launch: str, name: str, content: bytes) -> str:
+    key = storage.key(LOG_PREFIX, launch, name)
     client.put_object(Bucket=storage.bucket, Key=key, Body=content)
     return key
+
+
+def prune_logs(client: S3Client, storage: Storage) -> int:
+    """Delete the logs of old launches, with three requests at the most; return how many logs were deleted.
+
+    Keys are listed in order and so by time: what is more than a page is deleted by the next calls.
+    """
+    prefix = storage.key(LOG_PREFIX) + "/"
+    found = client.list_objects_v2(Bucket=storage.bucket, Prefix=prefix, Delimiter="/", MaxKeys=PAGE)
+    names = [each["Prefix"].removeprefix(prefix).rstrip("/") for each in found.get("CommonPrefixes", [])]
+    old = old_launches(names)
+    if not old:
+        return 0
+    listed = client.list_objects_v2(Bucket=storage.bucket, Prefix=prefix, MaxKeys=PAGE)
+    keys = [item["Key"] for item in listed.get("Contents", [])]
+    doomed = [key for key in keys if key.removeprefix(prefix).partition("/")[0] in old]
+    if doomed:
+        client.delete_objects(
+            Bucket=storage.bucket, Delete={"Objects": [{"Key": key} for key in doomed], "Quiet": True}
+        )
+    return len(doomed)
 
 
 def within(seconds: float, action: object) -> bool:

@@ -1,10 +1,12 @@
 """What must hold before a JVM is started: main exists, storage answers, is suitable, and is ours. Does I/O.
 
+Messages say what is wrong; what to do about it is said by the operator, by the reason.
 A fault of a dependency is waited for in this process, visible in the agent's report; every other fault ends the driver.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib.util
 import json
@@ -14,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark import storage as store
 from tidegate_spark.protocol import APP_FILE, DEPENDENCY_REASONS, DriverConfig, Fault, Reason
@@ -23,10 +25,24 @@ from tidegate_spark.storage import Credentials, FaultError
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+T = TypeVar("T")
 LONGEST_WAIT_SECONDS = 30.0
 _ETAG_OF_NOTHING = '"00000000000000000000000000000000"'
 CLAIM_ATTEMPTS = 5
 """Only another driver of the same application can get in between; five in a row do not."""
+
+
+class BehindError(FaultError):
+    """The storage knows a later epoch of this application than the one this driver was given."""
+
+    def __init__(self, place: str, config: DriverConfig, epoch: int, lineage: int) -> None:
+        """Carry what ``place`` says."""
+        message = (
+            f"{place} says that epoch {epoch} of this application uses the storage; this driver is epoch "
+            f"{config.epoch} and does not write."
+        )
+        super().__init__(Fault(Reason.FENCED, message))
+        self.known = (epoch, lineage)
 
 
 @dataclass(frozen=True)
@@ -77,7 +93,7 @@ def find_files(references: tuple[str, ...]) -> tuple[str, ...]:
         field = f"spec.application.pyFiles[{index}]"
         path = local_path(reference)
         if path is None:
-            message = f"{field}: {reference!r} is not a local:/// path; put the file into the image."
+            message = f"{field}: {reference!r} is not a local:/// path; files come from the image alone."
             raise FaultError(Fault(Reason.MAIN_NOT_FOUND, message))
         if not Path(path).exists():
             raise FaultError(Fault(Reason.MAIN_NOT_FOUND, _missing_file(field, path)))
@@ -88,14 +104,14 @@ def find_files(references: tuple[str, ...]) -> tuple[str, ...]:
 def _missing_file(field: str, path: str) -> str:
     parent = Path(path).parent
     if not parent.is_dir():
-        return f"{field}: the image has no directory {parent}, so no {path}. Correct the path, or the image."
+        return f"{field}: the image has no directory {parent}, so no {path}."
     names = sorted(entry.name for entry in parent.iterdir() if entry.is_file())
     return f"{field}: the image has no file {path}" + _suggest(Path(path).name, names, f" in {parent}") + "."
 
 
 def _suggest(wanted: str, names: list[str], where: str = "") -> str:
     near = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
-    return f"; nearest{where}: {', '.join(near)}" if near else ". Correct the name, or the image"
+    return f"; nearest{where}: {', '.join(near)}" if near else ""
 
 
 def _module_names(reference: str) -> list[str]:
@@ -120,14 +136,39 @@ def check_storage(config: DriverConfig, credentials_directory: str) -> Credentia
         The credentials it was reached with, None for the environment's own.
 
     Raises:
-        FaultError: what is wrong, with the spec's field and the remedy.
+        FaultError: what is wrong, with the spec's field.
     """
     credentials = store.read_credentials(credentials_directory, config.credentials_secret)
+    with faults_of(config):
+        claim(_reach(config, credentials), config)
+    return credentials
+
+
+def find_fault(config: DriverConfig, credentials: Credentials | None) -> Fault | None:
+    """Return what keeps the application from using its own storage with ``credentials``, None if nothing does.
+
+    Not with those mounted now: what runs may have begun with others.
+    """
     try:
-        client = store.connect(config.storage, credentials)
-        client.list_objects_v2(Bucket=config.storage.bucket, Prefix=config.storage.prefix, MaxKeys=1)
-        probe_conditional_writes(client, config)
-        claim(client, config)
+        with faults_of(config):
+            read_claim(_reach(config, credentials), config)
+    except FaultError as error:
+        return error.fault
+    return None
+
+
+def _reach(config: DriverConfig, credentials: Credentials | None) -> S3Client:
+    client = store.connect(config.storage, credentials)
+    client.list_objects_v2(Bucket=config.storage.bucket, Prefix=config.storage.prefix, MaxKeys=1)
+    probe_conditional_writes(client, config)
+    return client
+
+
+@contextlib.contextmanager
+def faults_of(config: DriverConfig) -> Iterator[None]:
+    """Turn exceptions of boto3 into FaultError, as far as they are the storage's faults."""
+    try:
+        yield
     except FaultError:
         raise
     except Exception as error:
@@ -135,7 +176,6 @@ def check_storage(config: DriverConfig, credentials_directory: str) -> Credentia
         if fault is None:
             raise
         raise FaultError(fault) from error
-    return credentials
 
 
 def probe_conditional_writes(client: S3Client, config: DriverConfig) -> None:
@@ -159,8 +199,7 @@ def probe_conditional_writes(client: S3Client, config: DriverConfig) -> None:
             Fault(
                 Reason.STORAGE_UNSUITABLE,
                 f"The store of bucket {config.storage.bucket!r} (spec.storage.uri) ignores {' and '.join(ignored)} on "
-                "PutObject, so it cannot keep two drivers from writing one checkpoint. Use a store with conditional "
-                "writes.",
+                "PutObject, so it cannot keep two drivers from writing one checkpoint.",
             )
         )
 
@@ -187,7 +226,7 @@ def claim(client: S3Client, config: DriverConfig) -> None:
     raise FaultError(
         Fault(
             Reason.STORAGE_UNAVAILABLE,
-            f"{config.storage.uri}/{APP_FILE} kept changing while it was claimed; the driver keeps trying.",
+            f"{config.storage.uri}/{APP_FILE} kept changing while it was claimed.",
         )
     )
 
@@ -218,18 +257,12 @@ def _refuse_foreign(content: dict[str, Any], config: DriverConfig) -> None:
             Fault(
                 Reason.STORAGE_OWNED,
                 f"{config.storage.uri} (from spec.storage.uri) belongs to {owner}; this is "
-                f"{config.namespace}/{config.app} with uid {config.uid}. Choose another spec.storage.uri, or remove "
-                "what is there.",
+                f"{config.namespace}/{config.app} with uid {config.uid}.",
             )
         )
     if isinstance(epoch, int) and epoch > config.epoch:
-        raise FaultError(
-            Fault(
-                Reason.STORAGE_OWNED,
-                f"{place} says that epoch {epoch} of this application uses the storage; this driver is epoch "
-                f"{config.epoch} and must not write. If the cluster was restored from a backup, remove {place}.",
-            )
-        )
+        lineage = content.get("lineage")
+        raise BehindError(place, config, epoch, lineage if isinstance(lineage, int) else 0)
 
 
 def _document(content: dict[str, Any]) -> bytes:
@@ -258,9 +291,18 @@ def wait_for_storage(
     Raises:
         FaultError: for a fault that waiting does not cure.
     """
+    return wait_for(lambda: check_storage(config, credentials_directory), stopping, report)
+
+
+def wait_for(attempt: Callable[[], T], stopping: threading.Event, report: Callable[[Fault | None], None]) -> T | None:
+    """Repeat ``attempt`` until it succeeds or ``stopping`` is set (None); faults in between go to ``report``.
+
+    Raises:
+        FaultError: for a fault that waiting does not cure.
+    """
     for delay in delays():
         try:
-            credentials = check_storage(config, credentials_directory)
+            result = attempt()
         except FaultError as error:
             if error.fault.reason not in DEPENDENCY_REASONS:
                 raise
@@ -269,5 +311,5 @@ def wait_for_storage(
                 return None
         else:
             report(None)
-            return credentials
+            return result
     raise AssertionError("delays() does not end")

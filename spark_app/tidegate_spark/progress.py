@@ -59,6 +59,11 @@ class Progress:
         self._sequence = 0
         self._executors_wanted = config.executor.instances
         self._executors_running = 0
+        self._commits = 0
+        self.stalled = ""
+        """What is stuck, in words; empty while nothing is."""
+        self.failures: tuple[float, ...] = ()
+        """When the application failed within the window; seconds since the epoch."""
         self.observer = Observer()
 
     def enter(self, state: DriverState, fault: Fault | None = None) -> None:
@@ -86,6 +91,7 @@ class Progress:
         """Note a finished batch."""
         with self._lock:
             before = self._queries.get(name, QueryReport(name=name))
+            self._commits += 1
             self._proven.add(name)
             self._queries[name] = dataclasses.replace(
                 before,
@@ -137,6 +143,12 @@ class Progress:
             return self._state is DriverState.RUNNING and bool(active) and active <= self._proven
 
     @property
+    def commits(self) -> int:
+        """How many batches this process has committed."""
+        with self._lock:
+            return self._commits
+
+    @property
     def committed(self) -> dict[str, int]:
         """The last committed batch of each query that has one."""
         with self._lock:
@@ -155,4 +167,5 @@ class Progress:
                 executors_wanted=self._executors_wanted,
                 executors_running=self._executors_running,
                 notices=tuple(self._notices),
+                failures=self.failures,
             )

@@ -25,6 +25,9 @@ CONFIG_VARIABLE = "TIDEGATE_CONFIG"
 EXECUTOR_CONFIG_VARIABLE = "TIDEGATE_EXECUTOR_CONFIG"
 """Environment variable of the executor container that holds :class:`ExecutorConfig` as JSON."""
 
+LAUNCH_VARIABLE = "TIDEGATE_LAUNCH"
+"""Environment variable of the executor container that names the driver process it works for; the driver sets it."""
+
 POD_IP_VARIABLE = "TIDEGATE_POD_IP"
 POD_UID_VARIABLE = "TIDEGATE_POD_UID"
 """Environment variables of the driver container, filled by the kubelet's downward API."""
@@ -116,7 +119,9 @@ APP_FILE = "app.json"
 """Object below the application's prefix that says whose storage this is: ``{"uid", "epoch", "lineage", …}``."""
 
 LOG_PREFIX = "logs"
-"""``logs/e<epoch>/driver-<attempt>.log`` and ``logs/e<epoch>/executor-<id>.log``: the last lines, put there at exit."""
+"""``logs/<launch>/driver.log`` and ``logs/<launch>/executor-<id>.log``: the last lines, put there at exit.
+
+A launch is one driver process: the time it began and its epoch, so that names sort by time."""
 
 LINEAGE_PREFIX = "lineages"
 """``lineages/<n>/<query>``: the checkpoint of one query in lineage n."""

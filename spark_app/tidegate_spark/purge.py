@@ -6,11 +6,12 @@ to another application; 75 (EXIT_DEPENDENCY) storage does not answer; 1 no usabl
 
 from __future__ import annotations
 
-import concurrent.futures
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from tidegate_spark import preflight, storage
@@ -34,11 +35,14 @@ from tidegate_spark.termination import write_termination
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-BATCH = 1000
-"""Keys per DeleteObjects request; the service's own limit."""
+PAGE = 1000
+"""Keys per listing and per DeleteObjects request; the service's own limit."""
 PARALLEL = 8
-PASSES = 5
-"""A driver that was just killed may leave a last object behind the first listing."""
+"""Requests to delete that are under way at once; with :data:`PAGE` it bounds the keys in memory."""
+PASSES = 100
+"""At most so many times the whole prefix is listed: as deep as directories in directories may be."""
+TIMEOUT_SECONDS = 60.0
+"""For an answer: a store on plain disks takes its time for a thousand objects."""
 
 log = logging.getLogger("tidegate")
 
@@ -56,7 +60,7 @@ def main() -> int:
     credentials = None
     try:
         credentials = storage.read_credentials(environment.credentials_directory, config.credentials_secret)
-        message = f"{purge(storage.connect(config.storage, credentials), config)} objects deleted."
+        message = f"{purge(storage.connect(config.storage, credentials, TIMEOUT_SECONDS), config)} objects deleted."
     except FaultError as error:
         reason, message = error.fault.reason, error.fault.message
     except Exception as error:
@@ -73,59 +77,74 @@ def main() -> int:
 def purge(client: S3Client, config: DriverConfig) -> int:
     """Delete everything below the application's prefix; return the number of objects.
 
+    It works page by page: memory does not grow with the number of objects, and what is deleted stays deleted if it is
+    interrupted.
+
     Raises:
-        FaultError: STORAGE_OWNED if ``app.json`` is another application's; nothing is deleted then.
+        FaultError: STORAGE_OWNED if ``app.json`` is another application's, nothing is deleted then; STORAGE_UNAVAILABLE
+            if something is left that the store does not delete.
         Exception: what boto3 raises when storage does not answer.
     """
-    _refuse_foreign(client, config)
-    deleted = 0
-    claim = config.storage.key(APP_FILE)
-    for _ in range(PASSES):
-        # The claim goes last: until then nobody else can take the place of what is being deleted.
-        keys = [key for key in list_keys(client, config) if key != claim]
-        deleted += delete_keys(client, config, keys)
-        if not keys:
-            break
-    deleted += delete_keys(client, config, [key for key in list_keys(client, config) if key == claim])
-    left = sum(1 for _ in list_keys(client, config))
-    if left:
-        raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{left} objects are still below {config.storage.uri}."))
-    return deleted
-
-
-def list_keys(client: S3Client, config: DriverConfig) -> Iterator[str]:
-    """Yield every key below the application's prefix."""
     if not config.storage.prefix:
         raise FaultError(Fault(Reason.STORAGE_OWNED, f"{config.storage.uri} is a whole bucket, not an application's."))
-    pages = client.get_paginator("list_objects_v2").paginate(
-        Bucket=config.storage.bucket, Prefix=config.storage.prefix + "/"
-    )
-    for page in pages:
-        for item in page.get("Contents", []):
-            yield item["Key"]
-
-
-def delete_keys(client: S3Client, config: DriverConfig, keys: list[str]) -> int:
-    """Delete ``keys``, objects first and directory markers after them, the deepest first; return how many went."""
-    objects = [key for key in keys if not key.endswith("/")]
-    # Stores that keep objects as files refuse to delete a directory's marker while something is in the directory.
-    markers = sorted((key for key in keys if key.endswith("/")), key=lambda key: key.count("/"), reverse=True)
+    _refuse_foreign(client, config)
+    claim = config.storage.key(APP_FILE)
     deleted = 0
-    with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
-        for number in pool.map(lambda batch: _delete_batch(client, config, batch), batches(objects)):
+    # Stores that keep objects as files refuse to delete a directory's marker while something is in the directory. The
+    # claim goes last: until then nobody else can take the place of what is being deleted.
+    for wanted in (lambda key: key != claim and not _is_marker(key), _is_marker, lambda key: True):
+        for number in _clear(client, config, wanted):
             deleted += number
-            log.info("%d of %d objects deleted", deleted, len(keys))
-    for batch in batches(markers):
-        deleted += _delete_batch(client, config, batch)
+            log.info("%d objects deleted so far", deleted)
+    left = next((key for page in list_pages(client, config) for key in page), None)
+    if left is not None:
+        raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"The store does not delete {left}; see the pod's log."))
     return deleted
 
 
-def batches(keys: list[str], size: int = BATCH) -> Iterable[list[str]]:
-    """Return ``keys`` in lists of at most ``size``."""
-    return [keys[start : start + size] for start in range(0, len(keys), size)]
+def list_pages(client: S3Client, config: DriverConfig) -> Iterator[list[str]]:
+    """Yield the keys below the application's prefix, in pages as the store gives them."""
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=config.storage.bucket, Prefix=config.storage.prefix + "/", PaginationConfig={"PageSize": PAGE}
+    )
+    for page in pages:
+        yield [item["Key"] for item in page.get("Contents", [])]
 
 
-def _delete_batch(client: S3Client, config: DriverConfig, keys: list[str]) -> int:
+def _is_marker(key: str) -> bool:
+    return key.endswith("/")
+
+
+def _clear(client: S3Client, config: DriverConfig, wanted: Callable[[str], bool]) -> Iterator[int]:
+    """Delete what is wanted, pass after pass until one deletes nothing; yield how many went with each request.
+
+    One pass may leave something: a last object of a driver that was just killed, a directory inside which was another.
+    """
+    for _ in range(PASSES):
+        gone = 0
+        for number in _sweep(client, config, wanted):
+            gone += number
+            yield number
+        if not gone:
+            return
+
+
+def _sweep(client: S3Client, config: DriverConfig, wanted: Callable[[str], bool]) -> Iterator[int]:
+    under_way: deque[Future[int]] = deque()
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        for page in list_pages(client, config):
+            # Backwards, so that a directory comes after what is in it.
+            keys = sorted(filter(wanted, page), reverse=True)
+            if not keys:
+                continue
+            if len(under_way) == PARALLEL:
+                yield under_way.popleft().result()
+            under_way.append(pool.submit(_delete_page, client, config, keys))
+        while under_way:
+            yield under_way.popleft().result()
+
+
+def _delete_page(client: S3Client, config: DriverConfig, keys: list[str]) -> int:
     answer = client.delete_objects(
         Bucket=config.storage.bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
     )

@@ -16,11 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tidegate_spark import faults
 from tidegate_spark.progress import Progress
-from tidegate_spark.sparkconf import SHUFFLE_PARTITIONS
+from tidegate_spark.sparkconf import CHECKPOINT_MANAGER, SHUFFLE_PARTITIONS
+
+NO_CHECKPOINT_MANAGER = "CANNOT_LOAD_CHECKPOINT_FILE_MANAGER"
+"""What Spark calls it if the class chosen cannot serve the place."""
 
 UNNAMED = "main"
 """The name of a script's one unnamed query."""
@@ -88,14 +93,20 @@ class Queries:
         self._lineage_uri = lineage_uri
         self._state_partitions = str(state_partitions)
         self._progress = progress
+        self._checkpoint_manager = ""
         self._lock = threading.Lock()
+        self._settings_lock = threading.Lock()
         self._entries: dict[str, Entry] = {}
         self._starting = 0
         self._closed = False
         self.on_refusal: Callable[[str], None] = lambda message: None
 
-    def install(self) -> None:
-        """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process."""
+    def install(self, checkpoint_manager: str = "") -> None:
+        """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process.
+
+        ``checkpoint_manager`` is the class that is to write checkpoint files; empty for Spark's own choice.
+        """
+        self._checkpoint_manager = checkpoint_manager
         original_start, original_table = DataStreamWriter.start, DataStreamWriter.toTable
 
         @functools.wraps(original_start)
@@ -163,7 +174,7 @@ class Queries:
             location = f"{self._lineage_uri}/{checkpoint_directory(entry.name)}"
             self._say_redirected(entry.name, own_location[-1], location)
             writer.queryName(entry.name).option("checkpointLocation", location)
-            query = self._with_state_partitions(writer, functools.partial(call, **options))
+            query = self._start(writer._spark.conf, functools.partial(call, **options))
         except BaseException:
             self._settle(entry.name, before)
             raise
@@ -201,22 +212,47 @@ class Queries:
                 f"the checkpoint is at {location}.",
             )
 
-    def _with_state_partitions(self, writer: DataStreamWriter, call: Callable[[], StreamingQuery]) -> StreamingQuery:
+    def _start(self, conf: RuntimeConfig, call: Callable[[], StreamingQuery]) -> StreamingQuery:
+        # A query takes a copy of the session's settings when it is made. They are the session's own again afterwards,
+        # and one start at a time sees them changed.
+        with self._settings_lock:
+            settings = self._state_settings(conf)
+            if not self._checkpoint_manager or conf.get(CHECKPOINT_MANAGER, None) is not None:
+                return with_settings(conf, settings, call)
+            try:
+                return with_settings(conf, {**settings, CHECKPOINT_MANAGER: self._checkpoint_manager}, call)
+            except Exception as error:
+                if not faults.condition_of(error).startswith(NO_CHECKPOINT_MANAGER):
+                    raise
+            # Our choice serves S3 only, and a sink keeps a log of its own where it writes: this one is elsewhere.
+            return with_settings(conf, settings, call)
+
+    def _state_settings(self, conf: RuntimeConfig) -> dict[str, str]:
         # Spark fixes a new query's number of state partitions from this setting; the spec, not the script, decides it.
-        conf = writer._spark.conf
         scripts_own = conf.get(SHUFFLE_PARTITIONS)
         if scripts_own == self._state_partitions:
-            return call()
+            return {}
         self._progress.notice(
             "ConfigurationIgnored",
             f"{SHUFFLE_PARTITIONS}={scripts_own} of the script is not used for streaming queries: "
             f"spec.state.partitions ({self._state_partitions}) decides.",
         )
-        conf.set(SHUFFLE_PARTITIONS, self._state_partitions)
-        try:
-            return call()
-        finally:
-            conf.set(SHUFFLE_PARTITIONS, str(scripts_own))
+        return {SHUFFLE_PARTITIONS: self._state_partitions}
+
+
+def with_settings(conf: RuntimeConfig, settings: dict[str, str], call: Callable[[], StreamingQuery]) -> StreamingQuery:
+    """Return ``call()``, during which ``conf`` has ``settings``; afterwards it has what it had before."""
+    before = {key: conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            conf.set(key, value)
+        return call()
+    finally:
+        for key, earlier in before.items():
+            if earlier is None:
+                conf.unset(key)
+            else:
+                conf.set(key, earlier)
 
 
 def _is_active(entry: Entry) -> bool:

@@ -1,8 +1,8 @@
 """Secret values, and text without them: what leaves this process shows none. Pure, but for the values it is given.
 
 Whatever a process prints goes through :class:`Stream` before anybody reads it, and whatever it tells the operator
-through :meth:`Secrets.clean`. Known as secret are the variables that the operator names (they come from Secrets), others
-whose name says so, the storage credentials and the agent's token.
+through :meth:`Secrets.clean`. Known as secret are the variables that the operator names (they come from Secrets),
+others whose name says so, the storage credentials and the agent's token.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from tidegate_spark.protocol import DriverConfig, Fault, Reason
 from tidegate_spark.storage import FaultError
 
 
-def start_session(config: DriverConfig, environment: Environment, progress: Progress) -> SparkSession:
-    """Start Spark and return the session.
+def start_session(config: DriverConfig, environment: Environment, progress: Progress, launch: str) -> SparkSession:
+    """Start Spark for the driver process ``launch`` and return the session.
 
     Raises:
         FaultError: CONNECTOR_MISSING if the class path lacks Hadoop's S3A connector.
@@ -34,19 +34,22 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # A lock taken in the JVM belongs to a thread there, which must stay the same for one thread here (stopping.py).
     os.environ["PYSPARK_PIN_THREAD"] = "true"
-    conf = SparkConf().setAll(list(sparkconf.build_spark_conf(config, environment).items()))
+    conf = SparkConf().setAll(list(sparkconf.build_spark_conf(config, environment, launch).items()))
     # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
     gateway = launch_gateway(conf, popen_kwargs={"start_new_session": True})  # type: ignore[no-untyped-call] # untyped there
     if not _has_class(gateway.jvm, sparkconf.S3A_CLASS):
         raise FaultError(Fault(Reason.CONNECTOR_MISSING, _connector_message(config, environment.jars_directory)))
-    if _has_class(gateway.jvm, sparkconf.ABORTABLE_CLASS):
-        conf.setIfMissing(sparkconf.CHECKPOINT_MANAGER, sparkconf.ABORTABLE_CLASS)
     SparkContext(conf=conf, gateway=gateway)
     session = SparkSession.builder.getOrCreate()
     for key in sparkconf.ignored_keys(config):
         progress.notice("ConfigurationIgnored", _ignored_message(key, "spec.sparkConf"))
     _guard_builder(progress, environment.master)
     return session
+
+
+def direct_checkpoint_manager(session: SparkSession) -> str:
+    """Return the class that writes checkpoint files without renames, empty if the class path does not have it."""
+    return sparkconf.ABORTABLE_CLASS if _has_class(session._jvm, sparkconf.ABORTABLE_CLASS) else ""
 
 
 def add_python_files(session: SparkSession, paths: tuple[str, ...], work_directory: str) -> None:
@@ -87,10 +90,10 @@ def _has_class(jvm: Any, name: str) -> bool:
 
 def _connector_message(config: DriverConfig, directory: str) -> str:
     if config.injected:
-        remedy = f"the jars that the init container copies are not in {directory}; check the operator's image"
+        found = f"the jars that the init container copies are not in {directory}"
     else:
-        remedy = "set spec.application.runtime to Injected, or put hadoop-aws and what it needs into Spark's jars"
-    return f"The class path of the driver lacks {sparkconf.S3A_CLASS}, which spec.storage.uri needs: {remedy}."
+        found = "Spark's jars have no hadoop-aws with what it needs, and spec.application.runtime is not Injected"
+    return f"The class path of the driver lacks {sparkconf.S3A_CLASS}, which spec.storage.uri needs: {found}."
 
 
 def _ignored_message(key: str, where: str) -> str:

@@ -6,7 +6,7 @@ Order of precedence: what Tidegate owns, then ``spec.sparkConf``, then Tidegate'
 from __future__ import annotations
 
 from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Storage
+from tidegate_spark.protocol import LAUNCH_VARIABLE, LINEAGE_PREFIX, DriverConfig, Storage
 
 S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 ABORTABLE_CLASS = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
@@ -44,8 +44,8 @@ def lineage_uri(config: DriverConfig) -> str:
     return f"{config.storage.hadoop_uri}/{LINEAGE_PREFIX}/{config.lineage}"
 
 
-def build_spark_conf(config: DriverConfig, environment: Environment) -> dict[str, str]:
-    """Return the whole configuration of the driver's SparkContext."""
+def build_spark_conf(config: DriverConfig, environment: Environment, launch: str) -> dict[str, str]:
+    """Return the whole configuration of the driver's SparkContext; ``launch`` names this driver process."""
     user = {key: value for key, value in config.spark_conf.items() if key not in OWNED_KEYS}
     conf = _session_defaults(config, environment)
     conf |= _storage_defaults(config.storage, bool(config.credentials_secret))
@@ -53,6 +53,8 @@ def build_spark_conf(config: DriverConfig, environment: Environment) -> dict[str
         conf |= _executor_defaults(config)
     conf |= user
     conf |= _owned(config, environment)
+    # Executors of two driver processes have the same ids; their logs would overwrite each other.
+    conf[f"spark.executorEnv.{LAUNCH_VARIABLE}"] = launch
     if config.injected:
         conf |= _class_path(conf, environment.jars_directory)
     return conf

@@ -82,8 +82,7 @@ def read_credentials(directory: str, secret_name: str) -> Credentials | None:
         raise FaultError(
             Fault(
                 Reason.CREDENTIALS_MISSING,
-                f"Secret {secret_name!r} (spec.storage.credentialsSecret.name) has no {' and no '.join(missing)}: "
-                f"create the Secret in this namespace with the keys {ACCESS_KEY} and {SECRET_KEY}.",
+                f"Secret {secret_name!r} (spec.storage.credentialsSecret.name) has no {' and no '.join(missing)}.",
             )
         )
     return credentials
@@ -180,7 +179,10 @@ def status_of(error: Any) -> int:
 
 
 def fault_of(error: Exception, storage: Storage, secret_name: str) -> Fault | None:
-    """Return what ``error``, raised by boto3, means; None if it is not the storage's fault."""
+    """Return what ``error``, raised by boto3, means; None if it is not the storage's fault.
+
+    The message says what is wrong; what to do about it is said by the operator, by the reason.
+    """
     from botocore import exceptions as known  # noqa: PLC0415 - see the module's docstring
 
     secret = f"Secret {secret_name!r} (spec.storage.credentialsSecret.name)" if secret_name else "the pod itself"
@@ -190,17 +192,13 @@ def fault_of(error: Exception, storage: Storage, secret_name: str) -> Fault | No
     if isinstance(error, (known.NoCredentialsError, known.PartialCredentialsError)):
         return Fault(
             Reason.CREDENTIALS_MISSING,
-            f"No credentials for {place}: name a Secret in spec.storage.credentialsSecret.name, "
-            "or give the driver's service account an identity of the cloud provider.",
+            f"No credentials for {place}: spec.storage.credentialsSecret.name names no Secret, and the driver's "
+            "service account has no identity of the cloud provider.",
         )
     if isinstance(error, (known.HTTPClientError, known.ConnectionError, known.BotoCoreError, ValueError)):
         where = storage.endpoint or f"S3 in region {storage.region}"
         field = "spec.storage.endpoint" if storage.endpoint else "spec.storage.region"
-        return Fault(
-            Reason.STORAGE_UNAVAILABLE,
-            f"No answer from {where} ({field}): {type(error).__name__}: {error}. "
-            "Check the address and that the store is up; the driver keeps trying.",
-        )
+        return Fault(Reason.STORAGE_UNAVAILABLE, f"No answer from {where} ({field}): {type(error).__name__}: {error}.")
     return None
 
 
@@ -208,25 +206,20 @@ def _fault_of_answer(error: Any, storage: Storage, place: str, secret: str) -> F
     code, status = str(error.response.get("Error", {}).get("Code", "")), status_of(error)
     said = f"{code} (HTTP {status})" if code and code != str(status) else f"HTTP {status}"
     if code in MISSING_BUCKET_CODES:
-        return Fault(
-            Reason.BUCKET_NOT_FOUND, f"There is no {place}: {said}. Create the bucket, or correct spec.storage.uri."
-        )
+        return Fault(Reason.BUCKET_NOT_FOUND, f"There is no {place}: {said}.")
     if code in REGION_CODES or status == 301:
         return Fault(
             Reason.STORAGE_UNAVAILABLE,
-            f"{place} is not in region {storage.region!r} (spec.storage.region): {said}. Correct the region.",
+            f"{place} is not in region {storage.region!r} (spec.storage.region): {said}.",
         )
     if code in REJECTED_CODES or status in (401, 403):
         return Fault(
             Reason.CREDENTIALS_REJECTED,
-            f"{place} rejects the credentials of {secret}: {said}. Correct the keys, or give them read, write, "
-            "list and delete on the bucket; the driver reads them again by itself.",
+            f"{place} rejects the credentials of {secret}: {said}.",
         )
     if code in UNSUITABLE_CODES or status == 501:
         return Fault(
             Reason.STORAGE_UNSUITABLE,
-            f"The store of {place} lacks an operation Tidegate needs: {said}. Use a store with conditional writes.",
+            f"The store of {place} lacks an operation Tidegate needs: {said}.",
         )
-    return Fault(
-        Reason.STORAGE_UNAVAILABLE, f"{place} answers {said}. The driver keeps trying; look at the store's own logs."
-    )
+    return Fault(Reason.STORAGE_UNAVAILABLE, f"{place} answers {said}.")

@@ -42,8 +42,11 @@ def first_failure(queries: Queries) -> Outcome | None:
 
 def jvm_outcome(code: int) -> Outcome:
     """Return the end that an exit of the JVM means."""
-    hint = " (killed, probably for want of memory: see spec.driver.resources.memory)" if code in (-9, 137) else ""
-    return Outcome(Reason.APPLICATION_FAILED, f"Spark's JVM ended with exit code {code}{hint}.", "JvmExited")
+    if code in (-9, 137):
+        what = "was killed by SIGKILL; often for want of memory, then raise spec.driver.resources.memory"
+    else:
+        what = f"ended with exit code {code}"
+    return Outcome(Reason.APPLICATION_FAILED, f"Spark's JVM {what}.", "JvmExited")
 
 
 class Watch:
@@ -58,6 +61,7 @@ class Watch:
         count_executors: bool,
     ) -> None:
         """``request_end`` is called with the failure of the JVM or of a query that nobody restarted."""
+        self.look_for_stalls: Callable[[], None] = lambda: None
         self._context = session.sparkContext
         self._queries, self._progress, self._request_end = queries, progress, request_end
         self._count_executors = count_executors
@@ -92,6 +96,7 @@ class Watch:
 
     def _look(self) -> None:
         self._check_queries()
+        self.look_for_stalls()
         if not self._count_executors:
             return
         if self._wanted != self._applied and self._wanted is not None:

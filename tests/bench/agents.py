@@ -7,7 +7,7 @@ batch than a few seconds before, as a healthy application would.
 import asyncio
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from aiohttp import web
@@ -38,10 +38,14 @@ class StandInAgents:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(30)
 
-    def answer_for(self, pods: Iterable[Mapping[str, Any]]) -> None:
-        """Listen on the address of each driver pod."""
-        for pod in pods:
-            asyncio.run_coroutine_threadsafe(self._serve(pod), self._loop).result(30)
+    async def answer_for_all(self, pods: AsyncIterator[Mapping[str, Any]]) -> None:
+        """Listen on the address of each driver pod as soon as it has one, as an agent does before its pod is ready."""
+        served: set[str] = set()
+        async for pod in pods:
+            name = pod["metadata"]["name"]
+            if name not in served and pod["status"].get("podIP") and protocol.LABEL_APP in pod["metadata"]["labels"]:
+                served.add(name)
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._serve(pod), self._loop))
 
     async def _serve(self, pod: Mapping[str, Any]) -> None:
         labels, address = pod["metadata"]["labels"], pod["status"]["podIP"]

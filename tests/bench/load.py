@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,15 @@ class Load:
         async with self._session.get(self._connection.server + path) as answer:
             answer.raise_for_status()
             return msgspec.json.decode(await answer.read())
+
+    async def watch(self, path: str) -> AsyncIterator[Any]:
+        """Yield each object of a collection as it is created or changes, for ever."""
+        timeout = aiohttp.ClientTimeout(total=None)
+        url = f"{self._connection.server}{path}?watch=1"
+        async with self._session.get(url, timeout=timeout) as answer:
+            answer.raise_for_status()
+            async for line in answer.content:
+                yield msgspec.json.decode(line)["object"]
 
     async def patch_status(self, path: str, status: Mapping[str, Any]) -> None:
         """Merge ``status`` into an object's status."""

@@ -62,9 +62,12 @@ async def _run(name: str, apps: int, idle_seconds: int, variant: str) -> int:
     with bench_world(nodes=max(1, apps // 100 + 1)) as bench, contextlib.ExitStack() as stack:
         async with Load(bench.kubeconfig) as load:
             await bench.prepare(load)
-            agents = stack.enter_context(StandInAgents()) if variant == "fleet" else None
+            answering = None
+            if variant == "fleet":
+                agents = stack.enter_context(StandInAgents())
+                answering = asyncio.create_task(agents.answer_for_all(load.watch(PODS)))
             memory = PeakMemory(bench.operator_pid)
-            launches = await _launch(bench, load, apps, agents)
+            launches = await _launch(bench, load, apps, answering)
             idle_from = time.time()
             before = usage_of_tree(bench.operator_pid)
             _say(f"idle for {idle_seconds} s")
@@ -80,13 +83,15 @@ async def _run(name: str, apps: int, idle_seconds: int, variant: str) -> int:
     return 0
 
 
-async def _launch(bench: Bench, load: Load, apps: int, agents: StandInAgents | None) -> Launches:
+async def _launch(bench: Bench, load: Load, apps: int, answering: asyncio.Task[None] | None) -> Launches:
     _say(f"applying {apps} applications at once")
     before = usage_of_tree(bench.operator_pid)
     await load.create_all(APPS, (bench.app(f"app-{i:04d}") for i in range(apps)))
     pods = await _until_launched(load, apps)
-    if agents:
-        agents.answer_for(pods)
+    if answering:
+        if answering.done():
+            answering.result()  # it never ends by itself: this raises what ended it
+        answering.cancel()
         await _until_phase(load, apps, "Running")
     # Status writes follow the pods' becoming Running: they belong to the launch, so wait until all is quiet.
     await _until_quiet(bench)

@@ -1,6 +1,7 @@
 """One cluster with operator, S3 and Kafka for all end-to-end tests. Starts servers; leaves nothing behind.
 
-With TIDEGATE_KUBECONFIG the tests run on that cluster, with the services and images that the environment names. With
+With TIDEGATE_KUBECONFIG the tests run on that cluster, with the services and images that the environment names. They
+install Tidegate under names of their own and take it away again; where it is already, they refuse to run. With
 TIDEGATE_E2E_CLUSTER they run on the development cluster of that name and leave it up, for a second look.
 """
 
@@ -10,15 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import environment, images, tools
+from devcluster import environment, installation, tools
 from devcluster.cluster import Cluster
 from devcluster.environment import Environment
+from devcluster.installation import Release
 from tidegate_testing.helm import Helm
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.world import OPERATOR_NAMESPACE, World
 
 ROOT = Path(__file__).parents[2]
-BUCKET = "e2e"
+BUCKET = "tidegate-e2e"
+RELEASE = Release("tidegate-e2e", OPERATOR_NAMESPACE)
 
 
 @pytest.fixture(scope="session")
@@ -26,29 +29,55 @@ def surroundings() -> Iterator[Environment]:
     """A Kubernetes with S3, Kafka and the images."""
     kept = os.environ.get("TIDEGATE_E2E_CLUSTER")
     found = environment.current(kept or "e2e")
-    if found.cluster is not None:
-        images.load(found.cluster)
     yield found
     if found.cluster is not None and not kept:
         Cluster(found.cluster.name).down()
 
 
 @pytest.fixture(scope="session")
-def world(surroundings: Environment, tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(surroundings: Environment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The operator is installed by the chart and ready."""
     kubectl = Kubectl(tools.program("kubectl"), surroundings.kubeconfig)
     helm = Helm(tools.program("helm"), tmp_path_factory.mktemp("helm"), surroundings.kubeconfig)
-    repository, _, tag = surroundings.image_operator.rpartition(":")
-    helm.run(
-        *("upgrade", "--install", "tidegate", str(ROOT / "charts/tidegate"), "--namespace", OPERATOR_NAMESPACE),
-        *("--create-namespace", "--set", f"image.repository={repository}", "--set", f"image.tag={tag}"),
-        *("--set", f"podAnnotations.started-by=tests-{os.getpid()}", "--wait", "--timeout", "180s"),
-        timeout=240,
-    )
+    refuse_to_meet_another(kubectl)
     scripts = {path.name: path.read_text() for path in (ROOT / "tests/e2e/scripts").glob("*.py")}
     made = World(surroundings, kubectl, BUCKET, scripts)
-    made.make_bucket(BUCKET)
-    return made
+    try:
+        install(helm, surroundings)
+        made.make_bucket(BUCKET)
+        yield made
+    finally:
+        # One of our own is taken away whole, or kept for a second look.
+        if not surroundings.own:
+            clean_up(made, helm)
+
+
+def refuse_to_meet_another(kubectl: Kubectl) -> None:
+    """End the run if the cluster has a Tidegate that is not ours: ours serves all namespaces, and its CRD is one."""
+    others = installation.others(installation.look(kubectl.run), RELEASE)
+    if others:
+        remedy = "Uninstall it (docs/install.md), or name another cluster; these tests bring their own."
+        pytest.exit("\n".join([f"End-to-end tests do not run on {kubectl.kubeconfig}.", *others, remedy]), returncode=3)
+
+
+def install(helm: Helm, surroundings: Environment) -> None:
+    """Install the chart under our own names and wait until the operator is ready."""
+    repository, _, tag = surroundings.image_operator.rpartition(":")
+    helm.run(
+        *("upgrade", "--install", RELEASE.name, str(ROOT / "charts/tidegate"), "--namespace", RELEASE.namespace),
+        *("--create-namespace", "--set", f"image.repository={repository}", "--set", f"image.tag={tag}"),
+        *("--set", f"podAnnotations.started-by=tests-{os.getpid()}", "--set", "crds.keep=false"),
+        *("--wait", "--timeout", "180s"),
+        timeout=240,
+    )
+
+
+def clean_up(made: World, helm: Helm) -> None:
+    """Leave a foreign cluster and its object store as they were: no release, CRD, namespace or bucket of ours."""
+    made.remove_apps()
+    helm.run("uninstall", RELEASE.name, "--namespace", RELEASE.namespace, "--ignore-not-found", "--wait", timeout=360)
+    made.remove_namespaces()
+    made.remove_buckets()
 
 
 @pytest.fixture(autouse=True)

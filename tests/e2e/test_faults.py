@@ -3,6 +3,7 @@
 All of them are started together and mended together, because most of the time is waiting.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,9 @@ from tidegate_testing.apps import streaming_app
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import World
 
-NAMESPACE = "faults"
+NAMESPACE = "tidegate-e2e-faults"
+ABSENT_BUCKET = "tidegate-e2e-made-later"
+TOPIC = "tidegate-e2e-faults"
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ def cure_image(world: World) -> None:
 
 
 def missing_bucket(world: World) -> dict[str, Any]:
-    return counting(world, "missing-bucket", storage={"uri": "s3://made-later/apps"})
+    world.remove_bucket(ABSENT_BUCKET)
+    return counting(world, "missing-bucket", storage={"uri": f"s3://{ABSENT_BUCKET}/apps"})
 
 
 def wrong_credentials(world: World) -> dict[str, Any]:
@@ -64,14 +68,14 @@ def unreachable_broker(world: World) -> dict[str, Any]:
         world.stop_kafka()
     else:
         address = "127.0.0.1:1"  # nobody listens there, and another's broker is not ours to stop
-    return world.app("unreachable-broker", NAMESPACE, main="script:from_kafka.py", args=[address, "faults"])
+    return world.app("unreachable-broker", NAMESPACE, main="script:from_kafka.py", args=[address, TOPIC])
 
 
 def start_broker(world: World) -> None:
     if world.environment.own:
         world.start_kafka()
     else:
-        arguments = [world.environment.kafka_pods, "faults"]
+        arguments = [world.environment.kafka_pods, TOPIC]
         mend_spec("unreachable-broker", {"application": {"args": arguments}})(world)
 
 
@@ -94,9 +98,9 @@ FAULTS = (
     Fault(
         "missing-bucket",
         "BucketNotFound",
-        ("made-later", "spec.storage.uri"),
+        (ABSENT_BUCKET, "spec.storage.uri"),
         missing_bucket,
-        lambda world: world.make_bucket("made-later"),
+        lambda world: world.make_bucket(ABSENT_BUCKET),
     ),
     Fault(
         "wrong-credentials",
@@ -176,11 +180,34 @@ def test_an_application_whose_storage_lies_inside_anothers_is_refused(world: Wor
         storage={**first["spec"]["storage"], "uri": inside},
     )
     world.kubectl.apply(first)
-    wait_for("the first to be taken on", lambda: world.get_app("owner", NAMESPACE).get("status"), timeout=60)
+    wait_for("the first to be taken on", lambda: world.get_app("owner", NAMESPACE).get("status"), timeout=180)
     world.kubectl.apply(second)
     condition = wait_for(
-        "the second to be refused", partial(ready_because, world, "intruder", "StorageConflict"), timeout=60
+        "the second to be refused", partial(ready_because, world, "intruder", "StorageConflict"), timeout=180
     )
     assert "owner" in condition["message"]
     assert world.kubectl.get("pod", "intruder-driver", NAMESPACE) is None
+    world.delete_apps(NAMESPACE)
+
+
+def test_storage_that_an_earlier_application_left_is_not_taken_until_its_claim_is_removed(world: World) -> None:
+    world.make_namespace(NAMESPACE)
+    key = f"apps/{NAMESPACE}/again/app.json"
+    left = json.dumps({"uid": "of-an-earlier-one", "namespace": NAMESPACE, "app": "again", "epoch": 3})
+    world.s3.put_object(Bucket=world.bucket, Key=key, Body=left.encode())
+    world.kubectl.apply(counting(world, "again"))
+    condition = wait_for(
+        "the application to be refused", partial(ready_because, world, "again", "StorageOwned"), timeout=180
+    )
+    assert [word for word in ("of-an-earlier-one", "spec.storage.uri") if word not in condition["message"]] == []
+    assert world.read(key) == left
+
+    world.s3.delete_object(Bucket=world.bucket, Key=key)
+    uid = world.get_app("again", NAMESPACE)["metadata"]["uid"]
+
+    def claimed() -> bool:
+        assert key in world.keys("again", NAMESPACE)
+        return bool(json.loads(world.read(key))["uid"] == uid)
+
+    wait_for("the next driver to claim the storage", claimed, timeout=420, interval=1)
     world.delete_apps(NAMESPACE)

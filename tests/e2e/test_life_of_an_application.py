@@ -6,7 +6,7 @@ from typing import Any
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import World
 
-NAMESPACE = "life"
+NAMESPACE = "tidegate-e2e-life"
 
 
 def test_a_script_that_knows_nothing_of_tidegate_runs_and_shows_its_figures(world: World) -> None:

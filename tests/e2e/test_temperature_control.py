@@ -18,8 +18,8 @@ from devcluster.demo.scenario import Scenario
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import World
 
-NAMESPACE = "temperature"
-READINGS, SETTINGS, DECISIONS = "e2e-readings", "e2e-settings", "e2e-decisions"
+NAMESPACE = "tidegate-e2e-temperature"
+READINGS, SETTINGS, DECISIONS = "tidegate-e2e-readings", "tidegate-e2e-settings", "tidegate-e2e-decisions"
 SCENARIO = Scenario(readings=6_000, shifts=30)
 RATE = 250.0
 """Readings per second: so slow that every batch is followed by another one, so that a kill meets one under way."""
@@ -105,7 +105,7 @@ class Run:
         """Return when the same pod's driver has decided something again and the resource tells of its restart."""
         self.await_new_decisions("after the JVM was killed")
 
-        wait_for("the restart in the status", lambda: self.launches() == (1, 1), timeout=60)
+        wait_for("the restart in the status", lambda: self.launches() == (1, 1), timeout=180)
         assert self.status()["lastExit"]["exitCode"] != 0
 
     def kill_the_pod(self) -> None:
@@ -117,7 +117,7 @@ class Run:
         """Return when everything is decided and the resource tells of a new driver pod."""
         expected = set(expected_decisions(SCENARIO.records()))
         wait_for("the last decision", lambda: bool(self.read()) and expected <= self.ids, timeout=240, interval=0)
-        wait_for("the second epoch in the status", lambda: self.launches() == (2, 0), timeout=60)
+        wait_for("the second epoch in the status", lambda: self.launches() == (2, 0), timeout=180)
         assert self.status()["phase"] == "Running"
 
 
@@ -133,6 +133,7 @@ def run(world: World) -> Iterator[Run]:
     yield made
     made.reader.close()
     world.delete_apps(NAMESPACE)
+    delete_topics(brokers, [READINGS, SETTINGS, DECISIONS])
 
 
 def test_no_decision_is_lost_or_wrong_when_the_driver_is_killed_twice_while_data_flow(run: Run, world: World) -> None:

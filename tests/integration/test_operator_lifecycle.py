@@ -2,10 +2,11 @@
 
 import itertools
 import json
+import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 import yaml
@@ -259,6 +260,34 @@ def test_the_resource_stays_until_its_storage_is_empty(kubectl: Kubectl, space: 
     assert kubectl.get("pod", "orders-purge", space) is None
 
 
+def test_a_namespace_that_is_being_deleted_lets_an_application_go_whose_storage_it_can_not_remove(
+    kubectl: Kubectl, space: str, operator: OperatorProcess
+) -> None:
+    create(kubectl, space, storage={"onDelete": "Delete"})
+    pod(kubectl, space)
+    kubectl.delete("namespace", space, space)
+    # What the namespace's controller does, which does not run here.
+    kubectl.delete("streamingapp", "orders", space)
+    wait_for("the end of the application", lambda: not app(kubectl, space), 30, 0.1)
+    told = [line for line in operator.log.read_text().splitlines() if "StorageKept" in line and space in line]
+    assert {f"s3://bucket/apps/{space}/orders" in line for line in told} == {True}
+
+
+def test_a_deleted_resource_of_another_version_of_the_crd_ends_with_its_driver_and_keeps_its_storage(
+    kubectl: Kubectl, space: str, other_version: None
+) -> None:
+    create(kubectl, space, storage={"onDelete": "Delete"})
+    pod(kubectl, space)
+    kubectl.patch("streamingapp", "orders", space, {"spec": {"application": {"runtime": "Unheard"}}})
+    wait_for_reason(kubectl, space, "InvalidSpec")
+    assert pod(kubectl, space)
+    kubectl.delete("streamingapp", "orders", space)
+    wait_for("the end of the application", lambda: not app(kubectl, space), 30, 0.1)
+    assert "StorageKept" in {event["reason"] for event in kubectl.list("events", space)}
+    left = kubectl.list("pods,secrets,serviceaccounts,roles,rolebindings", space)
+    assert [f"{item['kind']}/{item['metadata']['name']}" for item in left] == []
+
+
 def test_a_resource_of_another_version_of_the_crd_is_told_what_can_not_be_read(
     kubectl: Kubectl, space: str, other_version: None
 ) -> None:
@@ -271,7 +300,7 @@ def test_a_resource_of_another_version_of_the_crd_is_told_what_can_not_be_read(
     assert pod(kubectl, space)
 
 
-def test_an_operator_killed_between_two_steps_goes_on_where_it_was(
+def test_an_operator_that_was_away_goes_on_where_it_was(
     kubectl: Kubectl, space: str, operator: OperatorProcess
 ) -> None:
     create(kubectl, space)
@@ -285,3 +314,50 @@ def test_an_operator_killed_between_two_steps_goes_on_where_it_was(
     wait_for_reason(kubectl, space, "Running")
     assert pod(kubectl, space)["metadata"]["uid"] == first["metadata"]["uid"]
     assert pod(kubectl, space, "later-driver")
+
+
+def test_an_operator_killed_with_an_epoch_recorded_and_no_pod_launches_the_next_one(
+    kubectl: Kubectl, space: str, operator: OperatorProcess
+) -> None:
+    limits = {"limits": [{"type": "Container", "max": {"memory": "100Mi"}}]}
+    metadata = {"name": "small", "namespace": space}
+    kubectl.apply({"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": limits})
+    create(kubectl, space)
+    seen = wait_for_reason(kubectl, space, "LaunchRefused")
+    assert (seen["status"]["epoch"], kubectl.get("pod", "orders-driver", space)) == (1, None)
+    operator.end(signal.SIGKILL)
+    try:
+        kubectl.delete("limitrange", "small", space)
+    finally:
+        operator.start()
+    assert pod(kubectl, space)["metadata"]["labels"]["tidegate.dev/epoch"] == "2"
+    assert app(kubectl, space)["status"]["epoch"] == 2
+
+
+def requests_so_far(log: TextIO, space: str) -> int:
+    """Return how many requests of the operator in the namespace the audit log tells of from where it is read now."""
+    position = log.tell()
+    *lines, _ = log.read().split("\n")  # the last line may be half written
+    log.seek(position)
+    return sum('"tidegate-operator/' in line and f'"namespace":"{space}"' in line for line in lines)
+
+
+@pytest.mark.parametrize("requests", range(1, 8))
+def test_an_operator_killed_anywhere_in_a_launch_makes_one_driver(
+    server: ApiServer, kubectl: Kubectl, space: str, operator: OperatorProcess, requests: int
+) -> None:
+    assert server.audit_log is not None
+    with server.audit_log.open() as log:
+        log.seek(0, os.SEEK_END)
+        create(kubectl, space)
+        # Wherever it is by the time the signal arrives: what follows has to hold for each step.
+        wait_for(f"request {requests}", lambda: requests_so_far(log, space) >= requests, 30, 0.005)
+        operator.end(signal.SIGKILL)
+    operator.start()
+    driver = pod(kubectl, space)
+    play_kubelet(kubectl, space, running())
+    seen = wait_for_reason(kubectl, space, "Running")
+    assert driver["metadata"]["labels"]["tidegate.dev/epoch"] == str(seen["status"]["epoch"])
+    made = [line for line in requests_of_operator(server, space) if what(line) == "create pods"]
+    assert [line["responseStatus"]["code"] for line in made].count(201) == 1
+    assert pod(kubectl, space)["metadata"]["uid"] == driver["metadata"]["uid"]

@@ -1,1 +1,1 @@
-"""A world small enough to be simulated whole, in which the real operator runs through random schedules of misfortune."""
+"""A world that is simulated whole, in which the real operator runs through random schedules of misfortune."""

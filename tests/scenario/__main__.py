@@ -6,8 +6,8 @@ import os
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 
 from tests.scenario.coverage import report
 from tests.scenario.schedule import Result, run

@@ -4,6 +4,7 @@ A node may be cut off from the API server: its containers go on, nothing of them
 arrives. It may lose its power: they end without a word. What happens takes random times, all from the schedule's seed.
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -270,10 +271,8 @@ class Cluster:
 
     def _finish(self, container: Container) -> None:
         self.containers.pop(container.uid, None)
-        try:
+        with contextlib.suppress(RefusedError):  # somebody removed it by force
             self._world.api.delete(container.path, uid=container.uid, grace=0)
-        except RefusedError:
-            pass  # somebody removed it by force
 
     def _ended_of(self, container: Container) -> Ended:
         process = container.process

@@ -231,13 +231,9 @@ class DriverProcess:
 
     async def _run_batch(self, held: Held) -> Termination | None:
         """Run one batch, or idle for a moment; returns how the driver ends, if it does."""
-        if self._asked.is_set():
-            return self._last_words(Reason.STOPPED, "Stopped at a batch boundary.")
-        lost = fence.check(self._port, held)
-        if lost is not None:
-            return self._fenced(lost)
-        if self.finish_soon:
-            return self._last_words(Reason.COMPLETED, "The script has ended.")
+        end = self._end_at_boundary(held)
+        if end is not None:
+            return end
         if not self._world.input and self.end_with is None:
             await self._pause(self._some(10.0, 40.0))
             return None
@@ -253,6 +249,14 @@ class DriverProcess:
         self.batch = number
         await self._pause(self._some(0.0, 5.0))
         return None
+
+    def _end_at_boundary(self, held: Held) -> Termination | None:
+        if self._asked.is_set():
+            return self._last_words(Reason.STOPPED, "Stopped at a batch boundary.")
+        lost = fence.check(self._port, held)
+        if lost is not None:
+            return self._fenced(lost)
+        return self._last_words(Reason.COMPLETED, "The script has ended.") if self.finish_soon else None
 
     def _write(self, log: str, number: int) -> bool:
         place, key = self.config.storage, f"lineages/{self.config.lineage}/{QUERY}/{log}/{number}"

@@ -1,4 +1,4 @@
-"""An asyncio event loop whose time is a number: sleeping costs nothing, and the same program runs the same way twice."""
+"""An event loop whose time is a number: sleeping costs nothing, and the same program runs the same way twice."""
 
 import asyncio
 from typing import Any

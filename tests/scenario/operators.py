@@ -5,6 +5,7 @@ ever does. A process can be stopped (as by SIGSTOP) between asking whether it ma
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextvars import ContextVar
 from types import TracebackType
@@ -46,7 +47,7 @@ def quiet_figures() -> Figures:
     for name in dir(Figures):
         if not name.startswith("_") and callable(getattr(Figures, name)):
             setattr(figures, name, lambda *_, **__: None)
-    setattr(figures.queue_depth, "set", lambda value: None)
+    figures.queue_depth.set = lambda value: None
     return figures
 
 
@@ -111,9 +112,9 @@ class OperatorProcess:
         agents = SimulatedAgents(self)
         events = EventPublisher(self.client)
         self.queue = WorkQueue(self._work, FIGURES, asyncio.get_running_loop().time)
-        access = AccessKeeper(self.client, self.index)
+        access = AccessKeeper(self.client, self.index, self.clock)
         actor = WatchedActor(self.client, agents, self.index, access, events, FIGURES, self.queue.wake)
-        self.poller = AgentPoller(self.index, agents, self.queue, FIGURES, self.clock)
+        self.poller = AgentPoller(self.index, agents, self.queue, FIGURES, 4, self.clock)
         teller = UnreadableTeller(self.client, events)
         self._reconciler = Reconciler(self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock)
         self.began: dict[Key, int] = {}
@@ -131,6 +132,7 @@ class OperatorProcess:
     def start(self) -> None:
         """Begin to watch; work begins with :meth:`lead`."""
         self._spawn(Operator.watch_pods(cast(Operator, self), ""))
+        self._spawn(Operator.watch_ends(cast(Operator, self), ""))
         self._spawn(self._watch_apps())
         for _ in range(WORKERS):
             self._spawn(self._lead(self.queue.run_worker))
@@ -277,10 +279,8 @@ class OperatorProcess:
 
 
 def _late(act: Callable[[], object]) -> None:
-    try:
+    with contextlib.suppress(OSError):  # whom it was for is gone by then
         act()
-    except OSError:
-        pass  # whom it was for is gone by then
 
 
 class WatchedActor(Actor):
@@ -291,7 +291,7 @@ class WatchedActor(Actor):
     async def carry_out(self, app: StreamingApp, plan: Plan, now: float) -> Outcome:
         process = cast(SimulatedClient, self._client).process
         process.began[app.metadata.namespace, app.metadata.name] = process.world.api.version
-        return await super(WatchedActor, self).carry_out(app, plan, now)
+        return await super().carry_out(app, plan, now)
 
     async def _carry_out_one(self, run: Any, action: Action) -> Outcome:
         process = cast(SimulatedClient, self._client).process
@@ -301,7 +301,7 @@ class WatchedActor(Actor):
         if weather.crash(process.name, name, "", Crash.BEFORE) is not Crash.NONE:
             await process._die(f"before {name}")
         try:
-            outcome = await super(WatchedActor, self)._carry_out_one(run, action)
+            outcome = await super()._carry_out_one(run, action)
         finally:
             ACTION.set("")
         if weather.crash(process.name, name, "", Crash.AFTER) is not Crash.NONE:
@@ -321,7 +321,9 @@ class SimulatedClient(KubeClient):
         """What the real Watch opens its connections with."""
         return cast(aiohttp.ClientSession, _Watches(self.process))
 
-    async def _send_once(self, method: str, path: str, body: bytes | None) -> bytes | Failure:
+    async def _send_once(
+        self, method: str, path: str, body: bytes | None, accept: str = "application/json"
+    ) -> bytes | Failure:
         write = method != "GET"
         if write:
             require(self._guard)
@@ -393,7 +395,7 @@ class _Connection:
         asked = dict(parse_qsl(query))
         self._process, self._plural = process, place_of(path).plural
         self._since = int(asked["resourceVersion"])
-        self._key, _, self._value = asked["labelSelector"].partition("=")
+        self._key, _, self._value = asked.get("labelSelector", "").partition("=")
 
     @property
     def content(self) -> "_Connection":
@@ -411,7 +413,7 @@ class _Connection:
         api = self._process.world.api
         try:
             async for _, kind, body in self._process.stream(self._plural, self._since):
-                if body["metadata"].get("labels", {}).get(self._key) == self._value:
+                if not self._key or body["metadata"].get("labels", {}).get(self._key) == self._value:
                     yield b'{"type":"%s","object":%s}\n' % (kind.encode(), api.encoded(body))
         except RefusedError as refused:
             yield b'{"type":"ERROR","object":%s}\n' % refused.body()

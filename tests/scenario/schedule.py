@@ -1,4 +1,4 @@
-"""One schedule: a world from a seed, misfortune for a while, then fair weather, in which everything must come to rest."""
+"""One schedule: a world from a seed, misfortune for a while, then fair weather, in which all must come to rest."""
 
 import asyncio
 import random
@@ -97,9 +97,7 @@ async def _rest(world: World) -> None:
         mend(world)
         if await _passes(world, LOOK_EVERY):
             return
-    # A poller whose clock was put back asks nobody until it is as late again.
-    late = max((-each.skew for each in world.operators), default=0.0)
-    if await _passes(world, CALM + max(0.0, late)):
+    if await _passes(world, CALM + _lateness(world)):
         return
     writes = world.check.writes
     if await _passes(world, WATCHED):
@@ -111,6 +109,14 @@ async def _rest(world: World) -> None:
     found = differences(world)
     if found:
         world.violated(f"rest did not last: {'; '.join(found)}")
+
+
+def _lateness(world: World) -> float:
+    """Return for how long some process does not see how things are."""
+    # A poller whose clock was put back asks nobody until it is as late again.
+    late = [-each.skew for each in world.operators]
+    late += [until - world.now() for each in world.operators for until in each.stalled_until.values()]
+    return max(0.0, *late)
 
 
 async def _passes(world: World, seconds: float) -> bool:

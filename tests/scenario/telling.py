@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import structlog
@@ -20,7 +20,7 @@ def quiet() -> None:
 def show_log(note: Callable[[float, str, str], None]) -> None:
     """Have the operator's log told with its process's name."""
 
-    def tell(logger: Any, method: str, event: dict[str, Any]) -> Any:
+    def tell(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
         text = str(event.pop("event"))
         details = ", ".join(f"{key}={value}" for key, value in event.items() if key != "namespace")
         note(asyncio.get_running_loop().time(), PROCESS.get(), f"{text} ({details})")

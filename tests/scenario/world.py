@@ -11,7 +11,7 @@ import msgspec
 
 from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change, Place, RefusedError
 from tests.scenario.cluster import Cluster, Container, Process
-from tests.scenario.driver import DriverProcess
+from tests.scenario.driver import DriverProcess, Ledger
 from tests.scenario.invariants import Invariants
 from tests.scenario.object_store import ObjectStore
 from tests.scenario.operators import ACTION, OperatorProcess
@@ -42,7 +42,8 @@ class World(OperatorsWorld):
         self.violation_found = asyncio.Event()
         self.weather = Weather(self.rng)
         self.api = ApiServer(self.now, {NAMESPACE}, self._admit)
-        self.ledger = self.check = Invariants(self.api, self.violated, ACTION.get, self._decided_at)
+        self.check = Invariants(self.api, self.violated, ACTION.get, self._decided_at)
+        self.ledger: Ledger = self.check
         self.api.listeners.append(self.check.notice)
         self.api.listeners.append(self._note_end_of_app)
         self.api.listeners.append(self._note_late_rights)
@@ -51,7 +52,8 @@ class World(OperatorsWorld):
         self.to_be_emptied: dict[str, str] = {}
         """Places of storage whose application is gone and wanted them emptied, with its uid."""
         self.late_rights = False
-        """Rights of drivers were made by a process that did not lead any more: they may be left for ever."""
+        """A process that did not lead any more made rights of drivers, or let an application go while another process
+        made them: they may be left for ever."""
         self.zombies: set[str] = set()
         """Places of storage to which a process wrote, or may have, after its application was gone."""
         self._purging: DriverConfig | None = None
@@ -112,7 +114,7 @@ class World(OperatorsWorld):
             self.leader.lead()
 
     def crash(self, process: OperatorProcess, why: str) -> None:
-        """End a process at once; the kubelet starts another one, and a standby takes over when the lease has run out."""
+        """End a process at once; the kubelet starts another, and a standby takes over when the lease has run out."""
         if not process.alive:
             return
         self.trace(process.name, f"DIES {why}")
@@ -139,9 +141,8 @@ class World(OperatorsWorld):
             self.start_operator()
 
     def _decided_at(self, namespace: str, app: str) -> int:
-        return max(
-            (each.began.get((namespace, app), 0) for each in self.operators if each.name == self.api.by), default=0
-        )
+        begun = [each.began.get((namespace, app), 0) for each in self.operators if each.name == self.api.by]
+        return max(begun, default=0)
 
     # --- pods and storage ---
 
@@ -168,7 +169,8 @@ class World(OperatorsWorld):
 
     def _note_late_rights(self, change: Change) -> None:
         late = self.api.by and (self.leader is None or self.leader.name != self.api.by)
-        if late and change.type == "ADDED" and change.place.name == ACCESS_NAME:
+        made = change.type == "ADDED" and change.place.name == ACCESS_NAME
+        if late and (made or (change.type == "DELETED" and change.place.plural == APPS)):
             self.late_rights = True
 
     def _note_end_of_app(self, change: Change) -> None:

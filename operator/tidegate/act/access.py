@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 import structlog
@@ -13,6 +15,7 @@ import structlog
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Failure, NotFound
 from tidegate.kube.paths import collection_of, path_of
+from tidegate.observe.gather import ACCESS_AGE
 from tidegate.observe.index import Index
 from tidegate.resources.access import build_access
 from tidegate.workqueue import Key
@@ -35,39 +38,55 @@ class _Meta(msgspec.Struct):
 
 class _Object(msgspec.Struct):
     metadata: _Meta = msgspec.field(default_factory=_Meta)
-    rules: list[dict[str, list[str]]] = []
+    rules: list[dict[str, list[str]]] | None = None
+    roleRef: dict[str, str] | None = None  # noqa: N815 - the API's name
+    subjects: list[dict[str, str]] | None = None
 
     @property
     def is_ours(self) -> bool:
         """Whether an operator made it; what people made under the name is left alone."""
         return self.metadata.labels.get(LABEL_MANAGED_BY) == MANAGED_BY
 
+    def grants_the_same_as(self, manifest: dict[str, Any]) -> bool:
+        """Return whether it has the manifest's rules, role and subjects."""
+        found = {"rules": self.rules, "roleRef": self.roleRef, "subjects": self.subjects}
+        return all(found[part] == manifest.get(part) for part in found)
+
 
 class AccessKeeper:
     """Makes and removes the access objects; one namespace at a time, so that making and removing never cross."""
 
-    def __init__(self, client: KubeClient, index: Index) -> None:
-        """Prepare; which namespaces are known to have access is in the index."""
+    def __init__(self, client: KubeClient, index: Index, clock: Callable[[], float] = time.time) -> None:
+        """Prepare; in which namespaces the access was looked at, and when, is in the index."""
         self._client = client
         self._index = index
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._clock = clock
+        # A lock lives as long as somebody holds it or waits for it: namespaces come and go.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def ensure(self, namespace: str) -> Failure | Taken | None:
-        """Have the three objects; returns what the API server said instead or what is in the way, or None."""
-        async with self._locks[namespace]:
-            if namespace in self._index.namespaces_with_access:
+        """Have the three objects as they should be, unless they were looked at a moment ago.
+
+        Returns:
+            What the API server said instead, or what is in the way, or None.
+        """
+        async with self._locks.setdefault(namespace, asyncio.Lock()):
+            age = self._index.namespaces_with_access.age(namespace, self._clock())
+            if age < ACCESS_AGE:
                 return None
+            # Looked for first where they should be, made first where nothing is known: mostly one request for each.
+            have = self._make if age == float("inf") else self._mend
             for manifest in build_access(namespace):
-                failure = await self._make(manifest)
+                failure = await have(manifest)
                 if failure is not None:
                     return failure
-            self._index.namespaces_with_access.add(namespace)
+            self._index.namespaces_with_access.note(namespace, self._clock())
             return None
 
     async def release(self, key: Key) -> Failure | None:
         """Remove the three objects, unless another application of the namespace needs them."""
         namespace = key[0]
-        async with self._locks[namespace]:
+        async with self._locks.setdefault(namespace, asyncio.Lock()):
             if not self._index.leave_namespace(key):
                 return None
             self._index.namespaces_with_access.discard(namespace)
@@ -85,21 +104,25 @@ class AccessKeeper:
     async def _make(self, manifest: dict[str, Any]) -> Failure | Taken | None:
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         if isinstance(answer, AlreadyExists):
-            return await self._adopt(manifest)
+            return await self._mend(manifest)
         return answer if isinstance(answer, FAILURES) else None
 
-    async def _adopt(self, manifest: dict[str, Any]) -> Failure | Taken | None:
+    async def _mend(self, manifest: dict[str, Any]) -> Failure | Taken | None:
         found = await self._client.get(path_of(manifest), _Object)
-        if isinstance(found, FAILURES):
+        if isinstance(found, NotFound):
+            log.info("access put back", reason="AccessMissing", object=path_of(manifest))
+        elif isinstance(found, FAILURES):
             return found
-        if not found.is_ours:
+        elif not found.is_ours:
             return Taken(manifest["kind"])
-        # A Role of an earlier version of the operator; it is replaced, not patched, to need no right to change roles.
-        if manifest["kind"] != "Role" or found.rules == manifest["rules"]:
+        elif found.grants_the_same_as(manifest):
             return None
-        log.info("role replaced", reason="RulesChanged", role=path_of(manifest))
-        gone = await self._client.delete(path_of(manifest), uid=found.metadata.uid)
-        if isinstance(gone, FAILURES):
-            return gone
+        else:
+            # Of an earlier version of the operator, or changed by somebody. It is replaced, not patched: the operator
+            # needs no right to change roles, and whose role a binding refers to can not be changed at all.
+            log.info("access replaced", reason="AccessChanged", object=path_of(manifest))
+            gone = await self._client.delete(path_of(manifest), uid=found.metadata.uid)
+            if isinstance(gone, FAILURES) and not isinstance(gone, NotFound):
+                return gone
         made = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         return made if isinstance(made, FAILURES) else None

@@ -16,6 +16,7 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered, decode_token
 from tidegate.decide import actions as do
+from tidegate.decide.deletion import NAMESPACE_TERMINATING
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item, path_of
@@ -158,15 +159,15 @@ class Actor:
 
     # --- the application's own resource ---
 
-    async def _patch_finalizers(self, run: _Run, finalizers: list[str]) -> Outcome:
+    async def _patch_finalizers(self, run: _Run, finalizers: list[str], kind: type[Any] = StreamingApp) -> Outcome:
         change = {"metadata": {"resourceVersion": run.app.metadata.resource_version, "finalizers": finalizers}}
-        return await self._patch_app(run, item("StreamingApp", *run.key), change)
+        return await self._patch_app(run, item("StreamingApp", *run.key), change, kind)
 
     async def _remove_finalizer(self, run: _Run) -> Outcome:
         left = [name for name in run.app.metadata.finalizers if name != FINALIZER]
-        outcome = await self._patch_finalizers(run, left)
+        # The answer is not decoded: the resource may be unreadable, and the answer still shows the gone finalizer.
+        outcome = await self._patch_finalizers(run, left, msgspec.Raw)
         if outcome is None:
-            # The answer to the write that ends an object still shows its last finalizer: it would be released twice.
             metadata = msgspec.structs.replace(run.app.metadata, finalizers=tuple(left))
             self._index.replace_app(msgspec.structs.replace(run.app, metadata=metadata))
         return outcome
@@ -196,8 +197,8 @@ class Actor:
             self._remember(run.key, status_written_at=run.now)
         return outcome
 
-    async def _patch_app(self, run: _Run, path: str, change: dict[str, Any]) -> Outcome:
-        answer = await self._client.merge_patch(path, change, StreamingApp)
+    async def _patch_app(self, run: _Run, path: str, change: Any, kind: type[Any] = StreamingApp) -> Outcome:
+        answer = await self._client.merge_patch(path, change, kind)
         if isinstance(answer, Conflict):
             return await self._read_app_anew(run)
         if isinstance(answer, NotFound):
@@ -205,8 +206,9 @@ class Actor:
             return LookAgain("the application is gone")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"write to the application: {answer}")
-        run.app = answer
-        self._index.put_app(answer)
+        if kind is StreamingApp:
+            run.app = answer
+            self._index.put_app(answer)
         return None
 
     async def _read_app_anew(self, run: _Run) -> Outcome:
@@ -312,8 +314,12 @@ class Actor:
         if isinstance(answer, Invalid | Forbidden | NotFound):
             # The reason may be a removed ServiceAccount: what was known of the namespace is no longer relied on.
             self._index.namespaces_with_access.discard(run.key[0])
-            message = f"The API server refuses pod {name}: {answer.message} Mend what it names; it is tried again."
-            self._refuse(run, name, "LaunchRefused", message, recorded=True)
+            if isinstance(answer, Forbidden) and answer.namespace_terminating:
+                message = f"Namespace {run.key[0]} is being deleted and takes no pod any more."
+                self._refuse(run, name, NAMESPACE_TERMINATING, message, recorded=True)
+            else:
+                message = f"The API server refuses pod {name}: {answer.message} Mend what it names; it is tried again."
+                self._refuse(run, name, "LaunchRefused", message, recorded=True)
             return LookAgain("the pod was refused")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of pod {name}: {answer}")

@@ -50,7 +50,15 @@ class EventPublisher:
             return
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
-            log.warning("event lost", reason=event.reason, why=str(answer))
+            # The log is then the only place that tells it: a namespace that is being deleted takes no events.
+            log.warning(
+                "event lost",
+                namespace=about.namespace,
+                app=about.name,
+                reason=event.reason,
+                message=event.message,
+                error=str(answer),
+            )
             return
         _remember(self._published, name, None)
 

@@ -10,6 +10,7 @@ from tidegate.decide.actions import (
     DeleteExecutor,
     DeletePurge,
     EnsureAccess,
+    Plan,
     PublishEvent,
     ReleaseAccess,
     RemoveFinalizer,
@@ -22,10 +23,13 @@ from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import OnDelete, Phase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
+from tidegate.resources.driver_config import app_storage
 from tidegate.resources.names import purge_pod_name
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.protocol import FINALIZER, Reason
 
+NAMESPACE_TERMINATING = "NamespaceTerminating"
+"""Reason of a refusal by a namespace that is being deleted: it takes no pod any more, ever."""
 _WAY_OUT = " To keep what is stored and finish the deletion, set spec.storage.onDelete to Retain."
 
 
@@ -79,8 +83,11 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
         return None
     purge = o.purge
     if purge is None:
-        return _begin_purge(o, now)
-    if purge.terminating or purge.phase == "Failed":
+        return None if _namespace_goes(o) else _begin_purge(o, now)
+    if purge.phase == "Succeeded" and not purge.terminating:
+        return None
+    # One that was made before somebody mended the spec would go on with what was wrong.
+    if purge.terminating or purge.phase == "Failed" or purge.spec_hash != o.spec_hash:
         return Verdict(
             Phase.DELETING,
             Health.RECONCILING,
@@ -88,8 +95,6 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
             "The pod that removes the storage is replaced.",
             after=() if purge.terminating else (DeletePurge(purge),),
         )
-    if purge.phase == "Succeeded":
-        return None
     problem = name_start_problem(purge)
     if problem is None and not purge.ready and purge.ended is not None and purge.ended.exit_code != 0:
         problem = name_end(purge)
@@ -98,14 +103,41 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
     return Verdict(Phase.DELETING, Health.RECONCILING, "StoragePurging", f"Pod {purge.name} removes the storage.")
 
 
-def release(o: Observation, now: float) -> Verdict | None:
+def release(o: Observation, now: float) -> Verdict:
     """Remove the rest: nothing runs any more, and the storage was treated as asked."""
+    if o.purge is not None and o.purge.phase == "Succeeded":
+        return _release(o, _tell_purge(o.purge))
+    if _namespace_goes(o):
+        why = f"namespace {o.app.metadata.namespace} is being deleted and takes no pod that could remove it."
+        return _release(o, _tell_kept(f"in {app_storage(o.app).uri} ", why))
+    return _release(o)
+
+
+def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
+    """Stop what runs of a deleted application that can not be read, in the usual order, and let it go.
+
+    Nobody knows where its storage is and whether it was to go, so that is kept. No status is written: a resource that
+    breaks its own schema may take none.
+
+    Args:
+        o: what surrounds it.
+        problem: why it can not be read.
+        now: seconds since the epoch.
+    """
+    for rule in (leave_released_alone, stop_deleted_driver, remove_executors):
+        verdict = rule(o, now)
+        if verdict is not None:
+            return Plan(rule.__name__, verdict.reason, verdict.message, verdict.after, verdict.wake_after)
+    told = _tell_purge(o.purge) if o.purge is not None and o.purge.phase == "Succeeded" else None
+    verdict = _release(o, told or _tell_kept("", f"the resource can not be read ({problem})."))
+    return Plan("release_unreadable", verdict.reason, verdict.message, verdict.after)
+
+
+def _release(o: Observation, *told: PublishEvent) -> Verdict:
     actions: tuple[Action, ...] = (DeleteAgentSecret(),)
     if o.purge is not None and not o.purge.terminating:
         actions = (*actions, DeletePurge(o.purge))
-    actions = (*actions, ReleaseAccess())
-    if o.purge is not None and o.purge.phase == "Succeeded":
-        actions = (*actions, _tell_purge(o.purge))
+    actions = (*actions, ReleaseAccess(), *told)
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,
@@ -125,9 +157,23 @@ def _tell_purge(purge: PodRecord) -> PublishEvent:
     return PublishEvent("StorageKept", f"The application's storage was not removed: {why}", True, "kept")
 
 
+def _tell_kept(where: str, why: str) -> PublishEvent:
+    message = f"What the application has stored {where}was not removed: {why} Remove it by hand if it is not needed."
+    return PublishEvent("StorageKept", message, True, "kept")
+
+
+def _namespace_goes(o: Observation) -> bool:
+    refusal = o.memory.refusal
+    name = purge_pod_name(o.app.metadata.name)
+    return refusal is not None and (refusal.pod_name, refusal.reason) == (name, NAMESPACE_TERMINATING)
+
+
 def _begin_purge(o: Observation, now: float) -> Verdict:
     name = purge_pod_name(o.app.metadata.name)
     refusal = o.memory.refusal
+    # Somebody may have removed the ServiceAccount, without which the API server takes no pod of ours.
+    own_account = bool(o.app.spec.driver.service_account_name)
+    before: tuple[Action, ...] = () if o.access_ready or own_account else (EnsureAccess(),)
     if refusal is not None and refusal.pod_name == name:
         due = refusal.at + growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
         if now < due:
@@ -135,11 +181,8 @@ def _begin_purge(o: Observation, now: float) -> Verdict:
                 Phase.DELETING, Health.STALLED, refusal.reason, refusal.message + _WAY_OUT, wake_after=due - now
             )
     try:
-        # Somebody may have removed the ServiceAccount, without which the API server takes no pod of ours.
-        access: tuple[Action, ...] = () if o.access_ready else (EnsureAccess(),)
-        create = (*access, CreatePurge(build_purge_pod(o.app, o.platform)))
+        create = CreatePurge(build_purge_pod(o.app, o.platform))
     except SpecError as error:
         return Verdict(Phase.DELETING, Health.STALLED, "InvalidSpec", f"{error}{_WAY_OUT}")
-    return Verdict(
-        Phase.DELETING, Health.RECONCILING, "StoragePurging", f"Pod {name} removes the storage.", after=create
-    )
+    message = f"Pod {name} removes the storage."
+    return Verdict(Phase.DELETING, Health.RECONCILING, "StoragePurging", message, before=before, after=(create,))

@@ -9,18 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.observe.pods import Exit, PodRecord, Waiting
+from tidegate.resources.names import PURGE_CONTAINER, RUNTIME_CONTAINER
 from tidegate_spark import protocol
-from tidegate_spark.protocol import ROLE_EXECUTOR, Reason, Termination
+from tidegate_spark.protocol import ACCESS_KEY, ROLE_EXECUTOR, ROLE_PURGE, SECRET_KEY, Reason, Termination
 
 IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _REFUSED_REASONS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "PreCreateHookError"}
 )
 _KILLED_BY_MEMORY = "OOMKilled"
+_SIGKILL = 137
+"""128 + 9: the exit code of a process that SIGKILL ended."""
 
-_BY_ITSELF = "the driver looks again by itself."
+_BY_ITSELF = "it is tried again by itself."
 _AGAIN = "a new driver looks again by itself, after at most five minutes."
 _NAMED_SECRET = "the Secret that spec.storage.credentialsSecret names"  # noqa: S105 - words about a Secret
+_CREDENTIALS_NEED = "read, write, list and delete below spec.storage.uri"
 REMEDIES: dict[Reason, str] = {
     Reason.APPLICATION_FAILED: (
         "Mend the application; it is started again with growing pauses, and at once when its spec changes."
@@ -28,17 +32,25 @@ REMEDIES: dict[Reason, str] = {
     Reason.MAIN_NOT_FOUND: "Check spec.application.main against what the image holds.",
     Reason.QUERY_REFUSED: "Mend the application's queries and its image.",
     Reason.BUCKET_NOT_FOUND: f"Create the bucket, or check spec.storage; {_BY_ITSELF}",
-    Reason.CREDENTIALS_MISSING: f"Create {_NAMED_SECRET}; {_BY_ITSELF}",
-    Reason.CREDENTIALS_REJECTED: f"Correct {_NAMED_SECRET}; {_BY_ITSELF}",
-    Reason.STORAGE_UNAVAILABLE: f"Check spec.storage.endpoint and the network; {_BY_ITSELF}",
+    Reason.CREDENTIALS_MISSING: (
+        f"Create {_NAMED_SECRET}, with the keys {ACCESS_KEY} and {SECRET_KEY}, or name none and give the pod's "
+        f"ServiceAccount an identity of the cloud provider; {_BY_ITSELF}"
+    ),
+    Reason.CREDENTIALS_REJECTED: (
+        f"Correct {_NAMED_SECRET} or, without one, the pod's own identity, or grant {_CREDENTIALS_NEED}; {_BY_ITSELF}"
+    ),
+    Reason.STORAGE_UNAVAILABLE: (
+        f"Check spec.storage.endpoint and spec.storage.region, the network and the store; {_BY_ITSELF}"
+    ),
     Reason.STORAGE_UNSUITABLE: f"Use an object store that honours conditional writes; {_AGAIN}",
     Reason.STORAGE_OWNED: (
-        "Create the application anew with another spec.storage.uri, or remove what the other application left there; "
-        f"{_AGAIN}"
+        "Create the application anew with another spec.storage.uri, or remove what the other application left there, "
+        f"or only app.json if its state is meant to be gone on from; {_AGAIN}"
     ),
     Reason.CONNECTOR_MISSING: "Use an image that holds the connector's jars.",
-    Reason.BROKER_UNAVAILABLE: f"Check the broker's address and the network; {_BY_ITSELF}",
+    Reason.BROKER_UNAVAILABLE: f"Check the broker's address, topics and credentials, and the network; {_BY_ITSELF}",
 }
+"""The only place that says what to do about a reason; the runtime's messages say what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +78,8 @@ def name_end(pod: PodRecord) -> Problem:
     if told is not None:
         what = f"{told.exception}: {told.message}" if told.exception else told.message
         return _with_remedy(told.reason, what)
+    if pod.role == ROLE_PURGE:
+        return _name_end_of_purge(pod, ended)
     if ended is not None and ended.reason == _KILLED_BY_MEMORY:
         return Problem(
             "OutOfMemory",
@@ -73,6 +87,12 @@ def name_end(pod: PodRecord) -> Problem:
         )
     if pod.reason:
         return Problem("DriverLost", f"Pod {pod.name} was ended: {pod.reason}. {pod.message}".strip())
+    if ended is not None and ended.exit_code == _SIGKILL:
+        return Problem(
+            "DriverCrashed",
+            f"The process in pod {pod.name} was killed by SIGKILL; often for want of memory, then raise "
+            "spec.driver.resources.memory.",
+        )
     code = f"exit code {ended.exit_code}" if ended else "no exit code"
     return Problem("DriverCrashed", f"The process in pod {pod.name} ended without a word ({code}). See its logs.")
 
@@ -98,19 +118,36 @@ def name_start_problem(pod: PodRecord) -> Problem | None:
             f"Container {pod.waiting.container} of pod {pod.name} can not be started: {pod.waiting.message}",
         )
     if pod.unschedulable:
-        return Problem(
-            "Unschedulable",
-            f"No node takes pod {pod.name}: {pod.unschedulable} Free resources, add nodes, or ask for less in "
-            f"spec.{'executor' if pod.role == ROLE_EXECUTOR else 'driver'}.resources.",
-        )
+        if pod.role == ROLE_PURGE:
+            # What it asks for is fixed and small; where it may run is the driver's.
+            remedy = "Free resources, add nodes, or correct where it may run in spec.driver.podTemplate."
+        else:
+            group = "executor" if pod.role == ROLE_EXECUTOR else "driver"
+            remedy = f"Free resources, add nodes, or ask for less in spec.{group}.resources."
+        return Problem("Unschedulable", f"No node takes pod {pod.name}: {pod.unschedulable} {remedy}")
     return None
+
+
+def _name_end_of_purge(pod: PodRecord, ended: Exit | None) -> Problem:
+    code = f"exit code {ended.exit_code}" if ended else "no exit code"
+    how = "needed more than its memory" if ended and ended.reason == _KILLED_BY_MEMORY else f"left no word ({code})"
+    # Its memory is fixed, and every start goes on with what is still there.
+    return Problem(
+        "PurgeFailed",
+        f"The process in pod {pod.name} {how}. It is started again and goes on where it was; if that recurs, see its "
+        f"logs: kubectl logs {pod.name} --previous.",
+    )
 
 
 def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
     # The kubelet's message alternates between two texts with each attempt; ours stays, and so does the status.
+    if waiting.container in (PURGE_CONTAINER, RUNTIME_CONTAINER):
+        remedy = "It is Tidegate's own: check its name in the values of Tidegate's chart, and"
+    else:
+        remedy = "Check the image's name and"
     return Problem(
         "ImagePullFailed",
-        f"Image {waiting.image} of container {waiting.container} can not be pulled. Check the image's name and "
+        f"Image {waiting.image} of container {waiting.container} can not be pulled. {remedy} "
         f"spec.application.imagePullSecrets; the registry's answer: kubectl describe pod {pod.name}",
     )
 

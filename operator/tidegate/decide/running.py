@@ -13,6 +13,8 @@ from tidegate_spark.protocol import AgentReport, DriverState, Reason
 
 OVERDUE = 60.0
 """Seconds after the end of its grace period at which a pod that is still there is called stuck."""
+AGENT_PATIENCE = 10.0
+"""Seconds for the agent of a driver that has just become ready to tell more than the kubelet: one write, not two."""
 _RETRIED = frozenset({Reason.STORAGE_OWNED, Reason.STORAGE_UNSUITABLE})
 """Ends with exit code 0 whose cause lies outside of the spec."""
 _FOR_A_PERSON = frozenset(
@@ -146,6 +148,12 @@ def judge_ready_driver(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or not driver.running or not driver.ready or o.agent is not None:
         return None
+    answer_due = driver.ready_at + AGENT_PATIENCE
+    first_start = o.app.status.phase is Phase.STARTING and driver.ended is None and not driver.restarts
+    # A node's clock that is ahead must not make it wait.
+    if first_start and driver.ready_at - 1 <= now < answer_due:
+        message = starting_message(o, max(driver.epoch, o.app.status.epoch))
+        return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", message, wake_after=answer_due - now)
     return _running(o, driver)
 
 

@@ -27,7 +27,8 @@ Guard = Callable[[], bool]
 """Whether this process may change something now."""
 
 MERGE_PATCH = "application/merge-patch+json"
-_CONTENT = {"POST": "application/json", "PATCH": MERGE_PATCH, "DELETE": "application/json"}
+JSON = "application/json"
+_CONTENT = {"POST": JSON, "PATCH": MERGE_PATCH, "DELETE": JSON}
 _TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 _ATTEMPTS = 4
 _LONGEST_PAUSE = 10.0
@@ -122,9 +123,12 @@ class KubeClient:
         """Count a watch that the API server answered."""
         self._figures.count_request("WATCH", str(status))
 
-    async def get(self, path: str, kind: type[T]) -> T | Failure:
-        """Read one object, or a list with its query in ``path``, as ``kind``."""
-        return _decode(await self._send("GET", path), kind)
+    async def get(self, path: str, kind: type[T], accept: str = JSON) -> T | Failure:
+        """Read one object, or a list with its query in ``path``, as ``kind``.
+
+        With another ``accept`` the server gives another shape of it, for instance its metadata alone.
+        """
+        return _decode(await self._send("GET", path, accept=accept), kind)
 
     async def create(self, path: str, manifest: Any, kind: type[T]) -> T | Failure:
         """Create an object with a fixed name in the collection ``path``.
@@ -166,8 +170,8 @@ class KubeClient:
         limits = aiohttp.ClientTimeout(total=patience)
         return _decode(await self._exchange(self.watches, limits, method, path, body), kind)
 
-    async def _send(self, method: str, path: str, body: bytes | None = None) -> bytes | Failure:
-        answer = await self._send_once(method, path, body)
+    async def _send(self, method: str, path: str, body: bytes | None = None, accept: str = JSON) -> bytes | Failure:
+        answer = await self._send_once(method, path, body, accept)
         if not isinstance(answer, TRANSIENT):
             return answer
         # The machinery of retrying is only set up when there is something to retry: most requests never pay for it.
@@ -178,25 +182,26 @@ class KubeClient:
             retry_error_callback=_last_answer,
         )
         await _sleep_for(answer)
-        retried: bytes | Failure = await retrying(self._send_once, method, path, body)
+        retried: bytes | Failure = await retrying(self._send_once, method, path, body, accept)
         return retried
 
-    async def _send_once(self, method: str, path: str, body: bytes | None) -> bytes | Failure:
+    async def _send_once(self, method: str, path: str, body: bytes | None, accept: str) -> bytes | Failure:
         assert self._session is not None, "the client is used outside of its context"
         if body is None:
-            return await self._exchange(self._session, _TIMEOUT, method, path, None)
+            return await self._exchange(self._session, _TIMEOUT, method, path, None, accept)
         require(self._guard)  # here too, because waiting for a connection would be for nothing
         return await self._exchange(self._session, _TIMEOUT, method, path, GuardedBody(body, self._guard))
 
-    async def _exchange(
+    async def _exchange(  # noqa: PLR0913, PLR0917 - what differs between requests
         self,
         session: aiohttp.ClientSession,
         limits: aiohttp.ClientTimeout,
         method: str,
         path: str,
         body: bytes | GuardedBody | None,
+        accept: str = JSON,
     ) -> bytes | Failure:
-        headers = None if body is None else {"Content-Type": _CONTENT[method]}
+        headers = {"Accept": accept} | ({} if body is None else {"Content-Type": _CONTENT[method]})
         url = self._connection.server + path
         started = time.monotonic()
         try:

@@ -45,6 +45,8 @@ class Forbidden:
     """Refused by RBAC, by a quota or by admission (401, 403)."""
 
     message: str
+    namespace_terminating: bool = False
+    """The namespace is being deleted: nothing can be created in it any more, however often it is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,16 @@ _BY_CODE: dict[int, type[NotFound] | type[Invalid] | type[Forbidden]] = {
     422: Invalid,
 }
 _DEFAULT_RETRY_AFTER = 1.0
+_NAMESPACE_TERMINATING = "NamespaceTerminating"
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
 
 
 class _Details(msgspec.Struct):
     retryAfterSeconds: float = 0.0  # noqa: N815 - the API's name
+    causes: list[_Cause] = []
 
 
 class _Status(msgspec.Struct):
@@ -114,6 +122,9 @@ def failure_from_response(code: int, body: bytes, headers: Any) -> Failure:
     if code == 429 or (code >= 500 and retry_after):
         return Throttled(message, retry_after or _DEFAULT_RETRY_AFTER)
     kind = _BY_CODE.get(code)
+    if kind is Forbidden:
+        causes = status.details.causes if status.details else []
+        return Forbidden(message, any(cause.reason == _NAMESPACE_TERMINATING for cause in causes))
     return kind(message) if kind else Unavailable(message)
 
 

@@ -1,13 +1,15 @@
 """A list followed by a watch, for ever: each object as soon as it changes, decoded into a compact record. Does I/O.
 
 Survives everything: a lost connection goes on from the last resource version, an expired one (410) lists anew, an API
-server that is down is tried again with a capped pause. Bookmarks keep the resource version fresh on a quiet cluster.
+server that is down, or that ends each watch as it begins, is tried again with a growing, capped pause. Bookmarks keep
+the resource version fresh on a quiet cluster.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import urlencode
@@ -16,17 +18,20 @@ import aiohttp
 import msgspec
 import structlog
 
-from tidegate.kube.client import KubeClient
+from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES
 
 T = TypeVar("T")
 
 _WATCH_SECONDS = 540
 _PAGE = 500
-_LONGEST_PAUSE = 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+_LIVED = 5.0
+"""Seconds after which a stream that ends was a working one: the next is opened as if for the first time."""
 # The server sends a bookmark each minute: silence for longer means that the connection is dead without saying so.
 _SILENCE = 100.0
 _LONGEST_LINE = 16 * 1024 * 1024
+_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 log = structlog.get_logger()
 
 
@@ -54,6 +59,20 @@ class _Versioned(msgspec.Struct):
     message: str = ""
 
 
+class ObjectMetadata(msgspec.Struct):
+    """What says which object it is."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class MetadataOnly(msgspec.Struct):
+    """Any object, without anything but its metadata; the server leaves the rest out."""
+
+    metadata: ObjectMetadata
+
+
 class _Event(msgspec.Struct):
     type: str
     object: msgspec.Raw
@@ -64,6 +83,8 @@ class Listed(Generic[T]):
     """All objects there are; whatever was known before and is not among them is gone."""
 
     items: Sequence[T]
+    version: str
+    """The resource version of the list: it knows nothing of what happened later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +108,33 @@ class _ExpiredError(Exception):
 class Watch(Generic[T]):
     """A watch on one collection, filtered by labels on the server."""
 
-    def __init__(self, client: KubeClient, path: str, selector: str, kind: type[T]) -> None:
+    def __init__(  # noqa: PLR0913 - the last two are the time
+        self,
+        client: KubeClient,
+        path: str,
+        selector: str,
+        kind: type[T],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         """Prepare a watch; nothing is sent yet.
 
         Args:
             client: an open client.
             path: of the collection.
-            selector: a label selector; every watch has one, so that a busy cluster's other objects cost nothing.
-            kind: what each object is decoded to; fields it does not name are skipped by the decoder.
+            selector: a label selector, so that a busy cluster's other objects cost nothing; empty for all objects.
+            kind: what each object is decoded to; fields it does not name are skipped by the decoder. With
+                MetadataOnly the server sends no more than that.
+            clock: seconds, monotonic.
+            sleep: waits for so many seconds.
         """
         self._client = client
         self._path = path
-        self._selector = selector
+        self._selector = {"labelSelector": selector} if selector else {}
+        self._metadata_only = issubclass(kind, MetadataOnly)
+        self._clock = clock
+        self._sleep = sleep
         self._listing = msgspec.json.Decoder(Listing[kind])  # type: ignore[valid-type] # a class known at run time only
         self._item: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
         self._version = ""
@@ -107,28 +143,31 @@ class Watch(Generic[T]):
         """Yield a Listed first and after each gap, and every change in between; never ends by itself."""
         pause = 0.0
         while True:
+            began = float("inf")
             try:
                 if not self._version:
                     items = await self._list()
-                    yield Listed(items)
+                    yield Listed(items, self._version)
+                began = self._clock()
                 async for change in self._stream():
-                    pause = 0.0
                     yield change
-                continue  # the server ends each watch after some minutes: go on at once from the last version
+                if self._clock() - began >= _LIVED:
+                    pause = 0.0
+                    continue  # the server ends each watch after some minutes: go on at once from the last version
             except _ExpiredError:
                 self._version = ""
                 log.info("watch starts over", path=self._path, reason="ResourceVersionExpired")
             except (aiohttp.ClientError, TimeoutError, OSError, msgspec.DecodeError) as error:
                 log.warning("watch interrupted", path=self._path, error=f"{type(error).__name__}: {error}")
-            pause = min(max(0.5, pause * 2), _LONGEST_PAUSE)
-            await asyncio.sleep(pause)
+            pause = min(_FIRST_PAUSE if self._clock() - began >= _LIVED or not pause else pause * 2, _LONGEST_PAUSE)
+            await self._sleep(pause)
 
     async def _list(self) -> list[T]:
         items: list[T] = []
         token = ""
         while True:
-            query = {"labelSelector": self._selector, "limit": str(_PAGE)} | ({"continue": token} if token else {})
-            answer = await self._client.get(f"{self._path}?{urlencode(query)}", msgspec.Raw)
+            query = self._selector | {"limit": str(_PAGE)} | ({"continue": token} if token else {})
+            answer = await self._client.get(f"{self._path}?{urlencode(query)}", msgspec.Raw, self._accept("List"))
             if isinstance(answer, FAILURES):
                 raise aiohttp.ClientError(f"list of {self._path}: {answer}")
             page = self._listing.decode(answer)
@@ -140,7 +179,7 @@ class Watch(Generic[T]):
 
     async def _stream(self) -> AsyncIterator[Changed[T] | Removed[T]]:
         query = {
-            "labelSelector": self._selector,
+            **self._selector,
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
@@ -148,7 +187,8 @@ class Watch(Generic[T]):
         }
         timeout = aiohttp.ClientTimeout(total=_WATCH_SECONDS + 30, sock_connect=5, sock_read=_SILENCE)
         url = f"{self._client.server}{self._path}?{urlencode(query)}"
-        async with self._client.watches.get(url, timeout=timeout) as response:
+        headers = {"Accept": self._accept()}
+        async with self._client.watches.get(url, headers=headers, timeout=timeout) as response:
             self._client.count_watch(response.status)
             if response.status == 410:
                 raise _ExpiredError
@@ -158,6 +198,9 @@ class Watch(Generic[T]):
                 change = self._decode(line)
                 if change is not None:
                     yield change
+
+    def _accept(self, suffix: str = "") -> str:
+        return _METADATA.format(suffix) if self._metadata_only else JSON
 
     def _decode(self, line: bytes) -> Changed[T] | Removed[T] | None:
         event = msgspec.json.decode(line, type=_Event)

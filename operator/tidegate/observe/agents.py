@@ -1,6 +1,10 @@
 """Asks the agents of all drivers how they are doing, and wakes an application only if the answer matters. Does I/O.
 
 One heap of due times and a few workers serve every application: a thousand of them are no thousand tasks.
+
+An agent that can not be reached holds its worker until the connection times out, and there may be any number of them.
+So those that answered last time are asked first, then those that were never asked, then the others, the longer silent
+the later; and a quarter of the workers asks only those that answered.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import structlog
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide.status import FIGURES_INTERVAL
 from tidegate.metrics.figures import Figures
-from tidegate.observe.gather import REPORT_AGE
+from tidegate.observe.gather import REPORT_AGE, access_is_due
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import PodRecord
@@ -40,6 +44,8 @@ class _Followed:
     due: float
     pace: str = "starting"
     interval: float = PACES["starting"][0]
+    doubt: float = 1.0
+    """0 after an answer, 1 before the first question, and the interval, which grows, after a silence."""
 
 
 @dataclass(slots=True)
@@ -50,9 +56,16 @@ class AgentPoller:
     _agents: AgentClient
     _queue: WorkQueue
     _figures: Figures
+    workers: int
+    """How many run :meth:`run_worker`."""
     _clock: Callable[[], float] = time.time
     _followed: dict[Key, _Followed] = field(default_factory=dict)
     _heap: list[tuple[float, Key]] = field(default_factory=list)
+    """Who is to be asked when."""
+    _due: list[tuple[float, float, Key]] = field(default_factory=list)
+    """Whose time has come: by doubt, then by time."""
+    _doubtful: int = 0
+    """How many are being asked of which nobody knows whether they will answer."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def follow(self, key: Key, driver: PodRecord | None) -> None:
@@ -68,6 +81,11 @@ class AgentPoller:
         self._followed[key] = _Followed(driver.uid, driver.restarts, 0.0)
         self._schedule(key, 0.0)
 
+    def forget(self, key: Key) -> None:
+        """Keep nothing of an application that is gone, however it went."""
+        self.follow(key, None)
+        self._agents.forget(key)
+
     def hurry(self, key: Key) -> None:
         """Ask soon: something was just changed."""
         if key in self._followed:
@@ -76,9 +94,9 @@ class AgentPoller:
     async def run_worker(self) -> None:
         """Ask whoever is due, for ever; several workers may run side by side."""
         while True:
-            key = self._next_due()
-            if key is not None:
-                await self._ask(key)
+            turn = self._next_due()
+            if turn is not None:
+                await self._ask(*turn)
                 continue
             self._changed.clear()
             wait = self._heap[0][0] - self._clock() if self._heap else None
@@ -88,14 +106,23 @@ class AgentPoller:
             except TimeoutError:
                 continue
 
-    def _next_due(self) -> Key | None:
+    def _next_due(self) -> tuple[Key, _Followed] | None:
         now = self._clock()
         while self._heap and self._heap[0][0] <= now:
             due, key = heapq.heappop(self._heap)
             followed = self._followed.get(key)
             if followed is not None and followed.due == due:
+                heapq.heappush(self._due, (followed.doubt, due, key))
+        while self._due:
+            doubt, due, key = self._due[0]
+            followed = self._followed.get(key)
+            taken = followed is not None and followed.due == due
+            if taken and doubt and self._doubtful >= max(1, self.workers - max(1, self.workers // 4)):
+                return None
+            heapq.heappop(self._due)
+            if followed is not None and taken:
                 followed.due = float("inf")  # taken: no other worker asks until there is an answer
-                return key
+                return key, followed
         return None
 
     def _schedule(self, key: Key, seconds: float) -> None:
@@ -105,8 +132,15 @@ class AgentPoller:
         if self._heap[0][1] == key:
             self._changed.set()
 
-    async def _ask(self, key: Key) -> None:
-        followed = self._followed[key]
+    async def _ask(self, key: Key, followed: _Followed) -> None:
+        doubtful = followed.doubt > 0
+        self._doubtful += doubtful
+        try:
+            await self._ask_agent(key, followed)
+        finally:
+            self._doubtful -= doubtful
+
+    async def _ask_agent(self, key: Key, followed: _Followed) -> None:
         driver = next((pod for pod in self._index.pods(key) if pod.name == driver_pod_name(key[1])), None)
         if driver is None or driver.uid != followed.driver_uid:
             del self._followed[key]
@@ -127,6 +161,7 @@ class AgentPoller:
         else:
             _, longest, growth = PACES[pace]
             followed.interval = min(followed.interval * growth, longest)
+        followed.doubt = followed.interval if pace == "silent" else 0.0
         self._schedule(key, followed.interval)
 
     async def _read(self, key: Key, driver: PodRecord) -> AgentReport | Unanswered:
@@ -141,9 +176,10 @@ class AgentPoller:
         known = self._index.reports.get(key)
         timed = TimedReport(report, self._clock(), followed.driver_uid, followed.restarts)
         self._index.reports[key] = timed
-        if known is None or _matters(known.report) != _matters(report):
+        news = known is None or _matters(known.report) != _matters(report)
+        if news or access_is_due(self._index, key, report, self._clock()):
             self._queue.wake(key)
-        elif _commits(known.report) != _commits(report):
+        elif known is not None and _commits(known.report) != _commits(report):
             written = self._index.memory(key).status_written_at
             self._queue.wake_after(key, written + FIGURES_INTERVAL - self._clock())
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Observation, TimedReport
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE
+from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE, AgentReport, DriverState
 
 REPORT_AGE = 120.0
 """Seconds for which an agent's answer counts: four times the longest interval between questions."""
+
+ACCESS_AGE = 60.0
+"""Seconds for which a look at the drivers' access counts where something may be wrong with it, or a launch needs it."""
 
 
 def observe(index: Index, key: Key, platform: Platform, now: float) -> Observation | None:
@@ -28,18 +33,52 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         return None
     pods = index.pods(key)
     driver = _named(pods, driver_pod_name(key[1]), ROLE_DRIVER)
+    agent = _valid_report(index.reports.get(key), known, driver, now)
+    executors = tuple(pod for pod in pods if pod.role == ROLE_EXECUTOR)
     return Observation(
         app=known.app,
         spec_hash=known.spec_hash,
         platform=platform,
         driver=driver,
-        executors=tuple(pod for pod in pods if pod.role == ROLE_EXECUTOR),
+        executors=executors,
         purge=_named(pods, purge_pod_name(key[1]), ROLE_PURGE),
-        agent=_valid_report(index.reports.get(key), known, driver, now),
-        access_ready=key[0] in index.namespaces_with_access,
+        agent=agent,
+        access_ready=_access_ready(index.namespaces_with_access.age(key[0], now), driver, executors, agent),
         rival=index.rival(known.app),
         memory=index.memory(key),
     )
+
+
+def access_is_due(index: Index, key: Key, report: AgentReport, now: float) -> bool:
+    """Return whether a report hints at a lack of access, and the last look at the access was a while ago.
+
+    Args:
+        index: the picture of the cluster.
+        key: namespace and name.
+        report: the newest one.
+        now: seconds since the epoch.
+    """
+    executors = [pod for pod in index.pods(key) if pod.role == ROLE_EXECUTOR]
+    return _lacks_executors(report, executors) and index.namespaces_with_access.age(key[0], now) >= ACCESS_AGE
+
+
+def _access_ready(
+    age: float, driver: PodRecord | None, executors: Sequence[PodRecord], agent: TimedReport | None
+) -> bool:
+    # People and namespace cleaners remove things. A driver that has all it asked for shows that its access is there,
+    # and nobody reads it again; one that is to be launched, fails, or gets no executors shows nothing of the kind.
+    if driver is None:
+        return age < ACCESS_AGE
+    failed = driver.ended is not None and driver.ended.exit_code != 0 and not driver.ready
+    if failed or (agent is not None and _lacks_executors(agent.report, executors)):
+        return age < ACCESS_AGE
+    return age < float("inf")
+
+
+def _lacks_executors(report: AgentReport, executors: Sequence[PodRecord]) -> bool:
+    # An executor's pod that waits for a node was created: the driver may create pods.
+    created = sum(1 for pod in executors if not pod.terminating and not pod.finished)
+    return report.state is DriverState.RUNNING and max(report.executors_running, created) < report.executors_wanted
 
 
 def _named(pods: list[PodRecord], name: str, role: str) -> PodRecord | None:

@@ -7,9 +7,11 @@ what is newer (they are comparable within a resource since Kubernetes 1.35, and 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
@@ -17,6 +19,7 @@ from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.storage_roots import StorageRoots
 from tidegate.workqueue import Key
+from tidegate_spark.protocol import FINALIZER
 
 _REMEMBERED_DELETIONS = 4096
 
@@ -28,6 +31,11 @@ class KnownApp:
     app: StreamingApp
     spec_hash: str
 
+    @property
+    def metadata(self) -> Metadata:
+        """The application's metadata."""
+        return self.app.metadata
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadableApp:
@@ -35,11 +43,31 @@ class UnreadableApp:
 
     key: Key
     metadata: Metadata
-    """What of it could be read: name, namespace, uid, generation."""
+    """What of it could be read; the API server keeps metadata in order whatever the rest is like."""
     problem: str
     """Names the field."""
     ready: Mapping[str, Any] = field(default_factory=dict)
     """Its condition Ready, as stored."""
+
+
+class CheckedAccess:
+    """When the drivers' access was last found to be as it should be, by namespace; seconds since the epoch."""
+
+    def __init__(self) -> None:
+        """Start with nothing known."""
+        self._at: dict[str, float] = {}
+
+    def note(self, namespace: str, now: float) -> None:
+        """Note that it was looked at, or made, just now."""
+        self._at[namespace] = now
+
+    def discard(self, namespace: str) -> None:
+        """Rely on nothing that was known of a namespace."""
+        self._at.pop(namespace, None)
+
+    def age(self, namespace: str, now: float) -> float:
+        """Return how many seconds ago it was noted; infinity if nothing is known."""
+        return now - self._at.get(namespace, float("-inf"))
 
 
 class Index:
@@ -54,7 +82,7 @@ class Index:
         self._gone: OrderedDict[str, None] = OrderedDict()
         self.memories: dict[Key, Memory] = {}
         self.reports: dict[Key, TimedReport] = {}
-        self.namespaces_with_access: set[str] = set()
+        self.namespaces_with_access = CheckedAccess()
 
     # --- applications ---
 
@@ -67,10 +95,14 @@ class Index:
         return list(self._apps)
 
     def put_app(self, body: Mapping[str, Any] | StreamingApp) -> set[Key]:
-        """Take in a version of an application, unless a newer one is known.
+        """Take in a version of an application.
+
+        Nothing is taken in if a version that is as new is known, or the end of this very application. One of the same
+        name that was deleted and created anew replaces the earlier one and all that was remembered of it.
 
         Returns:
-            The applications to look at: itself, and those whose storage overlapped with the one it replaces.
+            The applications to look at: itself, and those that the storage of a replaced one stood in the way of;
+            empty if nothing was taken in.
         """
         try:
             app = body if isinstance(body, StreamingApp) else decode_app(body)
@@ -78,27 +110,46 @@ class Index:
             return self._put_unreadable(body, str(error))  # type: ignore[arg-type] # only a mapping is decoded
         key = (app.metadata.namespace, app.metadata.name)
         known = self._apps.get(key)
-        if app.metadata.uid in self._gone:
-            return set()
-        if isinstance(known, KnownApp):
-            if known.app.metadata.uid == app.metadata.uid and not _newer(app, known.app):
-                return set()
-            if known.app.metadata.uid != app.metadata.uid:
-                self._forget(key)
+        keys = self._make_room(app.metadata)
+        if not keys:
+            return keys
         self._apps[key] = KnownApp(app, _hash_of(app, known))
         self._names.setdefault(key[0], set()).add(key[1])
         self._roots.put(app)
-        return {key}
+        return keys
 
     def remove_app(self, key: Key, uid: str) -> set[Key]:
-        """Forget a deleted application; returns the others that its storage stood in the way of."""
+        """Forget a deleted application, and take in no late news of it.
+
+        Returns:
+            The applications to look at: itself, and those that its storage stood in the way of; empty if it was not
+            known.
+        """
         known = self._apps.get(key)
         self._note_gone(uid)
-        if known is None or (known.app.metadata.uid if isinstance(known, KnownApp) else known.metadata.uid) != uid:
+        if known is None or known.metadata.uid != uid:
             return set()
         waiting = self._roots.overlapping(key)
         self._forget(key)
         return waiting | {key}
+
+    def keep_apps(self, uids: Collection[str], namespace: str, version: str) -> set[Key]:
+        """Forget the applications that a whole list does not hold; returns the applications to look at.
+
+        Args:
+            uids: of all applications there are.
+            namespace: where; empty for all namespaces.
+            version: the list's resource version: what is known in a later version came after it, and stays.
+        """
+        listed = frozenset(uids)
+        gone = [
+            (key, known.metadata.uid)
+            for key, known in self._apps.items()
+            if known.metadata.uid not in listed
+            and namespace in ("", key[0])
+            and _number(known.metadata.resource_version) <= _number(version)
+        ]
+        return {woken for key, uid in gone for woken in self.remove_app(key, uid)}
 
     def rival(self, app: StreamingApp) -> str:
         """Return the oldest other application whose storage overlaps this one's and that is older; empty if none."""
@@ -174,16 +225,24 @@ class Index:
         return self.memories.get(key, Memory())
 
     def _put_unreadable(self, body: Mapping[str, Any], problem: str) -> set[Key]:
-        metadata = body.get("metadata", {})
-        key = (str(metadata.get("namespace", "")), str(metadata.get("name", "")))
-        generation = metadata.get("generation", 0)
-        readable = Metadata(
-            namespace=key[0],
-            name=key[1],
-            uid=str(metadata.get("uid", "")),
-            generation=generation if isinstance(generation, int) else 0,
-        )
-        self._apps[key] = UnreadableApp(key, readable, problem, _ready_condition(body))
+        readable = _metadata_of(body)
+        key = (readable.namespace, readable.name)
+        keys = self._make_room(readable)
+        if keys:
+            self._apps[key] = UnreadableApp(key, readable, problem, _ready_condition(body))
+            if FINALIZER in readable.finalizers:
+                # It may run, and then it needs its namespace's access; without the finalizer it never did.
+                self._names.setdefault(key[0], set()).add(key[1])
+        return keys
+
+    def _make_room(self, metadata: Metadata) -> set[Key]:
+        """Return the applications to look at once this version is in; empty if it is not to be taken in."""
+        key = (metadata.namespace, metadata.name)
+        known = self._apps.get(key)
+        if metadata.uid in self._gone or (known is not None and not _newer(metadata, known.metadata)):
+            return set()
+        if known is not None and known.metadata.uid != metadata.uid:
+            return {key} | self.remove_app(key, known.metadata.uid)
         return {key}
 
     def _forget(self, key: Key) -> None:
@@ -195,6 +254,7 @@ class Index:
         names.discard(key[1])
         if not names:
             self._names.pop(key[0], None)
+            self.namespaces_with_access.discard(key[0])
 
     def _note_gone(self, uid: str) -> None:
         # The answer to one of our own writes can come after the watch has told of the object's end.
@@ -211,6 +271,19 @@ def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
     return spec_hash(app)
 
 
+def _metadata_of(body: Mapping[str, Any]) -> Metadata:
+    metadata = body.get("metadata", {})
+    try:
+        return msgspec.convert(metadata, Metadata)
+    except msgspec.ValidationError:
+        return Metadata(
+            namespace=str(metadata.get("namespace", "")),
+            name=str(metadata.get("name", "")),
+            uid=str(metadata.get("uid", "")),
+            resource_version=str(metadata.get("resourceVersion", "")),
+        )
+
+
 def _ready_condition(body: Mapping[str, Any]) -> Mapping[str, Any]:
     status = body.get("status")
     conditions = status.get("conditions") if isinstance(status, Mapping) else None
@@ -218,8 +291,8 @@ def _ready_condition(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((c for c in listed if isinstance(c, Mapping) and c.get("type") == "Ready"), {})
 
 
-def _newer(app: StreamingApp, known: StreamingApp) -> bool:
-    return _number(app.metadata.resource_version) > _number(known.metadata.resource_version)
+def _newer(metadata: Metadata, known: Metadata) -> bool:
+    return _number(metadata.resource_version) > _number(known.resource_version)
 
 
 def _number(resource_version: str) -> int:

@@ -65,7 +65,7 @@ class Observation:
     agent: TimedReport | None = None
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""
     access_ready: bool = False
-    """The namespace's ServiceAccount, Role and RoleBinding are known to exist."""
+    """The namespace's ServiceAccount, Role and RoleBinding are known to be as they should be."""
     rival: str = ""
     """``namespace/name`` of an older application whose storage overlaps this one's."""
     memory: Memory = Memory()

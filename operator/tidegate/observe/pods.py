@@ -57,6 +57,8 @@ class PodRecord:
     node: str = ""
     ip: str = ""
     ready: bool = False
+    ready_at: float = 0.0
+    """Since when it has been ready, by its node's clock; 0 if it is not."""
     running: bool = False
     """The main container's process runs."""
     started_at: float = 0.0
@@ -123,6 +125,7 @@ class _Condition(msgspec.Struct):
     status: str
     reason: str = ""
     message: str = ""
+    lastTransitionTime: datetime.datetime | None = None  # noqa: N815
 
 
 class _Metadata(msgspec.Struct):
@@ -171,6 +174,7 @@ def build_record(pod: Pod) -> PodRecord:
     main = _main_status(pod)
     conditions = {c.type: c for c in status.conditions}
     scheduled = conditions.get("PodScheduled")
+    ready = next((c for c in status.conditions if c.type == "Ready" and c.status == "True"), None)
     init_failed = next((c for c in status.initContainerStatuses if _failed_end(c)), None)
     return PodRecord(
         namespace=meta.namespace,
@@ -186,7 +190,8 @@ def build_record(pod: Pod) -> PodRecord:
         created_at=_seconds(meta.creationTimestamp),
         node=pod.spec.nodeName,
         ip=status.podIP,
-        ready="Ready" in conditions and conditions["Ready"].status == "True",
+        ready=ready is not None,
+        ready_at=_seconds(ready.lastTransitionTime) if ready else 0.0,
         running=main is not None and main.state.running is not None,
         started_at=_seconds(main.state.running.startedAt) if main and main.state.running else 0.0,
         restarts=main.restartCount if main else 0,

@@ -27,6 +27,8 @@ from tidegate_spark.protocol import (
 )
 
 FIELD = "spec.driver.podTemplate"
+# Environment variables for each Service of the namespace: slow to start with, and in nobody's interest.
+_DEFAULTS = {"enableServiceLinks": False}
 _AGENT_VOLUME = "tidegate-agent"
 
 
@@ -45,38 +47,11 @@ def build_driver_pod(
     Raises:
         SpecError: the spec is well-formed, but memory does not fit or a template cannot be merged.
     """
-    template = lay_over(_defaults(), app.spec.driver.pod_template, FIELD)
-    template = lay_over(template, _user_env(app), FIELD)
-    (container,) = [c for c in template["spec"]["containers"] if c["name"] == DRIVER_CONTAINER]
+    pod, user_env = pod_parts.build_users_pod(app, DRIVER_CONTAINER, _DEFAULTS, app.spec.driver.pod_template, FIELD)
     config = to_json(build_driver_config(app, epoch, lineage, platform, failures))
-    env = [*pod_parts.owned_env(app, container["env"], platform), *_launch_env(config)]
+    env = [*pod_parts.owned_env(app, user_env, platform), *_launch_env(config)]
     owned = {"metadata": _metadata(app, epoch), "spec": _owned_spec(app, platform, env)}
-    return {"apiVersion": "v1", "kind": "Pod", **lay_over(template, owned, FIELD)}
-
-
-def _defaults() -> dict[str, Any]:
-    return {
-        "metadata": {},
-        "spec": {
-            # Environment variables for each Service of the namespace: slow to start with, and in nobody's interest.
-            "enableServiceLinks": False,
-            "securityContext": pod_parts.pod_security(),
-            "containers": [
-                {
-                    "name": DRIVER_CONTAINER,
-                    "env": pod_parts.default_env(),
-                    "securityContext": pod_parts.container_security(),
-                    "volumeMounts": pod_parts.scratch_mounts(),
-                }
-            ],
-            "volumes": pod_parts.scratch_volumes(),
-        },
-    }
-
-
-def _user_env(app: StreamingApp) -> dict[str, Any]:
-    env = list(app.spec.application.env)
-    return {"spec": {"containers": [{"name": DRIVER_CONTAINER, "env": env}]}}
+    return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, FIELD)}
 
 
 def _metadata(app: StreamingApp, epoch: int) -> dict[str, Any]:

@@ -24,6 +24,8 @@ from tidegate_spark.protocol import (
 )
 
 FIELD = "spec.executor.podTemplate"
+# Executors talk to the driver, never to the API server.
+_DEFAULTS = {"automountServiceAccountToken": False}
 
 
 def build_executor_template(app: StreamingApp, epoch: int, storage: Storage, platform: Platform) -> dict[str, Any]:
@@ -32,36 +34,10 @@ def build_executor_template(app: StreamingApp, epoch: int, storage: Storage, pla
     Raises:
         SpecError: the user's template cannot be merged.
     """
-    template = lay_over(_defaults(), app.spec.executor.pod_template, FIELD)
-    template = lay_over(template, _user_env(app), FIELD)
-    (container,) = [c for c in template["spec"]["containers"] if c["name"] == EXECUTOR_CONTAINER]
-    owned = _owned(app, epoch, storage, platform, container["env"])
-    return {"apiVersion": "v1", "kind": "Pod", **lay_over(template, owned, FIELD)}
-
-
-def _defaults() -> dict[str, Any]:
-    return {
-        "metadata": {},
-        "spec": {
-            # Executors talk to the driver, never to the API server.
-            "automountServiceAccountToken": False,
-            "securityContext": pod_parts.pod_security(),
-            "containers": [
-                {
-                    "name": EXECUTOR_CONTAINER,
-                    "env": pod_parts.default_env(),
-                    "securityContext": pod_parts.container_security(),
-                    "volumeMounts": pod_parts.scratch_mounts(),
-                }
-            ],
-            "volumes": pod_parts.scratch_volumes(),
-        },
-    }
-
-
-def _user_env(app: StreamingApp) -> dict[str, Any]:
-    env = list(app.spec.application.env)
-    return {"spec": {"containers": [{"name": EXECUTOR_CONTAINER, "env": env}]}}
+    users = app.spec.executor.pod_template
+    pod, user_env = pod_parts.build_users_pod(app, EXECUTOR_CONTAINER, _DEFAULTS, users, FIELD)
+    owned = _owned(app, epoch, storage, platform, user_env)
+    return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, FIELD)}
 
 
 def _owned(

@@ -10,8 +10,9 @@ class Platform:
     """Settings of the installed operator.
 
     Attributes:
-        operator_image: holds the runtime that the init container copies into drivers and executors.
-        operator_image_pull_policy: pull policy of that init container.
+        operator_image: holds the runtime that the init container copies into drivers and executors, and in which
+            purge pods run.
+        operator_image_pull_policy: when nodes pull that image for them.
         runtime_log_format: form of the runtime's own log lines in the applications' pods; text or json.
     """
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import Resources, Runtime, StreamingApp
 from tidegate.resources.names import RUNTIME_CONTAINER
 from tidegate.resources.platform import Platform
+from tidegate.resources.pod_template import lay_over
 from tidegate_spark.protocol import (
     ACCESS_KEY,
     CREDENTIALS_DIRECTORY,
@@ -150,6 +152,37 @@ def owned_env(app: StreamingApp, user_env: list[dict[str, Any]], platform: Platf
     if platform.runtime_log_format == LOG_FORMAT_JSON:
         env.append({"name": LOG_FORMAT_VARIABLE, "value": LOG_FORMAT_JSON})
     return env
+
+
+def build_users_pod(
+    app: StreamingApp, container: str, spec: Mapping[str, Any], template: Mapping[str, Any], field: str
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a pod as far as it is the user's: the defaults, over them the template, over it the application's env.
+
+    Args:
+        app: the application.
+        container: the name of Tidegate's container in the pod.
+        spec: defaults that only this kind of pod has.
+        template: the user's pod template.
+        field: path of the template in the spec, for errors.
+
+    Returns:
+        The pod, and the variables of its container, which are the user's and the defaults.
+
+    Raises:
+        SpecError: the template cannot be merged.
+    """
+    default = {
+        "name": container,
+        "env": default_env(),
+        "securityContext": container_security(),
+        "volumeMounts": scratch_mounts(),
+    }
+    pod_spec = {**spec, "securityContext": pod_security(), "containers": [default], "volumes": scratch_volumes()}
+    env = {"spec": {"containers": [{"name": container, "env": list(app.spec.application.env)}]}}
+    pod = lay_over(lay_over({"metadata": {}, "spec": pod_spec}, template, field), env, field)
+    (ours,) = [c for c in pod["spec"]["containers"] if c["name"] == container]
+    return pod, ours["env"]
 
 
 def literal(json_text: str) -> str:

@@ -3,7 +3,8 @@
 The rule: Tidegate's defaults, over them the template, over them what Tidegate must own. Laying a mapping over another
 goes key by key, with these exceptions:
 
-- Lists whose items have an identity (containers, environment, volumes, mounts, ports, pull secrets) are joined by it.
+- Lists whose items have an identity (containers, environment, volumes, mounts, ports, pull secrets) are joined by it;
+  the identities are those of Kubernetes' server-side apply.
 - Containers with the same name are merged in turn; so the template's container ``driver`` (``executor``) is Tidegate's.
 - A volume, an environment variable and a probe replace their namesake whole, because two halves of two kinds of volume
   make an invalid one.
@@ -18,19 +19,21 @@ from typing import Any
 
 from tidegate.model.errors import SpecError
 
-_IDENTITY = {
-    "containers": "name",
-    "initContainers": "name",
-    "volumes": "name",
-    "env": "name",
-    "volumeMounts": "mountPath",
-    "volumeDevices": "devicePath",
-    "ports": "containerPort",
-    "imagePullSecrets": "name",
-    "hostAliases": "ip",
-    "ownerReferences": "uid",
-    "topologySpreadConstraints": "topologyKey",
+_IDENTITY: dict[str, tuple[str, ...]] = {
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "volumes": ("name",),
+    "env": ("name",),
+    "volumeMounts": ("mountPath",),
+    "volumeDevices": ("devicePath",),
+    "ports": ("containerPort", "protocol"),
+    "imagePullSecrets": ("name",),
+    "hostAliases": ("ip",),
+    "ownerReferences": ("uid",),
+    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
 }
+_DEFAULTS = {"protocol": "TCP"}
+"""What the API server fills in: an item that says it and one that does not are the same."""
 _REPLACED_LISTS = frozenset({"command", "args"})
 _WHOLE = frozenset({"volumes", "env", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"})
 
@@ -75,17 +78,21 @@ def _join_by_identity(key: str, below: list[Any], above: list[Any], where: str) 
     for item in above:
         name = _identity(key, item, where)
         if name in joined and key not in _WHOLE:
-            joined[name] = lay_over(joined[name], item, f"{where}[{name}]")
+            joined[name] = lay_over(joined[name], item, f"{where}[{'/'.join(map(str, name))}]")
         else:
             joined[name] = item
     return list(joined.values())
 
 
-def _identity(key: str, item: Any, where: str) -> Any:
-    name = item.get(_IDENTITY[key]) if isinstance(item, Mapping) else None
-    if not isinstance(name, str | int):
-        raise SpecError(where, f"each item needs {_IDENTITY[key]!r}")
-    return name
+def _identity(key: str, item: Any, where: str) -> tuple[str | int, ...]:
+    fields = item if isinstance(item, Mapping) else {}
+    parts = []
+    for part in _IDENTITY[key]:
+        value = fields.get(part, _DEFAULTS.get(part))
+        if not isinstance(value, str | int):
+            raise SpecError(where, f"each item needs {part!r}")
+        parts.append(value)
+    return tuple(parts)
 
 
 def _kind(value: Any) -> str:

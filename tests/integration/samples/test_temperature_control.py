@@ -124,7 +124,7 @@ def in_the_middle(action: Callable[[], None]) -> Callable[[int], None]:
 
 
 def start_offsets_fixed(application: Application) -> None:
-    wait_for("the first committed batch", application.batches, timeout=60, interval=0.1)
+    wait_for("the first committed batch", application.batches, timeout=240, interval=0.1)
 
 
 def committed_records(application: Application) -> int:
@@ -140,7 +140,7 @@ def test_killed_in_the_middle_of_a_batch_it_decides_what_the_oracle_decides(
 
     def kill_and_restart() -> None:
         send_nonsense(broker, "readings", bad_readings)
-        wait_for("a batch in its middle", application.in_a_batch, timeout=30, interval=0.002)
+        wait_for("a batch in its middle", application.in_a_batch, timeout=120, interval=0.002)
         application.kill()
         killed_in.append(application.last("offsets"))
         application.start()
@@ -154,7 +154,7 @@ def test_killed_in_the_middle_of_a_batch_it_decides_what_the_oracle_decides(
         rate=READINGS_PER_SECOND,
     )
     total = sent.readings + sent.settings + len(bad_readings) + len(bad_settings)
-    wait_for("all input to be committed", lambda: committed_records(application) == total, timeout=60)
+    wait_for("all input to be committed", lambda: committed_records(application) == total, timeout=240)
 
     decided: list[dict[str, Any]] = read_topic(broker, "decisions")
     comparison = compare(expected_decisions(SCENARIO.records()), decided)

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from devcluster import tools
-from tidegate_spark.protocol import Storage, application_uri
+from tidegate_spark.protocol import LOG_PREFIX, Storage, application_uri
 from tidegate_testing import spark_jars
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config, free_port
 from tidegate_testing.waiting import wait_for
@@ -62,6 +62,12 @@ def bucket(object_store: ObjectStore, request: pytest.FixtureRequest) -> str:
     name = "b" + hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]
     object_store.client.create_bucket(Bucket=name)
     return name
+
+
+def driver_logs(store: ObjectStore, place: Storage) -> list[str]:
+    """Return what the application's driver processes left as their logs, the earliest first."""
+    keys = store.keys(place.bucket, place.key(LOG_PREFIX) + "/")
+    return [store.text(place.bucket, key) for key in sorted(keys) if key.endswith("/driver.log")]
 
 
 @pytest.fixture(scope="session")

@@ -5,12 +5,11 @@ import sys
 from pathlib import Path
 
 from tidegate_spark.protocol import EXIT_DEPENDENCY, EXIT_OK, Reason
-from tidegate_spark.sparkconf import CHECKPOINT_MANAGER
+from tidegate_spark.sparkconf import ABORTABLE_CLASS
 from tidegate_testing.driver_process import SOURCES, ObjectStore
 
-from .conftest import StartDriver
+from .conftest import StartDriver, driver_logs
 
-RENAMING_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 INJECTED = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urllib3", "prometheus_client")
 """What the runtime brings along for Python, as images/operator does."""
 
@@ -49,8 +48,8 @@ def test_a_finite_script_completes_in_an_image_that_has_pyspark_only_in_sparks_o
         "finite",
         "finite.py",
         args=(str(source), "b c"),
-        # The table is not in S3, where Tidegate's choice of checkpoint files would not work.
-        spark_conf={"spark.sql.warehouse.dir": str(tmp_path / "warehouse"), CHECKPOINT_MANAGER: RENAMING_MANAGER},
+        # The table is not in S3; its sink keeps a log of its own there.
+        spark_conf={"spark.sql.warehouse.dir": str(tmp_path / "warehouse")},
         python=(sys.executable, "-S"),
         variables=stock_layout(tmp_path),
     )
@@ -59,6 +58,8 @@ def test_a_finite_script_completes_in_an_image_that_has_pyspark_only_in_sparks_o
     assert driver.termination.reason is Reason.COMPLETED
     assert driver.termination.batches == {"by option": 0, "by_table": 0}
     assert f"arguments: ['{source}', 'b c']" in driver.output
+    assert f"checkpoint files: {ABORTABLE_CLASS} and None, of the session None" in driver.output
+    assert "rows read back: 3" in driver.output
     place = driver.config.storage
     directories = {
         key.split("/lineages/1/")[1].split("/")[0]
@@ -88,9 +89,17 @@ def test_a_script_that_raises_fails_after_its_queries_stopped(
     assert driver.termination.exception == "LookupError"
     assert driver.termination.message == "the table of limits is empty"
     assert driver.termination.boundary
-    place = driver.config.storage
-    log = object_store.text(place.bucket, place.key("logs", "e1", "driver-1.log"))
+    (log,) = driver_logs(object_store, driver.config.storage)
     assert "LookupError: the table of limits is empty" in log
+
+
+def test_a_missing_bucket_of_the_scripts_own_is_not_the_storages_fault(start_driver: StartDriver) -> None:
+    driver = start_driver("own", "own_bucket.py")
+    assert driver.exit_code() == 1, driver.output[-3000:]
+    assert driver.termination.reason is Reason.APPLICATION_FAILED
+    assert "UnknownStoreException" in driver.termination.exception
+    assert "s3a://bucket-of-the-scripts-own/" in driver.termination.message
+    assert "spec.storage" not in driver.termination.message
 
 
 def test_a_failed_query_that_nobody_restarts_ends_the_driver_although_another_runs(start_driver: StartDriver) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark import preflight, purge, storage
+from tidegate_spark import logs, preflight, purge, storage
 from tidegate_spark.protocol import (
     ACCESS_KEY,
     EXIT_CODES,
@@ -25,7 +25,7 @@ from tidegate_spark.storage import Credentials, FaultError
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config, free_port
 from tidegate_testing.waiting import wait_for
 
-from .conftest import ACCESS, SECRET, StartDriver
+from .conftest import ACCESS, SECRET, StartDriver, driver_logs
 
 MAIN = "local:///main.py"
 
@@ -155,24 +155,51 @@ def test_a_driver_that_waits_for_storage_says_so_lives_and_can_be_stopped(
     assert "wrong-secret" not in driver.output
 
 
-def test_faults_that_waiting_does_not_cure_end_the_driver(
-    start_process: StartDriver, config: DriverConfig, credentials: Path, tmp_path: Path
+def test_faults_that_waiting_does_not_cure_end_the_driver_and_leave_a_log_where_it_may(
+    start_process: StartDriver, object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
     missing = start_process("app", "count.py")
     assert missing.exit_code() == EXIT_CODES[Reason.MAIN_NOT_FOUND]
     assert missing.termination.reason is Reason.MAIN_NOT_FOUND
     assert "nearest" in missing.termination.message
     assert "counting.py" in missing.termination.message
+    (log,) = driver_logs(object_store, config.storage)
+    assert missing.termination.message in log
 
+    client, key = object_store.client, config.storage.key("app.json")
+    client.delete_object(Bucket=config.storage.bucket, Key=key)
     preflight.check_storage(dataclasses.replace(config, uid="another"), str(credentials))
     foreign = start_process("app", "counting.py")
     assert foreign.exit_code() == EXIT_CODES[Reason.STORAGE_OWNED]
     assert foreign.termination.reason is Reason.STORAGE_OWNED
+    assert len(driver_logs(object_store, config.storage)) == 1
+
+
+def test_a_second_look_at_the_storage_finds_what_the_credentials_in_use_find(config: DriverConfig) -> None:
+    absent = dataclasses.replace(config, storage=dataclasses.replace(config.storage, uri="s3://no-such-bucket/x"))
+    ours, wrong = Credentials(ACCESS, SECRET), Credentials(ACCESS, "wrong-secret")
+    looks = [(config, ours), (config, wrong), (absent, ours)]
+    faults = [preflight.find_fault(*look) for look in looks]
+    reasons = [fault and fault.reason for fault in faults]
+    assert reasons == [None, Reason.CREDENTIALS_REJECTED, Reason.BUCKET_NOT_FOUND]
+
+
+def test_logs_of_old_launches_are_deleted_from_a_real_store(object_store: ObjectStore, config: DriverConfig) -> None:
+    client, place = object_store.client, config.storage
+    launches = [logs.launch_name(second, 1) for second in range(logs.KEPT_LAUNCHES + 3)]
+    for launch in launches:
+        logs.put_driver_log(client, place, launch, b"")
+        logs.put_executor_log(client, place, launch, "1", b"")
+    assert logs.prune_logs(client, place) == 6
+    left = [key for key in object_store.keys(place.bucket, "") if not key.endswith("/")]
+    assert {key.split("/")[-2] for key in left} == set(launches[3:])
+    assert logs.prune_logs(client, place) == 0
 
 
 def test_a_purge_deletes_page_after_page_and_leaves_the_neighbour_alone(
-    object_store: ObjectStore, config: DriverConfig, credentials: Path
+    object_store: ObjectStore, config: DriverConfig, credentials: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(purge, "PAGE", 50)
     preflight.check_storage(config, str(credentials))
     client, bucket = object_store.client, config.storage.bucket
     keys = [config.storage.key("lineages/1/main/state", str(n % 7), f"{n}.delta") for n in range(1100)]

@@ -178,7 +178,7 @@ class DriverProcess:
 
     def await_batch(self, batch: int, query: str = "main") -> None:
         """Wait until ``query`` has committed ``batch``."""
-        wait_for(f"batch {batch} of {query}", lambda: self.ended() or self.batch(query) >= batch, 90, 0.2)
+        wait_for(f"batch {batch} of {query}", lambda: self.ended() or self.batch(query) >= batch, 240, 0.2)
         assert not self.ended(), self.output[-3000:]
 
     def ended(self) -> bool:
@@ -194,7 +194,7 @@ class DriverProcess:
     def exit_code(self) -> int:
         """Wait for the end and return the exit code."""
         assert self.process is not None
-        return self.process.wait(120)
+        return self.process.wait(300)
 
     def kill(self) -> None:
         """End it at once, if it still runs."""

@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mypy_boto3_s3 import S3Client
@@ -14,7 +14,9 @@ from tidegate_testing.apps import CREDENTIALS, credentials, scripts, streaming_a
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.waiting import wait_for
 
-OPERATOR_NAMESPACE = "tidegate-system"
+PREFIX = "tidegate-e2e"
+"""How every name begins that the tests give to what others could have under the same name."""
+OPERATOR_NAMESPACE = PREFIX
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,10 @@ class World:
     kubectl: Kubectl
     bucket: str
     script_files: Mapping[str, str]
+    namespaces: set[str] = field(default_factory=set)
+    """Those that the tests made."""
+    buckets: set[str] = field(default_factory=set)
+    """Those that the tests made, now or in a run that was cut off."""
 
     # --- applications -------------------------------------------------------------------------------------------------
 
@@ -60,6 +66,8 @@ class World:
         """Have a namespace with scripts and credentials, held to the restricted pod security standard."""
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         metadata = {"name": name, "labels": labels}
+        assert name.startswith(PREFIX), f"{name} could be somebody's: its applications and itself will be deleted"
+        self.namespaces.add(name)
         self.kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         self.kubectl.apply(scripts(name, self.script_files))
         self.put_credentials(name)
@@ -88,6 +96,8 @@ class World:
     def make_bucket(self, name: str) -> None:
         """Have a bucket."""
         held = {bucket["Name"] for bucket in self.s3.list_buckets()["Buckets"]}
+        assert name.startswith(PREFIX), f"{name} could be somebody's bucket, and will be deleted"
+        self.buckets.add(name)
         if name not in held:
             self.s3.create_bucket(Bucket=name)
 
@@ -100,6 +110,32 @@ class World:
     def read(self, key: str) -> str:
         """Return an object's text."""
         return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read().decode()
+
+    # --- taking away --------------------------------------------------------------------------------------------------
+
+    def remove_apps(self) -> None:
+        """Delete every application that the tests left, while there is an operator that lets them go."""
+        for name in sorted(self.namespaces):
+            self.delete_apps(name)
+
+    def remove_namespaces(self) -> None:
+        """Delete the namespaces of the tests and of the operator, and wait for their end."""
+        for name in sorted({*self.namespaces, OPERATOR_NAMESPACE}):
+            self.kubectl.run("delete", "namespace", name, "--ignore-not-found", "--timeout=120s", timeout=130)
+
+    def remove_buckets(self) -> None:
+        """Delete the buckets that the tests made, with all objects."""
+        for name in sorted(self.buckets):
+            self.remove_bucket(name)
+
+    def remove_bucket(self, name: str) -> None:
+        """Delete a bucket with all objects; none is fine."""
+        if name not in {bucket["Name"] for bucket in self.s3.list_buckets()["Buckets"]}:
+            return
+        for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket=name):
+            for item in page.get("Contents", []):
+                self.s3.delete_object(Bucket=name, Key=item["Key"])
+        self.s3.delete_bucket(Bucket=name)
 
     # --- faults of the surroundings -----------------------------------------------------------------------------------
 

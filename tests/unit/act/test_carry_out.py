@@ -10,7 +10,16 @@ from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor, LookAgain, Outcome
 from tidegate.act.events import EventPublisher
 from tidegate.agent_client import AgentClient
-from tidegate.decide.actions import Action, DeleteAgentSecret, EnsureAccess, EnsureAgentSecret, Plan, ReleaseAccess
+from tidegate.decide.actions import (
+    Action,
+    CreatePurge,
+    DeleteAgentSecret,
+    EnsureAccess,
+    EnsureAgentSecret,
+    Plan,
+    ReleaseAccess,
+    RemoveFinalizer,
+)
 from tidegate.decide.plan import decide
 from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, path_of
@@ -19,7 +28,7 @@ from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.resources.access import build_access
 from tidegate.resources.agent_secret import build_agent_secret
-from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, running_driver
+from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
 
 APP = app_with()
 KEY = ("shop", "orders")
@@ -134,6 +143,17 @@ async def test_the_secret_of_an_earlier_application_of_the_name_is_replaced() ->
     assert isinstance(await world.do(EnsureAgentSecret()), LookAgain)
     assert await world.do(EnsureAgentSecret()) is None
     assert world.api.objects[SECRET]["metadata"]["annotations"] == {"tidegate.dev/app-uid": APP.metadata.uid}
+
+
+async def test_a_namespace_that_is_being_deleted_does_not_hold_up_the_deletion_of_what_is_in_it() -> None:
+    going = deleted(launched(app_with({"storage.onDelete": "Delete"}, resourceVersion="8")))
+    world = World()
+    world.index.put_app(going)
+    world.api.refusing["/api/v1/namespaces/shop/pods"] = Forbidden("is being terminated", namespace_terminating=True)
+    plan = world.shown()
+    (create,) = [action for action in plan.actions if isinstance(action, CreatePurge)]
+    assert isinstance(await world.do(create), LookAgain)
+    assert RemoveFinalizer() in world.shown().actions
 
 
 ACCESS = build_access("shop")

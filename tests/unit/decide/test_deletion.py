@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import pytest
+
 from tidegate.decide.actions import (
     CreatePurge,
     DeleteAgentSecret,
@@ -14,6 +16,7 @@ from tidegate.decide.actions import (
     ReleaseAccess,
     RemoveFinalizer,
 )
+from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import Exit, PodRecord, Waiting
@@ -91,6 +94,45 @@ def test_a_refused_purge_is_tried_again_later() -> None:
     assert (plan.reason, destructive(plan), plan.wake_after) == ("LaunchRefused", [], 4.0)
 
 
+def test_a_refused_purge_gets_back_the_service_account_that_it_may_miss() -> None:
+    refusal = Refusal("orders-purge", "", 1, "LaunchRefused", "no service account", NOW - 60, 1)
+    world = observe(EMPTIED, memory=Memory(refusal=refusal), access_ready=False)
+    kinds = [type(action) for action in decide(world, NOW).actions]
+    assert kinds.index(EnsureAccess) < kinds.index(CreatePurge)
+
+
+def test_a_purge_that_began_before_the_spec_was_mended_is_begun_anew() -> None:
+    older = purge_pod(phase="Running", running=True, spec_hash="another")
+    assert destructive(decide(observe(EMPTIED, purge=older), NOW)) == [DeletePurge]
+
+
+@pytest.mark.parametrize("reason", ["OOMKilled", "Error"])
+def test_a_purge_that_was_killed_names_no_setting_of_the_driver(reason: str) -> None:
+    killed = purge_pod(phase="Running", running=True, ended=Exit(137, reason, "", NOW - 5))
+    plan = decide(observe(EMPTIED, purge=killed), NOW)
+    assert (plan.reason, "goes on where it was" in plan.message) == ("PurgeFailed", True)
+    assert "spec.driver" not in plan.message
+
+
+def test_a_purge_that_no_node_takes_names_what_decides_where_it_may_run() -> None:
+    plan = decide(observe(EMPTIED, purge=purge_pod(unschedulable="0/3 nodes are available.")), NOW)
+    assert (plan.reason, "spec.driver.podTemplate" in plan.message) == ("Unschedulable", True)
+    assert "resources" not in plan.message.replace("Free resources", "")
+
+
+def test_a_purge_whose_image_is_not_there_names_tidegates_image() -> None:
+    stuck = purge_pod(waiting=Waiting("purge", "tidegate/operator:1", "ErrImagePull", ""))
+    assert "values of Tidegate's chart" in decide(observe(EMPTIED, purge=stuck), NOW).message
+
+
+def test_a_namespace_that_is_being_deleted_keeps_the_storage_and_lets_the_resource_go() -> None:
+    refusal = Refusal("orders-purge", "", 1, "NamespaceTerminating", "takes no pod", NOW - 1, 1)
+    plan = decide(observe(EMPTIED, memory=Memory(refusal=refusal)), NOW)
+    assert destructive(plan) == [DeleteAgentSecret, ReleaseAccess, RemoveFinalizer]
+    (told,) = [action for action in plan.actions if isinstance(action, PublishEvent)]
+    assert (told.reason, told.warning, "s3://streams/apps/shop/orders" in told.message) == ("StorageKept", True, True)
+
+
 def test_an_application_that_never_ran_has_no_storage_to_empty() -> None:
     never = deleted(app_with({"storage.onDelete": "Delete"}))
     assert destructive(decide(observe(never), NOW)) == [DeleteAgentSecret, ReleaseAccess, RemoveFinalizer]
@@ -98,6 +140,37 @@ def test_an_application_that_never_ran_has_no_storage_to_empty() -> None:
 
 def test_without_our_finalizer_nothing_is_done() -> None:
     assert decide(observe(deleted(app_with(finalizers=["another/one"]))), NOW).actions == ()
+
+
+def of_unreadable(**around: object) -> Plan:
+    """Return the plan for a deleted application of which only the metadata can be read."""
+    return release_unreadable(observe(deleted(app_with()), **around), "spec.application.runtime: invalid", NOW)
+
+
+def test_what_runs_of_an_unreadable_application_is_stopped_in_the_usual_order() -> None:
+    going = deleted(app_with())
+    executors = (executor_of(going, 1), executor_of(going, 2))
+    assert destructive(of_unreadable(driver=running_driver(going), executors=executors)) == [DeleteDriver]
+    assert destructive(of_unreadable(driver=running_driver(going, delete_by=NOW + 30), executors=executors)) == []
+    assert destructive(of_unreadable(executors=executors)) == [DeleteExecutor, DeleteExecutor]
+    purge = purge_pod(phase="Running", running=True)
+    assert destructive(of_unreadable(purge=purge)) == [DeleteAgentSecret, DeletePurge, ReleaseAccess, RemoveFinalizer]
+
+
+def test_an_unreadable_application_keeps_its_storage_and_says_so() -> None:
+    (told,) = [action for action in of_unreadable().actions if isinstance(action, PublishEvent)]
+    assert (told.reason, told.warning, "spec.application.runtime" in told.message) == ("StorageKept", True, True)
+
+
+def test_storage_that_was_removed_before_the_application_became_unreadable_is_not_said_to_be_kept() -> None:
+    done = purge_pod(phase="Succeeded", ended=ended_with(Reason.COMPLETED, 0))
+    told = [a.reason for a in of_unreadable(purge=done).actions if isinstance(a, PublishEvent)]
+    assert told == ["StoragePurged"]
+
+
+def test_an_unreadable_application_without_our_finalizer_is_left_alone() -> None:
+    others = deleted(app_with(finalizers=["another/one"]))
+    assert release_unreadable(observe(others), "spec", NOW).actions == ()
 
 
 def told_at_the_end(ended: Exit | None) -> list[tuple[str, bool]]:

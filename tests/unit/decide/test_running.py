@@ -269,6 +269,23 @@ def test_a_driver_that_ran_and_is_not_heard_of_is_not_called_starting() -> None:
     assert verdict(decide(silent, NOW)) == (Phase.RUNNING, "Reconciling", "DriverNotReady")
 
 
+def test_a_driver_that_has_just_become_ready_is_called_running_once_its_agent_has_told_or_had_the_time_to() -> None:
+    starting = settled(observe(APP, driver=driver_of(APP)))
+    driver = running_driver(APP, ready=True, ready_at=NOW)
+    silent = dataclasses.replace(starting, driver=driver)
+    early = decide(silent, NOW + 1)
+    assert (early.reason, early.actions, early.wake_after) == ("DriverStarting", (), 9.0)
+    assert verdict(decide(silent, NOW + 10))[0] is Phase.RUNNING
+    told = dataclasses.replace(silent, agent=report_of(driver))
+    assert verdict(decide(told, NOW + 1))[0] is Phase.RUNNING
+
+
+def test_the_clock_of_a_node_keeps_nobody_waiting() -> None:
+    starting = settled(observe(APP, driver=driver_of(APP)))
+    ahead = dataclasses.replace(starting, driver=running_driver(APP, ready=True, ready_at=NOW + 3600))
+    assert verdict(decide(ahead, NOW))[0] is Phase.RUNNING
+
+
 def ran(**fields: Any) -> Observation:
     """Return the observation of an application whose driver was seen running, and whose status says so."""
     return settled(observe(APP, driver=running_driver(APP, ready=True, **fields)))

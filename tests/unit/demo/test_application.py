@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster import environment
+from devcluster import images
 from devcluster.cluster import Cluster
-from devcluster.demo.application import MANIFEST, build_application, build_surroundings, committed_batches
+from devcluster.demo.application import MANIFEST, Topics, build_application, build_surroundings, committed_batches
 from samples.temperature_control import parse
 
 SAMPLES = Path(MANIFEST).parent
@@ -22,8 +22,8 @@ def load(path: Path) -> dict[str, Any]:
 
 def test_on_the_development_cluster_the_manifest_is_applied_as_it_is_in_the_file() -> None:
     built = build_application(
-        image=environment.IMAGE_SPARK,
-        options={"brokers": Cluster("dev").kafka_pods},
+        image=images.SPARK.name,
+        options={"brokers": Cluster("dev").kafka_pods, **Topics.on(own=True).options()},
         endpoint=Cluster("dev").s3_endpoint_pods,
     )
     assert built.manifest == load(MANIFEST)
@@ -39,6 +39,14 @@ def test_elsewhere_image_and_addresses_differ_and_nothing_else() -> None:
     assert parse(spec["application"]["args"]).brokers == "kafka:9092"
     assert spec["application"]["args"][1:] == original["application"]["args"][1:]
     assert {**spec, "application": 0, "storage": 0} == {**original, "application": 0, "storage": 0}
+
+
+def test_topics_of_a_foreign_broker_have_names_that_are_the_demos_alone_because_they_are_deleted() -> None:
+    topics = Topics.on(own=False)
+    assert sorted(topics.partitions) == ["tidegate-demo-decisions", "tidegate-demo-readings", "tidegate-demo-settings"]
+    spec = build_application(image="i", endpoint="http://e", options=topics.options()).manifest["spec"]
+    parsed = parse(spec["application"]["args"])
+    assert {parsed.readings, parsed.settings, parsed.decisions} == set(topics.partitions)
 
 
 def test_the_secret_that_the_manifest_names_is_made() -> None:

@@ -1,11 +1,14 @@
 """What a person reads while the demo runs."""
 
 import io
+import re
 
 import pytest
 from rich.console import Console
 
 from devcluster.demo.console import Narrator, StepFailedError
+from devcluster.demo.oracle import expected_decisions
+from devcluster.demo.scenario import Scenario
 from devcluster.demo.watch import headline, spoken
 
 
@@ -25,8 +28,7 @@ def test_a_decision_is_readable() -> None:
         "upDelta": 1.5,
         "downDelta": 2.0,
     }
-    text = " ".join(spoken(decision).split())
-    assert text == "San Francisco +7 h 11 Mar 05:00 50.3 °F, wanted 55 (-2 +1.5) too cold: 0"
+    assert spoken(decision) == "San Francisco   +7  11 Mar 05:00  50.3 °F, wanted 55 (-2 +1.5) too cold"
 
 
 def test_a_new_resource_has_a_headline_before_it_has_a_status() -> None:
@@ -43,6 +45,52 @@ def test_the_headline_names_phase_reason_epoch_and_executors() -> None:
     }
     told = "Running (ready), epoch 2, restarts 1, executors 1 of 2"
     assert headline({"status": status}) == told
+
+
+def on_a_terminal(*lines: str) -> list[str]:
+    """What a terminal of 80 columns shows of lines that are said."""
+    output = io.StringIO()
+    teller = Narrator(Console(file=output, width=80, force_terminal=True, no_color=True, highlight=False))
+    for line in lines:
+        teller.say(line)
+    return [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in output.getvalue().splitlines()]
+
+
+def test_a_long_line_wraps_below_itself_on_a_terminal() -> None:
+    told = "  temperature-control: Starting (not ready yet: DriverStarting), epoch 1, restarts 0, executors 0 of 2 [x]"
+    assert on_a_terminal(told) == [
+        " 0:00    temperature-control: Starting (not ready yet: DriverStarting), epoch 1,",
+        "         restarts 0, executors 0 of 2 [x]",
+    ]
+
+
+def test_every_decision_of_the_demo_is_one_line_of_a_terminal() -> None:
+    decisions = expected_decisions(Scenario(readings=12_000).records()).values()
+    longest = max((f"  {spoken(decision)}" for decision in decisions), key=len)
+    assert len(on_a_terminal(longest)) == 1
+
+
+def test_into_a_file_every_thing_is_one_line_without_control_characters() -> None:
+    output = io.StringIO()
+    teller = Narrator(Console(file=output, width=20, highlight=False, soft_wrap=True))
+    with teller.step("a step whose title is longer than the file is wide", "remedy"):
+        teller.say("  something of the same length as that", "cyan")
+    assert [line[7:].partition(" in ")[0] for line in output.getvalue().splitlines()] == [
+        "a step whose title is longer than the file is wide …",
+        "  something of the same length as that",
+        "  done",
+    ]
+
+
+def test_a_bar_can_be_shown_where_a_wait_was_shown_before() -> None:
+    output = io.StringIO()
+    teller = Narrator(Console(file=output, width=80, force_terminal=True, highlight=False))
+    with teller.step("outer", "remedy", moving=False):
+        with teller.waiting("first"):
+            teller.say("one")
+        with teller.bar("readings", 10) as progress:
+            progress(10)
+    assert "10/10" in output.getvalue()
 
 
 def test_a_step_that_fails_says_what_how_and_what_to_do() -> None:

@@ -40,6 +40,19 @@ def test_each_answer_has_its_meaning(code: int, reason: str, expected: Failure) 
     assert answer(code, reason) == expected
 
 
+@pytest.mark.parametrize(
+    ("details", "terminating"),
+    [
+        ({"causes": [{"reason": "FieldValueInvalid"}, {"reason": "NamespaceTerminating", "field": "x"}]}, True),
+        ({"causes": [{"reason": "FieldValueInvalid", "message": "NamespaceTerminating"}]}, False),
+        ({"name": "orders-purge"}, False),
+    ],
+)
+def test_a_namespace_that_is_being_deleted_is_known_by_its_cause(details: dict[str, object], terminating: bool) -> None:
+    status = {"kind": "Status", "message": "m", "reason": "Forbidden", "details": details}
+    assert failure_from_response(403, json.dumps(status).encode(), {}) == Forbidden("m", terminating)
+
+
 def test_a_request_to_come_back_later_says_when() -> None:
     assert answer(429, "TooManyRequests", 3) == Throttled("m", 3.0)
     assert failure_from_response(503, b"{}", {"Retry-After": "7"}) == Throttled("HTTP 503", 7.0)

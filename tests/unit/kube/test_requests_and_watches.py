@@ -1,24 +1,19 @@
 """Requests that are repeated, and watches that survive gaps. A real HTTP server, on 127.0.0.1 in this process."""
 
 import asyncio
-import json
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 from aiohttp import web
-from kubernetes.aio.client import Configuration
 
 from tidegate.kube import client, watch
-from tidegate.kube.client import Guard, KubeClient, always
-from tidegate.kube.connection import Connection
+from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import Forbidden, NotFound, Unavailable
-from tidegate.kube.watch import Changed, Listed, Removed, Watch
-from tidegate.leadership import NotLeadingError
-from tidegate.metrics.figures import Figures
+from tidegate.kube.watch import Changed, Listed, MetadataOnly, Removed, Watch
+from tidegate_testing import scripted_server
+from tidegate_testing.scripted_server import Server, events, talking_to
 
 PATH = "/api/v1/pods"
 
@@ -29,37 +24,6 @@ class Meta(msgspec.Struct):
 
 class Thing(msgspec.Struct):
     metadata: Meta
-
-
-class Server:
-    """Gives prepared answers in their order, and notes what was asked."""
-
-    def __init__(self, *answers: web.Response) -> None:
-        self.answers = list(answers)
-        self.asked: list[web.Request] = []
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(request)
-        if not self.answers:
-            await asyncio.sleep(3600)  # a watch on which nothing happens
-        return self.answers.pop(0)
-
-
-@asynccontextmanager
-async def talking_to(server: Server, connections: int = 32, guard: Guard = always) -> AsyncIterator[KubeClient]:
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", server.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    configuration = Configuration()
-    configuration.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    connection = Connection(configuration, ssl.create_default_context())
-    try:
-        async with KubeClient(connection, Figures(), connections, guard) as made:
-            yield made
-    finally:
-        await runner.cleanup()
 
 
 @pytest.fixture(autouse=True)
@@ -74,13 +38,7 @@ def thing(name: str, version: int) -> dict[str, Any]:
 
 
 def listing(version: int, *names: str, more: str = "") -> web.Response:
-    metadata = {"resourceVersion": str(version), "continue": more}
-    return web.json_response({"metadata": metadata, "items": [thing(name, version) for name in names]})
-
-
-def events(*pairs: tuple[str, dict[str, Any]]) -> web.Response:
-    lines = [json.dumps({"type": kind, "object": about}) for kind, about in pairs]
-    return web.Response(text="".join(f"{line}\n" for line in lines))
+    return scripted_server.listing(version, *(thing(name, version) for name in names), more=more)
 
 
 async def first_changes(server: Server, count: int) -> list[tuple[str, list[str]]]:
@@ -190,52 +148,74 @@ async def test_open_watches_leave_the_connections_to_the_requests() -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-# --- writes and the leadership ---
+async def pauses_of_watch(server: Server, count: int, seconds_per_stream: float = 0.0) -> list[float]:
+    """Return how long a watch waits before it asks again, the first so many times; each stream lives that long."""
+    pauses: list[float] = []
+    now = 0.0
+    enough = asyncio.Event()
+
+    def clock() -> float:
+        nonlocal now
+        now += seconds_per_stream  # read once when a stream begins, and when it has ended
+        return now
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == count:
+            enough.set()
+            await asyncio.sleep(3600)
+
+    async def follow(kube: KubeClient) -> None:
+        async for _ in Watch(kube, PATH, "a=b", Thing, clock=clock, sleep=sleep).changes():
+            pass
+
+    async with talking_to(server) as kube, asyncio.timeout(20):
+        task = asyncio.create_task(follow(kube))
+        await enough.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    return pauses
 
 
-def permissions(*answers: bool) -> Callable[[], bool]:
-    """A guard that gives these answers in their order."""
-    left = list(answers)
-    return lambda: left.pop(0)
-
-
-WRITES: dict[str, Callable[[KubeClient], Awaitable[Any]]] = {
-    "create": lambda kube: kube.create(PATH, thing("a", 1), Thing),
-    "patch": lambda kube: kube.merge_patch(PATH, thing("a", 1), Thing),
-    "delete": lambda kube: kube.delete(PATH),
-    "delete of one version": lambda kube: kube.delete(PATH, "uid", "1"),
+ENDED_AT_ONCE: dict[str, Callable[[], web.Response]] = {
+    "without a word": events,
+    "after a change": lambda: events(("ADDED", thing("b", 6))),
+    "with an error": lambda: web.Response(status=500),
 }
 
 
-@pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize("when", ["before a connection is looked for", "when the body is about to leave"])
-async def test_nothing_is_sent_without_the_leadership(write: str, when: str) -> None:
-    server = Server(web.json_response(thing("a", 1)))
-    guard = permissions(False) if when.startswith("before") else permissions(True, False)
-    async with talking_to(server, guard=guard) as kube, asyncio.timeout(20):
-        with pytest.raises(NotLeadingError):
-            await WRITES[write](kube)
-    assert server.asked == []
+@pytest.mark.parametrize("how", ENDED_AT_ONCE)
+async def test_a_server_that_ends_each_watch_at_once_is_asked_with_growing_pauses(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_LONGEST_PAUSE", 4.0)
+    server = Server(listing(5), *(ENDED_AT_ONCE[how]() for _ in range(5)))
+    assert await pauses_of_watch(server, 5) == [0.5, 1.0, 2.0, 4.0, 4.0]
 
 
-async def test_the_guard_is_asked_before_each_attempt() -> None:
-    server = Server(*(web.Response(status=503) for _ in range(9)))
-    async with talking_to(server, guard=permissions(True, True, True, True, False)) as kube, asyncio.timeout(20):
-        with pytest.raises(NotLeadingError):
-            await kube.delete(PATH)
-    assert len(server.asked) == 2
+async def test_a_watch_that_lived_a_while_begins_anew_without_a_pause_and_after_an_error_with_a_short_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch, "_LONGEST_PAUSE", 4.0)
+    error = ("ERROR", {"code": 500, "message": "etcd"})
+    server = Server(listing(5), events(), events(error), events(), events(error))
+    assert await pauses_of_watch(server, 2, seconds_per_stream=60.0) == [0.5, 0.5]
+    assert len(server.asked) == 5
 
 
-async def test_reads_and_what_the_guard_rests_on_need_no_leadership() -> None:
-    server = Server(*(web.json_response(thing("a", 1)) for _ in range(2)))
-    async with talking_to(server, guard=lambda: False) as kube:
-        assert await kube.get(PATH, Thing) == Thing(Meta("a"))
-        assert await kube.send_beside("PATCH", PATH, Thing, thing("a", 1), patience=20.0) == Thing(Meta("a"))
-
-
-async def test_what_the_guard_rests_on_is_tried_once_and_not_for_long() -> None:
-    server = Server(web.Response(status=503))
-    async with talking_to(server) as kube:
-        assert isinstance(await kube.send_beside("GET", PATH, Thing, patience=20.0), Unavailable)
-        assert isinstance(await kube.send_beside("GET", PATH, Thing, patience=0.05), Unavailable)
-    assert len(server.asked) == 2
+async def test_a_watch_for_metadata_asks_for_nothing_else() -> None:
+    about = {"metadata": {"namespace": "shop", "name": "orders", "uid": "u-1", "resourceVersion": "6"}}
+    server = Server(scripted_server.listing(5, about), events(("DELETED", about)))
+    seen: list[tuple[str, list[str]]] = []
+    async with talking_to(server) as kube, asyncio.timeout(20):
+        async for change in Watch(kube, PATH, "", MetadataOnly).changes():
+            items = change.items if isinstance(change, Listed) else [change.item]
+            seen.append((type(change).__name__, [item.metadata.uid for item in items]))
+            if len(seen) == 2:
+                break
+    assert seen == [(Listed.__name__, ["u-1"]), (Removed.__name__, ["u-1"])]
+    assert [request.headers["Accept"] for request in server.asked] == [
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+    ]
+    assert all("labelSelector" not in request.query for request in server.asked)

@@ -68,7 +68,7 @@ def cluster_with(app: StreamingApp, **driver: Any) -> Index:
     index.put_app(app)
     if driver:
         index.put_pod(running_driver(app, **driver))
-    index.namespaces_with_access.add("shop")
+    index.namespaces_with_access.note("shop", NOW)
     return index
 
 

@@ -4,8 +4,11 @@ import copy
 import dataclasses
 from typing import Any
 
+import pytest
+
 from tidegate.model.streaming_app import StreamingApp, decode_app
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate_spark.protocol import FINALIZER
 from tidegate_testing.observations import app_with, driver_of, launched
 from tidegate_testing.values import body
 
@@ -78,6 +81,65 @@ def test_a_resource_that_fits_again_is_read() -> None:
     assert known(index).metadata.resource_version == "12"
 
 
+def unreadable(number: int, **metadata: Any) -> dict[str, Any]:
+    resource = body()
+    resource["spec"]["executor"] = {"instances": "three"}
+    resource["metadata"] |= {"resourceVersion": str(number), **metadata}
+    return resource
+
+
+def test_late_news_of_a_deleted_resource_that_does_not_fit_bring_nothing_back() -> None:
+    index = Index()
+    index.put_app(unreadable(12))
+    index.remove_app(KEY, "u-1")
+    assert (index.put_app(unreadable(13)), index.app(KEY)) == (set(), None)
+
+
+def test_late_news_of_a_deleted_application_do_not_replace_the_one_created_anew() -> None:
+    index = Index()
+    index.put_app(version(13, uid="u-2"))
+    assert index.put_app(version(12)) == set()
+    assert known(index).metadata.uid == "u-2"
+
+
+def test_who_waits_for_a_place_is_looked_at_when_its_owner_is_created_anew_elsewhere() -> None:
+    index = Index()
+    index.put_app(elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-01T00:00:00Z"))
+    index.put_app(elsewhere("inner", "s3://streams/apps/shop/orders", "u-1", "2026-01-02T00:00:00Z"))
+    anew = body({"storage.uri": "s3://streams/other"})
+    anew["metadata"] |= {"uid": "u-10", "resourceVersion": "99"}
+    assert index.put_app(anew) == {KEY, ("shop", "inner")}
+
+
+@pytest.mark.parametrize("resource", [version(12), unreadable(12)], ids=["readable", "unreadable"])
+def test_an_application_that_a_list_does_not_hold_is_forgotten(resource: Any) -> None:
+    index = Index()
+    index.put_app(resource)
+    index.memories[KEY] = dataclasses.replace(index.memory(KEY), quick_relaunches=3)
+    assert (index.keep_apps([], "", "12"), index.app(KEY), index.memories) == ({KEY}, None, {})
+    assert index.put_app(resource) == set()
+
+
+def test_who_waits_for_the_place_of_an_application_that_a_list_does_not_hold_is_looked_at() -> None:
+    index = Index()
+    index.put_app(elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-01T00:00:00Z"))
+    inner = elsewhere("inner", "s3://streams/apps/shop/orders", "u-1", "2026-01-02T00:00:00Z")
+    index.put_app(inner)
+    assert index.keep_apps(["u-1"], "shop", "99") == {KEY, ("shop", "inner")}
+    assert index.rival(inner) == ""
+
+
+@pytest.mark.parametrize(
+    ("uids", "namespace", "listed_at"), [(["u-1"], "", "99"), ([], "another", "99"), ([], "", "11")]
+)
+def test_an_application_that_a_list_holds_or_can_not_hold_stays(
+    uids: list[str], namespace: str, listed_at: str
+) -> None:
+    index = Index()
+    index.put_app(version(12))
+    assert (index.keep_apps(uids, namespace, listed_at), index.keys()) == (set(), [KEY])
+
+
 def test_a_pod_that_is_gone_does_not_come_back_with_a_late_answer() -> None:
     index, pod = Index(), driver_of(APP)
     index.put_pod(pod)
@@ -147,3 +209,20 @@ def test_the_last_application_to_leave_a_namespace_is_told_so() -> None:
     index.put_app(elsewhere("orders", "s3://streams/a", "u-1", "2026-01-01T00:00:00Z"))
     index.put_app(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z"))
     assert (index.leave_namespace(KEY), index.leave_namespace(("shop", "other"))) == (False, True)
+
+
+def test_the_metadata_of_an_application_that_can_not_be_read_is_read() -> None:
+    index = Index()
+    index.put_app(unreadable(8, finalizers=[FINALIZER], deletionTimestamp="2026-01-01T00:00:00Z"))
+    known = index.app(KEY)
+    assert isinstance(known, UnreadableApp)
+    assert (known.metadata.finalizers, known.metadata.resource_version) == ((FINALIZER,), "8")
+    assert known.metadata.deletion_timestamp is not None
+
+
+@pytest.mark.parametrize(("finalizers", "last"), [([FINALIZER], False), ([], True)])
+def test_an_application_that_can_not_be_read_and_may_run_needs_its_namespace(finalizers: list[str], last: bool) -> None:
+    index = Index()
+    index.put_app(unreadable(8, finalizers=finalizers))
+    index.put_app(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z"))
+    assert index.leave_namespace(("shop", "other")) is last

@@ -33,10 +33,15 @@ def variables(role: str, platform: Platform, env: list[dict[str, Any]]) -> dict[
     return {entry["name"]: entry.get("value") for entry in container["env"]}
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ["driver", "executor"])
 def test_the_runtime_learns_which_variables_hold_secrets(role: str) -> None:
     assert variables(role, Platform("operator:1"), ENV)[SECRET_VARIABLES] == "API,DATABASE"
     assert SECRET_VARIABLES not in variables(role, Platform("operator:1"), ENV[1:2])
+
+
+def test_a_purge_learns_it_of_the_variables_that_lead_to_the_storage() -> None:
+    env = [*ENV, {"name": "AWS_SECRET_ACCESS_KEY", **FROM_A_SECRET}]
+    assert variables("purge", Platform("operator:1"), env)[SECRET_VARIABLES] == "AWS_SECRET_ACCESS_KEY"
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -1,30 +1,39 @@
 """The pod that removes a deleted application's storage, whole."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tidegate_spark
+from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import decode_app
 from tidegate.resources.platform import Platform
+from tidegate.resources.pod_parts import RUNTIME_IN_OPERATOR_IMAGE
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.protocol import DriverConfig, from_json
 from tidegate_testing.values import app, body
 
-PLATFORM = Platform(operator_image="tidegate/operator:1")
+PLATFORM = Platform(operator_image="tidegate/operator:1", operator_image_pull_policy="Always")
+ROOT = Path(__file__).parents[3]
 
 
-def test_the_pod_of_an_image_with_the_runtime() -> None:
+def test_the_whole_pod() -> None:
     resource = body(
         {
-            "application.runtime": "Image",
-            "application.env": [{"name": "HTTPS_PROXY", "value": "proxy:3128"}],
+            "application.env": [{"name": "HTTPS_PROXY", "value": "proxy:3128"}, {"name": "MODE", "value": "fast"}],
+            "application.imagePullSecrets": [{"name": "registry"}],
             "driver.podTemplate": {
                 "metadata": {"labels": {"team": "a"}},
                 "spec": {"nodeSelector": {"a": "b"}, "hostNetwork": True, "containers": [{"name": "sidecar"}]},
             },
         }
     ) | {"status": {"epoch": 4, "lineage": 2}}
-    pod = build_purge_pod(decode_app(resource), PLATFORM)
+    orders = decode_app(resource)
+    pod = build_purge_pod(orders, PLATFORM)
     (container,) = pod["spec"]["containers"]
     config = from_json(DriverConfig, container["env"][-1]["value"])
     assert (config.uid, config.epoch, config.lineage) == ("u-1", 4, 2)
@@ -40,7 +49,7 @@ def test_the_pod_of_an_image_with_the_runtime() -> None:
                 "tidegate.dev/role": "purge",
                 "app.kubernetes.io/managed-by": "tidegate",
             },
-            "annotations": {"tidegate.dev/app-uid": "u-1"},
+            "annotations": {"tidegate.dev/app-uid": "u-1", "tidegate.dev/spec-hash": spec_hash(orders)},
             "ownerReferences": [
                 {
                     "apiVersion": "tidegate.dev/v1alpha1",
@@ -68,13 +77,14 @@ def test_the_pod_of_an_image_with_the_runtime() -> None:
             "containers": [
                 {
                     "name": "purge",
-                    "image": "shop/orders:1",
-                    "imagePullPolicy": "IfNotPresent",
+                    "image": "tidegate/operator:1",
+                    "imagePullPolicy": "Always",
                     "command": ["python3", "-m", "tidegate_spark.purge"],
                     "env": [
                         {"name": "HOME", "value": "/var/lib/tidegate"},
                         {"name": "PYTHONUNBUFFERED", "value": "1"},
                         {"name": "HTTPS_PROXY", "value": "proxy:3128"},
+                        {"name": "PYTHONPATH", "value": "/opt/tidegate-runtime/python"},
                         {"name": "TIDEGATE_CONFIG", "value": container["env"][-1]["value"]},
                     ],
                     "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
@@ -92,15 +102,82 @@ def test_the_pod_of_an_image_with_the_runtime() -> None:
                 }
             ],
             "volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "work", "emptyDir": {}}],
+            "imagePullSecrets": [{"name": "registry"}],
         },
     }
 
 
-def test_it_gets_the_runtime_and_the_credentials_like_a_driver_but_not_the_agents_token() -> None:
-    orders = app({"storage.credentialsSecret": {"name": "storage"}})
+def env_of(change: dict[str, Any]) -> list[str]:
+    (container,) = build_purge_pod(app(change), PLATFORM)["spec"]["containers"]
+    return [item["name"] for item in container["env"]]
+
+
+OURS = {"HOME", "PYTHONUNBUFFERED", "PYTHONPATH", "TIDEGATE_CONFIG"}
+
+
+def test_it_gets_the_credentials_like_a_driver_but_not_the_agents_token() -> None:
+    orders = app({"storage.credentialsSecret": {"name": "storage"}, "driver.serviceAccountName": "cloud"})
     spec = build_purge_pod(orders, PLATFORM)["spec"]
-    assert [c["name"] for c in spec["initContainers"]] == ["tidegate-runtime"]
-    assert [v["name"] for v in spec["volumes"]] == ["tmp", "work", "tidegate-runtime", "tidegate-storage-credentials"]
+    assert spec["serviceAccountName"] == "cloud"
+    assert [v["name"] for v in spec["volumes"]] == ["tmp", "work", "tidegate-storage-credentials"]
+    names = env_of({"storage.credentialsSecret": {"name": "storage"}})
+    assert set(names) - OURS == {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
+
+
+def test_of_the_applications_variables_it_has_only_those_that_reach_the_storage() -> None:
+    given = {
+        "PATH": "/opt/conda/bin",
+        "PYTHONHOME": "/opt/conda",
+        "LD_PRELOAD": "/opt/lib.so",
+        "ROLE": "reader",
+        "AWS_ROLE_ARN": "arn:$(ROLE)",
+        "https_proxy": "proxy",
+        "NO_PROXY": "localhost",
+    }
+    names = env_of({"application.env": [{"name": name, "value": value} for name, value in given.items()]})
+    assert [name for name in names if name not in OURS] == ["ROLE", "AWS_ROLE_ARN", "https_proxy", "NO_PROXY"]
+
+
+def test_of_the_drivers_template_it_has_the_files_that_those_variables_name() -> None:
+    volumes: list[dict[str, Any]] = [
+        {"name": "ca", "configMap": {"name": "company-ca"}},
+        {"name": "model", "configMap": {"name": "model"}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+    ]
+    mounts = [
+        {"name": "ca", "mountPath": "/etc/company"},
+        {"name": "model", "mountPath": "/etc/company-model"},
+        {"name": "data", "mountPath": "/data"},
+    ]
+    change = {
+        "application.env": [
+            {"name": "AWS_CA_BUNDLE", "value": "/etc/company/ca.crt"},
+            {"name": "AWS_CONFIG_FILE", "value": "/data/config"},
+        ],
+        "driver.podTemplate": {
+            "spec": {"volumes": volumes, "containers": [{"name": "driver", "volumeMounts": mounts}]}
+        },
+    }
+    spec = build_purge_pod(app(change), PLATFORM)["spec"]
+    assert spec["volumes"][2:] == [{"name": "ca", "configMap": {"name": "company-ca", "optional": True}}]
+    assert spec["containers"][0]["volumeMounts"][2:] == [mounts[0]]
+
+
+def test_its_image_has_what_it_runs_where_it_looks_for_it() -> None:
+    dockerfile = (ROOT / "images/operator/Dockerfile").read_text()
+    assert f"COPY spark_app/tidegate_spark {RUNTIME_IN_OPERATOR_IMAGE}/python/tidegate_spark" in dockerfile
+    assert f"COPY --from=python /out/python {RUNTIME_IN_OPERATOR_IMAGE}/python" in dockerfile
+    assert "--target /out/python -r /tmp/runtime.lock" in dockerfile
+    assert "boto3==" in (ROOT / "locks/runtime.lock").read_text()
+
+
+def test_it_needs_neither_spark_nor_a_jvm() -> None:
+    """Tidegate's image has no PySpark, no Py4J and no Java."""
+    code = "import sys, tidegate_spark.purge; print([m for m in sys.modules if m.startswith(('pyspark', 'py4j'))])"
+    path = str(Path(tidegate_spark.__file__).parents[1])
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 BROKEN: dict[str, dict[str, Any]] = {
@@ -109,6 +186,12 @@ BROKEN: dict[str, dict[str, Any]] = {
     "templates that cannot be merged": {
         "driver.podTemplate": {"spec": {"containers": "x"}},
         "executor.podTemplate": {"spec": "x"},
+    },
+    "a template of another shape": {
+        "application.env": [{"name": "AWS_CA_BUNDLE", "value": "/a/b"}],
+        "driver.podTemplate": {
+            "spec": {"volumes": "x", "containers": ["x", {"name": "driver", "volumeMounts": [{"mountPath": "/a"}, 1]}]}
+        },
     },
 }
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from devcluster.demo import scenario
 from devcluster.demo.oracle import expected_decisions
-from samples.temperature_control import Memory, Reading, Setting, judge, row
+from samples.temperature_control import MOST_SETTINGS, Memory, Reading, Setting, judge, row
 
 START = datetime(2010, 3, 10, tzinfo=UTC)
 MINUTE = 60_000_000
@@ -89,6 +89,21 @@ def test_no_more_settings_are_remembered_than_may_still_be_needed(
     sent_settings, sent_readings, _ = streams
     memory, _ = judge(Memory(), sent_settings, sent_readings)
     assert sum(s.time <= (memory.judged if memory.judged is not None else -1) for s in memory.settings) <= 1
+
+
+def test_a_sensor_without_readings_remembers_its_newest_settings_and_no_more() -> None:
+    first, second = ([setting_at(minute) for minute in range(n * 900, (n + 1) * 900)] for n in (0, 1))
+    memory, _ = judge(Memory(), first, [])
+    memory, _ = judge(memory, second, [])
+    assert memory.settings == tuple([*first, *second][-MOST_SETTINGS:])
+
+
+def test_as_many_settings_as_are_remembered_may_be_ahead_of_the_readings_without_a_decision_changed() -> None:
+    ahead = [setting_at(minute, desired=minute % 2 * 10.0) for minute in range(MOST_SETTINGS)]
+    behind = [reading_at(minute, 5.0) for minute in range(MOST_SETTINGS)]
+    decided = run(ahead, behind, [(MOST_SETTINGS, 0), (MOST_SETTINGS, MOST_SETTINGS)])
+    assert {d["id"]: d for d in decided} == oracle(ahead, behind)
+    assert len(decided) == MOST_SETTINGS
 
 
 def values_of(memory: Memory, settings: list[Setting], readings: list[Reading]) -> list[int]:

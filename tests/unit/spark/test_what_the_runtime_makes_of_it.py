@@ -18,7 +18,7 @@ IN_A_POD = {
 
 def spark_conf(change: dict[str, object]) -> dict[str, str]:
     config = build_driver_config(app(change), 3, 1, Platform(operator_image="tidegate/operator:1"))
-    return sparkconf.build_spark_conf(config, Environment.read(IN_A_POD))
+    return sparkconf.build_spark_conf(config, Environment.read(IN_A_POD), "launch")
 
 
 def test_what_the_runtime_ignores_is_refused_before() -> None:

@@ -1,8 +1,13 @@
 """The runtime's pure parts: configuration, names, faults, log tails, termination messages."""
 
+import contextlib
 import json
+from typing import Any
+
+import pytest
 
 from tidegate_spark import faults, logs, sparkconf
+from tidegate_spark.driver import judge
 from tidegate_spark.environment import Environment
 from tidegate_spark.faults import Link
 from tidegate_spark.leftovers import leftover_names
@@ -12,13 +17,14 @@ from tidegate_spark.protocol import (
     TERMINATION_MESSAGE_LIMIT,
     DriverConfig,
     ExecutorSettings,
+    Fault,
     Reason,
     Storage,
     Termination,
 )
-from tidegate_spark.queries import Entry, checkpoint_directory, refusal
+from tidegate_spark.queries import Entry, checkpoint_directory, refusal, with_settings
 from tidegate_spark.redaction import Secrets
-from tidegate_spark.script import COMPLETED, outcome_of_exit
+from tidegate_spark.script import COMPLETED, Outcome, outcome_of_exit
 from tidegate_spark.termination import termination_text
 
 CONFIG = DriverConfig(
@@ -37,7 +43,7 @@ CONFIG = DriverConfig(
 
 def test_what_tidegate_owns_beats_spark_conf_which_beats_the_defaults() -> None:
     environment = Environment.read({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "TIDEGATE_POD_IP": "10.1.1.1"})
-    conf = sparkconf.build_spark_conf(CONFIG, environment)
+    conf = sparkconf.build_spark_conf(CONFIG, environment, "20260101T000000.000Z-e3")
     assert conf["spark.master"] == "k8s://https://10.0.0.1:443"
     assert conf["spark.executor.memory"] == "9g"
     assert conf["spark.sql.shuffle.partitions"] == "4"
@@ -45,6 +51,7 @@ def test_what_tidegate_owns_beats_spark_conf_which_beats_the_defaults() -> None:
     assert conf["spark.sql.streaming.checkpointLocation"] == "s3a://b/p/n/a/lineages/2"
     assert conf["spark.driver.extraClassPath"] == f"{RUNTIME_DIRECTORY}/jars/*"
     assert conf["spark.hadoop.fs.s3a.connection.ssl.enabled"] == "false"
+    assert conf["spark.executorEnv.TIDEGATE_LAUNCH"] == "20260101T000000.000Z-e3"
     assert sparkconf.ignored_keys(CONFIG) == ("spark.master", "spark.sql.shuffle.partitions")
 
 
@@ -78,6 +85,55 @@ def test_faults_are_told_apart_by_class() -> None:
     assert faults.classify((stream, refused)).reason is Reason.APPLICATION_FAILED
     python = Link(("py4j.Py4JException",), "Traceback (most recent call last):\n  File x\nValueError: bad")
     assert faults.classify((stream, python)) == faults.Failure(Reason.APPLICATION_FAILED, "ValueError", "bad")
+
+
+def test_a_stores_fault_that_our_storage_does_not_have_is_the_applications() -> None:
+    denied = Outcome(
+        Reason.CREDENTIALS_REJECTED, "A store rejects the credentials. S3Exception: s3a://theirs", "S3Exception"
+    )
+    judged = judge(denied, None)
+    assert (judged.reason, judged.exception) == (Reason.APPLICATION_FAILED, "S3Exception")
+    assert "s3a://theirs" in judged.message
+    assert "spec.storage" not in judged.message
+
+
+def test_a_stores_fault_that_our_storage_has_is_named_as_our_storage_has_it() -> None:
+    denied = Outcome(Reason.CREDENTIALS_REJECTED, "A store rejects the credentials.", "S3Exception")
+    judged = judge(denied, Fault(Reason.BUCKET_NOT_FOUND, "There is no bucket 'b' (spec.storage.uri): NoSuchBucket."))
+    assert judged.reason is Reason.BUCKET_NOT_FOUND
+    assert judged.message.startswith("There is no bucket 'b' (spec.storage.uri): NoSuchBucket.")
+
+
+class Settings:
+    """A session's settings."""
+
+    def __init__(self, **values: str) -> None:
+        self.values = values
+
+    def get(self, key: str, default: str | None) -> str | None:
+        return self.values.get(key, default)
+
+    def set(self, key: str, value: str) -> None:
+        self.values[key] = value
+
+    def unset(self, key: str) -> None:
+        del self.values[key]
+
+
+@pytest.mark.parametrize("error", [None, ValueError()])
+def test_settings_of_a_query_are_the_sessions_no_more_once_it_has_started_or_failed(error: Exception | None) -> None:
+    conf: Any = Settings(a="1")
+    seen: list[dict[str, str]] = []
+
+    def start() -> Any:
+        seen.append(dict(conf.values))
+        if error:
+            raise error
+
+    with contextlib.suppress(ValueError):
+        with_settings(conf, {"a": "2", "b": "3"}, start)
+    assert seen == [{"a": "2", "b": "3"}]
+    assert conf.values == {"a": "1"}
 
 
 def test_the_tail_keeps_the_last_lines() -> None:

@@ -17,7 +17,9 @@ for secret in secrets:
         time.sleep(0.05)
 
 spark = SparkSession.builder.getOrCreate()
-spark.sparkContext._jvm.java.lang.System.err.println(f"told by the JVM: {secrets}")
+jvm = spark.sparkContext._jvm
+assert jvm is not None
+jvm.java.lang.System.err.println(f"told by the JVM: {secrets}")
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
 query = rows.writeStream.format("noop").start(checkpointLocation=f"s3a://bucket/{'/'.join(secrets)}")
 while not os.path.exists(sys.argv[1]):

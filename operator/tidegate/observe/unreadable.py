@@ -1,0 +1,32 @@
+"""What surrounds an application that can not be read, for its deletion. Writes nothing."""
+
+from __future__ import annotations
+
+from tidegate.model.streaming_app import Application, StorageSpec, StreamingApp, StreamingAppSpec
+from tidegate.observe.index import Index, UnreadableApp
+from tidegate.observe.observation import Observation
+from tidegate.resources.names import driver_pod_name, purge_pod_name
+from tidegate.resources.platform import Platform
+from tidegate_spark.protocol import ROLE_EXECUTOR
+
+
+def observe_unreadable(index: Index, known: UnreadableApp, platform: Platform) -> Observation:
+    """Return an observation in which the application says nothing beside its metadata.
+
+    So above all it does not ask for its storage's removal.
+
+    Args:
+        index: the picture of the cluster.
+        known: what is known of the resource.
+        platform: what the installation decides.
+    """
+    pods = {pod.name: pod for pod in index.pods(known.key)}
+    silent = StreamingAppSpec(application=Application(image="", main=""), storage=StorageSpec(uri=""))
+    return Observation(
+        app=StreamingApp(metadata=known.metadata, spec=silent),
+        spec_hash="",
+        platform=platform,
+        driver=pods.get(driver_pod_name(known.key[1])),
+        executors=tuple(pod for pod in pods.values() if pod.role == ROLE_EXECUTOR),
+        purge=pods.get(purge_pod_name(known.key[1])),
+    )

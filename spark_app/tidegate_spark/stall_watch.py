@@ -1,0 +1,87 @@
+"""Looks at the queries' progress for :mod:`tidegate_spark.stall`. Talks to the JVM."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from tidegate_spark.progress import Progress
+from tidegate_spark.queries import Entry, Queries
+from tidegate_spark.stall import Look, StallDetector
+
+INTERVAL_SECONDS = 5.0
+RUNS_BATCH = "Processing new data"
+"""What Spark's StreamExecution calls itself between writing a batch's offsets and committing it."""
+WAITS_FOR_TRIGGER = "Waiting for next trigger"
+
+log = logging.getLogger("tidegate")
+
+
+class StallWatch:
+    """Tells the driver's progress which query is stalled."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        queries: Queries,
+        progress: Progress,
+        timeout_seconds: float,
+        dependencies_up: Callable[[], bool],
+    ) -> None:
+        """``dependencies_up`` tells whether storage answers and executors are there."""
+        self._tracker = session.sparkContext.statusTracker()
+        self._queries, self._progress, self._up = queries, progress, dependencies_up
+        self._timeout = timeout_seconds
+        self._detector = StallDetector(timeout_seconds)
+        self._batches: dict[str, int] = {}
+        self._due = 0.0
+
+    def look(self) -> None:
+        """Look, if it is time; a stall is told to the progress, and so to the liveness probe."""
+        now = time.monotonic()
+        if self._timeout <= 0 or now < self._due:
+            return
+        self._due = now + min(INTERVAL_SECONDS, self._timeout / 3)
+        known = {query.name: query for query in self._progress.report().queries}
+        stalled = ""
+        for entry in self._queries.entries():
+            report = known.get(entry.name)
+            if entry.query is None or not entry.query.isActive or report is None:
+                self._detector.forget(entry.name)
+                continue
+            seen = self._see(entry, report.batch_id, report.lag_rows)
+            seconds = self._detector.look(entry.name, seen, now, self._up())
+            if self._detector.is_stalled(seconds):
+                stalled = f"No task of query {entry.name!r} finished for {seconds:.0f} s, while it had work"
+                stalled += f" (batch {report.batch_id + 1})." if seen.batch_under_way else "."
+        if stalled and not self._progress.stalled:
+            log.warning("stalled: %s", stalled)
+        self._progress.stalled = stalled
+
+    def _see(self, entry: Entry, last_batch: int, lag_rows: int) -> Look:
+        assert entry.query is not None
+        status = entry.query._jsq.status()
+        message, active = str(status.message()), bool(status.isTriggerActive())
+        under_way = active and message == RUNS_BATCH
+        # Stages are asked for only once a batch lasts from one look to the next: most never do.
+        lasts = under_way and self._batches.get(entry.name) == last_batch
+        self._batches[entry.name] = last_batch
+        return Look(
+            batch_under_way=under_way,
+            lag_rows=lag_rows,
+            # A trigger that asks the sources for offsets may wait for a source that is down.
+            between_triggers=active or message == WAITS_FOR_TRIGGER,
+            tasks_finished=self._tasks(str(entry.query.runId)) if lasts else frozenset(),
+            last_batch=last_batch,
+        )
+
+    def _tasks(self, group: str) -> frozenset[tuple[int, int]]:
+        """Return the query's active stages and how many tasks of each have finished; Spark's job group is its run."""
+        active = set(self._tracker.getActiveJobsIds())
+        jobs = (self._tracker.getJobInfo(job) for job in self._tracker.getJobIdsForGroup(group) if job in active)
+        stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+        infos = ((stage, self._tracker.getStageInfo(stage)) for stage in stages)
+        return frozenset((stage, info.numCompletedTasks) for stage, info in infos if info is not None)

@@ -1,0 +1,164 @@
+"""What the API server refuses of a StreamingApp, with the name of the field and what to do. Runs kubectl."""
+
+from typing import Any
+
+import pytest
+
+from tidegate.spark.settings import OWNED_KEYS
+from tidegate_testing.crd import REMOVED, changed, create
+from tidegate_testing.kubectl import Kubectl, KubectlError
+
+
+def driver(**fields: Any) -> dict[str, Any]:
+    return {"resources": fields}
+
+
+# What is set -> words of the refusal: the field, and what to do about it.
+REFUSED: dict[str, tuple[str, Any, list[str]]] = {
+    "a name whose pods' names would be too long": ("metadata/name", "a" * 41, ["metadata.name", "at most 40"]),
+    "a name with a dot": ("metadata/name", "a.b", ["metadata.name", "no dots"]),
+    "no spec": ("spec", REMOVED, ["spec: Required value"]),
+    "no application": ("spec/application", REMOVED, ["spec.application: Required value"]),
+    "no image": ("spec/application/image", REMOVED, ["spec.application.image: Required value"]),
+    "an empty image": ("spec/application/image", "", ["spec.application.image"]),
+    "an image with a space": ("spec/application/image", "an image", ["spec.application.image", "without spaces"]),
+    "an image that is a number": ("spec/application/image", 3, ["spec.application.image", "must be of type string"]),
+    "no main": ("spec/application/main", REMOVED, ["spec.application.main: Required value"]),
+    "a main without its path": (
+        "spec/application/main",
+        "main.py",
+        ["spec.application.main", "local:///opt/app/main.py"],
+    ),
+    "a main elsewhere": ("spec/application/main", "https://x/main.py", ["spec.application.main", "file in the image"]),
+    "an unknown pull policy": ("spec/application/imagePullPolicy", "Sometimes", ["imagePullPolicy", "IfNotPresent"]),
+    "an unknown runtime": ("spec/application/runtime", "Magic", ["spec.application.runtime", "Injected"]),
+    "arguments that are one string": ("spec/application/args", "--a --b", ["spec.application.args", "array"]),
+    "an argument that is a number": ("spec/application/args", ["--n", 3], ["spec.application.args[1]", "string"]),
+    "a variable without a name": ("spec/application/env", [{"value": "x"}], ["spec.application.env[0].name: Required"]),
+    "a variable of Tidegate's": (
+        "spec/application/env",
+        [{"name": "TIDEGATE_CONFIG", "value": "{}"}],
+        ["spec.application.env[0]", "belong to Tidegate"],
+    ),
+    "a variable with two values": (
+        "spec/application/env",
+        [{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        ["spec.application.env[0]", "either value or valueFrom"],
+    ),
+    "a variable twice": (
+        "spec/application/env",
+        [{"name": "A", "value": "x"}, {"name": "A", "value": "y"}],
+        ["spec.application.env[1]", "Duplicate value"],
+    ),
+    "a variable whose name is no name": (
+        "spec/application/env",
+        [{"name": "1A", "value": "x"}],
+        ["spec.application.env[0]", "does not start with a digit"],
+    ),
+    "a Python file elsewhere": ("spec/application/pyFiles", ["lib.zip"], ["spec.application.pyFiles[0]", "local:///"]),
+    "a setting that is a number": ("spec/sparkConf", {"spark.x": 3}, ["spec.sparkConf.spark.x", "string"]),
+    "a setting that is not Spark's": ("spec/sparkConf", {"sparkx": "3"}, ["spec.sparkConf", "start with 'spark.'"]),
+    "negative CPU": ("spec/driver", driver(cpu="-1"), ["spec.driver.resources.cpu", "above zero"]),
+    "negative CPU as a number": ("spec/driver", driver(cpu=-1), ["spec.driver.resources.cpu", "above zero"]),
+    "no CPU": ("spec/executor", driver(cpu="0"), ["spec.executor.resources.cpu", "above zero"]),
+    "CPU that is a word": ("spec/driver", driver(cpu="lots"), ["spec.driver.resources.cpu", "500m or 2"]),
+    "CPU that is a list": ("spec/driver", driver(cpu=[1]), ["spec.driver.resources.cpu", "integer,string"]),
+    "a CPU limit under the request": (
+        "spec/executor",
+        driver(cpu="2", cpuLimit="1500m"),
+        ["spec.executor.resources", "executor.resources.cpuLimit must not be lower"],
+    ),
+    "negative memory": ("spec/executor", driver(memory="-2Gi"), ["spec.executor.resources.memory", "at least 512Mi"]),
+    "memory without a unit": ("spec/driver", driver(memory=2), ["spec.driver.resources.memory", "at least 512Mi"]),
+    "memory that is a word": ("spec/driver", driver(memory="2GB"), ["spec.driver.resources.memory", "such as 2Gi"]),
+    "memory in which Spark does not start": (
+        "spec/driver",
+        driver(memory="600Mi"),
+        ["driver.resources.memory", "at least 750Mi"],
+    ),
+    "no executors": ("spec/executor", {"instances": 0}, ["spec.executor.instances", "greater than or equal to 1"]),
+    "negative executors": (
+        "spec/executor",
+        {"instances": -3},
+        ["spec.executor.instances", "greater than or equal to 1"],
+    ),
+    "half an executor": ("spec/executor", {"instances": 1.5}, ["spec.executor.instances", "integer"]),
+    "no task slots": ("spec/executor", {"cores": 0}, ["spec.executor.cores", "greater than or equal to 1"]),
+    "no time to stop": ("spec/driver", {"stopGracePeriodSeconds": 0}, ["spec.driver.stopGracePeriodSeconds"]),
+    "a template whose containers have no name": (
+        "spec/driver",
+        {"podTemplate": {"spec": {"containers": [{"image": "x"}]}}},
+        ["spec.driver.podTemplate.spec.containers[0].name: Required value"],
+    ),
+    "a template whose containers are no list": (
+        "spec/executor",
+        {"podTemplate": {"spec": {"containers": {"name": "x"}}}},
+        ["spec.executor.podTemplate.spec.containers"],
+    ),
+    "no partitions": ("spec/state", {"partitions": 0}, ["spec.state.partitions", "greater than or equal to 1"]),
+    "nothing to go back to": ("spec/state", {"minBatchesToRetain": 0}, ["spec.state.minBatchesToRetain"]),
+    "no storage": ("spec/storage", REMOVED, ["spec.storage: Required value"]),
+    "no place in storage": ("spec/storage", {}, ["spec.storage.uri: Required value"]),
+    "storage on a disk": (
+        "spec/storage/uri",
+        "file:///data",
+        ["spec.storage.uri", "s3://bucket or s3://bucket/prefix"],
+    ),
+    "storage in Hadoop's spelling": ("spec/storage/uri", "s3a://bucket/x", ["spec.storage.uri", "s3://bucket"]),
+    "storage without a bucket": ("spec/storage/uri", "s3:///x", ["spec.storage.uri", "s3://bucket"]),
+    "a storage that climbs": ("spec/storage/uri", "s3://bucket/a/../b", ["spec.storage.uri", "'..'"]),
+    "an empty folder's name in storage": ("spec/storage/uri", "s3://bucket//x", ["spec.storage.uri", "s3://bucket"]),
+    "an endpoint without scheme": ("spec/storage/endpoint", "minio:9000", ["spec.storage.endpoint", "http://host"]),
+    "an endpoint with a path": ("spec/storage/endpoint", "http://minio/x", ["spec.storage.endpoint", "no path"]),
+    "credentials that are a string": (
+        "spec/storage/credentialsSecret",
+        "s",
+        ["spec.storage.credentialsSecret", "object"],
+    ),
+    "credentials without a name": ("spec/storage/credentialsSecret", {}, ["credentialsSecret.name: Required value"]),
+    "a fate of storage that is unknown": ("spec/storage/onDelete", "Archive", ["spec.storage.onDelete", "Retain"]),
+    "an unknown field": ("spec/executor", {"instanses": 2}, ['unknown field "spec.executor.instanses"']),
+    "an unknown field at the top": ("spec/aplication", {}, ['unknown field "spec.aplication"']),
+}
+
+
+@pytest.fixture(scope="module")
+def empty_namespace(api_kubectl: Kubectl) -> str:
+    """One namespace for all that is refused: nothing is ever stored in it."""
+    api_kubectl.run("create", "namespace", "refusals")
+    return "refusals"
+
+
+@pytest.mark.parametrize(("path", "value", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_the_api_server_refuses_it_and_names_the_field(
+    api_kubectl: Kubectl, empty_namespace: str, path: str, value: Any, words: list[str]
+) -> None:
+    with pytest.raises(KubectlError) as refusal:
+        create(api_kubectl, empty_namespace, changed(path, value))
+    assert [word for word in words if word not in str(refusal.value)] == [], refusal.value
+
+
+def test_nothing_that_was_refused_is_stored(api_kubectl: Kubectl, empty_namespace: str) -> None:
+    assert api_kubectl.list("streamingapps", empty_namespace) == []
+
+
+def test_every_setting_that_a_field_stands_for_is_refused_with_the_name_of_that_field(
+    api_kubectl: Kubectl, namespace: str
+) -> None:
+    with pytest.raises(KubectlError) as refusal:
+        create(api_kubectl, namespace, changed("spec/sparkConf", dict.fromkeys(OWNED_KEYS, "x")))
+    said = str(refusal.value)
+    assert [key for key, remedy in OWNED_KEYS.items() if f"{key} is Tidegate's: {remedy}" not in said] == []
+
+
+def test_credentials_come_from_one_place_only(api_kubectl: Kubectl, namespace: str) -> None:
+    app = changed("spec/storage/credentialsSecret", {"name": "s"})
+    app["spec"]["application"]["env"] = [{"name": "AWS_ACCESS_KEY_ID", "value": "x"}]
+    with pytest.raises(KubectlError, match=r"application\.env must not set AWS_ACCESS_KEY_ID"):
+        create(api_kubectl, namespace, app)
+
+
+def test_little_memory_is_enough_for_who_sets_the_heap(api_kubectl: Kubectl, namespace: str) -> None:
+    app = changed("spec/driver", driver(memory="600Mi"))
+    app["spec"]["sparkConf"] = {"spark.driver.memory": "460m"}
+    assert create(api_kubectl, namespace, app)["spec"]["driver"]["resources"]["memory"] == "600Mi"

@@ -1,0 +1,89 @@
+"""What the API server stores of a StreamingApp: defaults where nothing was written, else what was. Runs kubectl."""
+
+import copy
+
+from tidegate.model.streaming_app import decode_app
+from tidegate_testing.crd import MINIMAL, create
+from tidegate_testing.kubectl import Kubectl
+
+
+def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, namespace: str) -> None:
+    stored = create(api_kubectl, namespace, MINIMAL)
+    assert stored["spec"] == {
+        "application": {
+            "image": "example/app:1",
+            "imagePullPolicy": "IfNotPresent",
+            "main": "local:///opt/app/main.py",
+            "runtime": "Injected",
+        },
+        "driver": {"resources": {"cpu": "1", "memory": "2Gi"}, "stopGracePeriodSeconds": 120},
+        "executor": {"instances": 1, "cores": 1, "resources": {"cpu": "1", "memory": "2Gi"}},
+        "state": {"partitions": 4, "minBatchesToRetain": 100},
+        "storage": {
+            "uri": "s3://streams/apps",
+            "region": "us-east-1",
+            "pathStyleAccess": False,
+            "onDelete": "Retain",
+        },
+    }
+
+
+def test_an_object_stored_before_the_defaults_existed_reads_as_if_it_had_them(
+    api_kubectl: Kubectl, namespace: str
+) -> None:
+    stored = create(api_kubectl, namespace, MINIMAL)
+    assert decode_app(stored).spec == decode_app({**stored, "spec": MINIMAL["spec"]}).spec
+
+
+def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kubectl, namespace: str) -> None:
+    app = copy.deepcopy(MINIMAL)
+    app["spec"] = {
+        "application": {
+            "image": "images.example:5000/streams/app@sha256:" + "0" * 64,
+            "imagePullPolicy": "Always",
+            "imagePullSecrets": [{"name": "registry"}],
+            "runtime": "Image",
+            "main": "shop.orders",
+            "args": ["--topic", "$(TOPIC)"],
+            "env": [
+                {"name": "TOPIC", "value": "readings"},
+                {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+                {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": True}}},
+                {"name": "MAP", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}}},
+                {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
+            ],
+            "pyFiles": ["local:///opt/app/lib.zip"],
+        },
+        "sparkConf": {"spark.sql.session.timeZone": "UTC"},
+        "driver": {
+            "resources": {"cpu": "500m", "cpuLimit": 1, "memory": "1Gi"},
+            "stopGracePeriodSeconds": 60,
+            "serviceAccountName": "streams",
+            "podTemplate": {
+                "metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}},
+                "spec": {
+                    "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+                    "containers": [{"name": "driver", "volumeMounts": [{"name": "x", "mountPath": "/x"}]}],
+                    "volumes": [{"name": "x", "configMap": {"name": "m"}}],
+                },
+            },
+        },
+        "executor": {
+            "instances": 3,
+            "cores": 2,
+            "resources": {"cpu": 2, "cpuLimit": "2", "memory": "4G"},
+            "podTemplate": {"spec": {"nodeSelector": {"disk": "fast"}}},
+        },
+        "state": {"partitions": 12, "minBatchesToRetain": 10},
+        "storage": {
+            "uri": "s3://streams/apps/a_b/c.d/",
+            "endpoint": "https://[fd00::1]:9000",
+            "region": "auto",
+            "pathStyleAccess": True,
+            "credentialsSecret": {"name": "storage"},
+            "onDelete": "Delete",
+        },
+    }
+    stored = create(api_kubectl, namespace, app)
+    assert stored["spec"] == app["spec"]
+    decode_app(stored)

@@ -1,0 +1,89 @@
+"""How a StreamingApp looks through the API server: its columns, status, scale and explanations. Runs kubectl."""
+
+import json
+
+import pytest
+
+from tidegate_testing.crd import MINIMAL, create
+from tidegate_testing.kubectl import Kubectl
+
+STATUS = {
+    "phase": "Running",
+    "epoch": 2,
+    "batch": 318,
+    "inputRowsPerSecond": 212,
+    "executors": {"wanted": 2, "running": 2},
+    "selector": "tidegate.dev/app=app,tidegate.dev/role=executor",
+    "conditions": [
+        {
+            "type": "Ready",
+            "status": "True",
+            "reason": "QueriesRun",
+            "message": "",
+            "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+    ],
+}
+
+
+def test_the_scale_subresource_shows_executors_and_their_selector(api_kubectl: Kubectl, namespace: str) -> None:
+    create(api_kubectl, namespace, MINIMAL)
+    write_status(api_kubectl, namespace)
+    path = f"/apis/tidegate.dev/v1alpha1/namespaces/{namespace}/streamingapps/app/scale"
+    scale = json.loads(api_kubectl.run("get", "--raw", path))
+    assert scale["spec"] == {"replicas": 1}
+    assert scale["status"] == {"replicas": 2, "selector": STATUS["selector"]}
+
+
+def test_kubectl_get_shows_what_a_person_looks_for(api_kubectl: Kubectl, namespace: str) -> None:
+    create(api_kubectl, namespace, MINIMAL)
+    write_status(api_kubectl, namespace)
+    table = api_kubectl.run("get", "sapp", "-n", namespace, "-o", "wide").splitlines()
+    assert table[0].split() == ["NAME", "PHASE", "READY", "EXECUTORS", "BATCH", "ROWS/S", "AGE", "EPOCH", "REASON"]
+    cells = table[1].split()
+    assert cells[:6] + cells[7:] == ["app", "Running", "True", "2", "318", "212", "2", "QueriesRun"]
+
+
+def test_writing_the_status_leaves_the_spec_alone(api_kubectl: Kubectl, namespace: str) -> None:
+    before = create(api_kubectl, namespace, MINIMAL)
+    change = json.dumps({"spec": {"executor": {"instances": 9}}, "status": STATUS})
+    after = json.loads(
+        api_kubectl.run(
+            *(
+                "patch",
+                "sapp",
+                "app",
+                "-n",
+                namespace,
+                "--subresource=status",
+                "--type=merge",
+                "-o",
+                "json",
+                "-p",
+                change,
+            )
+        )
+    )
+    assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], 1)
+    assert after["status"] == STATUS
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("streamingapp", "stateful Spark application"),
+        ("sapp.spec.executor.instances", "How many executors run"),
+        ("sapp.spec.driver.resources.memory", "The container's whole memory"),
+        ("sapp.status.lastExit.exception", "Class of the exception"),
+    ],
+)
+def test_kubectl_explains_each_field(api_kubectl: Kubectl, path: str, words: str) -> None:
+    assert words in " ".join(api_kubectl.run("explain", path).split())
+
+
+def write_status(kubectl: Kubectl, namespace: str) -> None:
+    kubectl.run(
+        *("patch", "sapp", "app", "-n", namespace, "--subresource=status", "--type=merge"),
+        *("-p", json.dumps({"status": STATUS})),
+    )

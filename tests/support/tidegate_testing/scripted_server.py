@@ -1,0 +1,59 @@
+"""An API server that gives prepared answers in their order. A real HTTP server, on 127.0.0.1 in this process."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+from kubernetes.aio.client import Configuration
+
+from tidegate.kube.client import Guard, KubeClient, always
+from tidegate.kube.connection import Connection
+from tidegate.metrics.figures import Figures
+
+
+class Server:
+    """Gives prepared answers in their order, and notes what was asked."""
+
+    def __init__(self, *answers: web.Response) -> None:
+        self.answers = list(answers)
+        self.asked: list[web.Request] = []
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer the next request; when there are no answers left, it is a watch on which nothing happens."""
+        self.asked.append(request)
+        if not self.answers:
+            await asyncio.sleep(3600)
+        return self.answers.pop(0)
+
+
+@asynccontextmanager
+async def talking_to(server: Server, connections: int = 32, guard: Guard = always) -> AsyncIterator[KubeClient]:
+    """Serve, with a client that talks to it."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    configuration = Configuration()
+    configuration.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    connection = Connection(configuration, ssl.create_default_context())
+    try:
+        async with KubeClient(connection, Figures(), connections, guard) as made:
+            yield made
+    finally:
+        await runner.cleanup()
+
+
+def listing(version: int, *items: dict[str, Any], more: str = "") -> web.Response:
+    """Return one page of a list."""
+    return web.json_response({"metadata": {"resourceVersion": str(version), "continue": more}, "items": items})
+
+
+def events(*pairs: tuple[str, dict[str, Any]]) -> web.Response:
+    """Return a watch that tells these events and ends."""
+    lines = [json.dumps({"type": kind, "object": about}) for kind, about in pairs]
+    return web.Response(text="".join(f"{line}\n" for line in lines))

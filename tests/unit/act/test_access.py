@@ -1,0 +1,134 @@
+"""The drivers' access when people change it, and what that costs. The API server is a dictionary; no I/O."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.act.access import AccessKeeper
+from tidegate.kube.failures import AlreadyExists, Conflict, Failure, NotFound
+from tidegate.kube.paths import collection_of, path_of
+from tidegate.observe.gather import ACCESS_AGE
+from tidegate.observe.index import Index
+from tidegate.resources.access import build_access
+from tidegate_testing.observations import NOW, app_with
+
+KEY = ("shop", "orders")
+ACCESS = build_access("shop")
+
+
+class ApiServer:
+    """Objects by path, and what was asked. Other tasks run while it answers."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.asked: list[str] = []
+        self._made = 0
+
+    async def get(self, path: str, kind: type[Any]) -> Any:
+        await self._note(f"get {path}")
+        return msgspec.convert(self.objects[path], kind) if path in self.objects else NotFound(path)
+
+    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
+        await self._note(f"create {path}")
+        place = f"{path}/{manifest['metadata']['name']}"
+        if place in self.objects:
+            return AlreadyExists(place)
+        self._made += 1
+        self.objects[place] = {**manifest, "metadata": {**manifest["metadata"], "uid": f"uid-{self._made}"}}
+        return msgspec.Raw(b"{}")
+
+    async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
+        await self._note(f"delete {path}")
+        if path not in self.objects:
+            return NotFound(path)
+        if uid != self.objects[path]["metadata"]["uid"]:
+            return Conflict(path)
+        del self.objects[path]
+        return b"{}"
+
+    async def _note(self, request: str) -> None:
+        self.asked.append(request)
+        await asyncio.sleep(0)
+
+
+class World:
+    """A namespace with one application."""
+
+    def __init__(self) -> None:
+        self.api, self.index, self.now = ApiServer(), Index(), NOW
+        self.index.put_app(app_with())
+        self.keeper = AccessKeeper(self.api, self.index, lambda: self.now)  # type: ignore[arg-type] # what is called of it
+
+    def granted(self) -> list[Any]:
+        """Return all objects there are, without what the API server adds."""
+        seen = [
+            {**o, "metadata": {k: v for k, v in o["metadata"].items() if k != "uid"}} for o in self.api.objects.values()
+        ]
+        return sorted(seen, key=lambda o: [m["kind"] for m in ACCESS].index(o["kind"]))
+
+
+async def test_access_that_was_made_a_moment_ago_costs_nothing() -> None:
+    world = World()
+    await world.keeper.ensure("shop")
+    world.now += ACCESS_AGE - 1
+    await asyncio.gather(*(world.keeper.ensure("shop") for _ in range(5)))
+    assert world.api.asked == [f"create {collection_of(manifest)}" for manifest in ACCESS]
+
+
+async def test_access_that_is_as_it_should_be_costs_three_reads_a_minute_however_many_launches_there_are() -> None:
+    world = World()
+    await world.keeper.ensure("shop")
+    world.api.asked.clear()
+    world.now += ACCESS_AGE
+    await asyncio.gather(*(world.keeper.ensure("shop") for _ in range(5)))
+    assert world.api.asked == [f"get {path_of(manifest)}" for manifest in ACCESS]
+
+
+@pytest.mark.parametrize("manifest", ACCESS, ids=lambda manifest: manifest["kind"])
+async def test_access_that_somebody_deleted_is_put_back(manifest: dict[str, Any]) -> None:
+    world = World()
+    await world.keeper.ensure("shop")
+    del world.api.objects[path_of(manifest)]
+    world.now += ACCESS_AGE
+    assert await world.keeper.ensure("shop") is None
+    assert world.granted() == list(ACCESS)
+
+
+CHANGES: dict[str, tuple[int, dict[str, Any]]] = {
+    "fewer rules": (1, {"rules": []}),
+    "no rules": (1, {"rules": None}),
+    "more rights": (1, {"rules": [{"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["get"]}]}),
+    "another role": (2, {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}}),
+    "nobody": (2, {"subjects": None}),
+    "somebody else": (2, {"subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "shop"}]}),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+async def test_access_that_somebody_changed_is_as_it_was(what: str) -> None:
+    number, change = CHANGES[what]
+    world = World()
+    await world.keeper.ensure("shop")
+    world.api.objects[path_of(ACCESS[number])] |= change
+    world.now += ACCESS_AGE
+    assert await world.keeper.ensure("shop") is None
+    assert world.granted() == list(ACCESS)
+
+
+async def test_a_namespace_whose_last_application_is_gone_leaves_nothing_behind() -> None:
+    world = World()
+    await world.keeper.ensure("shop")
+    assert await world.keeper.release(KEY) is None
+    assert world.api.objects == {}
+    assert len(world.keeper._locks) == 0
+
+
+async def test_making_and_removing_never_cross() -> None:
+    world = World()
+    await asyncio.gather(world.keeper.ensure("shop"), world.keeper.release(KEY))
+    assert world.api.objects == {}
+    world.index.put_app(app_with(name="other", uid="u-2"))
+    await asyncio.gather(world.keeper.release(KEY), world.keeper.ensure("shop"))
+    assert world.granted() == list(ACCESS)

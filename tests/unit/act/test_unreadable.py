@@ -1,0 +1,108 @@
+"""What becomes of applications that can not be read, from the index to an API server made of lists; no I/O."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.act.access import AccessKeeper
+from tidegate.act.carry_out import Actor
+from tidegate.act.events import EventPublisher
+from tidegate.act.unreadable import UnreadableTeller
+from tidegate.agent_client import AgentClient
+from tidegate.kube.failures import Failure, Invalid, NotFound
+from tidegate.metrics.figures import Figures
+from tidegate.observe.index import Index, UnreadableApp
+from tidegate.reconcile import Reconciler
+from tidegate.workqueue import RetryLaterError
+from tidegate_spark.protocol import FINALIZER
+from tidegate_testing.observations import NOW, PLATFORM, app_with, executor_of, running_driver
+from tidegate_testing.values import body
+
+KEY = ("shop", "orders")
+PATH = "/apis/tidegate.dev/v1alpha1/namespaces/shop/streamingapps/orders"
+
+
+class ApiServer:
+    """Takes everything, and keeps what it was asked for; ``refusing`` is its answer to patches, if there is one."""
+
+    def __init__(self) -> None:
+        self.patches: list[tuple[str, Any]] = []
+        self.events: list[str] = []
+        self.deleted: list[str] = []
+        self.refusing: Failure | None = None
+
+    async def get(self, path: str, kind: type[Any]) -> Any:
+        return NotFound(path)
+
+    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
+        self.events.append(manifest["reason"])
+        return msgspec.Raw(b"{}")
+
+    async def merge_patch(self, path: str, change: Any, kind: type[Any]) -> Any:
+        if self.refusing is not None:
+            return self.refusing
+        self.patches.append((path, change))
+        answer = msgspec.json.encode(body({"application.runtime": "Unheard"}))
+        return msgspec.json.decode(answer, type=kind)
+
+    async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
+        self.deleted.append(path.rpartition("/")[2])
+        return b"{}"
+
+
+class Nobody:
+    """In the place of the agents' poller."""
+
+    def follow(self, key: Any, driver: Any) -> None: ...
+
+
+class World:
+    """A reconciler, and an application of another version of the CRD."""
+
+    def __init__(self, **metadata: Any) -> None:
+        self.api, self.index = ApiServer(), Index()
+        client: Any = self.api
+        poller: Any = Nobody()
+        figures, events = Figures(), EventPublisher(client)
+        access, agents = AccessKeeper(client, self.index), AgentClient(client, 1)
+        actor = Actor(client, agents, self.index, access, events, figures, lambda key: None)
+        teller = UnreadableTeller(client, events)
+        self.reconciler = Reconciler(self.index, PLATFORM, actor, poller, figures, teller, lambda: NOW)
+        resource = body({"application.runtime": "Unheard"})
+        resource["metadata"] |= {"finalizers": [FINALIZER, "another/one"], **metadata}
+        self.index.put_app(resource)
+        assert isinstance(self.index.app(KEY), UnreadableApp)
+
+
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+async def test_it_is_told_and_its_driver_runs_on() -> None:
+    world = World()
+    world.index.put_pod(running_driver(app_with()))
+    await world.reconciler.reconcile(KEY)
+    assert (world.api.events, world.api.deleted) == (["InvalidSpec"], [])
+
+
+async def test_deleted_it_ends_with_its_pods_and_its_storage_is_kept() -> None:
+    world = World(**DELETED)
+    driver, executor = running_driver(app_with()), executor_of(app_with(), 1)
+    for pod in (driver, executor):
+        world.index.put_pod(pod)
+    await world.reconciler.reconcile(KEY)
+    assert (world.api.deleted, world.api.patches) == (["orders-driver"], [])
+    world.index.remove_pod(driver)
+    await world.reconciler.reconcile(KEY)
+    assert (world.api.deleted[1:], world.api.patches) == ([executor.name], [])
+    world.index.remove_pod(executor)
+    await world.reconciler.reconcile(KEY)
+    assert world.api.events == ["StorageKept"]
+    assert world.api.patches == [(PATH, {"metadata": {"resourceVersion": "7", "finalizers": ["another/one"]}})]
+
+
+async def test_an_api_server_that_refuses_to_change_what_breaks_its_schema_is_asked_again_later() -> None:
+    world = World(**DELETED)
+    world.api.refusing = Invalid("spec.application.runtime: Unsupported value")
+    with pytest.raises(RetryLaterError, match="Unsupported value"):
+        await world.reconciler.reconcile(KEY)

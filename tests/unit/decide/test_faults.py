@@ -1,0 +1,56 @@
+"""What is said of a fault: what is wrong, and one remedy. Pure."""
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+
+from tidegate.decide.faults import REMEDIES, name_end, name_reported
+from tidegate.observe.pods import Exit
+from tidegate_spark.protocol import Storage
+from tidegate_spark.storage import fault_of
+from tidegate_testing.observations import NOW, app_with, driver_of
+
+PLACE = Storage("s3://streams/apps/shop/orders", "http://s3:9000")
+
+
+def answer(code: str, status: int) -> ClientError:
+    return ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutObject")  # type: ignore[typeddict-item] # as much of an answer as is read
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        answer("NoSuchBucket", 404),
+        answer("AccessDenied", 403),
+        answer("PermanentRedirect", 301),
+        answer("NotImplemented", 501),
+        answer("InternalError", 500),
+        NoCredentialsError(),
+        EndpointConnectionError(endpoint_url="http://s3:9000"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("secret", ["", "storage-keys"])
+def test_a_fault_of_the_storage_is_told_with_one_remedy(error: Exception, secret: str) -> None:
+    fault = fault_of(error, PLACE, secret)
+    assert fault is not None
+    remedy = REMEDIES[fault.reason]
+    told = name_reported(fault).message
+    assert told.endswith(f" {remedy}")
+    what = told.removesuffix(f" {remedy}")
+    said_to_do = ("Create", "Correct", "correct the", "Check", "Use a", "name a Secret", "keeps trying", "looks again")
+    assert [words for words in said_to_do if words in what] == []
+
+
+def test_a_driver_that_was_killed_is_said_to_be_and_memory_only_guessed_at() -> None:
+    killed = driver_of(app_with(), ended=Exit(137, "Error", "", NOW - 5))
+    problem = name_end(killed)
+    assert (problem.reason, problem.message) == (
+        "DriverCrashed",
+        "The process in pod orders-driver was killed by SIGKILL; often for want of memory, then raise "
+        "spec.driver.resources.memory.",
+    )
+
+
+def test_a_driver_that_the_kernel_killed_for_its_memory_is_told_to_have_more() -> None:
+    killed = driver_of(app_with(), ended=Exit(137, "OOMKilled", "", NOW - 5))
+    assert name_end(killed).reason == "OutOfMemory"

@@ -1,0 +1,61 @@
+"""Which items of two lists are the same one. Pure."""
+
+from typing import Any
+
+import pytest
+
+from tidegate.resources.pod_template import lay_over
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+
+
+def laid_over(field: str, below: dict[str, Any], above: dict[str, Any]) -> list[dict[str, Any]]:
+    joined = lay_over({field: [below]}, {field: [above]}, "spec")[field]
+    assert isinstance(joined, list)
+    return joined
+
+
+SAME: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "a port with the same protocol": ("ports", {"containerPort": 9, "protocol": "UDP"}, {"name": "dns"}),
+    "a spread of the same kind": (
+        "topologySpreadConstraints",
+        {"topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"},
+        {"maxSkew": 2},
+    ),
+    "a mount at the same path": ("volumeMounts", {"mountPath": "/data"}, {"name": "other"}),
+    "an alias of the same address": ("hostAliases", {"ip": "10.0.0.1"}, {"hostnames": ["broker"]}),
+}
+OTHER: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "a port with another protocol": (
+        "ports",
+        {"containerPort": 9, "protocol": "TCP"},
+        {"containerPort": 9, "protocol": "UDP"},
+    ),
+    "a spread over the same places of another kind": (
+        "topologySpreadConstraints",
+        {"topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"},
+        {"topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"},
+    ),
+    "a spread over other places": (
+        "topologySpreadConstraints",
+        {"topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"},
+        {"topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SAME)
+def test_items_of_one_identity_become_one(what: str) -> None:
+    field, identity, more = SAME[what]
+    assert laid_over(field, identity, identity | more) == [identity | more]
+
+
+@pytest.mark.parametrize("what", OTHER)
+def test_items_of_different_identities_stay_two(what: str) -> None:
+    field, below, above = OTHER[what]
+    assert laid_over(field, below, above) == [below, above]
+
+
+def test_a_port_without_a_protocol_is_a_tcp_port() -> None:
+    named = {"containerPort": 9, "protocol": "TCP", "name": "web"}
+    assert laid_over("ports", {"containerPort": 9}, named) == [named]

@@ -1,0 +1,78 @@
+"""What keeps a driver from running is said in one sentence: what to do about it is the operator's to say."""
+
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+
+from tidegate_spark import preflight
+from tidegate_spark.protocol import Fault, Reason, Storage
+from tidegate_spark.storage import FaultError, fault_of, read_credentials
+
+PLACE = Storage("s3://bucket/n/a", "http://s3:9000")
+
+
+def answer(code: str, status: int) -> Exception:
+    return ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutObject")  # type: ignore[typeddict-item] # the rest of an answer is not looked at
+
+
+def is_one_sentence(message: str) -> bool:
+    return message.endswith(".") and ". " not in message
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "named"),
+    [
+        (answer("NoSuchBucket", 404), Reason.BUCKET_NOT_FOUND, "'bucket' (spec.storage.uri)"),
+        (answer("AccessDenied", 403), Reason.CREDENTIALS_REJECTED, "'keys' (spec.storage.credentialsSecret.name)"),
+        (answer("PermanentRedirect", 301), Reason.STORAGE_UNAVAILABLE, "'us-east-1' (spec.storage.region)"),
+        (answer("NotImplemented", 501), Reason.STORAGE_UNSUITABLE, "'bucket' (spec.storage.uri)"),
+        (answer("SlowDown", 503), Reason.STORAGE_UNAVAILABLE, "SlowDown (HTTP 503)"),
+        (NoCredentialsError(), Reason.CREDENTIALS_MISSING, "spec.storage.credentialsSecret.name"),
+        (
+            EndpointConnectionError(endpoint_url="http://s3:9000/bucket"),
+            Reason.STORAGE_UNAVAILABLE,
+            "http://s3:9000 (spec.storage.endpoint)",
+        ),
+    ],
+)
+def test_a_fault_of_the_store_is_one_sentence_with_the_field(error: Exception, reason: Reason, named: str) -> None:
+    fault = fault_of(error, PLACE, "keys")
+    assert fault is not None
+    assert fault.reason is reason
+    assert named in fault.message
+    assert is_one_sentence(fault.message)
+
+
+def fault_of_files(main: str, *files: str) -> Fault:
+    try:
+        preflight.find_files(files)
+        preflight.find_main(main)
+    except FaultError as error:
+        return error.fault
+    pytest.fail("everything was found")
+
+
+def test_a_missing_program_is_one_sentence_with_the_nearest_names(tmp_path: Path) -> None:
+    (tmp_path / "count.py").touch()
+    main = f"local://{tmp_path}/count.py"
+    faults = [
+        fault_of_files(f"local://{tmp_path}/counts.py"),
+        fault_of_files(f"local://{tmp_path}/nowhere/count.py"),
+        fault_of_files("jsn"),
+        fault_of_files(main, "s3://bucket/extra.py"),
+        fault_of_files(main, f"local://{tmp_path}/other.zip"),
+    ]
+    assert {fault.reason for fault in faults} == {Reason.MAIN_NOT_FOUND}
+    assert [fault.message for fault in faults if not is_one_sentence(fault.message)] == []
+    assert "count.py" in faults[0].message.partition("nearest")[2]
+    assert "json" in faults[2].message
+
+
+def test_missing_keys_of_the_secret_are_one_sentence_with_their_names(tmp_path: Path) -> None:
+    (tmp_path / "AWS_ACCESS_KEY_ID").write_text("id")
+    with pytest.raises(FaultError) as caught:
+        read_credentials(str(tmp_path), "keys")
+    assert caught.value.fault.message == (
+        "Secret 'keys' (spec.storage.credentialsSecret.name) has no AWS_SECRET_ACCESS_KEY."
+    )
