@@ -38,6 +38,9 @@ class Poller:
     def follow(self, key: Key, driver: object) -> None:
         pass
 
+    def forget(self, key: Key) -> None:
+        pass
+
 
 class Operator:
     """One operator process on a cluster that outlives it."""
