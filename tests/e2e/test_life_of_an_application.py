@@ -56,7 +56,7 @@ def delete_and_keep_the_state(world: World) -> None:
     keys = world.keys("figures", NAMESPACE)
     newest = {part: max(int(k.rpartition("/")[2]) for k in batches(keys, part)) for part in ("offsets", "commits")}
     assert newest["offsets"] == newest["commits"]
-    (driver_log,) = [k for k in keys if "/logs/" in k and "/driver-" in k]
+    (driver_log,) = [k for k in keys if "/logs/" in k and k.endswith("/driver.log")]
     assert "counting" in world.read(driver_log)
     assert [k for k in keys if "/logs/" in k and "/executor-" in k] != []
 
@@ -85,7 +85,7 @@ def test_a_finite_script_completes_and_takes_its_storage_with_it_if_told_to(worl
 
     wait_for("the script's end", completed, timeout=240, interval=2)
     keys = world.keys("finite", NAMESPACE)
-    (log,) = [k for k in keys if "/logs/" in k and "/driver-" in k]
+    (log,) = [k for k in keys if "/logs/" in k and k.endswith("/driver.log")]
     assert "counted 1000" in world.read(log)
     owner = json.loads(world.read(next(k for k in keys if k.endswith("/app.json"))))
     assert owner["uid"] == world.get_app("finite", NAMESPACE)["metadata"]["uid"]
