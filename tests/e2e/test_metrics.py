@@ -118,7 +118,7 @@ def the_operator_answers(server: PrometheusServer) -> None:
     assert health.labels["health"] in ("Ready", "Reconciling")
     assert server.query(f"tidegate_app_restarts_total{{{APP}}}") == []
     positive = (
-        "sum(histogram_quantile(0.5, rate(tidegate_reconcile_duration_seconds_bucket[5m])))",
+        "histogram_quantile(0.5, sum by (le) (rate(tidegate_reconcile_duration_seconds_bucket[5m])))",
         'sum(tidegate_reconciles_total{result="done"})',
         'sum(tidegate_api_requests_total{verb="POST",code="201"})',
         'sum(tidegate_api_requests_total{verb="WATCH",code="200"})',
