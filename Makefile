@@ -15,6 +15,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 NAME ?= dev
 ARGS ?=
 N ?=
+SEED ?=
 
 .PHONY: help
 help: ## this list
@@ -56,8 +57,8 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 
 test: check test-unit test-integration test-e2e ## every test: cold under 80 minutes, warm under 40
 
-test-unit: setup ## tests without servers: seconds
-	$(VENV)/bin/pytest tests/unit tests/property $(ARGS)
+test-unit: setup ## tests without servers, 2,000 simulated schedules among them: two minutes or three
+	$(VENV)/bin/pytest tests/unit tests/property tests/scenario $(ARGS)
 
 test-integration: tools ## tests with a real API server, real Spark on this machine, real S3 and Kafka servers
 	$(VENV)/bin/pytest tests/integration --durations=10 $(ARGS)
@@ -65,6 +66,10 @@ test-integration: tools ## tests with a real API server, real Spark on this mach
 test-e2e: tools ## tests with real pods, on a development cluster or on the one that TIDEGATE_KUBECONFIG names
 	@[ -n "$${TIDEGATE_KUBECONFIG:-}" ] || $(PYTHON) -m devcluster images build
 	$(VENV)/bin/pytest tests/e2e --durations=10 $(ARGS)
+
+.PHONY: scenario
+scenario: setup ## simulate random schedules of misfortune: make scenario [N=2000], or one with its trace: SEED=123
+	@$(PYTHON) -m tests.scenario $(if $(SEED),--seed $(SEED),--count $(or $(N),2000)) $(ARGS)
 
 .PHONY: bench
 bench: tools ## measure, side by side in one run: make bench NAME=submit [ARGS="--help"]

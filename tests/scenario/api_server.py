@@ -219,13 +219,15 @@ class ApiServer:
         place = place_of(path)
         old = self._find(place)
         named = change.get("metadata") or {}
-        self._check(place, old, named.get("uid", ""), named.get("resourceVersion", ""))
+        self._check(place, old, "", named.get("resourceVersion", ""))
+        if not place.part and named.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
+            raise RefusedError(422, "Invalid", "metadata.uid: field is immutable")
         new = self._patched(place, old, change)
         if new == old:
             return old
         if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers") and place.plural != PODS:
             self._remove(place, new)
-            return old  # the answer still shows the last finalizer
+            return new  # with the version it had before
         return self._store("MODIFIED", place, new, old)
 
     def _patched(self, place: Place, old: Body, change: Body) -> Body:
@@ -281,11 +283,9 @@ class ApiServer:
             seconds = 0
         known = old["metadata"]
         ending = {**known, "deletionTimestamp": self._time(seconds), "deletionGracePeriodSeconds": seconds}
-        if seconds == 0:
-            return self._remove(place, {**old, "metadata": ending})
-        if "deletionTimestamp" in known and known["deletionGracePeriodSeconds"] <= seconds:
-            return old
-        return self._store("MODIFIED", place, {**old, "metadata": ending}, old)
+        if known.get("deletionGracePeriodSeconds", seconds + 1) > seconds:
+            old = self._store("MODIFIED", place, {**old, "metadata": ending}, old)
+        return old if seconds else self._remove(place, old)
 
     def _find(self, place: Place) -> Body:
         found = self.objects.get(place.path)

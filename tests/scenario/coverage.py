@@ -13,7 +13,7 @@ _ACCESS = ("serviceaccounts", "roles", "rolebindings")
 EFFECTS: dict[str, tuple[str, ...]] = {
     "AddFinalizer": (_APP,),
     "RemoveFinalizer": (_APP,),
-    "EnsureAccess": tuple(f"POST {kind}" for kind in _ACCESS),
+    "EnsureAccess": (*(f"POST {kind}" for kind in _ACCESS), "DELETE roles", "DELETE rolebindings"),
     "ReleaseAccess": tuple(f"DELETE {kind}" for kind in _ACCESS),
     "EnsureAgentSecret": ("POST secrets", "DELETE secrets"),
     "DeleteAgentSecret": ("DELETE secrets",),
@@ -57,7 +57,7 @@ def report(total: "Result") -> str:
         f"{total.batches} batches committed, {total.seconds / 3600:.0f} hours simulated, "
         f"{sum(total.happened.values())} happenings: "
         + ", ".join(f"{name} {count}" for name, count in sorted(total.happened.items())),
-        f"{sum(total.crashed.values())} crashes at {len(known) - len(missing)} of {len(known)} pairs of action and crash point",
+        f"{total.crashed.total()} crashes, at {len(known) - len(missing)} of {len(known)} pairs of action and point",
     ]
     for action in EFFECTS:
         counts = [

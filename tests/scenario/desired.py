@@ -72,8 +72,6 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
         yield f"is {status.get('phase')} because of {reason_of(app)}"
     if FINALIZER not in metadata.get("finalizers", ()):
         yield "has no finalizer"
-    if not w.drivers_may(NAMESPACE):
-        yield "its driver has no rights"
     secret = w.api.find(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}-agent")
     if secret is None or secret["metadata"].get("annotations", {}).get(ANNOTATION_APP_UID) != metadata["uid"]:
         yield "has no Secret of its own"
@@ -83,6 +81,10 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
         return
     yield from _of_driver(w, app, driver)
     executors = [pod for pod in pods if pod["metadata"]["labels"][LABEL_ROLE] == ROLE_EXECUTOR]
+    if not w.drivers_may(
+        NAMESPACE
+    ):  # rights are looked at again when executors are missing; until then ended ones stay
+        executors = [pod for pod in executors if pod["status"].get("phase") in ("Pending", "Running")]
     epoch = driver["metadata"]["labels"][LABEL_EPOCH]
     right = [
         pod

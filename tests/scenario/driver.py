@@ -305,17 +305,25 @@ class DriverProcess:
 
     def _keep_executors(self) -> None:
         """Have as many executors as wanted, as Spark does: ended ones are removed, and new ones have new numbers."""
-        if not self._may_change_pods():
-            return
         api, there = self._world.api, self._executors()
         ended = [body for body in there if body["status"].get("phase") in ("Failed", "Succeeded")]
         alive = [body for body in there if body not in ended and "deletionTimestamp" not in body["metadata"]]
-        for body in [*ended, *alive[self.wanted :]]:
+        surplus = alive[self.wanted :]
+        for body in surplus:
+            self._end_executor(body)
+        if not self._may_change_pods():
+            return
+        for body in [*ended, *surplus]:
             api.delete(self._path(body))
         for _ in range(self.wanted - len(alive)):
             self._executor_id += 1
             if api.find(self._executor_path(self._executor_id)) is None:
                 api.create(self._executor_path("").rpartition("/")[0], self._executor(self._executor_id))
+
+    def _end_executor(self, body: Body) -> None:
+        container = self._world.find_container(body["metadata"]["uid"])
+        if container is not None and container.process is not None:
+            container.process.terminate()
 
     def _executor(self, number: int) -> Body:
         template = self.config.executor.template
@@ -337,9 +345,7 @@ class DriverProcess:
 
     def _abandon_executors(self) -> None:
         for body in self._executors():
-            container = self._world.find_container(body["metadata"]["uid"])
-            if container is not None and container.process is not None:
-                container.process.terminate()
+            self._end_executor(body)
 
     def _path(self, body: Body) -> str:
         return f"/api/v1/namespaces/{self.config.namespace}/pods/{body['metadata']['name']}"

@@ -1,6 +1,7 @@
-"""What can happen, and how often: add a function with ``@happening(weight)`` and it takes part in every schedule.
+"""What can happen, and how often: each function with ``@happening(weight)`` takes part in schedules.
 
-A happening looks at the world and does something to it; it returns what it did, in words, or nothing if it does not fit.
+A happening looks at the world and does something to it; it returns what it did, in words, or nothing if it did not fit
+the world.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from tests.scenario.api_server import APPS, PODS, Body
 from tests.scenario.coverage import PAIRS
 from tests.scenario.driver import DriverProcess
 from tests.scenario.weather import Fault
-from tests.scenario.world import BUCKET, NAMESPACE, World
+from tests.scenario.world import BINDING, BUCKET, NAMESPACE, ROLE, World
 from tidegate_spark.protocol import (
     ANNOTATION_APP_UID,
     LABEL_APP,
@@ -141,12 +142,23 @@ def lose_status(w: World) -> str | None:
 @happening(1)
 def remove_something_needed(w: World) -> str | None:
     """People and namespace cleaners remove what they do not know."""
-    there = [path for path in sorted(w.api.objects) if "/secrets/" in path]
+    kinds = ("/secrets/", "/serviceaccounts/", "/roles/", "/rolebindings/")
+    there = [path for path in sorted(w.api.objects) if any(kind in path for kind in kinds)]
     if not there:
         return None
     path = w.rng.choice(there)
     w.api.delete(path)
     return f"somebody deletes {path}"
+
+
+@happening(2)
+def change_rights(w: World) -> str | None:
+    """An earlier version of the operator, or somebody, gave drivers other rights."""
+    path, field = w.rng.choice(((ROLE, "rules"), (BINDING, "subjects")))
+    if w.api.find(path) is None:
+        return None
+    w.api.patch(path, {field: []})
+    return f"{path} grants nothing any more"
 
 
 # --- the operator ---

@@ -1,7 +1,7 @@
 """An S3 server that is a dictionary, behind the methods of boto3's client that the runtime calls.
 
-Objects have ETags, and writes honour ``IfMatch`` and ``IfNoneMatch``; one contract suite holds it and a real S3 server to
-the same behaviour.
+Objects have ETags, and writes honour ``IfMatch`` and ``IfNoneMatch``; one contract suite holds it and a real S3 server
+to the same behaviour.
 """
 
 import hashlib

@@ -8,28 +8,21 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any, TypeVar, cast
-from urllib.parse import parse_qsl
 
-import aiohttp
 import msgspec
 
-from tests.scenario.api_server import APPS, ApiServer, RefusedError, place_of
+from tests.scenario.api_server import APPS, ApiServer, RefusedError
 from tests.scenario.weather import Crash, Fault, Weather
+from tests.scenario.wire import FIGURES, SimulatedAgents, SimulatedClient
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor, Outcome
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
-from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide.actions import Action, Plan
-from tidegate.kube.client import KubeClient, require
-from tidegate.kube.connection import Connection
-from tidegate.kube.failures import Failure, Unavailable, failure_from_response
 from tidegate.kube.paths import collection
 from tidegate.leadership import NotLeadingError
 from tidegate.main import Operator
-from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
@@ -40,24 +33,11 @@ from tidegate.workqueue import Key, RetryLaterError, WorkQueue
 
 T = TypeVar("T")
 
-
-def quiet_figures() -> Figures:
-    """Return figures that count nothing: a tenth of a schedule's time would go there."""
-    figures = Figures()
-    for name in dir(Figures):
-        if not name.startswith("_") and callable(getattr(Figures, name)):
-            setattr(figures, name, lambda *_, **__: None)
-    figures.queue_depth.set = lambda value: None
-    return figures
-
-
 ACTION: ContextVar[str] = ContextVar("ACTION", default="")
 """The action that is being carried out."""
 PROCESS: ContextVar[str] = ContextVar("PROCESS", default="")
 """The operator process that runs."""
 PLATFORM = Platform("example/tidegate-operator:1")
-FIGURES = quiet_figures()
-"""What the operator counts does not steer it."""
 WORKERS = 2
 _APPS = collection("StreamingApp")
 _REFUSALS = {Fault.CONFLICT: (409, "Conflict"), Fault.THROTTLED: (429, "TooManyRequests"), Fault.ERROR: (500, "Error")}
@@ -109,7 +89,7 @@ class OperatorProcess:
         self.index, self.figures = Index(), FIGURES
         self.unlisted, self.listed, self.leading = {""}, asyncio.Event(), asyncio.Event()
         self.client = SimulatedClient(self)
-        agents = SimulatedAgents(self)
+        agents = SimulatedAgents(self, self.client)
         events = EventPublisher(self.client)
         self.queue = WorkQueue(self._work, FIGURES, asyncio.get_running_loop().time)
         access = AccessKeeper(self.client, self.index, self.clock)
@@ -120,6 +100,15 @@ class OperatorProcess:
         self.began: dict[Key, int] = {}
         """Version of the API server's objects when the newest plan for an application was begun."""
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def api(self) -> ApiServer:
+        """The API server."""
+        return self.world.api
+
+    def ask_agent(self, pod: PodRecord, method: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+        """Return an agent's answer."""
+        return self.world.ask_agent(pod, method, body, token)
 
     def clock(self) -> float:
         """Return what the process takes for the time."""
@@ -289,12 +278,12 @@ class WatchedActor(Actor):
     __slots__ = ()
 
     async def carry_out(self, app: StreamingApp, plan: Plan, now: float) -> Outcome:
-        process = cast(SimulatedClient, self._client).process
+        process = cast(OperatorProcess, cast(SimulatedClient, self._client).process)
         process.began[app.metadata.namespace, app.metadata.name] = process.world.api.version
         return await super().carry_out(app, plan, now)
 
     async def _carry_out_one(self, run: Any, action: Action) -> Outcome:
-        process = cast(SimulatedClient, self._client).process
+        process = cast(OperatorProcess, cast(SimulatedClient, self._client).process)
         name = type(action).__name__
         ACTION.set(name)
         weather = process.world.weather
@@ -307,113 +296,3 @@ class WatchedActor(Actor):
         if weather.crash(process.name, name, "", Crash.AFTER) is not Crash.NONE:
             await process._die(f"after {name}")
         return outcome
-
-
-class SimulatedClient(KubeClient):
-    """The real client, up to where bytes would go onto the wire."""
-
-    def __init__(self, process: OperatorProcess) -> None:
-        super().__init__(cast(Connection, _Nowhere()), FIGURES, guard=process.holds)
-        self.process = process
-
-    @property
-    def watches(self) -> aiohttp.ClientSession:
-        """What the real Watch opens its connections with."""
-        return cast(aiohttp.ClientSession, _Watches(self.process))
-
-    async def _send_once(
-        self, method: str, path: str, body: bytes | None, accept: str = "application/json"
-    ) -> bytes | Failure:
-        write = method != "GET"
-        if write:
-            require(self._guard)
-        place = place_of(path.partition("?")[0])
-        what = " ".join(filter(None, (method, place.plural, place.part)))
-        api = self.process.world.api
-
-        def act() -> tuple[int, bytes]:
-            return api.handle(method, path, body, self.process.name)
-
-        def refuse(code: int, reason: str) -> tuple[int, bytes]:
-            return code, RefusedError(code, reason, "refused at random").body()
-
-        try:
-            status, text = await self.process.exchange(what, write, act, refuse)
-        except OSError as error:
-            return Unavailable(str(error))
-        return failure_from_response(status, text, {}) if status >= 400 else text
-
-
-class SimulatedAgents(AgentClient):
-    """The real client of agents, up to where bytes would go onto the wire."""
-
-    def __init__(self, process: OperatorProcess) -> None:
-        super().__init__(process.client, 1, process.holds)
-        self._process = process
-
-    async def _send(
-        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None
-    ) -> tuple[bytes | Unanswered, int]:
-        if body is not None:
-            require(self._process.holds)
-        world = self._process.world
-
-        def act() -> tuple[int, bytes]:
-            return world.ask_agent(pod, method, body, token)
-
-        def refuse(code: int, reason: str) -> tuple[int, bytes]:
-            return code, b""
-
-        try:
-            status, text = await self._process.exchange(f"{method} agent", body is not None, act, refuse)
-        except OSError as error:
-            return Unanswered(str(error)), 0
-        return (Unanswered(f"HTTP {status}"), status) if status >= 300 else (text, status)
-
-
-class _Nowhere:
-    server = "http://api"
-
-
-class _Watches:
-    """An HTTP session in which only watches are opened."""
-
-    def __init__(self, process: OperatorProcess) -> None:
-        self._process = process
-
-    def get(self, url: str, **_: Any) -> "_Connection":
-        return _Connection(self._process, url)
-
-
-class _Connection:
-    """One watch as the real Watch reads it: lines of JSON."""
-
-    status = 200
-
-    def __init__(self, process: OperatorProcess, url: str) -> None:
-        path, _, query = url.removeprefix(_Nowhere.server).partition("?")
-        asked = dict(parse_qsl(query))
-        self._process, self._plural = process, place_of(path).plural
-        self._since = int(asked["resourceVersion"])
-        self._key, _, self._value = asked.get("labelSelector", "").partition("=")
-
-    @property
-    def content(self) -> "_Connection":
-        return self
-
-    async def __aenter__(self) -> "_Connection":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        pass
-
-    async def iter_any(self) -> AsyncIterator[bytes]:
-        api = self._process.world.api
-        try:
-            async for _, kind, body in self._process.stream(self._plural, self._since):
-                if not self._key or body["metadata"].get("labels", {}).get(self._key) == self._value:
-                    yield b'{"type":"%s","object":%s}\n' % (kind.encode(), api.encoded(body))
-        except RefusedError as refused:
-            yield b'{"type":"ERROR","object":%s}\n' % refused.body()

@@ -21,6 +21,8 @@ def show_log(note: Callable[[float, str, str], None]) -> None:
     """Have the operator's log told with its process's name."""
 
     def tell(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+        if method == "debug":
+            raise structlog.DropEvent
         text = str(event.pop("event"))
         details = ", ".join(f"{key}={value}" for key, value in event.items() if key != "namespace")
         note(asyncio.get_running_loop().time(), PROCESS.get(), f"{text} ({details})")

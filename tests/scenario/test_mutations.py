@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.scenario.operators import SimulatedClient
 from tests.scenario.schedule import run
 from tests.scenario.telling import quiet
+from tests.scenario.wire import SimulatedClient
 from tidegate import reconcile
 from tidegate.act.carry_out import Actor
 from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch

@@ -26,9 +26,9 @@ from tidegate_spark.protocol import APP_FILE, LABEL_ROLE, ROLE_EXECUTOR, ROLE_PU
 START = 1_800_000_000.0
 NAMESPACE = "shop"
 BUCKET = "streams"
-_ROLE = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{{}}/roles/{ACCESS_NAME}"
-_BINDING = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{{}}/rolebindings/{ACCESS_NAME}"
-_ACCOUNT = f"/api/v1/namespaces/{{}}/serviceaccounts/{ACCESS_NAME}"
+ROLE = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles/{ACCESS_NAME}"
+BINDING = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings/{ACCESS_NAME}"
+ACCOUNT = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCESS_NAME}"
 
 
 class World(OperatorsWorld):
@@ -204,7 +204,8 @@ class World(OperatorsWorld):
 
     def drivers_may(self, namespace: str) -> bool:
         """Return whether drivers of a namespace have the rights they need."""
-        return all(self.api.find(path.format(namespace)) is not None for path in (_ROLE, _BINDING, _ACCOUNT))
+        role, binding, account = map(self.api.find, (ROLE, BINDING, ACCOUNT))
+        return bool(role and role.get("rules") and binding and binding.get("subjects") and account)
 
     def purging(self, config: DriverConfig | None) -> None:
         """A purge begins, or has ended (None)."""
@@ -232,7 +233,7 @@ class World(OperatorsWorld):
             return
         if self.quota:
             raise RefusedError(403, "Forbidden", "exceeded quota.")
-        if self.api.find(_ACCOUNT.format(place.namespace)) is None:
+        if self.api.find(ACCOUNT) is None:
             raise RefusedError(403, "Forbidden", "error looking up service account.")
 
     def ask_agent(self, pod: PodRecord, method: str, body: bytes | None, token: str) -> tuple[int, bytes]:

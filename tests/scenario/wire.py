@@ -1,0 +1,173 @@
+"""The operator's real clients of API server and agents, up to where bytes would go onto the wire."""
+
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import Any, Protocol, TypeVar, cast
+from urllib.parse import parse_qsl
+
+import aiohttp
+
+from tests.scenario.api_server import ApiServer, RefusedError, place_of
+from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.kube.client import KubeClient, require
+from tidegate.kube.connection import Connection
+from tidegate.kube.failures import Failure, Unavailable, failure_from_response
+from tidegate.metrics.figures import Figures
+from tidegate.observe.pods import PodRecord
+
+T = TypeVar("T")
+
+
+def quiet_figures() -> Figures:
+    """Return figures that count nothing: a tenth of a schedule's time would go there."""
+    figures = Figures()
+    silent = {name: lambda *_, **__: None for name, of in vars(Figures).items() if callable(of) and name[0] != "_"}
+    for name, function in silent.items():
+        setattr(figures, name, function)
+    figures.queue_depth = cast(Any, _Nothing())
+    return figures
+
+
+class _Nothing:
+    def set(self, value: float) -> None:
+        """Show nothing."""
+
+
+FIGURES = quiet_figures()
+"""What the operator counts does not steer it."""
+
+
+class Network(Protocol):
+    """What clients need of the process they belong to."""
+
+    name: str
+
+    @property
+    def api(self) -> ApiServer:
+        """The API server."""
+
+    def holds(self) -> bool:
+        """Return whether the process may change something."""
+
+    async def exchange(self, what: str, write: bool, act: Callable[[], T], refuse: Callable[[int, str], T]) -> T:
+        """Send a request and return its answer.
+
+        Raises:
+            OSError: no answer.
+        """
+
+    def stream(self, plural: str, since: int) -> AsyncIterator[tuple[int, str, dict[str, Any]]]:
+        """Yield version, kind and body of changes."""
+
+    def ask_agent(self, pod: PodRecord, method: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+        """Return an agent's answer."""
+
+
+class SimulatedClient(KubeClient):
+    """The real client, up to where bytes would go onto the wire."""
+
+    def __init__(self, process: Network) -> None:
+        super().__init__(cast(Connection, _Nowhere()), FIGURES, guard=process.holds)
+        self.process = process
+
+    @property
+    def watches(self) -> aiohttp.ClientSession:
+        """What the real Watch opens its connections with."""
+        return cast(aiohttp.ClientSession, _Watches(self.process))
+
+    async def _send_once(
+        self, method: str, path: str, body: bytes | None, accept: str = "application/json"
+    ) -> bytes | Failure:
+        write = method != "GET"
+        if write:
+            require(self._guard)
+        place = place_of(path.partition("?")[0])
+        what = " ".join(filter(None, (method, place.plural, place.part)))
+        api = self.process.api
+
+        def act() -> tuple[int, bytes]:
+            return api.handle(method, path, body, self.process.name)
+
+        def refuse(code: int, reason: str) -> tuple[int, bytes]:
+            return code, RefusedError(code, reason, "refused at random").body()
+
+        try:
+            status, text = await self.process.exchange(what, write, act, refuse)
+        except OSError as error:
+            return Unavailable(str(error))
+        return failure_from_response(status, text, {}) if status >= 400 else text
+
+
+class SimulatedAgents(AgentClient):
+    """The real client of agents, up to where bytes would go onto the wire."""
+
+    def __init__(self, process: Network, client: KubeClient) -> None:
+        super().__init__(client, 1, process.holds)
+        self._process = process
+
+    async def _send(
+        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None
+    ) -> tuple[bytes | Unanswered, int]:
+        if body is not None:
+            require(self._process.holds)
+        process = self._process
+
+        def act() -> tuple[int, bytes]:
+            return process.ask_agent(pod, method, body, token)
+
+        def refuse(code: int, reason: str) -> tuple[int, bytes]:
+            return code, b""
+
+        try:
+            status, text = await self._process.exchange(f"{method} agent", body is not None, act, refuse)
+        except OSError as error:
+            return Unanswered(str(error)), 0
+        return (Unanswered(f"HTTP {status}"), status) if status >= 300 else (text, status)
+
+
+class _Nowhere:
+    server = "http://api"
+
+
+class _Watches:
+    """An HTTP session in which only watches are opened."""
+
+    def __init__(self, process: Network) -> None:
+        self._process = process
+
+    def get(self, url: str, **_: Any) -> "_Connection":
+        return _Connection(self._process, url)
+
+
+class _Connection:
+    """One watch as the real Watch reads it: lines of JSON."""
+
+    status = 200
+
+    def __init__(self, process: Network, url: str) -> None:
+        path, _, query = url.removeprefix(_Nowhere.server).partition("?")
+        asked = dict(parse_qsl(query))
+        self._process, self._plural = process, place_of(path).plural
+        self._since = int(asked["resourceVersion"])
+        self._key, _, self._value = asked.get("labelSelector", "").partition("=")
+
+    @property
+    def content(self) -> "_Connection":
+        return self
+
+    async def __aenter__(self) -> "_Connection":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        pass
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        api = self._process.api
+        try:
+            async for _, kind, body in self._process.stream(self._plural, self._since):
+                if not self._key or body["metadata"].get("labels", {}).get(self._key) == self._value:
+                    yield b'{"type":"%s","object":%s}\n' % (kind.encode(), api.encoded(body))
+        except RefusedError as refused:
+            yield b'{"type":"ERROR","object":%s}\n' % refused.body()
