@@ -16,7 +16,7 @@ from tidegate_testing.world import OPERATOR_NAMESPACE, World
 
 from .conftest import ROOT
 
-NAMESPACE, NAME, TOPIC = "metrics", "observed", "metrics-input"
+NAMESPACE, NAME, TOPIC = "tidegate-e2e-metrics", "observed", "tidegate-e2e-metrics"
 APP = f'namespace="{NAMESPACE}",app="{NAME}"'
 QUERY = f'{APP},query="main"'
 
@@ -162,5 +162,5 @@ def promtool_finds_no_fault_in_what_the_pods_show(world: World) -> None:
 
 
 def test_the_rules_are_what_prometheus_has_loaded(server: PrometheusServer, rules: dict[str, Any]) -> None:
-    wanted = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
-    assert [rule["name"] for rule in server.rules()] == wanted
+    wanted = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
+    assert {rule["name"] for rule in server.rules()} == wanted

@@ -10,7 +10,7 @@ from tidegate_testing.kubectl import KubectlError
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import OPERATOR_NAMESPACE, World
 
-NAMESPACE, NAME = "secrets", "leaking"
+NAMESPACE, NAME = "tidegate-e2e-secrets", "leaking"
 PASSWORD = "correct horse battery"
 LOOKED_AT = "streamingapps,pods,events,configmaps,serviceaccounts,roles,rolebindings"
 
