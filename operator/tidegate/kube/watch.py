@@ -45,7 +45,8 @@ class ListMeta(msgspec.Struct):
 class Listing(msgspec.Struct, Generic[T]):
     """One page of a list."""
 
-    items: list[T]
+    items: list[T] | None = None
+    """None if it is empty and only metadata were asked for: the API server then says null."""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
@@ -171,7 +172,7 @@ class Watch(Generic[T]):
             if isinstance(answer, FAILURES):
                 raise aiohttp.ClientError(f"list of {self._path}: {answer}")
             page = self._listing.decode(answer)
-            items += page.items
+            items += page.items or []
             token = page.metadata.continue_
             if not token:
                 self._version = page.metadata.resourceVersion

@@ -219,3 +219,18 @@ async def test_a_watch_for_metadata_asks_for_nothing_else() -> None:
         "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
     ]
     assert all("labelSelector" not in request.query for request in server.asked)
+
+
+async def test_an_empty_list_of_metadata_is_null_on_a_real_server_and_is_empty() -> None:
+    nothing = web.json_response(
+        {"kind": "PartialObjectMetadataList", "metadata": {"resourceVersion": "5"}, "items": None}
+    )
+    added = {"metadata": {"namespace": "shop", "name": "orders", "uid": "u-1", "resourceVersion": "6"}}
+    server = Server(nothing, events(("ADDED", added)))
+    seen: list[str] = []
+    async with talking_to(server) as kube, asyncio.timeout(20):
+        async for change in Watch(kube, PATH, "", MetadataOnly).changes():
+            seen.append(type(change).__name__)
+            if len(seen) == 2:
+                break
+    assert seen == [Listed.__name__, Changed.__name__]
