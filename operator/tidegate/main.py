@@ -142,9 +142,10 @@ class Operator:
                 log.warning("part ended without leadership", part=task.get_name(), reason=str(error))
             else:
                 log.error("part ended", part=task.get_name(), exc_info=error)
-            self.failed = True
-            if self.kopf is not None:
+            # Once: cancelled again while it ends, kopf leaves tasks behind that never end, and the process with them.
+            if self.kopf is not None and not self.failed:
                 self.kopf.cancel()
+            self.failed = True
 
 
 async def run(settings: Settings) -> int:

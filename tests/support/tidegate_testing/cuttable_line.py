@@ -71,7 +71,7 @@ class CuttableLine:
                 side.transport.abort()
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        with contextlib.suppress(OSError):  # the other side went away
             while chunk := await reader.read(_CHUNK):
                 if self._cut:
                     continue  # what was sent is lost, but taken: the sender learns nothing
