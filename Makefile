@@ -68,7 +68,7 @@ test-e2e: tools ## tests with real pods, on a development cluster or on the one 
 	$(VENV)/bin/pytest tests/e2e --durations=10 $(ARGS)
 
 .PHONY: scenario
-scenario: setup ## random schedules of misfortune, simulated: make scenario [N=2000], one with its trace: SEED=123
+scenario: setup ## random schedules of misfortune, simulated: make scenario [N=2000 | SEED=123]
 	@$(PYTHON) -m tests.scenario $(if $(SEED),--seed $(SEED),--count $(or $(N),2000)) $(ARGS)
 
 .PHONY: bench
