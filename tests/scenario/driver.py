@@ -62,6 +62,9 @@ class Surroundings(Protocol):
     def find_container(self, uid: str) -> Container | None:
         """Return the container of the pod with this uid."""
 
+    def entered(self, driver: "DriverProcess") -> None:
+        """A driver took the fence."""
+
     def purging(self, config: DriverConfig | None) -> None:
         """A purge begins, or has ended (None)."""
 
@@ -216,7 +219,12 @@ class DriverProcess:
             )
             self._world.ledger.taken(self.prefix, self.holder)
             self._entered = outcome
+            self._world.entered(self)
         return self._entered
+
+    def has_fence(self) -> bool:
+        """Return whether it took the fence."""
+        return isinstance(self._entered, Held) and self.state is not DriverState.ENDED
 
     def may_enter(self) -> bool:
         """Return whether it is about to take the fence and may do so now."""

@@ -128,6 +128,17 @@ class Invariants:
             if driver is not None and self._born(driver) <= self.decided_at(place.namespace, place.name):
                 self.violated(f"epoch {new} of {place.path} is recorded, but the driver of epoch {old} is there")
 
+        if change.type == "DELETED" and self._has_driver(change, place.name, after["metadata"]["uid"]):
+            self.violated(f"{place.path} is let go, and its driver is there")
+
+    def _has_driver(self, change: Change, app: str, uid: str) -> bool:
+        """Return whether there is a driver of an application that was there when this was decided."""
+        place = change.place
+        driver = self.api.find(_driver_path(place.namespace, app))
+        if driver is None or driver["metadata"]["annotations"][ANNOTATION_APP_UID] != uid:
+            return False
+        return self._born(driver) <= self.decided_at(place.namespace, app)
+
     def _born(self, body: Body) -> int:
         uid = body["metadata"]["uid"]
         return next(c.version for c in self.api.log if c.type == "ADDED" and c.body["metadata"]["uid"] == uid)
@@ -140,6 +151,8 @@ class Invariants:
         wishes = self.wishes.get(uid, Wishes())
         if labels.get(LABEL_ROLE) == ROLE_PURGE and not wishes.emptied:
             self.violated(f"{change.place.path} is created, but nobody wants that storage emptied")
+        if labels.get(LABEL_ROLE) == ROLE_PURGE and self._has_driver(change, labels[LABEL_APP], uid):
+            self.violated(f"{change.place.path} is created, and the driver is there")
         if labels.get(LABEL_ROLE) != ROLE_DRIVER:
             return
         epoch, pod = int(labels[LABEL_EPOCH]), change.body["metadata"]["uid"]

@@ -39,6 +39,8 @@ PROCESS: ContextVar[str] = ContextVar("PROCESS", default="")
 """The operator process that runs."""
 PLATFORM = Platform("example/tidegate-operator:1")
 WORKERS = 2
+LISTS = ("GET pods", "GET streamingapps")
+"""Reads whose answers may be old when they arrive."""
 _APPS = collection("StreamingApp")
 _REFUSALS = {Fault.CONFLICT: (409, "Conflict"), Fault.THROTTLED: (429, "TooManyRequests"), Fault.ERROR: (500, "Error")}
 
@@ -197,7 +199,7 @@ class OperatorProcess:
             await self._die(f"after {ACTION.get()}: {what} took effect")
         if fault is Fault.LOST:
             raise OSError("the answer was lost")
-        if write:
+        if write or what in LISTS:
             await asyncio.sleep(weather.latency())
         if not self.go_on.is_set():
             await self.go_on.wait()

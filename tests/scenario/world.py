@@ -207,6 +207,14 @@ class World(OperatorsWorld):
         role, binding, account = map(self.api.find, (ROLE, BINDING, ACCOUNT))
         return bool(role and role.get("rules") and binding and binding.get("subjects") and account)
 
+    def entered(self, driver: DriverProcess) -> None:
+        """A driver took the fence of its storage: no other one may write inside it, or around it."""
+        for other in self.drivers():
+            ends = (f"{driver.prefix}/", f"{other.prefix}/")
+            overlap = ends[0] != ends[1] and (ends[0].startswith(ends[1]) or ends[1].startswith(ends[0]))
+            if overlap and other.has_fence() and other.prefix not in self.zombies:
+                self.violated(f"drivers write {driver.prefix} and {other.prefix}")
+
     def purging(self, config: DriverConfig | None) -> None:
         """A purge begins, or has ended (None)."""
         if config is None and self._purging is not None:

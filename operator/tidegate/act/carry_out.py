@@ -26,7 +26,7 @@ from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Refusal
 from tidegate.observe.pods import Pod, PodRecord, build_record
 from tidegate.resources.agent_secret import build_agent_secret
-from tidegate.resources.names import ACCESS_NAME, agent_secret_name, driver_pod_name
+from tidegate.resources.names import ACCESS_NAME, agent_secret_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import ANNOTATION_APP_UID, FINALIZER, LABEL_MANAGED_BY, MANAGED_BY
 
@@ -292,6 +292,8 @@ class Actor:
             return None
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of the driver pod: {answer}")
+        if run.app.metadata.deletion_timestamp is not None and build_record(answer).app != run.key[1]:
+            return None  # people's: in the way of a launch, and not of an end
         return self._take_in_found(run, answer, recorded=False)
 
     def _take_in_found(self, run: _Run, pod: Pod, *, recorded: bool) -> Outcome:
@@ -355,7 +357,9 @@ class Actor:
 
     def _refuse_launch(self, run: _Run, reason: str, message: str) -> Outcome:
         """Refuse what has to be there before a driver; one that runs already is not held up by it."""
-        name = driver_pod_name(run.key[1])
+        deleted = run.app.metadata.deletion_timestamp is not None
+        # What is made while the application goes is made for the purge.
+        name = purge_pod_name(run.key[1]) if deleted else driver_pod_name(run.key[1])
         if any(pod.name == name for pod in self._index.pods(run.key)):
             log.warning(message, reason=reason)
             return None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tidegate.decide.actions import (
     Action,
+    ConfirmDriverGone,
     CreatePurge,
     DeleteAgentSecret,
     DeleteDriver,
@@ -21,10 +24,10 @@ from tidegate.decide.running import OVERDUE
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import OnDelete, Phase
-from tidegate.observe.observation import Observation
+from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.driver_config import app_storage
-from tidegate.resources.names import purge_pod_name
+from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.protocol import FINALIZER, Reason
 
@@ -51,8 +54,7 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
             Phase.DELETING,
             Health.STALLED,
             "DriverNotGone",
-            f"Node {driver.node} does not confirm the end of pod {driver.name}. If the node is down for good, taint it "
-            "node.kubernetes.io/out-of-service.",
+            _not_confirmed(driver),
         )
     return Verdict(
         Phase.DELETING,
@@ -68,12 +70,32 @@ def remove_executors(o: Observation, now: float) -> Verdict | None:
     """Remove the executors: nothing may write any more when the storage is treated."""
     if not o.executors:
         return None
+    overdue = _wait_for_end(o.executors, now)
+    if isinstance(overdue, Verdict):
+        return overdue
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,
         "ExecutorsStopping",
         "The executors are removed.",
         after=tuple(DeleteExecutor(pod) for pod in o.executors if not pod.terminating),
+        wake_after=overdue,
+    )
+
+
+def _wait_for_end(pods: Iterable[PodRecord], now: float) -> Verdict | float | None:
+    """Return what to say of a pod whose end its node does not confirm, else in how many seconds to look again."""
+    terminating = [pod for pod in pods if pod.terminating]
+    late = next((pod for pod in terminating if now >= pod.delete_by + OVERDUE), None)
+    if late is not None:
+        return Verdict(Phase.DELETING, Health.STALLED, "PodNotGone", _not_confirmed(late))
+    return min((pod.delete_by + OVERDUE - now for pod in terminating), default=None)
+
+
+def _not_confirmed(pod: PodRecord) -> str:
+    return (
+        f"Node {pod.node} does not confirm the end of pod {pod.name}. If the node is down for good, taint it "
+        "node.kubernetes.io/out-of-service."
     )
 
 
@@ -88,12 +110,16 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
         return None
     # One that was made before somebody mended the spec would go on with what was wrong.
     if purge.terminating or purge.phase == "Failed" or purge.spec_hash != o.spec_hash:
+        overdue = _wait_for_end((purge,), now)
+        if isinstance(overdue, Verdict):
+            return overdue
         return Verdict(
             Phase.DELETING,
             Health.RECONCILING,
             "StoragePurging",
             "The pod that removes the storage is replaced.",
             after=() if purge.terminating else (DeletePurge(purge),),
+            wake_after=overdue,
         )
     problem = name_start_problem(purge)
     if problem is None and not purge.ready and purge.ended is not None and purge.ended.exit_code != 0:
@@ -134,7 +160,7 @@ def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
 
 
 def _release(o: Observation, *told: PublishEvent) -> Verdict:
-    actions: tuple[Action, ...] = (DeleteAgentSecret(),)
+    actions: tuple[Action, ...] = (*_confirm(o), DeleteAgentSecret())
     if o.purge is not None and not o.purge.terminating:
         actions = (*actions, DeletePurge(o.purge))
     actions = (*actions, ReleaseAccess(), *told)
@@ -168,12 +194,17 @@ def _namespace_goes(o: Observation) -> bool:
     return refusal is not None and (refusal.pod_name, refusal.reason) == (name, NAMESPACE_TERMINATING)
 
 
+def _confirm(o: Observation) -> tuple[Action, ...]:
+    # A driver that the cache does not show, because a watch is late, would go on writing what is treated as finished.
+    return (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),) if o.app.status.epoch else ()
+
+
 def _begin_purge(o: Observation, now: float) -> Verdict:
     name = purge_pod_name(o.app.metadata.name)
     refusal = o.memory.refusal
     # Somebody may have removed the ServiceAccount, without which the API server takes no pod of ours.
-    own_account = bool(o.app.spec.driver.service_account_name)
-    before: tuple[Action, ...] = () if o.access_ready or own_account else (EnsureAccess(),)
+    access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
+    before = (*_confirm(o), *access)
     if refusal is not None and refusal.pod_name == name:
         due = refusal.at + growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
         if now < due:
