@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from devcluster import environment, images, s3
+from devcluster import environment, s3
 from devcluster.apiclient import ApiClient, ApiRefusedError
 from devcluster.cluster import Cluster
 from devcluster.demo.kubernetes import Kubernetes
@@ -104,8 +104,6 @@ def live_cluster(
     say(f"cluster {name}: {'in use as it runs' if ran_before else 'starting'}")
     try:
         site = environment.current(name, variables={})
-        say("images")
-        images.load(cluster, [image for image in images.IMAGES if image is not images.STOCK])
         live = LiveCluster(site, cluster, connect(site), ApiClient(cluster.kubeconfig), namespace, bucket)
         say("chart")
         _install(live)
