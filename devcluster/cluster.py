@@ -279,12 +279,3 @@ def _open_for_pods(client: ApiClient) -> bool:
     found = client.get(f"/api/v1/nodes/{node.NAME}")
     conditions = {c["type"]: c["status"] for c in found["status"].get("conditions", [])}
     return conditions.get("Ready") == "True" and not found["spec"].get("taints")
-
-
-def load_archive(cluster: Cluster, path: Path) -> None:
-    """Load an image archive (OCI or Docker format) into the cluster's image store; layers it has are not read again.
-
-    Raises:
-        ComponentError: containerd refused it.
-    """
-    cluster.ctr("images", "import", path)

@@ -139,8 +139,11 @@ class Progress:
         recovers state, is not ready yet; a script that has not come to its first ``start()`` is not ready either.
         """
         with self._lock:
-            active = {q.name for q in self._queries.values() if q.active}
-            return self._state is DriverState.RUNNING and bool(active) and active <= self._proven
+            return self._is_ready()
+
+    def _is_ready(self) -> bool:
+        active = {q.name for q in self._queries.values() if q.active}
+        return self._state is DriverState.RUNNING and bool(active) and active <= self._proven
 
     @property
     def commits(self) -> int:
@@ -167,5 +170,6 @@ class Progress:
                 executors_wanted=self._executors_wanted,
                 executors_running=self._executors_running,
                 notices=tuple(self._notices),
+                ready=self._is_ready(),
                 failures=self.failures,
             )

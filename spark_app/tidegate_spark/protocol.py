@@ -301,6 +301,8 @@ class AgentReport:
     executors_wanted: int = 0
     executors_running: int = 0
     notices: tuple[Notice, ...] = ()
+    ready: bool = False
+    """As /readyz says: each of its queries has finished a trigger."""
     failures: tuple[float, ...] = ()
     """When the application failed within the window; seconds since the epoch."""
 

@@ -81,8 +81,9 @@ def purge(client: S3Client, config: DriverConfig) -> int:
     interrupted.
 
     Raises:
-        FaultError: STORAGE_OWNED if ``app.json`` is another application's, nothing is deleted then; STORAGE_UNAVAILABLE
-            if something is left that the store does not delete.
+        FaultError: STORAGE_OWNED if ``app.json`` is another application's, nothing is deleted then;
+            CREDENTIALS_REJECTED if they may not delete; STORAGE_UNAVAILABLE if something is left that the store does
+            not delete.
         Exception: what boto3 raises when storage does not answer.
     """
     if not config.storage.prefix:
@@ -149,6 +150,9 @@ def _delete_page(client: S3Client, config: DriverConfig, keys: list[str]) -> int
         Bucket=config.storage.bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
     )
     errors = answer.get("Errors", [])
+    if any(error.get("Code") in storage.REJECTED_CODES for error in errors):
+        refused = f"bucket {config.storage.bucket!r} (spec.storage.uri) does not let these credentials delete objects"
+        raise FaultError(Fault(Reason.CREDENTIALS_REJECTED, refused))
     for error in errors[:10]:
         log.warning("%s: %s: %s", error.get("Key"), error.get("Code"), error.get("Message"))
     return len(keys) - len(errors)

@@ -78,5 +78,12 @@ def _report(app: str, uid: str, epoch: int, started: float) -> protocol.AgentRep
         last_commit_time=started + batch * BATCH_SECONDS,
     )
     return protocol.AgentReport(
-        app, uid, epoch, protocol.DriverState.RUNNING, queries=(query,), executors_wanted=1, executors_running=1
+        app,
+        uid,
+        epoch,
+        protocol.DriverState.RUNNING,
+        queries=(query,),
+        executors_wanted=1,
+        executors_running=1,
+        ready=True,
     )

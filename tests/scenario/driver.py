@@ -139,7 +139,16 @@ class DriverProcess:
         query = QueryReport(QUERY, batch_id=self.batch)
         told = (query,) if self.state is DriverState.RUNNING else ()
         return AgentReport(
-            config.app, config.uid, config.epoch, self.state, self.fault, told, wanted, running, self.notices
+            config.app,
+            config.uid,
+            config.epoch,
+            self.state,
+            self.fault,
+            told,
+            wanted,
+            running,
+            self.notices,
+            ready=self.ready,
         )
 
     # --- its life ---

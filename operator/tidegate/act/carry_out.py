@@ -26,7 +26,7 @@ from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Refusal
 from tidegate.observe.pods import Pod, PodRecord, build_record
 from tidegate.resources.agent_secret import build_agent_secret
-from tidegate.resources.names import ACCESS_NAME, agent_secret_name, driver_pod_name
+from tidegate.resources.names import ACCESS_NAME, agent_secret_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import ANNOTATION_APP_UID, FINALIZER, LABEL_MANAGED_BY, MANAGED_BY
 
@@ -357,7 +357,9 @@ class Actor:
 
     def _refuse_launch(self, run: _Run, reason: str, message: str) -> Outcome:
         """Refuse what has to be there before a driver; one that runs already is not held up by it."""
-        name = driver_pod_name(run.key[1])
+        deleted = run.app.metadata.deletion_timestamp is not None
+        # What is made while the application goes is made for the purge.
+        name = purge_pod_name(run.key[1]) if deleted else driver_pod_name(run.key[1])
         if any(pod.name == name for pod in self._index.pods(run.key)):
             log.warning(message, reason=reason)
             return None

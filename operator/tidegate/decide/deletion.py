@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tidegate.decide.actions import (
     Action,
     ConfirmDriverGone,
@@ -22,7 +24,7 @@ from tidegate.decide.running import OVERDUE
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import OnDelete, Phase
-from tidegate.observe.observation import Observation
+from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.names import driver_pod_name, purge_pod_name
@@ -52,8 +54,7 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
             Phase.DELETING,
             Health.STALLED,
             "DriverNotGone",
-            f"Node {driver.node} does not confirm the end of pod {driver.name}. If the node is down for good, taint it "
-            "node.kubernetes.io/out-of-service.",
+            _not_confirmed(driver),
         )
     return Verdict(
         Phase.DELETING,
@@ -69,12 +70,32 @@ def remove_executors(o: Observation, now: float) -> Verdict | None:
     """Remove the executors: nothing may write any more when the storage is treated."""
     if not o.executors:
         return None
+    overdue = _wait_for_end(o.executors, now)
+    if isinstance(overdue, Verdict):
+        return overdue
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,
         "ExecutorsStopping",
         "The executors are removed.",
         after=tuple(DeleteExecutor(pod) for pod in o.executors if not pod.terminating),
+        wake_after=overdue,
+    )
+
+
+def _wait_for_end(pods: Iterable[PodRecord], now: float) -> Verdict | float | None:
+    """Return what to say of a pod whose end its node does not confirm, else in how many seconds to look again."""
+    terminating = [pod for pod in pods if pod.terminating]
+    late = next((pod for pod in terminating if now >= pod.delete_by + OVERDUE), None)
+    if late is not None:
+        return Verdict(Phase.DELETING, Health.STALLED, "PodNotGone", _not_confirmed(late))
+    return min((pod.delete_by + OVERDUE - now for pod in terminating), default=None)
+
+
+def _not_confirmed(pod: PodRecord) -> str:
+    return (
+        f"Node {pod.node} does not confirm the end of pod {pod.name}. If the node is down for good, taint it "
+        "node.kubernetes.io/out-of-service."
     )
 
 
@@ -89,19 +110,27 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
         return None
     # One that was made before somebody mended the spec would go on with what was wrong.
     if purge.terminating or purge.phase == "Failed" or purge.spec_hash != o.spec_hash:
-        return Verdict(
-            Phase.DELETING,
-            Health.RECONCILING,
-            "StoragePurging",
-            "The pod that removes the storage is replaced.",
-            after=() if purge.terminating else (DeletePurge(purge),),
-        )
+        return _replace_purge(purge, now)
     problem = name_start_problem(purge)
     if problem is None and not purge.ready and purge.ended is not None and purge.ended.exit_code != 0:
         problem = name_end(purge)
     if problem is not None:
         return Verdict(Phase.DELETING, Health.STALLED, problem.reason, problem.message + _WAY_OUT)
     return Verdict(Phase.DELETING, Health.RECONCILING, "StoragePurging", f"Pod {purge.name} removes the storage.")
+
+
+def _replace_purge(purge: PodRecord, now: float) -> Verdict:
+    overdue = _wait_for_end((purge,), now)
+    if isinstance(overdue, Verdict):
+        return overdue
+    return Verdict(
+        Phase.DELETING,
+        Health.RECONCILING,
+        "StoragePurging",
+        "The pod that removes the storage is replaced.",
+        after=() if purge.terminating else (DeletePurge(purge),),
+        wake_after=overdue,
+    )
 
 
 def release(o: Observation, now: float) -> Verdict:
@@ -178,8 +207,7 @@ def _begin_purge(o: Observation, now: float) -> Verdict:
     name = purge_pod_name(o.app.metadata.name)
     refusal = o.memory.refusal
     # Somebody may have removed the ServiceAccount, without which the API server takes no pod of ours.
-    own_account = bool(o.app.spec.driver.service_account_name)
-    access: tuple[Action, ...] = () if o.access_ready or own_account else (EnsureAccess(),)
+    access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
     before = (*_confirm(o), *access)
     if refusal is not None and refusal.pod_name == name:
         due = refusal.at + growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)

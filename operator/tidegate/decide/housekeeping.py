@@ -13,7 +13,7 @@ from tidegate.decide.actions import (
     SetExecutors,
 )
 from tidegate.decide.restarting import tell_cut_batch
-from tidegate.observe.observation import Observation
+from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import FINALIZER, DriverState
 
@@ -27,7 +27,7 @@ def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
         actions = (*actions, AddFinalizer())
     if o.memory.secret_missing:
         actions = (*actions, EnsureAgentSecret())
-    if not o.access_ready:
+    if lacks_access(o):
         actions = (*actions, EnsureAccess())
     return actions
 

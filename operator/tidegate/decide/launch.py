@@ -17,7 +17,7 @@ from tidegate.decide.actions import (
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Phase, RestartPolicy
-from tidegate.observe.observation import Observation, Refusal
+from tidegate.observe.observation import Observation, Refusal, lacks_access
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.protocol import FINALIZER
@@ -62,7 +62,7 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
         )
     if not refusal.recorded:
         return None  # no epoch was spent on it: launch as if for the first time
-    access: tuple[Action, ...] = () if o.access_ready else (EnsureAccess(),)
+    access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
     create = _create(o, refusal.epoch)
     # Looked at again at once: the watch does not wake for a pod that the answer to its creation has already brought.
     return Verdict(
@@ -108,7 +108,7 @@ def launch(o: Observation, now: float) -> Verdict | None:
             before=_finalizer(o),
         )
     before: tuple[Action, ...] = _finalizer(o)
-    if not o.access_ready:
+    if lacks_access(o):
         before = (*before, EnsureAccess())
     before = (*before, EnsureAgentSecret())
     if o.app.status.epoch > 0:

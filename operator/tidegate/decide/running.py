@@ -108,6 +108,9 @@ def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
     if driver is None or not ended_for_good(driver):
         return None
     told = read_termination(driver.ended)
+    if told is None and driver.ended is not None and driver.ended.message.startswith("{"):
+        message = f"The driver in pod {driver.name} ended with words that this operator does not know: upgrade it."
+        return Verdict(Phase.FAILED, Health.STALLED, "UnknownEnd", message)
     if told is None or told.reason is Reason.COMPLETED:
         return Verdict(Phase.COMPLETED, Health.READY, "Completed", "The application has finished.")
     problem = name_end(driver)
@@ -135,12 +138,29 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
     if report.fault is not None:
         return _stalled(phase, name_reported(report.fault))
     if report.state is DriverState.RUNNING:
-        return _running(o, o.driver)
+        return _judge_readiness(o, o.driver, report.ready or o.driver.ready)
     if report.state in (DriverState.STOPPING, DriverState.ENDED):
         return Verdict(
             phase, Health.RECONCILING, "DriverStopping", f"The driver in pod {o.driver.name} stops at a batch boundary."
         )
     return None
+
+
+def _judge_readiness(o: Observation, driver: PodRecord, ready: bool) -> Verdict | None:
+    """Call it running once its queries run; a script that has not come so far, or fails on its way, still starts."""
+    if ready:
+        return _running(o, driver)
+    if not _ran_before(o, driver):
+        return None
+    message = f"The script in pod {driver.name} runs, and not each of its queries does."
+    return Verdict(Phase.RUNNING, Health.RECONCILING, "DriverNotReady", message)
+
+
+def _ran_before(o: Observation, driver: PodRecord) -> bool:
+    """Return whether the status says that this very process ran."""
+    known = o.app.status
+    same = known.epoch == driver.epoch and known.driver is not None and known.driver.restarts == driver.restarts
+    return same and known.phase is Phase.RUNNING
 
 
 def judge_ready_driver(o: Observation, now: float) -> Verdict | None:

@@ -30,6 +30,7 @@ from tidegate_spark.protocol import AgentReport, QueryReport
 
 FIGURES_INTERVAL = 60.0
 """Seconds between two writes of nothing but progress."""
+_ABSURD_RATE = 1e12
 EXECUTORS_INTERVAL = 5.0
 """Seconds between two writes of a changed number of executors: whoever scales wants to see it."""
 
@@ -151,8 +152,8 @@ def _query(report: QueryReport) -> QueryStatus:
     return QueryStatus(
         name=report.name,
         batch_id=report.batch_id if report.batch_id >= 0 else None,
-        input_rows_per_second=round(report.input_rows_per_second, 1),
-        processed_rows_per_second=round(report.processed_rows_per_second, 1),
+        input_rows_per_second=round(_plausible(report.input_rows_per_second), 1),
+        processed_rows_per_second=round(_plausible(report.processed_rows_per_second), 1),
         state_rows=report.state_rows,
         state_bytes=report.state_bytes,
         last_commit_time=time_from_seconds(report.last_commit_time),
@@ -165,4 +166,9 @@ def _batch(queries: tuple[QueryStatus, ...]) -> int | None:
 
 
 def _rows_per_second(report: AgentReport) -> int:
-    return round(sum(q.input_rows_per_second for q in report.queries))
+    return round(sum(_plausible(q.input_rows_per_second) for q in report.queries))
+
+
+def _plausible(rate: float) -> float:
+    # An agent is the application's own process: a rate that is no number must not keep the operator from deciding.
+    return rate if 0.0 <= rate < _ABSURD_RATE else 0.0

@@ -44,6 +44,7 @@ class _Followed:
     due: float
     pace: str = "starting"
     interval: float = PACES["starting"][0]
+    hurried: bool = False
     doubt: float = 1.0
     """0 after an answer, 1 before the first question, and the interval, which grows, after a silence."""
 
@@ -88,7 +89,12 @@ class AgentPoller:
 
     def hurry(self, key: Key) -> None:
         """Ask soon: something was just changed."""
-        if key in self._followed:
+        followed = self._followed.get(key)
+        if followed is None:
+            return
+        if followed.due == float("inf"):
+            followed.hurried = True  # it is being asked now, and its answer may be of before the change
+        else:
             self._schedule(key, 1.0)
 
     async def run_worker(self) -> None:
@@ -155,14 +161,15 @@ class AgentPoller:
         else:
             self._figures.count_poll("answered")
             self._take_in(key, followed, answer)
-            pace = "running" if answer.state is DriverState.RUNNING else "starting"
+            pace = "running" if answer.state is DriverState.RUNNING and answer.ready else "starting"
         if pace != followed.pace:
             followed.pace, followed.interval = pace, PACES[pace][0]
         else:
             _, longest, growth = PACES[pace]
             followed.interval = min(followed.interval * growth, longest)
         followed.doubt = followed.interval if pace == "silent" else 0.0
-        self._schedule(key, followed.interval)
+        self._schedule(key, 1.0 if followed.hurried else followed.interval)
+        followed.hurried = False
 
     async def _read(self, key: Key, driver: PodRecord) -> AgentReport | Unanswered:
         try:
@@ -198,7 +205,7 @@ def _matters(report: AgentReport) -> tuple[object, ...]:
     notices = report.notices[-1].sequence if report.notices else 0
     committed = any(query.batch_id >= 0 for query in report.queries)
     executors = (report.executors_wanted, report.executors_running)
-    return (report.epoch, report.state, report.fault, executors, notices, committed)
+    return (report.epoch, report.state, report.ready, report.fault, executors, notices, committed)
 
 
 def _commits(report: AgentReport) -> tuple[object, ...]:

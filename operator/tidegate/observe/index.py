@@ -114,7 +114,9 @@ class Index:
         if not keys:
             return keys
         self._apps[key] = KnownApp(app, _hash_of(app, known))
-        self._names.setdefault(key[0], set()).add(key[1])
+        if app.metadata.deletion_timestamp is None or FINALIZER in app.metadata.finalizers:
+            # One that was let go, and is kept by others' finalizers, needs nothing of its namespace any more.
+            self._names.setdefault(key[0], set()).add(key[1])
         self._roots.put(app)
         return keys
 

@@ -71,6 +71,11 @@ class Observation:
     memory: Memory = Memory()
 
 
+def lacks_access(o: Observation) -> bool:
+    """Return whether the namespace's access has to be made or looked at; one with an account of its own needs none."""
+    return not o.access_ready and not o.app.spec.driver.service_account_name
+
+
 def wanted_executors(o: Observation) -> int:
     """Return how many executors there should be: as the driver was told, or as the spec says."""
     told = o.agent.report.executors_wanted if o.agent else 0

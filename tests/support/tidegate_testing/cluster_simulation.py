@@ -236,5 +236,7 @@ class Cluster:
 
     def _report(self, driver: PodRecord) -> TimedReport:
         wanted = self.executors_wanted
-        report = AgentReport("orders", driver.app_uid, driver.epoch, DriverState.RUNNING, executors_wanted=wanted)
+        report = AgentReport(
+            "orders", driver.app_uid, driver.epoch, DriverState.RUNNING, executors_wanted=wanted, ready=True
+        )
         return TimedReport(report, self.now, driver.uid, driver.restarts)

@@ -80,6 +80,7 @@ def report_of(driver: PodRecord, state: DriverState = DriverState.RUNNING, **fie
         "epoch": driver.epoch,
         "state": state,
         "executors_wanted": 1,
+        "ready": state is DriverState.RUNNING,
     }
     return TimedReport(AgentReport(**{**known, **fields}), NOW, driver.uid, driver.restarts)
 

@@ -199,3 +199,13 @@ def test_neither_storage_nor_the_rest_is_removed_before_the_driver_was_looked_fo
 
 def test_of_an_application_that_was_never_launched_no_driver_is_looked_for() -> None:
     assert ConfirmDriverGone("orders-driver") not in decide(observe(deleted(app_with())), NOW).actions
+
+
+def test_an_executor_whose_node_does_not_confirm_its_end_is_named_with_what_to_do() -> None:
+    late = executor_of(GOING, 1, delete_by=NOW - 3600, node="node7")
+    waiting = decide(observe(GOING, executors=(executor_of(GOING, 1, delete_by=NOW - 10),)), NOW)
+    assert (waiting.reason, waiting.wake_after) == ("ExecutorsStopping", 50.0)
+    stuck = decide(observe(GOING, executors=(late,)), NOW)
+    assert stuck.reason == "PodNotGone"
+    assert "node7" in stuck.message
+    assert "out-of-service" in stuck.message

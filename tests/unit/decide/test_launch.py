@@ -132,3 +132,8 @@ def test_a_status_that_was_lost_does_not_bring_an_old_epoch_back() -> None:
     app = app_with()
     plan = decide(observe(app, driver=driver_of(app, epoch=9)), NOW)
     assert recorded(plan).epoch == 9
+
+
+def test_an_application_with_an_account_of_its_own_needs_no_access_of_ours() -> None:
+    own = observe(app_with({"driver.serviceAccountName": "mine"}), access_ready=False)
+    assert not any(isinstance(action, EnsureAccess) for action in decide(own, NOW).actions)

@@ -406,3 +406,49 @@ def test_executors_that_can_not_start_are_named_while_the_driver_runs(name: str,
     assert event.warning
     assert f"with {running} of 2 executors" in event.message
     assert words in event.message
+
+
+# --- what ready means -------------------------------------------------------------------------------------------------
+
+
+def test_a_script_whose_queries_do_not_run_yet_is_starting() -> None:
+    starting = settled(observe(APP, driver=driver_of(APP)))
+    driver = running_driver(APP)
+    plan = decide(dataclasses.replace(starting, driver=driver, agent=report_of(driver, ready=False)), NOW)
+    assert (plan.rule, plan.reason) == ("wait_for_driver_to_start", "DriverStarting")
+
+
+def test_a_script_that_fails_before_its_queries_run_fails_again_and_is_not_called_running_in_between() -> None:
+    seen = settled(observe(APP, driver=driver_of(APP)))
+    phases = []
+    for restarts in range(3):
+        seen = settled(crashed(seen, restarts, NOW + 60 * restarts, Reason.BROKER_UNAVAILABLE))
+        phases.append((seen.app.status.phase, seen.app.status.conditions[2].status))
+        assert seen.driver is not None
+        again = running_driver(seen.app, restarts=restarts + 1, ended=seen.driver.ended, started_at=NOW + 60 * restarts)
+        seen = settled(dataclasses.replace(seen, driver=again, agent=report_of(again, ready=False)))
+        phases.append((seen.app.status.phase, seen.app.status.conditions[2].status))
+    assert phases == [(Phase.FAILED, "True")] * 6
+
+
+def test_an_application_that_ran_and_whose_queries_do_not_all_run_stays_running_and_is_not_ready() -> None:
+    before = ran()
+    assert before.driver is not None
+    driver = dataclasses.replace(before.driver, ready=False)
+    plan = decide(dataclasses.replace(before, driver=driver, agent=report_of(driver, ready=False)), NOW)
+    assert verdict(plan) == (Phase.RUNNING, "Reconciling", "DriverNotReady")
+
+
+def test_words_of_a_newer_runtime_are_not_taken_for_success() -> None:
+    ended = Exit(0, "Completed", '{"reason": "Unheard", "message": "x", "epoch": 1}', NOW)
+    plan = decide(observe(APP, driver=driver_of(APP, phase="Succeeded", ended=ended)), NOW)
+    assert verdict(plan) == (Phase.FAILED, "Stalled", "UnknownEnd")
+
+
+@pytest.mark.parametrize("value", [1e300, float("nan"), float("inf"), -5.0])
+def test_figures_that_are_none_keep_nothing_from_being_decided(value: float) -> None:
+    driver = running_driver(APP)
+    query = QueryReport("main", batch_id=3, input_rows_per_second=value, last_commit_time=value)
+    plan = decide(observe(APP, driver=driver, agent=report_of(driver, queries=(query,))), NOW)
+    (status,) = [a.status for a in plan.actions if isinstance(a, WriteStatus)]
+    assert status.input_rows_per_second == 0

@@ -4,12 +4,13 @@ import copy
 import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidegate.model.streaming_app import StreamingApp, decode_app
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate_spark.protocol import FINALIZER
-from tidegate_testing.observations import app_with, driver_of, launched
+from tidegate_testing.observations import app_with, deleted, driver_of, launched
 from tidegate_testing.values import body
 
 KEY = ("shop", "orders")
@@ -226,3 +227,14 @@ def test_an_application_that_can_not_be_read_and_may_run_needs_its_namespace(fin
     index.put_app(unreadable(8, finalizers=finalizers))
     index.put_app(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z"))
     assert index.leave_namespace(("shop", "other")) is last
+
+
+def test_an_application_that_was_let_go_and_is_kept_by_others_needs_its_namespaces_access_no_more() -> None:
+    index = Index()
+    gone = deleted(app_with())
+    index.put_app(gone)
+    key = (gone.metadata.namespace, gone.metadata.name)
+    assert index.leave_namespace(key)
+    metadata = msgspec.structs.replace(gone.metadata, finalizers=("foregroundDeletion",), resource_version="99")
+    index.put_app(msgspec.structs.replace(gone, metadata=metadata))
+    assert index.leave_namespace((gone.metadata.namespace, "another"))
