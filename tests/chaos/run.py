@@ -23,7 +23,7 @@ APP = QUERY = "accounts"
 SCRIPT = "accounting.py"
 SCRIPTS = Path(__file__).parent / "scripts"
 PARTITIONS = 4
-FIRST_COMMIT_SECONDS = 300.0
+FIRST_COMMIT_SECONDS = 600.0
 COMMITS_THAT_PROVE = 2
 """So many commits after a fault mean that batches are committed again: one could still be of before."""
 LONGEST_PAUSE = 4.0
