@@ -74,6 +74,9 @@ def _session_defaults(config: DriverConfig, environment: Environment) -> dict[st
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
         "spark.local.dir": f"{environment.work_directory}/spark",
         "spark.ui.showConsoleProgress": "false",
+        # Spark ends a driver after max(3, 2 x executors) failed executors, counted since its start: an application that
+        # runs for months would be ended by ordinary losses.
+        "spark.executor.failuresValidityInterval": "1h",
     }
 
 
