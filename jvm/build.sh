@@ -13,4 +13,5 @@ javac --release 17 -encoding UTF-8 -proc:none -Xlint:all,-classfile,-path -Werro
 cd "$classes/out"
 find . -name '*.class' | LC_ALL=C sort >"$classes/listed"
 jar --create --file "$classes/jar" --no-manifest --date 2026-01-01T00:00:00+00:00 "@$classes/listed"
-mv "$classes/jar" "$target"
+cp "$classes/jar" "$target.$$"
+mv "$target.$$" "$target"

@@ -189,8 +189,9 @@ public final class CheckpointFiles implements CheckpointFileManager {
             } catch (RemoteFileChangedException e) {
                 // The answer to a put may be lost; the next attempt then meets the object of the first.
                 if (!Arrays.equals(store.getXAttr(path, "header." + WRITER), writer.getBytes(StandardCharsets.UTF_8))) {
+                    // Not as the cause: the end of a chain of causes is what people are shown, and that one says less.
                     FileAlreadyExistsException exists = new FileAlreadyExistsException(path + " is another writer's");
-                    exists.initCause(e);
+                    exists.addSuppressed(e);
                     throw exists;
                 }
             }
