@@ -98,3 +98,24 @@ def test_a_lost_answer_is_not_taken_for_another_writer_and_another_writer_is_not
     assert newest(object_store, where, "commits") == batch - 1
     logs = [request for request in front.requests if put_of("offsets")(request) or put_of("commits")(request)]
     assert {request.headers.get("if-none-match") for request in logs} == {"*"}
+
+
+def test_the_first_of_two_writers_wins_with_files_of_any_size_and_what_is_cancelled_leaves_nothing(
+    start_driver: StartDriver, place: Storage, object_store: ObjectStore
+) -> None:
+    driver = start_driver(
+        "files",
+        "files_of_two_writers.py",
+        args=(f"s3a://{place.bucket}/folder",),
+        spark_conf={"spark.hadoop.fs.s3a.multipart.size": "5M"},
+    )
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert "files at first: 0" in driver.output
+    exists = "org.apache.hadoop.fs.FileAlreadyExistsException"
+    assert f"small: written, then {exists}" in driver.output
+    assert f"large: written, then {exists}" in driver.output
+    assert object_store.keys(place.bucket, "folder/") == ["folder/large", "folder/overwritten", "folder/small"]
+    assert object_store.text(place.bucket, "folder/small") == "one"
+    assert set(object_store.text(place.bucket, "folder/large")) == {"x"}
+    assert object_store.text(place.bucket, "folder/overwritten") == "after"
+    assert "Uploads" not in object_store.client.list_multipart_uploads(Bucket=place.bucket)
