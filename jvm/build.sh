@@ -3,10 +3,10 @@
 # makes the same bytes.
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-target=$1
+mkdir -p "$(dirname -- "$1")"
+target=$(CDPATH='' cd -- "$(dirname -- "$1")" && pwd)/$(basename -- "$1")
 classes=$(mktemp -d)
 trap 'rm -rf "$classes"' EXIT
-mkdir -p "$(dirname -- "$target")"
 find "$here" -name '*.java' | LC_ALL=C sort >"$classes/sources"
 # Not looked at: annotations of Scala that its class files name, and jars that others of the class path would like to have.
 javac --release 17 -encoding UTF-8 -proc:none -Xlint:all,-classfile,-path -Werror -d "$classes/out" -classpath "$2" "@$classes/sources"
