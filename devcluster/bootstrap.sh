@@ -12,7 +12,7 @@ cluster_parts=(
   containerd:containerd runc:runc containernetworking-plugins:/usr/lib/cni/ptp busybox-static:STATIC_BUSYBOX
   iptables:iptables conntrack:conntrack iproute2:ip util-linux:nsenter openssl:openssl
   buildah:buildah mmdebstrap:mmdebstrap
-  openjdk-17-jre-headless:java maven:mvn git:git ca-certificates:/etc/ssl/certs/ca-certificates.crt
+  openjdk-17-jdk-headless:javac maven:mvn git:git ca-certificates:/etc/ssl/certs/ca-certificates.crt
 )
 
 say() { echo "setup: $*" >&2; }

@@ -46,13 +46,16 @@ class Image:
 OPERATOR = Image(
     "localhost/tidegate-operator:dev",
     "images/operator/Dockerfile",
-    ("locks/operator.lock", "locks/runtime.lock", "images/jars", "operator/tidegate", "spark_app/tidegate_spark"),
+    (
+        *("locks/operator.lock", "locks/runtime.lock", "images/jars", "jvm"),
+        *("operator/tidegate", "spark_app/tidegate_spark"),
+    ),
 )
 SPARK = Image(
     "localhost/tidegate-spark:dev",
     "images/spark/Dockerfile",
     (
-        *("locks/spark.lock", "images/jars", "images/spark/entrypoint.sh"),
+        *("locks/spark.lock", "images/jars", "jvm", "images/spark/entrypoint.sh"),
         *("spark_app/tidegate_spark", "spark_app/samples"),
     ),
 )

@@ -161,7 +161,7 @@ class Driver:
 
     def _observe(self, session: SparkSession) -> None:
         session.streams.addListener(ProgressListener(self._progress))
-        self._queries.install(spark_session.direct_checkpoint_manager(session))
+        self._queries.install()
         timeout = self._config.restart.stall_timeout_seconds
         stalls = StallWatch(session, self._queries, self._progress, timeout, self._dependencies_up)
         self._watch = watch.Watch(

@@ -10,9 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import CapturedException
 
 from tidegate_spark.protocol import Reason
@@ -64,7 +62,6 @@ class Rule:
 SDK, S3A = "software.amazon.awssdk.", "org.apache.hadoop.fs.s3a."
 AWS_ANSWER = "software.amazon.awssdk.awscore.exception.AwsServiceException"
 EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
-SPARK_THROWABLE = "org.apache.spark.SparkThrowable"
 KAFKA_ERRORS = "org.apache.kafka.common.errors."
 
 RULES: tuple[Rule, ...] = (
@@ -184,14 +181,6 @@ def java_chain(throwable: Any) -> tuple[Link, ...]:
         links.append(_java_link(throwable))
         throwable = throwable.getCause()
     return tuple(links)
-
-
-def condition_of(error: BaseException) -> str:
-    """Return the name that Spark gives to what ``error`` means, empty if it is not Spark's; asks the JVM."""
-    java, gateway = _java_exception(error), SparkContext._gateway
-    if java is None or gateway is None or not is_instance_of(gateway, java, SPARK_THROWABLE):
-        return ""
-    return str(gateway.jvm.PythonErrorUtils.getCondition(java) or "")
 
 
 def _java_exception(error: BaseException) -> Any:

@@ -20,12 +20,8 @@ from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidegate_spark import faults
 from tidegate_spark.progress import Progress
-from tidegate_spark.sparkconf import CHECKPOINT_MANAGER, SHUFFLE_PARTITIONS
-
-NO_CHECKPOINT_MANAGER = "CANNOT_LOAD_CHECKPOINT_FILE_MANAGER"
-"""What Spark calls it if the class chosen cannot serve the place."""
+from tidegate_spark.sparkconf import SHUFFLE_PARTITIONS
 
 UNNAMED = "main"
 """The name of a script's one unnamed query."""
@@ -93,7 +89,6 @@ class Queries:
         self._lineage_uri = lineage_uri
         self._state_partitions = str(state_partitions)
         self._progress = progress
-        self._checkpoint_manager = ""
         self._lock = threading.Lock()
         self._settings_lock = threading.Lock()
         self._entries: dict[str, Entry] = {}
@@ -101,12 +96,8 @@ class Queries:
         self._closed = False
         self.on_refusal: Callable[[str], None] = lambda message: None
 
-    def install(self, checkpoint_manager: str = "") -> None:
-        """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process.
-
-        ``checkpoint_manager`` is the class that is to write checkpoint files; empty for Spark's own choice.
-        """
-        self._checkpoint_manager = checkpoint_manager
+    def install(self) -> None:
+        """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process."""
         original_start, original_table = DataStreamWriter.start, DataStreamWriter.toTable
 
         @functools.wraps(original_start)
@@ -216,16 +207,7 @@ class Queries:
         # A query takes a copy of the session's settings when it is made. They are the session's own again afterwards,
         # and one start at a time sees them changed.
         with self._settings_lock:
-            settings = self._state_settings(conf)
-            if not self._checkpoint_manager or conf.get(CHECKPOINT_MANAGER, None) is not None:
-                return with_settings(conf, settings, call)
-            try:
-                return with_settings(conf, {**settings, CHECKPOINT_MANAGER: self._checkpoint_manager}, call)
-            except Exception as error:
-                if not faults.condition_of(error).startswith(NO_CHECKPOINT_MANAGER):
-                    raise
-            # Our choice serves S3 only, and a sink keeps a log of its own where it writes: this one is elsewhere.
-            return with_settings(conf, settings, call)
+            return with_settings(conf, self._state_settings(conf), call)
 
     def _state_settings(self, conf: RuntimeConfig) -> dict[str, str]:
         # Spark fixes a new query's number of state partitions from this setting; the spec, not the script, decides it.

@@ -21,6 +21,11 @@ from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig, Fault, Reason
 from tidegate_spark.storage import FaultError
 
+_CLASS_MISSING = (
+    f"The class path lacks {sparkconf.CHECKPOINT_FILES_CLASS}, which the application's image should have. Checkpoint "
+    "files are written Spark's own way, by renaming, and two writers of one checkpoint may not notice each other."
+)
+
 
 def start_session(config: DriverConfig, environment: Environment, progress: Progress, launch: str) -> SparkSession:
     """Start Spark for the driver process ``launch`` and return the session.
@@ -34,22 +39,22 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # A lock taken in the JVM belongs to a thread there, which must stay the same for one thread here (stopping.py).
     os.environ["PYSPARK_PIN_THREAD"] = "true"
-    conf = SparkConf().setAll(list(sparkconf.build_spark_conf(config, environment, launch).items()))
+    settings = sparkconf.build_spark_conf(config, environment, launch)
+    conf = SparkConf().setAll(list(settings.items()))
     # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
     gateway = launch_gateway(conf, popen_kwargs={"start_new_session": True})  # type: ignore[no-untyped-call] # untyped there
     if not _has_class(gateway.jvm, sparkconf.S3A_CLASS):
         raise FaultError(Fault(Reason.CONNECTOR_MISSING, _connector_message(config, environment.jars_directory)))
+    available = _has_class(gateway.jvm, sparkconf.CHECKPOINT_FILES_CLASS)
+    if not available:
+        progress.notice("CheckpointClassMissing", _CLASS_MISSING, warning=True)
+    conf.setAll(list(sparkconf.checkpoint_files(settings, available).items()))
     SparkContext(conf=conf, gateway=gateway)
     session = SparkSession.builder.getOrCreate()
     for key in sparkconf.ignored_keys(config):
         progress.notice("ConfigurationIgnored", _ignored_message(key, "spec.sparkConf"))
     _guard_builder(progress, environment.master)
     return session
-
-
-def direct_checkpoint_manager(session: SparkSession) -> str:
-    """Return the class that writes checkpoint files without renames, empty if the class path does not have it."""
-    return sparkconf.ABORTABLE_CLASS if _has_class(session._jvm, sparkconf.ABORTABLE_CLASS) else ""
 
 
 def add_python_files(session: SparkSession, paths: tuple[str, ...], work_directory: str) -> None:

@@ -9,13 +9,14 @@ from tidegate_spark.environment import Environment
 from tidegate_spark.protocol import LAUNCH_VARIABLE, LINEAGE_PREFIX, DriverConfig, Storage
 
 S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-ABORTABLE_CLASS = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+CHECKPOINT_FILES_CLASS = "dev.tidegate.spark.CheckpointFiles"
+"""Ours, in jvm/: raises what goes wrong in writing a checkpoint file, and lets one of two writers win."""
 ROCKSDB_CLASS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 ENVIRONMENT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
 DEFAULT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-CHECKPOINT_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 CHECKPOINT_LOCATION = "spark.sql.streaming.checkpointLocation"
 TEMPLATE_NAME = "executor-template.yaml"
 
@@ -58,6 +59,11 @@ def build_spark_conf(config: DriverConfig, environment: Environment, launch: str
     if config.injected:
         conf |= _class_path(conf, environment.jars_directory)
     return conf
+
+
+def checkpoint_files(conf: dict[str, str], available: bool) -> dict[str, str]:
+    """Return the setting that has our class write checkpoint files; none if it is missing or ``conf`` has its own."""
+    return {CHECKPOINT_FILES: CHECKPOINT_FILES_CLASS} if available and CHECKPOINT_FILES not in conf else {}
 
 
 def ignored_keys(config: DriverConfig) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from tidegate_spark.protocol import EXIT_DEPENDENCY, EXIT_OK, Reason
-from tidegate_spark.sparkconf import ABORTABLE_CLASS
+from tidegate_spark.sparkconf import CHECKPOINT_FILES_CLASS
 from tidegate_testing.driver_process import SOURCES, ObjectStore
 
 from .conftest import StartDriver, driver_logs
@@ -58,7 +58,7 @@ def test_a_finite_script_completes_in_an_image_that_has_pyspark_only_in_sparks_o
     assert driver.termination.reason is Reason.COMPLETED
     assert driver.termination.batches == {"by option": 0, "by_table": 0}
     assert f"arguments: ['{source}', 'b c']" in driver.output
-    assert f"checkpoint files: {ABORTABLE_CLASS} and None, of the session None" in driver.output
+    assert f"checkpoint files: {CHECKPOINT_FILES_CLASS} and {CHECKPOINT_FILES_CLASS}" in driver.output
     assert "rows read back: 3" in driver.output
     place = driver.config.storage
     directories = {

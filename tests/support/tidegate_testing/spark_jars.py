@@ -1,12 +1,14 @@
-"""The jars that the images put beside Spark, fetched by the images' own script into the cache. Does I/O."""
+"""The jars that the images put beside Spark: fetched and built by the images' own scripts into the cache. Does I/O."""
 
 import hashlib
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 from devcluster import paths
 
 IMAGES_JARS = paths.ROOT / "images" / "jars"
+JVM = paths.ROOT / "jvm"
 
 
 def fetched(name: str) -> Path:
@@ -20,12 +22,29 @@ def fetched(name: str) -> Path:
     return folder
 
 
+def built() -> Path:
+    """Return the jar of our own Java code, compiled against PySpark's jars unless the cache has it."""
+    digest = hashlib.sha256()
+    for source in sorted(path for path in JVM.rglob("*") if path.is_file()):
+        digest.update(f"{source.relative_to(JVM)}\n".encode() + source.read_bytes())
+    jar = paths.cache() / "jars" / f"own-{digest.hexdigest()[:12]}" / "tidegate-spark.jar"
+    if not jar.exists():
+        class_path = f"{_pyspark() / 'jars'}/*:{fetched('s3a')}/*"
+        subprocess.run(["sh", str(JVM / "build.sh"), str(jar), class_path], check=True)
+    return jar
+
+
 def merged(names: tuple[str, ...], target: Path) -> Path:
-    """Fill ``target`` with links to the jars of several sets, so that one class path entry names them all."""
+    """Fill ``target`` with links to our own jar and those of several sets: one class path entry names them all."""
     target.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        for jar in fetched(name).glob("*.jar"):
-            link = target / jar.name
-            if not link.exists():
-                link.symlink_to(jar)
+    for jar in [built(), *(jar for name in names for jar in fetched(name).glob("*.jar"))]:
+        link = target / jar.name
+        if not link.exists():
+            link.symlink_to(jar)
     return target
+
+
+def _pyspark() -> Path:
+    found = find_spec("pyspark")
+    assert found is not None, "no PySpark here"
+    return Path(str(found.origin)).parent

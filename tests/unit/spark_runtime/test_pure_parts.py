@@ -55,6 +55,13 @@ def test_what_tidegate_owns_beats_spark_conf_which_beats_the_defaults() -> None:
     assert sparkconf.ignored_keys(CONFIG) == ("spark.master", "spark.sql.shuffle.partitions")
 
 
+def test_our_class_writes_checkpoint_files_unless_the_user_chose_one_or_it_is_missing() -> None:
+    setting = "spark.sql.streaming.checkpointFileManagerClass"
+    assert sparkconf.checkpoint_files({}, available=True) == {setting: "dev.tidegate.spark.CheckpointFiles"}
+    assert sparkconf.checkpoint_files({}, available=False) == {}
+    assert sparkconf.checkpoint_files({setting: "x.Own"}, available=True) == {}
+
+
 def test_names_become_directories_that_differ_when_the_names_differ() -> None:
     assert checkpoint_directory("orders.v2") == "orders.v2"
     assert checkpoint_directory("a/b") != checkpoint_directory("a b")

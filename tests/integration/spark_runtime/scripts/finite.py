@@ -12,7 +12,7 @@ noop = rows.writeStream.option("queryName", "by option").trigger(availableNow=Tr
 table = rows.writeStream.trigger(availableNow=True).toTable("rows_of_the_input", queryName="by_table", format="parquet")
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 chosen = [query._jsq.streamingQuery().sparkSessionForStream().conf().get(MANAGER, None) for query in (noop, table)]
-print(f"checkpoint files: {chosen[0]} and {chosen[1]}, of the session {spark.conf.get(MANAGER, None)}")
+print(f"checkpoint files: {chosen[0]} and {chosen[1]}")
 table.awaitTermination()
 print("rows read back:", spark.read.table("rows_of_the_input").count())
 print("PySpark is in", pyspark.__file__)

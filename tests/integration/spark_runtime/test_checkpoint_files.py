@@ -1,0 +1,121 @@
+"""A checkpoint file that cannot be written fails its query, and of two writers of one file the second does."""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tidegate_spark.protocol import EXIT_OK, Reason, Storage
+from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.store_front import Request, Rule, StoreFront
+from tidegate_testing.waiting import wait_for
+
+from .conftest import StartDriver
+
+LEFT = re.compile(
+    r"metadata|sources/0/0|(offsets|commits)/\d+"
+    r"|state/0/_metadata/metadata|state/0/\d+/(_metadata/schema|[\w.-]+\.(zip|changelog)(\.crc)?|SSTs/[\w-]+\.sst)"
+)
+"""Everything that a checkpoint with state has: no directory's object, nothing temporary."""
+
+
+@pytest.fixture
+def front(object_store: ObjectStore) -> Iterator[StoreFront]:
+    """What the driver takes for the S3 server."""
+    with StoreFront(object_store.endpoint) as store_front:
+        yield store_front
+
+
+def start_behind(front: StoreFront, start_driver: StartDriver, place: Storage, app: str) -> DriverProcess:
+    uri = place.uri.rpartition("/")[0] + f"/{app}"
+    behind = dataclasses.replace(place, uri=uri, endpoint=front.endpoint)
+    return start_driver(app, "counting.py", storage=behind)
+
+
+def put_of(log: str, batch: Callable[[int], bool] = lambda batch: True) -> Callable[[Request], bool]:
+    """Pick the puts of a log's files."""
+
+    def picks(request: Request) -> bool:
+        parts = request.key.split("/")
+        named = request.method == "PUT" and parts[-2:-1] == [log] and parts[-1].isdigit()
+        return named and batch(int(parts[-1]))
+
+    return picks
+
+
+def newest(store: ObjectStore, place: Storage, log: str) -> int:
+    keys = store.keys(place.bucket, place.key("lineages", "1", "main", log) + "/")
+    return max(int(key.rpartition("/")[2]) for key in keys)
+
+
+def test_a_commit_that_cannot_be_written_fails_the_query_and_the_next_driver_does_the_batch_again(
+    front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
+) -> None:
+    driver = start_behind(front, start_driver, place, "refused")
+    driver.await_batch(1)
+    refused = front.add(Rule(put_of("commits"), refuse=True))
+    assert driver.exit_code() != EXIT_OK
+    assert refused.hits >= 1, driver.output[-3000:]
+    assert "refused by the test" in driver.termination.message or "AccessDenied" in driver.termination.message
+    where = driver.config.storage
+    offsets, commits = newest(object_store, where, "offsets"), newest(object_store, where, "commits")
+    assert offsets == commits + 1
+    assert driver.termination.batches == {"main": commits}
+    front.clear()
+    driver.start()
+    driver.await_batch(offsets + 1)
+    driver.terminate()
+    driver.exit_code()
+    prefix = where.key("lineages", "1", "main") + "/"
+    keys = [key.removeprefix(prefix) for key in object_store.keys(where.bucket, prefix)]
+    assert [key for key in keys if not LEFT.fullmatch(key)] == []
+    assert any(key.startswith("state/0/1/") for key in keys)
+
+
+def test_a_lost_answer_is_not_taken_for_another_writer_and_another_writer_is_noticed(
+    front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
+) -> None:
+    lost = front.add(Rule(put_of("offsets", lambda batch: batch >= 1), lose_answer=True, times=1))
+    driver = start_behind(front, start_driver, place, "rivals")
+    driver.await_batch(2)
+    assert lost.hits == 1
+    assert not driver.ended()
+
+    def write_first(request: Request) -> None:
+        object_store.client.put_object(Bucket=place.bucket, Key=request.key, Body=b"the other's")
+
+    rival = front.add(Rule(put_of("offsets"), first=write_first, times=1))
+    wait_for("another writer", lambda: rival.hits == 1, 60, 0.1)
+    assert driver.exit_code() != EXIT_OK
+    assert driver.termination.reason is Reason.APPLICATION_FAILED
+    assert "is another writer's" in driver.termination.message, driver.output[-3000:]
+    assert "Multiple streaming queries are concurrently using" in driver.output
+    where = driver.config.storage
+    batch = newest(object_store, where, "offsets")
+    key = where.key("lineages", "1", "main", "offsets", str(batch))
+    assert object_store.text(where.bucket, key) == "the other's"
+    assert newest(object_store, where, "commits") == batch - 1
+    logs = [request for request in front.requests if put_of("offsets")(request) or put_of("commits")(request)]
+    assert {request.headers.get("if-none-match") for request in logs} == {"*"}
+
+
+def test_the_first_of_two_writers_wins_with_files_of_any_size_and_what_is_cancelled_leaves_nothing(
+    start_driver: StartDriver, place: Storage, object_store: ObjectStore
+) -> None:
+    driver = start_driver(
+        "files",
+        "files_of_two_writers.py",
+        args=(f"s3a://{place.bucket}/folder",),
+        spark_conf={"spark.hadoop.fs.s3a.multipart.size": "5M"},
+    )
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert "files at first: 0" in driver.output
+    exists = "org.apache.hadoop.fs.FileAlreadyExistsException"
+    assert f"small: written, then {exists}" in driver.output
+    assert f"large: written, then {exists}" in driver.output
+    assert object_store.keys(place.bucket, "folder/") == ["folder/large", "folder/overwritten", "folder/small"]
+    assert object_store.text(place.bucket, "folder/small") == "one"
+    assert set(object_store.text(place.bucket, "folder/large")) == {"x"}
+    assert object_store.text(place.bucket, "folder/overwritten") == "after"
+    assert "Uploads" not in object_store.client.list_multipart_uploads(Bucket=place.bucket)
