@@ -83,7 +83,7 @@ chaos: tools ## faults under load on a real cluster, each record accounted for: 
 
 .PHONY: demo cluster-up cluster-down kubectl s3-up s3-down kafka-up kafka-down images
 demo: setup ## the whole thing at work: real data through Kafka into an application on a real Kubernetes
-	@$(PYTHON) -m devcluster.demo $(ARGS)
+	@$(PYTHON) -m devcluster.demo --name $(NAME) $(ARGS)
 
 cluster-up: tools ## a real Kubernetes in a network namespace of its own: make cluster-up [NAME=dev]
 	@$(PYTHON) -m devcluster up --name $(NAME)

@@ -38,8 +38,9 @@ def _down(options: argparse.Namespace) -> int:
     # What is bound to a process is that process's to end.
     everyone = [n for n in paths.states() if paths.owner_of(n) is None]
     for name in everyone if options.all else [options.name]:
+        known = paths.state(name).exists()
         _remove(name)
-        print(f"cluster {name} is down")
+        print(f"cluster {name} is down" if known else f"there is no cluster {name}")
     return 0
 
 
@@ -76,6 +77,8 @@ def _kubeconfig(options: argparse.Namespace) -> int:
 def _kubectl(options: argparse.Namespace) -> int:
     kubectl = tools.program("kubectl")
     kubeconfig = paths.state(options.name) / "kubeconfig"
+    if not kubeconfig.exists():
+        raise ComponentError(f"cluster {options.name!r} is down: make cluster-up NAME={options.name}")
     os.execv(kubectl, [str(kubectl), "--kubeconfig", str(kubeconfig), *_command(options)])
 
 

@@ -101,7 +101,7 @@ class Narrator:
     def waiting(self, what: str) -> Iterator[None]:
         """Show on a terminal, while the context lasts, that ``what`` goes on and for how long; other lines go above."""
         text = TextColumn(escape(what), style="dim", table_column=Column(no_wrap=True, overflow="ellipsis"))
-        columns = (TextColumn("     "), SpinnerColumn(), TimeElapsedColumn(), text)
+        columns = (TextColumn("     "), SpinnerColumn(), TimeElapsedColumn(Column(no_wrap=True, min_width=7)), text)
         with Progress(
             *columns, console=self._console, transient=True, disable=not self._console.is_terminal
         ) as progress:

@@ -20,7 +20,7 @@ from tidegate_spark.protocol import Reason, RestartSettings
 from tidegate_spark.script import Outcome
 
 ACCOUNT, MARK = "failures.json", "process-runs"
-COUNTED = frozenset({Reason.APPLICATION_FAILED, Reason.STALLED})
+COUNTED = frozenset({Reason.APPLICATION_FAILED, Reason.DRIVER_CRASHED, Reason.STALLED})
 """Ends that are the application's own failure; faults of its surroundings and stops from outside are not."""
 SILENT_END = "the process ended without a word, as when it is killed"
 

@@ -224,6 +224,7 @@ class Reason(str, Enum):
     STORAGE_OWNED = "StorageOwned"
     CONNECTOR_MISSING = "ConnectorMissing"
     BROKER_UNAVAILABLE = "BrokerUnavailable"
+    DRIVER_CRASHED = "DriverCrashed"
     STALLED = "Stalled"
     FENCED = "Fenced"
     BUDGET_EXHAUSTED = "RestartBudgetExhausted"
@@ -338,6 +339,7 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.STORAGE_OWNED: EXIT_OK,
     Reason.CONNECTOR_MISSING: EXIT_OK,
     Reason.BROKER_UNAVAILABLE: EXIT_DEPENDENCY,
+    Reason.DRIVER_CRASHED: EXIT_APPLICATION,
     Reason.STALLED: EXIT_APPLICATION,
     Reason.FENCED: EXIT_OK,
     Reason.BUDGET_EXHAUSTED: EXIT_OK,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import runpy
 import sys
@@ -41,8 +42,19 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
         return outcome_of_exit(error.code)
     except BaseException as error:  # every end of foreign code must lead to ours
         traceback.print_exc()
-        return outcome_of(faults.explain(error))
+        outcome = outcome_of(faults.explain(error))
+        place = place_of(error, main)
+        if outcome.reason is not Reason.APPLICATION_FAILED or not place:
+            return outcome
+        return dataclasses.replace(outcome, message=f"{outcome.message} ({place})")
     return COMPLETED
+
+
+def place_of(error: BaseException, main: Main) -> str:
+    """Return where in the script an exception passed last, empty if it did not: its message alone seldom tells."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = next((frame for frame in reversed(frames) if main.path and frame.filename == main.path), None)
+    return f"{last.filename}, line {last.lineno}" if last is not None else ""
 
 
 def outcome_of(failure: faults.Failure) -> Outcome:

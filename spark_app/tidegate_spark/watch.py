@@ -46,7 +46,7 @@ def jvm_outcome(code: int) -> Outcome:
         what = "was killed by SIGKILL; often for want of memory, then raise spec.driver.resources.memory"
     else:
         what = f"ended with exit code {code}"
-    return Outcome(Reason.APPLICATION_FAILED, f"Spark's JVM {what}.", "JvmExited")
+    return Outcome(Reason.DRIVER_CRASHED, f"Spark's JVM {what}.", "JvmExited")
 
 
 class Watch:
@@ -90,8 +90,11 @@ class Watch:
                 return
             try:
                 self._look()
-            except (Py4JError, OSError) as error:
-                # A stopped context answers with errors; the JVM's own end is seen at the next look.
+            except (Py4JError, OSError, AttributeError) as error:
+                # A context that is being stopped, by us or by the script, answers with errors or has no JVM side any
+                # more; the JVM's own end is seen at the next look.
+                if isinstance(error, AttributeError) and self._context._jsc is not None:
+                    raise
                 log.debug("watch: %s", error)
 
     def _look(self) -> None:

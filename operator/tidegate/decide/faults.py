@@ -31,7 +31,11 @@ REMEDIES: dict[Reason, str] = {
     ),
     Reason.MAIN_NOT_FOUND: "Check spec.application.main against what the image holds.",
     Reason.QUERY_REFUSED: "Mend the application's queries and its image.",
-    Reason.BUCKET_NOT_FOUND: f"Create the bucket, or check spec.storage; {_BY_ITSELF}",
+    Reason.DRIVER_CRASHED: "See its logs; it is started again with growing pauses.",
+    Reason.STALLED: "See its logs, and raise spec.restart.stallTimeoutSeconds if single tasks last that long.",
+    Reason.BUCKET_NOT_FOUND: (
+        f"Create the bucket, or the application anew with another spec.storage.uri; {_BY_ITSELF}"
+    ),
     Reason.CREDENTIALS_MISSING: (
         f"Create {_NAMED_SECRET}, with the keys {ACCESS_KEY} and {SECRET_KEY}, or name none and give the pod's "
         f"ServiceAccount an identity of the cloud provider; {_BY_ITSELF}"
@@ -148,7 +152,7 @@ def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
     return Problem(
         "ImagePullFailed",
         f"Image {waiting.image} of container {waiting.container} can not be pulled. {remedy} "
-        f"spec.application.imagePullSecrets; the registry's answer: kubectl describe pod {pod.name}",
+        f"spec.application.imagePullSecrets; the registry's answer: kubectl describe pod {pod.name} -n {pod.namespace}",
     )
 
 

@@ -99,6 +99,7 @@ def replace_lost_driver(o: Observation, now: float) -> Verdict | None:
         problem.reason,
         f"{problem.message} A new driver pod follows.",
         after=(DeleteDriver(driver),),
+        warning=True,
     )
 
 
@@ -140,6 +141,8 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
     if report.state is DriverState.RUNNING:
         return _judge_readiness(o, o.driver, report.ready or o.driver.ready)
     if report.state in (DriverState.STOPPING, DriverState.ENDED):
+        if not o.driver.terminating and o.app.status.phase in (Phase.STARTING, Phase.FAILED):
+            return None  # it ends by itself before it has run: how, is told in a moment
         return Verdict(
             phase, Health.RECONCILING, "DriverStopping", f"The driver in pod {o.driver.name} stops at a batch boundary."
         )
@@ -209,7 +212,7 @@ def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
     problem = name_end(driver)
     if (told is None or told.reason not in _FOR_A_PERSON) and _on_its_way_back(o, driver, driver.ended):
         message = f"{problem.message} The driver in pod {driver.name} is started again."
-        return Verdict(Phase.STARTING, Health.RECONCILING, problem.reason, message)
+        return Verdict(Phase.STARTING, Health.RECONCILING, problem.reason, message, warning=True)
     return _stalled(Phase.FAILED, problem)
 
 

@@ -87,7 +87,8 @@ def test_a_script_that_raises_fails_after_its_queries_stopped(
     assert driver.exit_code() == 1, driver.output[-3000:]
     assert driver.termination.reason is Reason.APPLICATION_FAILED
     assert driver.termination.exception == "LookupError"
-    assert driver.termination.message == "the table of limits is empty"
+    script = driver.config.main.removeprefix("local://")
+    assert driver.termination.message == f"the table of limits is empty ({script}, line 10)"
     assert driver.termination.boundary
     (log,) = driver_logs(object_store, driver.config.storage)
     assert "LookupError: the table of limits is empty" in log

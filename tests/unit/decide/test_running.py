@@ -452,3 +452,15 @@ def test_figures_that_are_none_keep_nothing_from_being_decided(value: float) -> 
     plan = decide(observe(APP, driver=driver, agent=report_of(driver, queries=(query,))), NOW)
     (status,) = [a.status for a in plan.actions if isinstance(a, WriteStatus)]
     assert status.input_rows_per_second == 0
+
+
+def test_a_driver_that_ends_by_itself_before_it_has_run_is_not_called_stopping() -> None:
+    starting = settled(observe(APP, driver=driver_of(APP)))
+    driver = running_driver(APP)
+    ending = dataclasses.replace(starting, driver=driver, agent=report_of(driver, DriverState.ENDED))
+    assert decide(ending, NOW).actions == ()
+
+
+def test_a_crash_is_told_as_a_warning_even_if_the_driver_is_on_its_way_back() -> None:
+    (told,) = [a for a in decide(crashed(ran(), 0, NOW), NOW).actions if isinstance(a, PublishEvent)]
+    assert told.warning
