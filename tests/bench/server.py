@@ -76,7 +76,8 @@ def _operator(kubeconfig: Path) -> Iterator[int]:
     with tempfile.TemporaryFile(mode="w+") as log:
         process = subprocess.Popen([sys.executable, "-m", "tidegate.main"], env=environment, stdout=log, stderr=log)
         try:
-            wait_for("the operator to be ready", lambda: _ready(process, port), timeout=60)
+            # Not only ready: the first of a cluster waits before it leads, and that is no part of a launch.
+            wait_for("the operator to lead", lambda: _leads(process, port), timeout=60)
             yield process.pid
         except BaseException:
             log.seek(0)
@@ -87,12 +88,12 @@ def _operator(kubeconfig: Path) -> Iterator[int]:
             process.wait(30)
 
 
-def _ready(process: subprocess.Popen[bytes], port: int) -> bool:
+def _leads(process: subprocess.Popen[bytes], port: int) -> bool:
     if process.poll() is not None:
         raise RuntimeError(f"the operator ended with exit code {process.returncode}")
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
-            return bool(answer.status == 200)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2) as answer:
+            return b"tidegate_leader 1.0" in answer.read()
     except (urllib.error.URLError, OSError):
         return False
 
