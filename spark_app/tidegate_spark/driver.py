@@ -80,7 +80,8 @@ class Driver:
             outcome = Outcome(error.fault.reason, error.fault.message)
         except Exception as error:
             log.exception("launch failed")
-            outcome = Outcome(Reason.APPLICATION_FAILED, f"The driver could not start: {error}", type(error).__name__)
+            failure = faults.explain(error)
+            outcome = Outcome(failure.reason, f"The driver could not start: {failure.message}", failure.exception)
         self._ending.request(outcome)
         self._ending.script_ended.set()
         self._ending.await_end()

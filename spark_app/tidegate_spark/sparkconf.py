@@ -80,8 +80,6 @@ def _session_defaults(config: DriverConfig, environment: Environment) -> dict[st
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
         "spark.local.dir": f"{environment.work_directory}/spark",
         "spark.ui.showConsoleProgress": "false",
-        # Spark waits so long for the driver's pod to be ready, which it is only once its queries run: in vain.
-        "spark.kubernetes.allocation.driver.readinessTimeout": "1ms",
         # Spark ends a driver after max(3, 2 x executors) failed executors, counted since its start: an application that
         # runs for months would be ended by ordinary losses.
         "spark.executor.failuresValidityInterval": "1h",
