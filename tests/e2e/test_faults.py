@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from devcluster import kafka
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import World
@@ -63,7 +64,9 @@ def absent_credentials(world: World) -> dict[str, Any]:
 
 
 def unreachable_broker(world: World) -> dict[str, Any]:
-    address = world.environment.kafka_pods
+    address, host = world.environment.kafka_pods, world.environment.kafka_host
+    if TOPIC not in kafka.topics(host):
+        kafka.create_topic(host, TOPIC)
     if world.environment.own:
         world.stop_kafka()
     else:
