@@ -88,14 +88,18 @@ def test_an_endpoint_that_does_not_answer_is_named_with_its_field(config: Driver
     assert f"{endpoint} (spec.storage.endpoint)" in fault.message
 
 
-@pytest.mark.parametrize("change", [{"uid": "another"}, {"epoch": 2}], ids=lambda change: next(iter(change)))
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"uid": "another"}, Reason.STORAGE_OWNED), ({"epoch": 2}, Reason.FENCED)],
+    ids=["another application", "a later epoch"],
+)
 def test_storage_of_another_application_or_of_a_later_epoch_is_not_touched(
-    object_store: ObjectStore, config: DriverConfig, credentials: Path, change: dict[str, Any]
+    object_store: ObjectStore, config: DriverConfig, credentials: Path, change: dict[str, Any], reason: Reason
 ) -> None:
     preflight.check_storage(dataclasses.replace(config, **change), str(credentials))
     before = object_store.text(config.storage.bucket, config.storage.key("app.json"))
     fault = fault_of_check(config, credentials)
-    assert fault.reason is Reason.STORAGE_OWNED
+    assert fault.reason is reason
     assert config.storage.uri in fault.message
     assert object_store.text(config.storage.bucket, config.storage.key("app.json")) == before
 
