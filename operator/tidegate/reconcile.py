@@ -52,11 +52,8 @@ class Reconciler:
         if observation is None:
             return await self._let_go(key, now)
         plan = decide(observation, now)
-        structlog.contextvars.bind_contextvars(epoch=observation.app.status.epoch, reason=plan.reason)
-        if plan.actions:
-            log.info(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
         try:
-            outcome = await self.actor.carry_out(observation.app, plan, now)
+            outcome = await self._carry_out(observation.app, plan, now)
         finally:
             # Of a plan that ended half way, too: what it has written is what the next look begins with.
             self._show(key, observation.app)

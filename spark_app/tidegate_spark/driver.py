@@ -224,7 +224,7 @@ class Driver:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-        content = self._output.secrets.clean_bytes(self._output.content())
+        content = self._output.content()
         logs.within(budget.upload, lambda: self._put_log(content))
         os._exit(EXIT_CODES[termination.reason])
 
@@ -240,6 +240,7 @@ class Driver:
         except FaultError:
             return
         client = storage.connect(place, credentials, timeout_seconds=3.0)
+        self._output.secrets.add(*(credentials.secrets if credentials else ()))
         logs.put_driver_log(client, place, self._launch_name, self._output.secrets.clean_bytes(content))
         logs.prune_logs(client, place)
 

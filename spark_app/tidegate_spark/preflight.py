@@ -233,20 +233,15 @@ def claim(client: S3Client, config: DriverConfig) -> None:
 
 def read_claim(client: S3Client, config: DriverConfig) -> tuple[dict[str, Any], str] | None:
     """Return ``app.json``'s content and ETag, None if there is none; content that is not an object counts as empty."""
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - as in storage.py
-
-    try:
-        answer = client.get_object(Bucket=config.storage.bucket, Key=config.storage.key(APP_FILE))
-        body = answer["Body"].read()
-    except ClientError as error:
-        if store.status_of(error) == 404:
-            return None
-        raise
+    found = store.read_object(client, config.storage, config.storage.key(APP_FILE))
+    if found is None:
+        return None
+    body, etag = found
     try:
         content = json.loads(body)
     except ValueError:
         content = {}
-    return (content if isinstance(content, dict) else {}), answer["ETag"]
+    return (content if isinstance(content, dict) else {}), etag
 
 
 def _refuse_foreign(content: dict[str, Any], config: DriverConfig) -> None:

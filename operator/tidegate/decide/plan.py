@@ -13,7 +13,7 @@ from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, Wr
 from tidegate.decide.housekeeping import HOUSEKEEPING
 from tidegate.decide.status import build_status, write_is_due_in
 from tidegate.decide.verdict import Health, Verdict
-from tidegate.model.streaming_app import Condition, StreamingAppStatus
+from tidegate.model.streaming_app import StreamingAppStatus
 from tidegate.observe.observation import Observation
 
 Rule: TypeAlias = Callable[[Observation, float], Verdict | None]
@@ -91,7 +91,7 @@ def _first_verdict(rules: tuple[Rule, ...], observation: Observation, now: float
 
 
 def _announce(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> tuple[Action, ...]:
-    old, new = _ready(observation.app.status), _ready(status)
+    old, new = observation.app.status.condition(Health.READY.value), status.condition(Health.READY.value)
     assert new is not None
     same = old is not None and old.reason == new.reason and observation.app.status.epoch == status.epoch
     if same:
@@ -100,10 +100,6 @@ def _announce(observation: Observation, verdict: Verdict, status: StreamingAppSt
     occasion = f"{status.epoch}/{new.last_transition_time.timestamp():.0f}"
     warning = verdict.warning or verdict.health is Health.STALLED
     return (PublishEvent(verdict.reason, verdict.message, warning, occasion),)
-
-
-def _ready(status: StreamingAppStatus) -> Condition | None:
-    return next((c for c in status.conditions if c.type == Health.READY.value), None)
 
 
 def _earliest(*seconds: float | None) -> float | None:

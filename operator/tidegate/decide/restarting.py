@@ -105,7 +105,7 @@ def start_finished_again(o: Observation, now: float) -> Verdict | None:
 def leave_failed_alone(o: Observation, now: float) -> Verdict | None:
     """Keep an application failed whose pod was cleared away; a changed spec starts it afresh."""
     status = o.app.status
-    ready = next((c for c in status.conditions if c.type == Health.READY.value), None)
+    ready = status.condition(Health.READY.value)
     if o.driver is not None or status.phase is not Phase.FAILED or ready is None or ready.reason not in _FINAL:
         return None
     if status.applied_spec_hash != o.spec_hash:

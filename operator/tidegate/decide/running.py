@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.faults import Problem, name_end, name_reported, name_start_problem, read_termination
 from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE, growing_pause, starting_message
+from tidegate.decide.suspension import suspending_message
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation, running_executors, wanted_executors
@@ -44,8 +45,13 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             "node.kubernetes.io/out-of-service, and the application goes on elsewhere.",
         )
     if o.app.spec.suspend:
-        message = f"Driver pod {driver.name} stops at a batch boundary; the application is suspended then."
-        return Verdict(Phase.STOPPING, Health.RECONCILING, "Suspending", message, wake_after=overdue_at - now)
+        return Verdict(
+            Phase.STOPPING,
+            Health.RECONCILING,
+            "Suspending",
+            suspending_message(driver),
+            wake_after=overdue_at - now,
+        )
     changed = driver.spec_hash != o.spec_hash
     if not changed and ends_to_be_retried(driver):
         return _stalled(Phase.FAILED, name_end(driver), wake_after=overdue_at - now)

@@ -20,7 +20,7 @@ def stop_driver_of_suspended(o: Observation, now: float) -> Verdict | None:
         Phase.STOPPING,
         Health.RECONCILING,
         "Suspending",
-        f"Driver pod {driver.name} stops at a batch boundary; the application is suspended then.",
+        suspending_message(driver),
         after=(DeleteDriver(driver),),
     )
 
@@ -37,6 +37,11 @@ def stay_suspended(o: Observation, now: float) -> Verdict | None:
         "Suspended",
         "The application is suspended and its state is kept. Set spec.suspend to false to go on with the next batch.",
     )
+
+
+def suspending_message(driver: PodRecord) -> str:
+    """Return what is said of a driver from the wish to suspend until its pod is gone."""
+    return f"Driver pod {driver.name} stops at a batch boundary; the application is suspended then."
 
 
 def _has_finished(driver: PodRecord) -> bool:

@@ -101,6 +101,10 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     executors: ExecutorsStatus | None = None
     selector: str = ""
 
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of this type, None if there is none."""
+        return next((condition for condition in self.conditions if condition.type == kind), None)
+
 
 def encode_status(status: StreamingAppStatus) -> dict[str, Any]:
     """Return the status as the API server stores it: camelCase, times as RFC 3339, without what has its default.
