@@ -25,6 +25,15 @@ def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, nam
             "pathStyleAccess": False,
             "onDelete": "Retain",
         },
+        "restart": {
+            "policy": "OnFailure",
+            "maxFailures": 10,
+            "windowSeconds": 3600,
+            "healthySeconds": 600,
+            "stallTimeoutSeconds": 600,
+        },
+        "restartNonce": 0,
+        "suspend": False,
     }
 
 
@@ -83,6 +92,15 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
             "credentialsSecret": {"name": "storage"},
             "onDelete": "Delete",
         },
+        "restart": {
+            "policy": "Always",
+            "maxFailures": 0,
+            "windowSeconds": 600,
+            "healthySeconds": 60,
+            "stallTimeoutSeconds": 0,
+        },
+        "restartNonce": 7,
+        "suspend": True,
     }
     stored = create(api_kubectl, namespace, app)
     assert stored["spec"] == app["spec"]
