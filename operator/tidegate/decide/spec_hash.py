@@ -15,7 +15,7 @@ from tidegate.model.streaming_app import StreamingApp, StreamingAppSpec
 
 _RESTART_FIELDS = fields_of(ChangeClass.RESTART)
 _QUANTITIES = ("cpu", "cpuLimit", "memory")
-_ABSENT: Any = object()
+_PATHS = tuple((path, path.split("."), path.rpartition(".")[2] in _QUANTITIES) for path in _RESTART_FIELDS)
 
 
 def spec_hash(app: StreamingApp) -> str:
@@ -31,33 +31,35 @@ def spec_hash(app: StreamingApp) -> str:
 
 def restart_fields(spec: StreamingAppSpec) -> dict[str, Any]:
     """Return path -> value of the Restart-class fields that are not at their default."""
-    values = _values(spec)
-    defaults = _values(_DEFAULTS)
-    return {path: value for path, value in values.items() if value != defaults.get(path, _ABSENT)}
+    return {path: value for path, value in _values(spec).items() if value != _DEFAULTS.get(path)}
 
 
 def _values(spec: StreamingAppSpec) -> dict[str, Any]:
     tree = msgspec.to_builtins(spec)
-    found = {path: _canonical(path, _at(tree, path)) for path in _RESTART_FIELDS}
-    return {path: value for path, value in found.items() if value not in (None, _ABSENT)}
+    found: dict[str, Any] = {}
+    for path, parts, is_quantity in _PATHS:
+        value = _at(tree, parts)
+        if value is not None:
+            found[path] = _canonical(path, value) if is_quantity else value
+    return found
 
 
-def _at(tree: Any, path: str) -> Any:
-    for part in path.split("."):
-        if not isinstance(tree, dict) or part not in tree:
-            return _ABSENT
-        tree = tree[part]
+def _at(tree: Any, parts: list[str]) -> Any:
+    for part in parts:
+        if not isinstance(tree, dict):
+            return None
+        tree = tree.get(part)
     return tree
 
 
-def _canonical(path: str, value: Any) -> Any:
-    if path.rpartition(".")[2] in _QUANTITIES and value not in (None, _ABSENT):
-        try:
-            return str(parse_quantity(f"spec.{path}", value).normalize())
-        except SpecError:
-            # Building the pod reports it; a hash has nothing to say about what is right.
-            return str(value)
-    return value
+def _canonical(path: str, value: Any) -> str:
+    try:
+        return str(parse_quantity(f"spec.{path}", value).normalize())
+    except SpecError:
+        # Building the pod reports it; a hash has nothing to say about what is right.
+        return str(value)
 
 
-_DEFAULTS = msgspec.convert({"application": {"image": "", "main": ""}, "storage": {"uri": ""}}, StreamingAppSpec)
+_DEFAULTS = _values(
+    msgspec.convert({"application": {"image": "", "main": ""}, "storage": {"uri": ""}}, StreamingAppSpec)
+)
