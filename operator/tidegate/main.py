@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -58,9 +59,6 @@ class Operator:
     index: Index
     queue: WorkQueue
     poller: AgentPoller
-    unlisted: set[str]
-    """Namespaces whose pods are not listed yet; an empty name stands for all of them."""
-    listed: asyncio.Event
     leads: asyncio.Event
     """Set once this process leads; until then it only looks."""
     leadership: Leadership | None = None
@@ -70,8 +68,8 @@ class Operator:
 
     def missing(self) -> str:
         """Return what is missing before decisions can be made, or an empty string; a standby misses nothing."""
-        if self.unlisted:
-            return "pods are not listed yet"
+        if self.index.first_lists.missing:
+            return self.index.first_lists.missing
         problem = self.leadership.missing if self.leadership is not None else ""
         return f"the lease can not be used: {problem}" if problem else ""
 
@@ -82,9 +80,6 @@ class Operator:
             self.figures.count_event("pods")
             if isinstance(change, Listed):
                 keys = self.index.replace_pods([build_record(pod) for pod in change.items], namespace)
-                self.unlisted.discard(namespace)
-                if not self.unlisted:
-                    self.listed.set()
             elif isinstance(change, Removed):
                 keys = {self.index.remove_pod(build_record(change.item))}
             else:
@@ -109,8 +104,8 @@ class Operator:
                 self.queue.wake(key)
 
     async def lead(self, part: Callable[[], Awaitable[None]]) -> None:
-        """Do what only the leader does; not before the pods are known, or every driver would look lost."""
-        await self.listed.wait()
+        """Do what only the leader does; not before all pods and applications are known that were there at the start."""
+        await self.index.first_lists.complete.wait()
         await self.leads.wait()
         await part()
 
@@ -150,6 +145,7 @@ class Operator:
 
 async def run(settings: Settings) -> int:
     """Run the operator until it is asked to end; returns the process's exit status."""
+    _end_when_asked()
     try:
         connection = await connect()
     except NoConfigurationError as error:
@@ -191,6 +187,16 @@ async def run(settings: Settings) -> int:
     return 1 if operator.failed else 0
 
 
+def _end_when_asked() -> None:
+    """Have SIGTERM end what is under way now. Until kopf runs, which brings a handler of its own.
+
+    Without a handler the first process of a container does not even notice the signal.
+    """
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+
+
 def _holds(candidate: Candidate) -> bool:
     return candidate.holds(boot_clock())
 
@@ -198,7 +204,7 @@ def _holds(candidate: Candidate) -> bool:
 def _build(
     settings: Settings, connection: Connection, client: KubeClient, agents: AgentClient, figures: Figures
 ) -> Operator:
-    index = Index()
+    index = Index(settings.watch_namespaces or ("",))
     access, events = AccessKeeper(client, index), EventPublisher(client)
 
     async def work(key: tuple[str, str]) -> float | None:
@@ -209,10 +215,7 @@ def _build(
     poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
     platform = Platform(settings.runtime_image, settings.runtime_image_pull_policy, settings.runtime_log_format)
     reconciler = Reconciler(index, platform, actor, poller, figures, UnreadableTeller(client, events))
-    unlisted = set(settings.watch_namespaces or ("",))
-    return Operator(
-        settings, connection, client, figures, index, queue, poller, unlisted, asyncio.Event(), asyncio.Event()
-    )
+    return Operator(settings, connection, client, figures, index, queue, poller, asyncio.Event())
 
 
 def _start(operator: Operator) -> list[asyncio.Task[None]]:
@@ -257,7 +260,8 @@ async def _drain(operator: Operator, tasks: list[asyncio.Task[None]]) -> None:
     """Let what has been begun finish, end everything else, and only then let another one lead."""
     operator.queue.stop()
     leadership = operator.leadership
-    if leadership is None or leadership.holds():  # who does not lead has begun nothing, or can not finish it
+    leads = leadership is None or leadership.holds()  # who does not lead can not finish what it has begun
+    if leads and operator.index.first_lists.complete.is_set():
         workers = [task for task in tasks if task.get_name().startswith("worker")]
         await asyncio.wait(workers, timeout=DRAIN_SECONDS)
     for task in tasks:

@@ -89,7 +89,7 @@ class OperatorProcess:
         self.go_on = asyncio.Event()
         self.go_on.set()
         self.index, self.figures = Index(), FIGURES
-        self.unlisted, self.listed, self.leading = {""}, asyncio.Event(), asyncio.Event()
+        self.leading = asyncio.Event()
         self.client = SimulatedClient(self)
         agents = SimulatedAgents(self, self.client)
         events = EventPublisher(self.client)
@@ -141,7 +141,7 @@ class OperatorProcess:
             task.cancel()
 
     async def _lead(self, part: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        await self.listed.wait()
+        await self.index.first_lists.complete.wait()
         await self.leading.wait()
         await part()
 

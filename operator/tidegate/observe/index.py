@@ -15,6 +15,7 @@ import msgspec
 
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
+from tidegate.observe.first_lists import FirstLists
 from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.storage_roots import StorageRoots
@@ -73,8 +74,9 @@ class CheckedAccess:
 class Index:
     """The operator's picture of the cluster."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, namespaces: Collection[str] = ("",)) -> None:
+        """Start empty; ``namespaces`` are those whose lists will come, an empty name stands for all."""
+        self.first_lists = FirstLists(namespaces)
         self._apps: dict[Key, KnownApp | UnreadableApp] = {}
         self._pods: dict[Key, dict[str, PodRecord]] = {}
         self._names: dict[str, set[str]] = {}
@@ -104,6 +106,8 @@ class Index:
             The applications to look at: itself, and those that the storage of a replaced one stood in the way of;
             empty if nothing was taken in.
         """
+        # First of all: one that nobody can make anything of must not keep the others waiting for ever.
+        self.first_lists.note_app(_uid_of(body))
         try:
             app = body if isinstance(body, StreamingApp) else decode_app(body)
         except UnreadableAppError as error:
@@ -129,6 +133,7 @@ class Index:
         """
         known = self._apps.get(key)
         self._note_gone(uid)
+        self.first_lists.note_app(uid)
         if known is None or known.metadata.uid != uid:
             return set()
         waiting = self._roots.overlapping(key)
@@ -151,6 +156,7 @@ class Index:
             and namespace in ("", key[0])
             and _number(known.metadata.resource_version) <= _number(version)
         ]
+        self.first_lists.note_apps(namespace, self._unknown(listed))
         return {woken for key, uid in gone for woken in self.remove_app(key, uid)}
 
     def rival(self, app: StreamingApp) -> str:
@@ -218,13 +224,18 @@ class Index:
             if pod.uid not in listed and namespace in ("", pod.namespace)
         ]
         keys = {self.remove_pod(pod) for pod in missing}
-        return keys | {key for key in map(self.put_pod, pods) if key is not None}
+        keys |= {key for key in map(self.put_pod, pods) if key is not None}
+        self.first_lists.note_pods(namespace)
+        return keys
 
     # --- what this process remembers ---
 
     def memory(self, key: Key) -> Memory:
         """Return what is remembered of an application."""
         return self.memories.get(key, Memory())
+
+    def _unknown(self, uids: frozenset[str]) -> set[str]:
+        return set(uids) - {known.metadata.uid for known in self._apps.values()} - self._gone.keys()
 
     def _put_unreadable(self, body: Mapping[str, Any], problem: str) -> set[Key]:
         readable = _metadata_of(body)
@@ -271,6 +282,10 @@ def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
         if (old.uid, old.generation) == (app.metadata.uid, app.metadata.generation):
             return known.spec_hash  # the generation changes with every change of the spec
     return spec_hash(app)
+
+
+def _uid_of(body: Mapping[str, Any] | StreamingApp) -> str:
+    return body.metadata.uid if isinstance(body, StreamingApp) else str(body.get("metadata", {}).get("uid", ""))
 
 
 def _metadata_of(body: Mapping[str, Any]) -> Metadata:

@@ -29,9 +29,7 @@ async def looked_at_after(server: Server, index: Index) -> Key:
     queue = WorkQueue(looked_at.put, Figures())
     unused: Any = None
     async with talking_to(server) as client, asyncio.timeout(20):
-        operator = Operator(
-            unused, unused, client, Figures(), index, queue, unused, set(), asyncio.Event(), asyncio.Event()
-        )
+        operator = Operator(unused, unused, client, Figures(), index, queue, unused, asyncio.Event())
         tasks = [asyncio.create_task(operator.watch_ends("")), asyncio.create_task(queue.run_worker())]
         key = await looked_at.get()
         for task in tasks:

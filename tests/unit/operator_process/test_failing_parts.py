@@ -12,7 +12,7 @@ from tidegate.main import Operator
 def operator_around(kopf: asyncio.Task[None]) -> Operator:
     unused: Any = None
     parts = (unused, unused, unused, unused, unused, unused, unused)
-    return Operator(*parts, set(), asyncio.Event(), asyncio.Event(), kopf=kopf)
+    return Operator(*parts, asyncio.Event(), kopf=kopf)
 
 
 @pytest.mark.parametrize("error", [NotLeadingError("lost"), ValueError("a fault of ours")])

@@ -1,0 +1,95 @@
+"""When work begins, and that the process ends whenever it is asked to. Runs a process, and a server for it."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import yaml
+from aiohttp import web
+
+from tidegate.main import DRAIN_SECONDS, Operator, _drain
+from tidegate.metrics.figures import Figures
+from tidegate.observe.index import Index
+from tidegate.workqueue import Key, WorkQueue
+from tidegate_testing.observations import app_with
+from tidegate_testing.operator_process import OperatorProcess
+from tidegate_testing.scripted_server import Server, talking_to
+from tidegate_testing.virtual_time import run_in_virtual_time
+from tidegate_testing.waiting import wait_for
+
+ORDERS = app_with(resourceVersion="7")
+BILLS = app_with(resourceVersion="8", name="bills", uid="u-2")
+
+
+def operator_with(index: Index, queue: WorkQueue) -> Operator:
+    unused: Any = None
+    operator = Operator(unused, unused, unused, Figures(), index, queue, unused, asyncio.Event())
+    operator.note_leading(True)
+    return operator
+
+
+async def let_everything_run() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_nothing_is_decided_before_all_applications_are_known() -> None:
+    """Orders would take the storage, or give the access back, that Bills has."""
+    index = Index()
+    looked_at: asyncio.Queue[Key] = asyncio.Queue()
+    queue = WorkQueue(looked_at.put, Figures())
+    operator = operator_with(index, queue)
+    worker = operator.supervise(operator.lead(queue.run_worker), "worker 0")
+    index.replace_pods([], "")
+    index.keep_apps(["u-1", "u-2"], "", "9")
+    for key in index.put_app(ORDERS):
+        queue.wake(key)
+    await let_everything_run()
+    assert (looked_at.empty(), operator.missing()) == (True, "1 of the listed applications are not read yet")
+    index.put_app(BILLS)
+    async with asyncio.timeout(20):
+        assert await looked_at.get() == ("shop", "orders")
+    assert operator.missing() == ""
+    worker.cancel()
+
+
+def test_an_operator_that_has_begun_nothing_ends_at_once() -> None:
+    async def seconds_of_the_end() -> float:
+        operator = operator_with(Index(), WorkQueue(lambda key: asyncio.sleep(0.0), Figures()))
+        worker = operator.supervise(operator.lead(operator.queue.run_worker), "worker 0")
+        await let_everything_run()
+        began = asyncio.get_running_loop().time()
+        await _drain(operator, [worker])
+        return asyncio.get_running_loop().time() - began
+
+    assert run_in_virtual_time(seconds_of_the_end()) < DRAIN_SECONDS
+
+
+async def test_an_operator_that_waits_for_its_crd_ends_when_it_is_asked_to(tmp_path: Path) -> None:
+    server = Server(web.json_response({"kind": "Status", "code": 404}, status=404))
+    async with talking_to(server) as client, asyncio.timeout(60):
+        operator = OperatorProcess(kubeconfig_for(client.server, tmp_path), tmp_path / "log", ALONE)
+        operator.start()
+        await asyncio.to_thread(wait_for, "a question for the CRD", lambda: server.asked, 30, 0.05)
+        status = await asyncio.to_thread(operator.end, signal.SIGTERM)
+    assert status == 0, operator.log.read_text()
+    assert [request.path for request in server.asked][:1] == ["/apis/tidegate.dev/v1alpha1"]
+
+
+ALONE = {"TIDEGATE_LEADER_ELECTION": "false"}
+
+
+def kubeconfig_for(address: str, folder: Path) -> Path:
+    """Write a kubeconfig that leads to a server."""
+    written = folder / "kubeconfig"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": address}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "users": [{"name": "it", "user": {}}],
+    }
+    written.write_text(yaml.safe_dump(config))
+    return written
