@@ -6,10 +6,13 @@ A fault is aimed first, which may take its time, and fired at the chosen moment,
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from devcluster import kafka, s3
+from devcluster.apiclient import ApiRefusedError
 from tests.chaos.faults import Fault, Kind
+from tidegate.resources.names import DRIVER_CONTAINER, EXECUTOR_CONTAINER
 from tidegate_testing.live_cluster import OPERATOR_NAMESPACE, OPERATOR_SELECTOR, LiveCluster, until_answers
 from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_module
 from tidegate_testing.waiting import wait_for
@@ -17,7 +20,7 @@ from tidegate_testing.waiting import wait_for
 AIM_SECONDS = 180.0
 """The longest that is waited for a target: a pod that runs."""
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases/tidegate-operator"
-DRIVER, EXECUTOR, OPERATOR = "driver", "spark-kubernetes-executor", "operator"
+OPERATOR_CONTAINER = "operator"
 
 
 def _nothing() -> None:
@@ -28,13 +31,17 @@ def _at_once() -> bool:
     return True
 
 
+class TargetGoneError(AssertionError):
+    """What was aimed at went away before the shot: nothing was hit."""
+
+
 @dataclass(frozen=True)
 class Shot:
     """A fault that is aimed.
 
     Attributes:
         target: what it hits, for the log.
-        fire: makes it happen.
+        fire: makes it happen; raises TargetGoneError if there was nothing to hit any more.
         heal: undoes it, after the outage; for what nobody but a person would bring back.
         past: says whether the world has reacted, so that a batch committed afterwards proves recovery.
     """
@@ -66,13 +73,13 @@ class Injector:
     def _shot(self, fault: Fault) -> Shot:  # noqa: PLR0911 - one arm each
         match fault.kind:
             case Kind.DRIVER_JVM:
-                return self._process(self._driver(), DRIVER, is_jvm)
+                return self._process(self._driver(), DRIVER_CONTAINER, is_jvm)
             case Kind.DRIVER_PYTHON:
-                return self._process(self._driver(), DRIVER, runs_module("tidegate_spark"))
+                return self._process(self._driver(), DRIVER_CONTAINER, runs_module("tidegate_spark"))
             case Kind.EXECUTOR_PROCESS:
-                return self._process(self._executor(fault.moment), EXECUTOR, is_jvm)
+                return self._process(self._executor(fault.moment), EXECUTOR_CONTAINER, is_jvm)
             case Kind.OPERATOR:
-                return self._process(self._leader(), OPERATOR, runs_module("tidegate.main"), back=self._operator_ready)
+                return self._operator()
             case Kind.DRIVER_POD:
                 return self._pod(self._driver(), fault.orderly)
             case Kind.EXECUTOR_POD:
@@ -89,11 +96,29 @@ class Injector:
     # --- how ----------------------------------------------------------------------------------------------------------
 
     def _process(
-        self, pod: dict[str, Any], container: str, choice: Choice, back: Callable[[], bool] = _at_once
+        self, pod: dict[str, Any], container: str, choice: Choice, past: Callable[[], bool] = _at_once
     ) -> Shot:
         process = find(self._live.cluster, pod, container, choice)
         name = pod["metadata"]["name"]
-        return Shot(f"process {process.program} of {name}", process.kill, past=back)
+
+        def fire() -> None:
+            if not process.identity.alive():
+                raise TargetGoneError(f"process {process.program} of {name} has ended by itself")
+            process.kill()
+
+        return Shot(f"process {process.program} of {name}", fire, past=past)
+
+    def _operator(self) -> Shot:
+        """Aim at the leader; the application does not need it, so what is survived is that another one leads."""
+        killed = self._leader()
+        pods = self._live.pods(OPERATOR_NAMESPACE, OPERATOR_SELECTOR)
+        leading = [pod for pod in pods if killed.startswith(f"{pod['metadata']['name']}_")]
+        assert leading, f"no operator pod is {killed!r}"
+
+        def another_leads() -> bool:
+            return self._leader() not in ("", killed)
+
+        return self._process(leading[0], OPERATOR_CONTAINER, runs_module("tidegate.main"), past=another_leads)
 
     def _pod(self, pod: dict[str, Any], orderly: bool) -> Shot:
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
@@ -106,7 +131,15 @@ class Injector:
             found = self._live.pod(name)
             return found is None or bool(found["metadata"]["uid"] != uid)
 
-        return Shot(f"pod {name}", partial(self._live.api.call, "DELETE", path, options), past=gone)
+        def fire() -> None:
+            try:
+                self._live.api.call("DELETE", path, options)
+            except ApiRefusedError as refused:
+                if refused.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                    raise TargetGoneError(f"pod {name} was replaced: {refused}") from refused
+                raise
+
+        return Shot(f"pod {name}", fire, past=gone)
 
     def _control_plane(self, component: str, orderly: bool) -> Shot:
         control = self._live.cluster.control
@@ -139,15 +172,7 @@ class Injector:
         assert alive, "no executor runs"
         return sorted(alive, key=lambda p: str(p["metadata"]["name"]))[int(moment * len(alive))]
 
-    def _leader(self) -> dict[str, Any]:
+    def _leader(self) -> str:
+        """Return the identity of the process that leads; empty if none does."""
         lease = self._live.get(LEASE) or {}
-        holder = str(lease.get("spec", {}).get("holderIdentity") or "")
-        pods = self._live.pods(OPERATOR_NAMESPACE, OPERATOR_SELECTOR)
-        leading = [pod for pod in pods if holder.startswith(pod["metadata"]["name"])] if holder else pods
-        assert leading, f"no operator pod is {holder!r}"
-        return leading[0]
-
-    def _operator_ready(self) -> bool:
-        pods = self._live.pods(OPERATOR_NAMESPACE, OPERATOR_SELECTOR)
-        conditions = [c for pod in pods for c in pod["status"].get("conditions", []) if c["type"] == "Ready"]
-        return any(condition["status"] == "True" for condition in conditions)
+        return str(lease.get("spec", {}).get("holderIdentity") or "")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster import kafka
+from devcluster.control import ComponentError
 from tests.chaos.checker import Verdict, check
 from tests.chaos.faults import OUTAGES, Fault
-from tests.chaos.injection import Injector, Shot
+from tests.chaos.injection import Injector, Shot, TargetGoneError
 from tests.chaos.load import Load, ends_of, read_topic
 from tests.chaos.records import decode_output, decode_record
 from tests.chaos.report import Outcome
@@ -27,6 +28,8 @@ FIRST_COMMIT_SECONDS = 600.0
 COMMITS_THAT_PROVE = 2
 """So many commits after a fault mean that batches are committed again: one could still be of before."""
 LONGEST_PAUSE = 4.0
+SHOTS = 5
+"""So often a fault is aimed anew whose target went away meanwhile."""
 DRAIN_SECONDS = 240.0
 
 Say = Callable[[str], None]
@@ -81,8 +84,7 @@ def run(live: LiveCluster, plan: list[Fault], settings: Settings, say: Say) -> R
         problems += _drain(live, log, records, say)
         problems += _of_watch(watch)
     say("the application is deleted, its storage stays")
-    with contextlib.suppress(AssertionError):
-        live.delete_app(APP)
+    problems += _delete(live)
     problems += _of_checkpoint(log)
     verdict, missing = _account(live, log, load, records, accounts)
     return Result(tuple(outcomes), verdict, time.monotonic() - began, (*problems, *missing))
@@ -120,7 +122,7 @@ class _Runner:
                 break
             try:
                 outcomes.append(self._one(fault))
-            except AssertionError as failed:
+            except (AssertionError, OSError, ComponentError) as failed:
                 self._say(f"{fault}: could not be injected: {failed}\n{self._live.diagnosis(APP)}")
                 break
             self._say(_line(outcomes[-1]))
@@ -130,6 +132,12 @@ class _Runner:
         return outcomes
 
     def _one(self, fault: Fault) -> Outcome:
+        for _ in range(SHOTS - 1):
+            with contextlib.suppress(TargetGoneError):
+                return self._shoot(fault)
+        return self._shoot(fault)
+
+    def _shoot(self, fault: Fault) -> Outcome:
         shot = self._injector.aim(fault)
         self._await_moment(fault)
         running = self._watch.log.running()
@@ -205,6 +213,15 @@ def _drain(live: LiveCluster, log: CommitLog, topic: str, say: Say) -> list[str]
     except (AssertionError, OSError) as late:
         say(live.diagnosis(APP))
         return [str(late)]
+    return []
+
+
+def _delete(live: LiveCluster) -> list[str]:
+    """Delete the application; what goes on running would go on writing what is about to be read."""
+    try:
+        live.delete_app(APP)
+    except (AssertionError, OSError) as stuck:
+        return [f"the application could not be deleted: {stuck}"]
     return []
 
 

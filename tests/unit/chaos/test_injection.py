@@ -6,9 +6,10 @@ from typing import Any, cast
 
 import pytest
 
+from devcluster.apiclient import ApiRefusedError
 from tests.chaos import injection
 from tests.chaos.faults import Fault, Kind
-from tests.chaos.injection import LEASE, Injector, Shot
+from tests.chaos.injection import LEASE, Injector, Shot, TargetGoneError
 from tidegate_testing.live_cluster import OPERATOR_NAMESPACE, LiveCluster
 
 
@@ -26,12 +27,18 @@ class World:
     executors: list[dict[str, Any]] = field(default_factory=list)
     operators: list[dict[str, Any]] = field(default_factory=list)
     leader: str | None = None
+    refusal: Exception | None = None
     namespace: str = "chaos"
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
     @property
     def api(self) -> Any:
-        return SimpleNamespace(ready=lambda: True, call=lambda *call: self.calls.append(call))
+        return SimpleNamespace(ready=lambda: True, call=self.call)
+
+    def call(self, *call: Any) -> None:
+        self.calls.append(call)
+        if self.refusal is not None:
+            raise self.refusal
 
     def pod(self, name: str) -> dict[str, Any] | None:
         assert name == "accounts-driver"
@@ -46,11 +53,27 @@ class World:
         return None if self.leader is None else {"spec": {"holderIdentity": self.leader}}
 
 
+@pytest.fixture
+def process() -> SimpleNamespace:
+    """The process that every container has."""
+    return SimpleNamespace(program="it", kill=lambda: None, identity=SimpleNamespace(alive=lambda: True))
+
+
+@pytest.fixture
+def containers() -> list[str]:
+    """The containers in which it was looked for."""
+    return []
+
+
 @pytest.fixture(autouse=True)
-def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_processes(monkeypatch: pytest.MonkeyPatch, process: SimpleNamespace, containers: list[str]) -> None:
     """Every container has the process that is looked for; nobody is waited for."""
-    found = SimpleNamespace(program="it", kill=lambda: None)
-    monkeypatch.setattr(injection, "find", lambda cluster, pod, container, choice: found)
+
+    def find(_cluster: object, _pod: object, container: str, _choice: object) -> SimpleNamespace:
+        containers.append(container)
+        return process
+
+    monkeypatch.setattr(injection, "find", find)
     monkeypatch.setattr(injection, "AIM_SECONDS", -1.0)
     monkeypatch.setattr(World, "cluster", None, raising=False)
 
@@ -64,8 +87,10 @@ def test_the_operator_that_holds_the_lease_is_hit() -> None:
     assert "tidegate-b" in aim(world, Kind.OPERATOR).target
 
 
-def test_an_operator_without_a_lease_is_hit_as_it_is() -> None:
-    assert "tidegate-a" in aim(World(operators=[pod("tidegate-a")]), Kind.OPERATOR).target
+@pytest.mark.parametrize("leader", [None, ""])
+def test_while_no_operator_leads_none_is_hit(leader: str | None) -> None:
+    with pytest.raises(AssertionError, match="no operator pod is ''"):
+        aim(World(operators=[pod("tidegate-a")], leader=leader), Kind.OPERATOR)
 
 
 def test_a_lease_of_an_operator_that_is_gone_is_waited_out() -> None:
@@ -106,9 +131,29 @@ def test_a_deleted_pod_is_past_when_it_is_gone_or_another_one_has_its_name() -> 
     assert shot.past()
 
 
-def test_an_operator_is_past_when_one_is_ready() -> None:
-    world = World(operators=[pod("tidegate-a", ready=False), pod("tidegate-b", ready=False)])
+def test_a_pod_that_was_replaced_meanwhile_was_not_hit() -> None:
+    world = World(driver=pod("accounts-driver"), refusal=ApiRefusedError(409, "another uid"))
+    with pytest.raises(TargetGoneError):
+        aim(world, Kind.DRIVER_POD).fire()
+
+
+def test_a_process_that_ended_meanwhile_was_not_hit(process: SimpleNamespace) -> None:
+    shot = aim(World(driver=pod("accounts-driver")), Kind.DRIVER_JVM)
+    process.identity.alive = lambda: False
+    with pytest.raises(TargetGoneError):
+        shot.fire()
+
+
+def test_an_operator_is_past_when_another_one_leads_and_not_just_any_is_ready() -> None:
+    world = World(operators=[pod("tidegate-a"), pod("tidegate-b")], leader="tidegate-a_1")
     shot = aim(world, Kind.OPERATOR)
     assert not shot.past()
-    world.operators[0] = pod("tidegate-a")
+    world.leader = ""
+    assert not shot.past()
+    world.leader = "tidegate-b_1"
     assert shot.past()
+
+
+def test_the_container_of_an_executor_has_the_name_that_the_operator_gives_it(containers: list[str]) -> None:
+    aim(World(executors=[pod("e-1")]), Kind.EXECUTOR_PROCESS)
+    assert containers == ["executor"]
