@@ -10,6 +10,7 @@ from tidegate.model.streaming_app import Resources, Runtime, StreamingApp
 from tidegate.resources.names import RUNTIME_CONTAINER
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import lay_over
+from tidegate.resources.reserved_env import refuse_reserved
 from tidegate_spark.protocol import (
     ACCESS_KEY,
     CREDENTIALS_DIRECTORY,
@@ -170,7 +171,7 @@ def build_users_pod(
         The pod, and the variables of its container, which are the user's and the defaults.
 
     Raises:
-        SpecError: the template cannot be merged.
+        SpecError: the template cannot be merged, or a variable is reserved.
     """
     default = {
         "name": container,
@@ -180,9 +181,17 @@ def build_users_pod(
     }
     pod_spec = {**spec, "securityContext": pod_security(), "containers": [default], "volumes": scratch_volumes()}
     env = {"spec": {"containers": [{"name": container, "env": list(app.spec.application.env)}]}}
-    pod = lay_over(lay_over({"metadata": {}, "spec": pod_spec}, template, field), env, field)
-    (ours,) = [c for c in pod["spec"]["containers"] if c["name"] == container]
-    return pod, ours["env"]
+    templates = lay_over({"metadata": {}, "spec": pod_spec}, template, field)
+    pod = lay_over(templates, env, field)
+    refuse_reserved(_env_of(templates, container), app, f"{field}.spec.containers[{container}].env")
+    refuse_reserved(app.spec.application.env, app, "spec.application.env")
+    return pod, _env_of(pod, container)
+
+
+def _env_of(pod: Mapping[str, Any], container: str) -> list[dict[str, Any]]:
+    # A template may have taken the containers, or the spec as a whole, away.
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    return next((c.get("env", []) for c in containers if c["name"] == container), [])
 
 
 def literal(json_text: str) -> str:

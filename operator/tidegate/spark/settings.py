@@ -39,8 +39,13 @@ OWNED_KEYS: dict[str, str] = {
     "spark.kubernetes.executor.request.cores": "use executor.resources.cpu",
     "spark.kubernetes.executor.limit.cores": "use executor.resources.cpuLimit",
     "spark.kubernetes.authenticate.driver.serviceAccountName": "use driver.serviceAccountName",
+    "spark.kubernetes.authenticate.executor.serviceAccountName": "use driver.serviceAccountName",
+    "spark.executorEnv.PYTHONPATH": "use application.env, whose PYTHONPATH is put behind the runtime's",
 }
 """Settings refused in ``spec.sparkConf``, each with what to do instead. The CRD holds one rule for each of them."""
+
+OWNED_PREFIX = "spark.executorEnv.TIDEGATE_"
+"""No setting may begin with this: the variables of the runtime. The CRD holds a rule for it, too."""
 
 DEFAULTS: dict[str, str] = {
     # Each of these three saves the driver a permission: without them Spark writes ConfigMaps, and lists and deletes
@@ -60,5 +65,5 @@ def spark_settings(user: Mapping[str, str], executor_container: str) -> dict[str
         user: ``spec.sparkConf``. Owned keys are dropped: the CRD refuses them, an older one may have let them pass.
         executor_container: name of Spark's container in the executor template.
     """
-    allowed = {key: value for key, value in user.items() if key not in OWNED_KEYS}
+    allowed = {k: value for k, value in user.items() if k not in OWNED_KEYS and not k.startswith(OWNED_PREFIX)}
     return DEFAULTS | allowed | {"spark.kubernetes.executor.podTemplateContainerName": executor_container}

@@ -13,6 +13,10 @@ def driver(**fields: Any) -> dict[str, Any]:
     return {"resources": fields}
 
 
+def container(name: str, variable: str) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": name, "env": [{"name": variable, "value": "x"}]}]}}
+
+
 # What is set -> words of the refusal: the field, and what to do about it.
 REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "a name whose pods' names would be too long": ("metadata/name", "a" * 41, ["metadata.name", "at most 40"]),
@@ -39,6 +43,31 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         "spec/application/env",
         [{"name": "TIDEGATE_CONFIG", "value": "{}"}],
         ["spec.application.env[0]", "belong to Tidegate"],
+    ),
+    "a variable by which Spark tells executors who they are": (
+        "spec/application/env",
+        [{"name": "SPARK_EXECUTOR_MEMORY", "value": "8g"}],
+        ["spec.application.env[0]", "use executor.cores and executor.resources.memory"],
+    ),
+    "a variable of Tidegate's in the driver's template": (
+        "spec/driver/podTemplate",
+        container("driver", "TIDEGATE_MASTER"),
+        ["spec.driver.podTemplate.spec.containers[0]", "env of the container driver", "belong to Tidegate"],
+    ),
+    "a variable of Tidegate's in the executors' template": (
+        "spec/executor/podTemplate",
+        container("executor", "TIDEGATE_LAUNCH"),
+        ["spec.executor.podTemplate.spec.containers[0]", "env of the container executor", "belong to Tidegate"],
+    ),
+    "a variable by which Spark tells executors who they are in their template": (
+        "spec/executor/podTemplate",
+        container("executor", "SPARK_EXECUTOR_ID"),
+        ["spec.executor.podTemplate.spec.containers[0]", "or another name"],
+    ),
+    "a variable of Tidegate's as a setting": (
+        "spec/sparkConf",
+        {"spark.executorEnv.TIDEGATE_LAUNCH": "x"},
+        ["spec.sparkConf", "belong to Tidegate"],
     ),
     "a variable with two values": (
         "spec/application/env",
@@ -156,6 +185,22 @@ def test_credentials_come_from_one_place_only(api_kubectl: Kubectl, namespace: s
     app["spec"]["application"]["env"] = [{"name": "AWS_ACCESS_KEY_ID", "value": "x"}]
     with pytest.raises(KubectlError, match=r"application\.env must not set AWS_ACCESS_KEY_ID"):
         create(api_kubectl, namespace, app)
+
+
+@pytest.mark.parametrize("role", ["driver", "executor"])
+def test_credentials_come_from_no_template_beside_the_secret(
+    api_kubectl: Kubectl, empty_namespace: str, role: str
+) -> None:
+    app = changed("spec/storage/credentialsSecret", {"name": "s"})
+    app["spec"][role] = {"podTemplate": container(role, "AWS_SESSION_TOKEN")}
+    with pytest.raises(KubectlError, match=rf"{role}\.podTemplate must not set AWS_ACCESS_KEY_ID"):
+        create(api_kubectl, empty_namespace, app)
+
+
+def test_variables_of_other_containers_are_their_own(api_kubectl: Kubectl, namespace: str) -> None:
+    template = container("sidecar", "TIDEGATE_MASTER")
+    stored = create(api_kubectl, namespace, changed("spec/driver/podTemplate", template))
+    assert stored["spec"]["driver"]["podTemplate"] == template
 
 
 def test_little_memory_is_enough_for_who_sets_the_heap(api_kubectl: Kubectl, namespace: str) -> None:

@@ -11,7 +11,8 @@ import yaml
 from docs import generate_reference
 from tidegate.decide.change_classes import CHANGE_CLASSES
 from tidegate.model.streaming_app import StreamingAppSpec, StreamingAppStatus
-from tidegate.spark.settings import OWNED_KEYS
+from tidegate.resources.reserved_env import CREDENTIALS, PREFIX, PREFIX_REMEDY, SPARKS, SPARKS_REMEDY
+from tidegate.spark.settings import OWNED_KEYS, OWNED_PREFIX
 
 CRD: dict[str, Any] = yaml.safe_load(generate_reference.SOURCE.read_text())
 (VERSION,) = CRD["spec"]["versions"]
@@ -75,8 +76,50 @@ def test_each_setting_that_tidegate_owns_has_its_rule() -> None:
     }
 
 
+def test_no_setting_may_give_executors_a_variable_of_tidegates() -> None:
+    rules = [rule["rule"] for rule in SPEC["properties"]["sparkConf"]["x-kubernetes-validations"]]
+    assert f"self.all(key, !key.startsWith('{OWNED_PREFIX}'))" in rules
+
+
+def rules_of(*path: str) -> list[tuple[str, str]]:
+    schema = SPEC
+    for name in path:
+        schema = schema["items"] if name == "[]" else schema["properties"][name]
+    return [(rule["rule"], rule["message"]) for rule in schema["x-kubernetes-validations"]]
+
+
+def reserved(subject: str) -> tuple[tuple[str, str], ...]:
+    """Return what is refused of a variable, and the words for it."""
+    names = ", ".join(f"'{name}'" for name in SPARKS)
+    return (f"!{subject}.startsWith('{PREFIX}')", PREFIX_REMEDY), (f"!({subject} in [{names}])", SPARKS_REMEDY)
+
+
+def test_each_variable_that_is_reserved_has_its_rule_for_the_application() -> None:
+    rules = rules_of("application", "env", "[]")
+    for rule, remedy in reserved("self.name"):
+        assert (rule, f"application.env: {remedy}") in rules
+    names = ", ".join(f"'{name}'" for name in CREDENTIALS)
+    assert any(f"self.application.env.all(e, !(e.name in [{names}]))" in rule for rule, _ in rules_of())
+
+
+@pytest.mark.parametrize("role", ["driver", "executor"])
+def test_each_variable_that_is_reserved_has_its_rule_for_templates(role: str) -> None:
+    rules = rules_of(role, "podTemplate", "spec", "containers", "[]")
+    assert rules == [
+        (
+            f"self.name != '{role}' || !has(self.env) || self.env.all(e, {rule})",
+            f"{role}.podTemplate, env of the container {role}: {remedy}",
+        )
+        for rule, remedy in reserved("e.name")
+    ]
+    names = ", ".join(f"'{name}'" for name in CREDENTIALS)
+    words = f"c.name != '{role}' || !has(c.env) || c.env.all(e, !(e.name in [{names}]))"
+    assert any(f"self.{role}.podTemplate.spec.containers.all(c, {words})" in rule for rule, _ in rules_of())
+
+
 def test_each_remedy_names_a_field_that_exists() -> None:
-    named = {match for remedy in OWNED_KEYS.values() for match in re.findall(r"use ([A-Za-z.]+[A-Za-z])", remedy)}
+    remedies = [*OWNED_KEYS.values(), SPARKS_REMEDY]
+    named = {match for remedy in remedies for match in re.findall(r"use ([A-Za-z.]+[A-Za-z])", remedy)}
     assert named - set(schema_fields(SPEC)) == set()
 
 

@@ -343,6 +343,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"executor.podTemplate": {"spec": {"containers": [{"name": "executor", "volumeMounts": [{"name": "x"}]}]}}},
         r"volumeMounts: each item needs 'mountPath'",
     ),
+    "a variable without a name": ({"application.env": [{"value": "x"}]}, r"env: each item needs 'name'"),
     "memory that is no quantity": ({"driver.resources": {"memory": "much"}}, r"spec\.driver\.resources\.memory"),
     "CPU that is no quantity": ({"driver.resources": {"cpu": "much"}}, r"spec\.driver\.resources\.cpu"),
     "executors too small for Spark": (

@@ -1,6 +1,6 @@
 """Whose setting wins."""
 
-from tidegate.spark.settings import DEFAULTS, OWNED_KEYS, spark_settings
+from tidegate.spark.settings import DEFAULTS, OWNED_KEYS, OWNED_PREFIX, spark_settings
 
 NAMED = {"spark.kubernetes.executor.podTemplateContainerName": "executor"}
 
@@ -15,7 +15,8 @@ def test_the_user_may_change_a_default_and_add_settings() -> None:
 
 
 def test_a_setting_of_tidegates_that_an_older_schema_let_pass_is_dropped() -> None:
-    assert spark_settings(dict.fromkeys(OWNED_KEYS, "x"), "executor") == DEFAULTS | NAMED
+    owned = [*OWNED_KEYS, f"{OWNED_PREFIX}LAUNCH"]
+    assert spark_settings(dict.fromkeys(owned, "x"), "executor") == DEFAULTS | NAMED
 
 
 def test_no_default_is_a_setting_that_users_are_refused() -> None:

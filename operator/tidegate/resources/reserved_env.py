@@ -1,0 +1,66 @@
+"""Environment variables that a spec can not set, because Tidegate or Spark sets them. No I/O.
+
+The CRD refuses them when a resource is applied. What an older CRD let pass is refused here, rather than left without a
+word to whichever of two values happens to win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tidegate.model.errors import SpecError
+from tidegate.model.streaming_app import StreamingApp
+from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN
+
+PREFIX = "TIDEGATE_"
+CREDENTIALS = (ACCESS_KEY, SECRET_KEY, SESSION_TOKEN)
+"""Tidegate's while ``storage.credentialsSecret`` names a Secret."""
+
+SPARKS = (
+    "SPARK_APPLICATION_ID",
+    "SPARK_DRIVER_URL",
+    "SPARK_EXECUTOR_CORES",
+    "SPARK_EXECUTOR_ID",
+    "SPARK_EXECUTOR_MEMORY",
+    "SPARK_EXECUTOR_POD_IP",
+    "SPARK_EXECUTOR_POD_NAME",
+    "SPARK_RESOURCE_PROFILE_ID",
+)
+"""What Spark tells each executor in variables."""
+
+PREFIX_REMEDY = f"names that start with {PREFIX} belong to Tidegate; choose another"
+SPARKS_REMEDY = (
+    "Spark tells executors who they are in SPARK_EXECUTOR_ID and the like; use executor.cores and "
+    "executor.resources.memory, or another name"
+)
+
+
+def refuse_reserved(env: Iterable[Mapping[str, Any]], app: StreamingApp, field: str) -> None:
+    """Raise if a user's variable is reserved.
+
+    Args:
+        env: the variables of one place in the spec, each with a name.
+        app: the application; it decides whether the storage credentials are Tidegate's.
+        field: path of that place.
+
+    Raises:
+        SpecError: the first that is not the user's to set, and what to do instead.
+    """
+    for item in env:
+        name = str(item["name"])
+        problem = _problem(name, item, app)
+        if problem:
+            raise SpecError(f"{field}[{name}]", problem)
+
+
+def _problem(name: str, item: Mapping[str, Any], app: StreamingApp) -> str:
+    if name.startswith(PREFIX):
+        return PREFIX_REMEDY
+    if name in SPARKS:
+        return SPARKS_REMEDY
+    if name in CREDENTIALS and app.spec.storage.credentials_secret is not None:
+        return "storage.credentialsSecret sets it; leave one of the two out"
+    if name == "PYTHONPATH" and "value" not in item and item.get("valueFrom"):
+        return "Tidegate puts its own path in front of yours; give it as a value, not from elsewhere"
+    return ""
