@@ -6,8 +6,9 @@ API server to the same behaviour. Bodies are values: nobody changes one in place
 
 import asyncio
 import base64
+import bisect
 import functools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -62,7 +63,7 @@ class Place:
         return f"{self.collection}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Change:
     """One event of a watch."""
 
@@ -115,14 +116,19 @@ class ApiServer:
     """Raises RefusedError for what quotas and the like refuse."""
     objects: dict[str, Body] = field(default_factory=dict)
     listeners: list[Callable[[Change], None]] = field(default_factory=list)
-    log: list[Change] = field(default_factory=list)
+    logs: dict[str, list[Change]] = field(default_factory=dict)
+    """What happened to the objects of each kind."""
+    born: dict[str, int] = field(default_factory=dict)
+    """In which version each object came, by its uid; of those that are gone, too."""
     by: str = ""
     """Whose request is being handled; empty for what the world does itself."""
     version: int = 1
     oldest: int = 0
     """Watches from before this version are told that it has expired."""
     _serial: int = 0
-    _news: asyncio.Event | None = None
+    _waiting: dict[str, list[asyncio.Future[None]]] = field(default_factory=dict)
+    """The watches of each kind that have told everything."""
+    _sorted: dict[str, list[Body]] = field(default_factory=dict)
     _encoded: dict[str, tuple[Body, bytes]] = field(default_factory=dict)
 
     # --- requests as HTTP sees them ---
@@ -168,8 +174,7 @@ class ApiServer:
         return known[1]
 
     def _list(self, place: Place, query: str) -> bytes:
-        selector = dict(parse_qsl(query)).get("labelSelector", "")
-        wanted = [pair.split("=", 1) for pair in selector.split(",") if pair]
+        wanted = _wanted_labels(query)
         found = [
             body
             for body in self.all(place.plural, place.namespace)
@@ -182,12 +187,11 @@ class ApiServer:
 
     def all(self, plural: str, namespace: str = "") -> list[Body]:
         """Return all objects of a kind, in the order of their paths."""
-        found = []
-        for path in sorted(self.objects):
-            place = place_of(path)
-            if place.plural == plural and namespace in ("", place.namespace):
-                found.append(self.objects[path])
-        return found
+        known = self._sorted.get(plural)
+        if known is None:
+            paths = sorted(path for path in self.objects if place_of(path).plural == plural)
+            known = self._sorted[plural] = [self.objects[path] for path in paths]
+        return [body for body in known if namespace in ("", body["metadata"]["namespace"])]
 
     def find(self, path: str) -> Body | None:
         """Return an object, or None."""
@@ -303,6 +307,8 @@ class ApiServer:
         stored = {"kind": _KINDS[place.plural], **body}
         stored["metadata"] = {**body["metadata"], "resourceVersion": str(self.version)}
         self.objects[place.path] = stored
+        if before is None:
+            self.born[stored["metadata"]["uid"]] = self.version
         self._note(Change(what, self.version, place, stored, before, self.clock()))
         return stored
 
@@ -314,21 +320,28 @@ class ApiServer:
         return gone
 
     def _note(self, change: Change) -> None:
-        self.log.append(change)
-        self.nudge()
+        plural = change.place.plural
+        self._sorted.pop(plural, None)
+        self.logs.setdefault(plural, []).append(change)
+        self._wake(self._waiting.pop(plural, ()))
         for listener in self.listeners:
             listener(change)
 
     def _time(self, after: float = 0.0) -> str:
-        return datetime.fromtimestamp(int(self.clock() + after), UTC).isoformat().replace("+00:00", "Z")
+        return time_at(int(self.clock() + after))
 
     # --- watches ---
 
     def nudge(self) -> None:
-        """Have every watch look whether there is something new, or whether it is broken."""
-        if self._news is not None:
-            self._news.set()
-            self._news = None
+        """Have every watch look whether it is broken."""
+        for waiting in self._waiting.values():
+            self._wake(waiting)
+        self._waiting.clear()
+
+    def _wake(self, waiting: Iterable[asyncio.Future[None]]) -> None:
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
 
     async def watch(self, plural: str, since: int, broken: Callable[[], bool]) -> AsyncIterator[Change]:
         """Yield every change of a kind after a version, until the connection breaks.
@@ -338,21 +351,28 @@ class ApiServer:
         """
         if since < self.oldest:
             raise RefusedError(410, "Expired", "too old resource version")
-        at = _first_after(self.log, since)
+        log = self.logs.setdefault(plural, [])
+        at = bisect.bisect_right(log, since, key=_version_of)
         while not broken():
-            while at < len(self.log):
-                change = self.log[at]
+            while at < len(log):
                 at += 1
-                if change.place.plural == plural:
-                    yield change
-            if self._news is None:
-                self._news = asyncio.Event()
-            await self._news.wait()
+                yield log[at - 1]
+            news = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(plural, []).append(news)
+            await news
 
 
-def _first_after(log: list[Change], version: int) -> int:
-    low, high = 0, len(log)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if log[middle].version <= version else (low, middle)
-    return low
+@functools.lru_cache(256)
+def time_at(seconds: int) -> str:
+    """Return a time, given in seconds since the epoch, as the API server writes it."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+@functools.lru_cache(64)
+def _wanted_labels(query: str) -> tuple[tuple[str, str], ...]:
+    pairs = dict(parse_qsl(query)).get("labelSelector", "").split(",")
+    return tuple((key, value) for key, _, value in (pair.partition("=") for pair in pairs if pair))
+
+
+def _version_of(change: Change) -> int:
+    return change.version

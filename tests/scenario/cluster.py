@@ -7,10 +7,9 @@ arrives. It may lose its power: they end without a word. What happens takes rand
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change, RefusedError
+from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change, RefusedError, time_at
 
 FIRST_BACK_OFF, LONGEST_BACK_OFF, HEALTHY = 10.0, 300.0, 600.0
 NOT_READY_AFTER, EVICTED_AFTER = 40.0, 300.0
@@ -326,7 +325,7 @@ class Cluster:
         # A kubelet that is cut off goes by what it was told last.
         if pod is not None and pod["metadata"]["uid"] == container.uid:
             return pod
-        known = (c.body for c in reversed(self._world.api.log) if c.body["metadata"]["uid"] == container.uid)
+        known = (c.body for c in reversed(self._world.api.logs[PODS]) if c.body["metadata"]["uid"] == container.uid)
         return next(known)
 
     def evict(self, path: str) -> None:
@@ -364,7 +363,7 @@ class Cluster:
         self._world.api.set_status(container.path, status)
 
     def _time(self) -> str:
-        return datetime.fromtimestamp(int(self._world.now()), UTC).isoformat().replace("+00:00", "Z")
+        return time_at(int(self._world.now()))
 
 
 def path_of(pod: Body) -> str:

@@ -5,11 +5,12 @@ before each batch, ends at a boundary when asked to, and says how it ended with 
 """
 
 import asyncio
+import functools
 import random
 from dataclasses import replace
 from typing import Any, Protocol
 
-from tests.scenario.api_server import ApiServer, Body
+from tests.scenario.api_server import PODS, ApiServer, Body
 from tests.scenario.cluster import KILLED, Container, Ended
 from tests.scenario.object_store import FencePort, ObjectStore, StoreClient
 from tidegate_spark import fence, preflight, storage
@@ -78,7 +79,13 @@ class Surroundings(Protocol):
 def config_of(pod: Body) -> DriverConfig:
     """Return the configuration that the operator gave a pod."""
     env = pod["spec"]["containers"][0]["env"]
-    return from_json(DriverConfig, next(each["value"] for each in env if each["name"] == CONFIG_VARIABLE))
+    return _read_config(next(each["value"] for each in env if each["name"] == CONFIG_VARIABLE))
+
+
+@functools.lru_cache(64)
+def _read_config(text: str) -> DriverConfig:
+    # Each start of a container reads it, and so does whoever makes its executors.
+    return from_json(DriverConfig, text)
 
 
 class DriverProcess:
@@ -310,8 +317,8 @@ class DriverProcess:
     # --- its executors ---
 
     def _executors(self) -> list[Body]:
-        prefix = self._executor_path("")
-        return [body for path, body in sorted(self._world.api.objects.items()) if path.startswith(prefix)]
+        prefix = f"{self.config.executor.pod_name_prefix}-exec-"
+        return [body for body in self._world.api.all(PODS) if body["metadata"]["name"].startswith(prefix)]
 
     def _executor_path(self, number: object) -> str:
         name = f"{self.config.executor.pod_name_prefix}-exec-{number}"

@@ -140,8 +140,7 @@ class Invariants:
         return self._born(driver) <= self.decided_at(place.namespace, app)
 
     def _born(self, body: Body) -> int:
-        uid = body["metadata"]["uid"]
-        return next(c.version for c in self.api.log if c.type == "ADDED" and c.body["metadata"]["uid"] == uid)
+        return self.api.born[body["metadata"]["uid"]]
 
     # --- pods come ---
 
