@@ -59,10 +59,14 @@ class ApiClient:
             if refused.status != http.HTTPStatus.CONFLICT:
                 raise
 
-    def call(self, method: str, path: str, body: Object | None = None) -> bytes:
+    def merge(self, path: str, change: Object) -> None:
+        """Merge ``change`` into the object at ``path``; raise ApiRefusedError or another OSError."""
+        self.call("PATCH", path, change, kind="application/merge-patch+json")
+
+    def call(self, method: str, path: str, body: Object | None = None, *, kind: str = "application/json") -> bytes:
         """Make one request and return the body of the answer; raise ApiRefusedError or another OSError."""
         connection = http.client.HTTPSConnection(self._host, self._port, timeout=10, context=self._tls)
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()

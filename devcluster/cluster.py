@@ -21,8 +21,8 @@ from devcluster.site import Listeners, S3Keys
 
 LISTENERS = Listeners(node.ADDRESS, s3=7070, kafka_pods=9092, kafka_host=9093, kafka_controller=9094)
 
-# Longest socket below the state folder is kubelet/device-plugins/kubelet.sock; the kernel takes 107 characters.
-_LONGEST_FOLDER = 70
+# Longest socket below the state folder is n1/kubelet/device-plugins/kubelet.sock; the kernel takes 107 characters.
+_LONGEST_FOLDER = 67
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,11 @@ class Cluster:
         if len(str(self.folder)) > _LONGEST_FOLDER:
             raise ValueError(f"{self.folder} is too long for sockets below it: set TIDEGATE_CACHE to a shorter path")
         self.kubeconfig = self.folder / "kubeconfig"
+        self.audit_log = self.folder / "audit.jsonl"
+        """The API server's audit log: JSON lines, one for each complete request that may have changed something."""
         self.control = Control(self.folder)
-        self._cgroup = cgroups.name(name, self.folder)
+        self.cgroup = cgroups.name(name, self.folder)
+        """Parent of the cgroups of all pods; with a suffix, of those of another node."""
 
     # --- life ---
 
@@ -180,7 +183,8 @@ class Cluster:
 
     def _remove(self) -> None:
         self.control.end()
-        cgroups.remove(self._cgroup)
+        for number in range(len(node.NAMES)):
+            cgroups.remove(node.cgroup(self.cgroup, number))
         end = time.monotonic() + 10
         while self.folder.exists():
             # Mounts below the folder go with the namespace, a moment after its last process.
@@ -205,10 +209,11 @@ class Cluster:
         for listener in listeners:
             listener.close()
         self._run("preparation", ["sh", "-c", node.preparation(paths.cache()), "sh", paths.cache()])
-        cgroups.create(self._cgroup)
+        cgroups.create(self.cgroup)
         addresses = Addresses(node.ADDRESS, node.API_PORT, 2379, 2380, reachable_api_port=state.api_port)
         self.control.start("etcd", controlplane.etcd(self.folder, addresses))
-        identity = controlplane.write_identities(self.folder, addresses, controlplane.users(node.NAME))
+        everybody = controlplane.users(node.NAMES)
+        identity = controlplane.write_identities(self.folder, addresses, everybody, audit_reads=False)
         self._start_containerd(seeded)
         self._start_api_server(addresses, identity)
         self._start_node(identity)
@@ -222,7 +227,7 @@ class Cluster:
         self.control.start("containerd", ["containerd", "--config", self.folder / "containerd.toml"])
 
     def _start_api_server(self, addresses: Addresses, identity: Pki) -> None:
-        common = controlplane.apiserver(self.folder, addresses, identity, audit_log=None)
+        common = controlplane.apiserver(self.folder, addresses, identity, audit_log=self.audit_log)
         self.control.start("kube-apiserver", [*common, *node.api_server_flags(identity)])
         archive = self.folder / "busybox.tar"
         busybox.write_archive(archive)
@@ -235,16 +240,16 @@ class Cluster:
         client = ApiClient(self.kubeconfig)
         self.control.start("kube-controller-manager", controlplane.controller_manager(self.folder, identity))
         self.control.start("kube-scheduler", controlplane.scheduler(self.folder))
-        configuration = node.kubelet_config(self.folder, self._cgroup, identity)
+        configuration = node.kubelet_config(self.folder, self.cgroup, identity)
         (self.folder / "kubelet.json").write_text(json.dumps(configuration, indent=2))
-        self.control.start("kubelet", node.kubelet(self.folder))
+        self.control.start("kubelet", node.kubelet(self.folder, self.folder / "kubelet.kubeconfig"))
         self.control.start("kube-proxy", node.kube_proxy(self.folder))
         (self.folder / "Corefile").write_text(node.corefile(self.folder))
         self.control.until("kube-apiserver", lambda: client.exists("/api/v1/namespaces/kube-system"), timeout=30)
         for path, content in node.dns_objects():
             client.create(path, content)
         self.control.start("coredns", node.coredns(self.folder))
-        self.control.until("kubelet", partial(_open_for_pods, client), timeout=60)
+        self.control.until("kubelet", partial(open_for_pods, client, node.NAME), timeout=60)
         self.control.until("coredns", self._resolves, timeout=30)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self.control.until("kube-controller-manager", lambda: client.exists(account), timeout=60)
@@ -275,7 +280,8 @@ _COMPONENTS = {
 }
 
 
-def _open_for_pods(client: ApiClient) -> bool:
-    found = client.get(f"/api/v1/nodes/{node.NAME}")
+def open_for_pods(client: ApiClient, name: str) -> bool:
+    """Say whether the node ``name`` is ready and has no taints; raise OSError if it is not there."""
+    found = client.get(f"/api/v1/nodes/{name}")
     conditions = {c["type"]: c["status"] for c in found["status"].get("conditions", [])}
     return conditions.get("Ready") == "True" and not found["spec"].get("taints")

@@ -1,9 +1,10 @@
 """etcd, API server, controllers, scheduler: how they are called. Writes files, starts nothing."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from devcluster import kubeconfig, pki, private, tools
 from devcluster.kubeconfig import SYSTEM_MASTERS, User
@@ -11,13 +12,7 @@ from devcluster.kubeconfig import SYSTEM_MASTERS, User
 SERVICE_RANGE = "10.96.0.0/16"
 KUBERNETES_SERVICE = "10.96.0.1"
 
-# One line per request, when it is complete: enough to count and to attribute, and small.
-_AUDIT_POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived", "ResponseStarted"],
-    "rules": [{"level": "Metadata"}],
-}
+_READS = ("get", "list", "watch")
 
 
 @dataclass(frozen=True)
@@ -37,21 +32,46 @@ class Addresses:
         return f"https://{self.api_host}:{self.api_port}"
 
 
-def users(node: str = "node0") -> dict[str, User]:
+def audit_policy(*, reads: bool) -> dict[str, Any]:
+    """Return a policy of one line per request, when it is complete: enough to count and to attribute, and small."""
+    left_out = [] if reads else [{"level": "None", "verbs": list(_READS)}]
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived", "ResponseStarted"],
+        "rules": [*left_out, {"level": "Metadata"}],
+    }
+
+
+def users(nodes: Sequence[str] = ("node0",)) -> dict[str, User]:
     """Return everybody who calls the API server, by the name of their kubeconfig file."""
     return {
         "admin": User("admin", (SYSTEM_MASTERS,)),
         "controller-manager": User("system:kube-controller-manager"),
         "scheduler": User("system:kube-scheduler"),
-        "kubelet": User(f"system:node:{node}", ("system:nodes",)),
+        **{kubelet_name(number): User(f"system:node:{node}", ("system:nodes",)) for number, node in enumerate(nodes)},
         "kube-proxy": User("system:kube-proxy"),
         "coredns": User("system:coredns"),
         "kwok": User("kwok", (SYSTEM_MASTERS,)),
     }
 
 
-def write_identities(folder: Path, addresses: Addresses, everybody: Mapping[str, User]) -> pki.Pki:
-    """Write certificates, tokens and one kubeconfig per user into the state folder, none of them for others to read."""
+def kubelet_name(number: int) -> str:
+    """Return the name of a node's kubelet, among users and components."""
+    return f"kubelet-{number}" if number else "kubelet"
+
+
+def write_identities(
+    folder: Path, addresses: Addresses, everybody: Mapping[str, User], *, audit_reads: bool = True
+) -> pki.Pki:
+    """Write certificates, tokens and one kubeconfig per user into the state folder, none of them for others to read.
+
+    Args:
+        folder: the state folder.
+        addresses: where the API server is reached.
+        everybody: users by the name of their kubeconfig file.
+        audit_reads: whether an audit log tells of requests that change nothing, too.
+    """
     made = pki.create(folder / "pki", sorted({"127.0.0.1", KUBERNETES_SERVICE, addresses.api_host}))
     authority = made.authority.certificate.read_bytes()
     private.write(folder / "tokens.csv", kubeconfig.tokens_csv(everybody))
@@ -59,7 +79,7 @@ def write_identities(folder: Path, addresses: Addresses, everybody: Mapping[str,
         private.write(folder / f"{name}.kubeconfig", kubeconfig.kubeconfig(addresses.api, authority, user))
     reachable = f"https://127.0.0.1:{addresses.reachable_api_port}"
     private.write(folder / "kubeconfig", kubeconfig.kubeconfig(reachable, authority, everybody["admin"]))
-    (folder / "audit-policy.json").write_text(json.dumps(_AUDIT_POLICY))
+    (folder / "audit-policy.json").write_text(json.dumps(audit_policy(reads=audit_reads)))
     return made
 
 

@@ -93,8 +93,13 @@ def load(cluster: Cluster, images: Sequence[Image] = IMAGES) -> None:
 
 def give(cluster: Cluster, images: Sequence[Image] = IMAGES) -> None:
     """Do the same with images as they were last built."""
+    give_to(cluster.ctr, images)
+
+
+def give_to(ctr: seed.Ctr, images: Sequence[Image] = IMAGES) -> None:
+    """Do so with a node of which only containerd is there."""
     with _alone():
-        _load_missing(cluster.ctr, images)
+        _load_missing(ctr, images)
 
 
 def unpack(images: Sequence[Image] = IMAGES) -> None:

@@ -8,6 +8,8 @@ from devcluster import tools
 from devcluster.pki import Pki
 
 NAME = "node0"
+NAMES = (NAME, "node1")
+"""Of the node that each cluster has, and of the one that can be added (:mod:`devcluster.second_node`)."""
 ADDRESS = "10.89.0.1"
 API_PORT = 6443
 POD_RANGE = "10.244.0.0/16"
@@ -54,11 +56,16 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
 """
 
 
-def containerd_config(folder: Path) -> str:
-    """Return containerd's configuration (TOML): nothing outside the state folder and the node's own /run."""
+def containerd_config(folder: Path, runtime: str = "/run/containerd") -> str:
+    """Return containerd's configuration (TOML): nothing outside the state folder and the node's own /run.
+
+    Args:
+        folder: of the node.
+        runtime: folder for what goes with the processes.
+    """
     return f"""version = 2
 root = "{folder}/containerd"
-state = "/run/containerd"
+state = "{runtime}"
 disabled_plugins = [
   "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper",
   "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.tracing",
@@ -80,7 +87,7 @@ disabled_plugins = [
 """
 
 
-def pod_network(folder: Path) -> str:
+def pod_network(folder: Path, subnet: str = POD_SUBNET) -> str:
     """Return the CNI configuration list: each pod on a link of its own, routed.
 
     With a bridge, two pods on the node would talk behind the back of the rules that translate service addresses.
@@ -88,7 +95,7 @@ def pod_network(folder: Path) -> str:
     addresses = {
         "type": "host-local",
         "dataDir": str(folder / "cni-addresses"),
-        "ranges": [[{"subnet": POD_SUBNET}]],
+        "ranges": [[{"subnet": subnet}]],
         "routes": [{"dst": "0.0.0.0/0"}],
     }
     plugins = [{"type": "ptp", "ipMasq": False, "ipam": addresses}]
@@ -128,12 +135,12 @@ def kubelet_config(folder: Path, cgroup: str, identity: Pki) -> dict[str, Any]:
     }
 
 
-def kubelet(folder: Path) -> list[str]:
-    """Return the command of kubelet."""
+def kubelet(folder: Path, kubeconfig: Path, name: str = NAME, address: str = ADDRESS) -> list[str]:
+    """Return the command of the kubelet of the node whose files are in ``folder``."""
     return [
         str(tools.program("kubelet")),
-        *("--config", str(folder / "kubelet.json"), "--kubeconfig", str(folder / "kubelet.kubeconfig")),
-        *("--root-dir", str(folder / "kubelet"), "--hostname-override", NAME, "--node-ip", ADDRESS),
+        *("--config", str(folder / "kubelet.json"), "--kubeconfig", str(kubeconfig)),
+        *("--root-dir", str(folder / "kubelet"), "--hostname-override", name, "--node-ip", address),
     ]
 
 
@@ -148,9 +155,16 @@ def kube_proxy(folder: Path) -> list[str]:
     ]
 
 
+def cgroup(cluster: str, number: int) -> str:
+    """Return the parent of a node's pods: a kubelet removes what it does not know, so each has one of its own."""
+    return f"{cluster}-n{number}" if number else cluster
+
+
 def api_server_flags(identity: Pki) -> list[str]:
     """Return what the API server of a full cluster wants beyond the common flags."""
     return [
+        # It may stay up for days.
+        *("--audit-log-maxsize", "50", "--audit-log-maxbackup", "1"),
         *("--bind-address", _TO_ALL, "--advertise-address", ADDRESS, "--enable-admission-plugins", "NodeRestriction"),
         # By default exec and logs would look up the node's name by DNS.
         *("--kubelet-preferred-address-types", "InternalIP"),

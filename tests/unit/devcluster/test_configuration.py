@@ -1,12 +1,13 @@
 """What the development cluster writes for its programs."""
 
+import ipaddress
 import json
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from devcluster import busybox, kubeconfig, node, paths
+from devcluster import busybox, controlplane, kubeconfig, node, paths, second_node
 from devcluster.cluster import LISTENERS
 from devcluster.control import log_tail
 from devcluster.kafka import jars
@@ -58,6 +59,33 @@ def test_the_kubelet_lives_in_the_clusters_own_cgroup_and_folder() -> None:
     assert config["containerRuntimeEndpoint"] == "unix:///state/dev/containerd.sock"
     assert config["clusterDNS"] == [node.DNS_SERVICE]
     assert config["authentication"]["anonymous"] == {"enabled": False}
+
+
+def test_two_kubelets_share_nothing_that_they_write_or_remove() -> None:
+    first = node.kubelet_config(FOLDER, node.cgroup("tidegate-dev-1", 0), identity())
+    second = second_node.kubelet_config(first, FOLDER / "n1", node.cgroup("tidegate-dev-1", 1))
+    own = ("containerRuntimeEndpoint", "cgroupRoot", "podLogsDir", "volumePluginDir", "port")
+    assert [key for key in own if first.get(key) == second[key]] == []
+    assert {key: second[key] for key in first if key not in own} == {k: v for k, v in first.items() if k not in own}
+
+
+def test_pods_of_two_nodes_get_addresses_from_ranges_that_do_not_meet() -> None:
+    first, second = (ipaddress.ip_network(subnet) for subnet in (node.POD_SUBNET, second_node.POD_SUBNET))
+    everything = ipaddress.ip_network(node.POD_RANGE)
+    assert not first.overlaps(second)
+    assert [n for n in (first, second) if not everything.supernet_of(n)] == []  # type: ignore[arg-type] # all are IPv4
+
+
+def test_the_audit_log_of_a_cluster_that_stays_tells_of_changes_only() -> None:
+    (left_out, kept) = controlplane.audit_policy(reads=False)["rules"]
+    assert (left_out["level"], kept) == ("None", {"level": "Metadata"})
+    assert set(left_out["verbs"]) == {"get", "list", "watch"}
+    assert controlplane.audit_policy(reads=True)["rules"] == [kept]
+
+
+def test_each_kubelet_is_a_user_of_its_own() -> None:
+    users = controlplane.users(node.NAMES)
+    assert (users["kubelet"].name, users["kubelet-1"].name) == ("system:node:node0", "system:node:node1")
 
 
 def test_pods_get_addresses_from_the_clusters_own_ledger() -> None:
