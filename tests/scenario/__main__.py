@@ -1,20 +1,13 @@
 """``python -m tests.scenario``: run schedules, or one of them with its trace."""
 
 import argparse
-import gc
 import os
 import sys
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 
-from tests.scenario.coverage import report
+from tests.scenario.coverage import add, report
 from tests.scenario.schedule import Result, run
-from tests.scenario.telling import quiet, show_log
-
-BLOCK = 50
-"""Schedules that a process runs before it tells of them."""
+from tests.scenario.telling import Telling, show_log
+from tests.scenario.workers import Lost, run_all
 
 
 def main(arguments: list[str]) -> int:
@@ -45,50 +38,26 @@ def tell(seed: int) -> int:
 
 def run_many(seeds: range, processes: int, keep_going: bool = False) -> int:
     """Run schedules in several processes, with progress; print failing seeds and what was covered."""
-    began, total, failed = time.monotonic(), Result(-1), []
-    done = 0
-    for results in _in_processes(seeds, processes):
-        for result in results:
-            done += 1
-            _add(total, result)
-            if result.violations:
-                failed.append(result)
-                print(f"\nseed {result.seed}: {result.violations[0]}\n  make scenario SEED={result.seed}", flush=True)
-        pace = done / (time.monotonic() - began)
-        print(f"\r{done} of {len(seeds)} schedules, {pace:.0f} a second, {len(failed)} failed", end="", flush=True)
-        if failed and not keep_going:
-            break
-    print("\n" + report(total))
+    total, failed, lost = Result(-1), list[Result](), list[Lost]()
+    with Telling(len(seeds)) as telling:
+        for news in run_all(seeds, processes):
+            if isinstance(news, Lost):
+                lost.append(news)
+                telling.say(f"{news}")
+                continue
+            for result in news:
+                add(total, result)
+                if result.violations:
+                    failed.append(result)
+                    telling.say(f"seed {result.seed}: {result.violations[0]}\n  make scenario SEED={result.seed}")
+            telling.advance(len(news), len(failed))
+            if failed and not keep_going:
+                break
+    print(report(total))
+    for each in lost:
+        print(each)
     print(f"failing seeds: {' '.join(str(result.seed) for result in failed) or 'none'}")
-    return 1 if failed else 0
-
-
-def _in_processes(seeds: range, processes: int) -> Iterator[list[Result]]:
-    blocks = [seeds[at : at + BLOCK] for at in range(0, len(seeds), BLOCK)]
-    if processes == 1:
-        yield from map(run_block, blocks)
-        return
-    with ProcessPoolExecutor(processes) as pool:
-        try:
-            yield from pool.map(run_block, blocks)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def run_block(seeds: Iterable[int]) -> list[Result]:
-    """Run some schedules in this process."""
-    quiet()
-    gc.collect()
-    gc.freeze()  # what is imported stays; the collector need not look at it again for each schedule
-    return [run(seed) for seed in seeds]
-
-
-def _add(total: Result, one: Result) -> None:
-    for name in ("crashed", "passed", "happened"):
-        known: Counter[object] = getattr(total, name)
-        known.update(getattr(one, name))
-    total.batches += one.batches
-    total.seconds += one.seconds
+    return 1 if failed or lost else 0
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ class Change:
         return found
 
 
-@functools.cache
+@functools.lru_cache(4096)
 def place_of(path: str) -> Place:
     """Return what a path without its query stands for."""
     parts = path.strip("/").split("/")

@@ -1,5 +1,6 @@
 """Which pairs of action and crash point there can be, and which of them there were."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from tests.scenario.weather import Crash, Pair
@@ -42,6 +43,15 @@ def _pairs() -> list[Pair]:
 
 PAIRS = _pairs()
 """All there can be."""
+
+
+def add(total: "Result", one: "Result") -> None:
+    """Add what came of one schedule to what came of all."""
+    for name in ("crashed", "passed", "happened"):
+        known: Counter[object] = getattr(total, name)
+        known.update(getattr(one, name))
+    total.batches += one.batches
+    total.seconds += one.seconds
 
 
 def never_reached(total: "Result") -> list[Pair]:

@@ -1,0 +1,16 @@
+"""Work that kills its process, for the test of lost processes: these import what they run by its name."""
+
+import os
+import signal
+
+from tests.scenario.schedule import Result
+from tests.scenario.workers import BLOCK
+
+DEADLY = 2 * BLOCK + 1
+
+
+def die_of_one(seeds: range) -> list[Result]:
+    """Return empty results, or end the process if one of the seeds is deadly."""
+    if DEADLY in seeds:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [Result(seed) for seed in seeds]

@@ -1,0 +1,79 @@
+"""Schedules in several processes: in blocks, with bounded memory, and with a name for what a lost process was doing."""
+
+import gc
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+
+from tests.scenario.schedule import Result, run
+from tests.scenario.telling import quiet
+
+BLOCK = 50
+"""Schedules that a process runs before it tells of them."""
+LIFE = 40
+"""Blocks after which a process makes room for a new one, so that no memory piles up."""
+Work = Callable[[range], list[Result]]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A process ended without a word (killed, or out of memory) while these seeds were being run."""
+
+    blocks: tuple[range, ...]
+
+    def __str__(self) -> str:
+        """Return what to say of it."""
+        seeds = ", ".join(f"{block.start} to {block.stop - 1}" for block in self.blocks)
+        return f"a process ended without a word while it ran one of the blocks of seeds {seeds}"
+
+
+def run_block(seeds: range) -> list[Result]:
+    """Run some schedules in this process."""
+    quiet()
+    gc.collect()
+    gc.freeze()  # what is imported stays; the collector need not look at it again for each schedule
+    results = [run(seed) for seed in seeds]
+    gc.unfreeze()
+    return results
+
+
+def run_all(seeds: range, processes: int, work: Work = run_block) -> Iterator[list[Result] | Lost]:
+    """Run schedules; yield results block by block, in the order in which they are ready.
+
+    What was under way in a process that is lost is not run again; everything else is.
+
+    Args:
+        seeds: of the schedules.
+        processes: how many run side by side; with 1 it is this very process.
+        work: runs one block.
+    """
+    blocks = [seeds[at : at + BLOCK] for at in range(0, len(seeds), BLOCK)]
+    if processes == 1:
+        yield from map(work, blocks)
+        return
+    blocks.reverse()
+    while blocks:
+        yield from _run_until_lost(blocks, processes, work)
+
+
+def _run_until_lost(blocks: list[range], processes: int, work: Work) -> Iterator[list[Result] | Lost]:
+    # Only what is being run is handed over: so a pool that breaks leaves no doubt about what it was doing.
+    under_way: dict[Future[list[Result]], range] = {}
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), max_tasks_per_child=LIFE)
+    try:
+        while blocks or under_way:
+            while blocks and len(under_way) < processes:
+                block = blocks.pop()
+                under_way[pool.submit(work, block)] = block
+            done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+            lost = [each for each in done if isinstance(each.exception(), BrokenProcessPool)]
+            for each in done - set(lost):
+                del under_way[each]
+                yield each.result()
+            if lost:
+                yield Lost(tuple(sorted(under_way.values(), key=lambda block: block.start)))
+                return
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
