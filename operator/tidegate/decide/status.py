@@ -39,19 +39,21 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
     """Return what the status should be."""
     old, report = o.app.status, o.agent.report if o.agent else None
     epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0, verdict.adopt[0])
-    queries = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
+    lineage = (verdict.adopt[1] or lineage_of(o)) if epoch else 0
+    known = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
+    queries = () if verdict.launch else known
     return StreamingAppStatus(
         phase=verdict.phase,
         conditions=build_conditions(old.conditions, verdict, o.app.metadata.generation, now),
         observed_generation=o.app.metadata.generation,
         epoch=epoch,
-        lineage=(verdict.adopt[1] or lineage_of(o)) if epoch else 0,
+        lineage=lineage,
         applied_spec_hash=_applied_hash(o, verdict),
         driver=_driver(o, verdict),
         last_exit=_last_exit(o.driver) or old.last_exit,
         restarts=count_restarts(o, verdict, now),
-        queries=() if verdict.launch else queries,
-        batch=None if verdict.launch else _batch(queries),
+        queries=queries,
+        batch=_last_batch(o, queries, lineage),
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
         executors=ExecutorsStatus(wanted=wanted_executors(o), running=running_executors(o)),
         selector=executor_selector(o.app.metadata.name),
@@ -102,8 +104,8 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         status.lineage,
         status.applied_spec_hash,
         status.selector,
-        # The first committed batch of an epoch is the sign of life that people wait for.
-        status.batch is None,
+        # The first committed batch of a driver is the sign of life that people wait for.
+        any(query.batch_id is not None for query in status.queries),
         # Each end is told once: its event and its count depend on its being written at once.
         (last.reason, last.exception, last.exit_code, last.time) if last else None,
         status.restarts,
@@ -160,9 +162,16 @@ def _query(report: QueryReport) -> QueryStatus:
     )
 
 
-def _batch(queries: tuple[QueryStatus, ...]) -> int | None:
-    committed = [q.batch_id for q in queries if q.batch_id is not None]
-    return max(committed) if committed else None
+def _last_batch(o: Observation, queries: tuple[QueryStatus, ...], lineage: int) -> int | None:
+    """Return the highest committed batch: of what is told now, and of what was seen before while that is not whole."""
+    committed = [query.batch_id for query in queries if query.batch_id is not None]
+    whole = bool(queries) and len(committed) == len(queries)
+    if not whole and lineage == o.app.status.lineage:
+        ended = o.driver.ended if o.driver else None
+        told = read_termination(ended) if ended else None
+        committed += [batch for batch in (told.batches.values() if told else ()) if batch >= 0]
+        committed += [] if o.app.status.batch is None else [o.app.status.batch]
+    return max(committed, default=None)
 
 
 def _rows_per_second(report: AgentReport) -> int:

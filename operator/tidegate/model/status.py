@@ -83,7 +83,8 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     """What the operator observed and decided.
 
     ``epoch`` counts launches of the application (0: never launched), ``lineage`` the histories of its state.
-    ``batch`` and ``input_rows_per_second`` sum the queries up for the columns of ``kubectl get``.
+    ``batch`` and ``input_rows_per_second`` sum the queries up for the columns of ``kubectl get``; ``batch`` stays when
+    the driver that committed it goes.
     """
 
     phase: Phase | None = None

@@ -9,7 +9,7 @@ import msgspec
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, decode_app
 from tidegate.observe.observation import Memory, Observation, TimedReport
-from tidegate.observe.pods import Exit, PodRecord
+from tidegate.observe.pods import Exit, PodRecord, Waiting
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import FINALIZER, AgentReport, DriverState, Reason, Termination, to_json
 from tidegate_testing.values import body
@@ -83,6 +83,11 @@ def report_of(driver: PodRecord, state: DriverState = DriverState.RUNNING, **fie
         "ready": state is DriverState.RUNNING,
     }
     return TimedReport(AgentReport(**{**known, **fields}), NOW, driver.uid, driver.restarts)
+
+
+def waiting(reason: str, container: str = "driver") -> Waiting:
+    """Return a container that the kubelet can not start."""
+    return Waiting(container, "shop/orders:1", reason, "the kubelet's words")
 
 
 def ended_with(reason: Reason, exit_code: int, exception: str = "", message: str = "because") -> Exit:

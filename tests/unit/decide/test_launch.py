@@ -11,21 +11,16 @@ from tidegate.decide.actions import (
     Plan,
     PublishEvent,
     RecordLaunch,
-    WriteStatus,
 )
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import Phase, StreamingAppStatus
+from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Memory, Observation, Refusal
 from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe
+from tidegate_testing.plans import acts, status_of
 
 
 def kinds(plan: Plan) -> list[str]:
     return [type(action).__name__ for action in plan.actions]
-
-
-def recorded(plan: Plan) -> StreamingAppStatus:
-    (status,) = [a.status for a in plan.actions if isinstance(a, RecordLaunch | WriteStatus)]
-    return status
 
 
 def refused(o: Observation, **fields: object) -> Memory:
@@ -48,14 +43,14 @@ def test_a_new_application_gets_everything_in_the_order_that_survives_a_crash() 
 def test_the_epoch_in_status_is_that_of_the_pod() -> None:
     plan = decide(observe(app_with()), NOW)
     (create,) = [a for a in plan.actions if isinstance(a, CreateDriver)]
-    assert (recorded(plan).epoch, recorded(plan).phase, create.epoch) == (1, Phase.STARTING, 1)
+    assert (status_of(plan).epoch, status_of(plan).phase, create.epoch) == (1, Phase.STARTING, 1)
     assert create.manifest["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
 
 
 def test_a_lost_driver_gets_a_new_epoch_after_a_live_look_that_it_is_gone() -> None:
     plan = decide(observe(launched(app_with(), epoch=4)), NOW)
     assert kinds(plan) == ["EnsureAgentSecret", "ConfirmDriverGone", "RecordLaunch", "CreateDriver", "PublishEvent"]
-    assert recorded(plan).epoch == 5
+    assert status_of(plan).epoch == 5
     assert ConfirmDriverGone("orders-driver") in plan.actions
 
 
@@ -75,8 +70,8 @@ def test_a_refused_pod_is_shown_and_tried_again_later() -> None:
     o = observe(launched(app_with()))
     plan = decide(dataclasses.replace(o, memory=refused(o)), NOW)
     assert (plan.reason, plan.wake_after) == ("LaunchRefused", 4.0)
-    assert recorded(plan).phase == Phase.PENDING
-    assert {c.type: c.status for c in recorded(plan).conditions} == {
+    assert status_of(plan).phase == Phase.PENDING
+    assert {c.type: c.status for c in status_of(plan).conditions} == {
         "Ready": "False",
         "Reconciling": "False",
         "Stalled": "True",
@@ -95,7 +90,7 @@ def test_a_refused_pod_is_tried_again_with_the_epoch_that_it_never_used() -> Non
 def test_an_epoch_that_may_have_been_used_is_never_used_again() -> None:
     o = observe(launched(app_with(), epoch=3))
     plan = decide(dataclasses.replace(o, memory=refused(o, at=NOW - 60, recorded=False)), NOW)
-    assert recorded(plan).epoch == 4
+    assert status_of(plan).epoch == 4
 
 
 def test_a_changed_spec_is_not_kept_waiting_by_an_earlier_refusal() -> None:
@@ -131,9 +126,9 @@ def test_a_finished_application_runs_again_when_its_spec_changes() -> None:
 def test_a_status_that_was_lost_does_not_bring_an_old_epoch_back() -> None:
     app = app_with()
     plan = decide(observe(app, driver=driver_of(app, epoch=9)), NOW)
-    assert recorded(plan).epoch == 9
+    assert status_of(plan).epoch == 9
 
 
 def test_an_application_with_an_account_of_its_own_needs_no_access_of_ours() -> None:
     own = observe(app_with({"driver.serviceAccountName": "mine"}), access_ready=False)
-    assert not any(isinstance(action, EnsureAccess) for action in decide(own, NOW).actions)
+    assert not acts(decide(own, NOW), EnsureAccess)

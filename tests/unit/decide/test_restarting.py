@@ -16,7 +16,6 @@ from tidegate.model.streaming_app import (
     Phase,
     RestartsStatus,
     StreamingApp,
-    StreamingAppStatus,
 )
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit
@@ -31,6 +30,7 @@ from tidegate_testing.observations import (
     report_of,
     running_driver,
 )
+from tidegate_testing.plans import acts, status_of, verdict_of, written
 
 ENDED = {"phase": "Succeeded", "running": False}
 FAILED = {"phase": "Failed", "running": False}
@@ -39,26 +39,6 @@ FAILED = {"phase": "Failed", "running": False}
 def ended(reason: Reason, exit_code: int = 0, **fields: Any) -> Exit:
     told = Termination(reason, "because of this", 1, **fields)
     return Exit(exit_code, "Completed" if exit_code == 0 else "Error", to_json(told), NOW - 5)
-
-
-def status_of(plan: Plan) -> StreamingAppStatus:
-    (status,) = [a.status for a in plan.actions if isinstance(a, WriteStatus | RecordLaunch)]
-    return status
-
-
-def said(plan: Plan) -> tuple[Phase | None, str, str]:
-    status = status_of(plan)
-    (true,) = [c.type for c in status.conditions if c.status == "True"]
-    return status.phase, true, plan.reason
-
-
-def acts(plan: Plan, kind: type) -> bool:
-    return any(isinstance(action, kind) for action in plan.actions)
-
-
-def written(o: Observation) -> StreamingApp:
-    """Return the application after the observation's own plan was carried out."""
-    return msgspec.structs.replace(o.app, status=status_of(decide(o, NOW)))
 
 
 def config_of(plan: Plan) -> DriverConfig:
@@ -75,7 +55,7 @@ def exhausted(app: StreamingApp) -> Observation:
 def test_an_application_that_failed_too_often_stays_failed_and_says_what_to_do() -> None:
     app = launched(app_with())
     plan = decide(exhausted(app), NOW)
-    assert said(plan) == (Phase.FAILED, "Stalled", "RestartBudgetExhausted")
+    assert verdict_of(plan) == (Phase.FAILED, "Stalled", "RestartBudgetExhausted")
     assert "because of this." in plan.message
     assert "restartNonce" in plan.message
     assert not acts(plan, DeleteDriver)
@@ -96,7 +76,7 @@ def test_a_changed_spec_starts_a_failed_application_with_a_whole_budget(change: 
     with_pod = decide(observe(app, driver=driver_of(old, **ENDED, ended=ended(Reason.BUDGET_EXHAUSTED))), NOW)
     assert acts(with_pod, DeleteDriver)
     plan = decide(observe(app), NOW)
-    assert said(plan) == (Phase.STARTING, "Reconciling", "DriverStarting")
+    assert verdict_of(plan) == (Phase.STARTING, "Reconciling", "DriverStarting")
     assert config_of(plan).restart.failures == ()
 
 
@@ -133,7 +113,7 @@ def test_under_policy_never_a_failed_application_stays_failed() -> None:
     app = launched(app_with({"restart.policy": "Never"}), phase=Phase.RUNNING)
     seen = observe(app, driver=driver_of(app, **FAILED, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")))
     plan = decide(seen, NOW)
-    assert said(plan) == (Phase.FAILED, "Stalled", "NoRestart")
+    assert verdict_of(plan) == (Phase.FAILED, "Stalled", "NoRestart")
     assert "ValueError" in plan.message
     assert not acts(plan, DeleteDriver)
     assert decide(observe(written(seen)), NOW).rule == "leave_failed_alone"
@@ -156,7 +136,7 @@ def test_under_policy_always_a_finished_application_is_started_again() -> None:
     app = launched(app_with({"restart.policy": "Always"}), phase=Phase.RUNNING)
     seen = observe(app, driver=driver_of(app, **ENDED, ended=ended(Reason.COMPLETED)))
     plan = decide(seen, NOW)
-    assert said(plan) == (Phase.STARTING, "Reconciling", "StartedAgain")
+    assert verdict_of(plan) == (Phase.STARTING, "Reconciling", "StartedAgain")
     assert acts(plan, DeleteDriver)
     assert acts(decide(observe(written(seen)), NOW), CreateDriver)
 
@@ -167,7 +147,7 @@ def test_under_policy_always_a_finished_application_is_started_again() -> None:
 def test_a_driver_that_lost_the_fence_is_not_started_again() -> None:
     app = launched(app_with(), epoch=3)
     plan = decide(observe(app, driver=driver_of(app, **ENDED, ended=ended(Reason.FENCED))), NOW)
-    assert said(plan) == (Phase.FAILED, "Stalled", "Fenced")
+    assert verdict_of(plan) == (Phase.FAILED, "Stalled", "Fenced")
     assert not acts(plan, DeleteDriver)
 
 
@@ -199,8 +179,9 @@ def test_each_end_that_nobody_asked_for_is_counted_once() -> None:
     assert (once.total, once.last_reason) == (1, "ApplicationFailed")
     assert [t.timestamp() for t in once.recent_failures] == [NOW - 5]
     back = observe(written(seen), driver=running_driver(app, restarts=1, ended=end))
-    again = [a.status for a in decide(back, NOW).actions if isinstance(a, WriteStatus)]
-    assert all(status.restarts is not None and status.restarts.total == 1 for status in again)
+    again = written(back).status.restarts
+    assert again is not None
+    assert again.total == 1
 
 
 def test_a_stop_that_an_edit_asked_for_is_not_counted() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.decide.actions import CreateDriver, DeleteDriver, DeleteExecutor, RecordLaunch, WriteStatus
+from tidegate.decide.actions import CreateDriver, DeleteDriver, DeleteExecutor, RecordLaunch
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
 from tidegate_spark.protocol import Reason
@@ -18,6 +18,7 @@ from tidegate_testing.observations import (
     observe,
     running_driver,
 )
+from tidegate_testing.plans import acts, status_of, verdict_of
 
 SUSPENDED = launched(app_with({"suspend": True}), phase=Phase.RUNNING)
 
@@ -32,14 +33,13 @@ def test_a_running_application_is_stopped_at_a_batch_boundary() -> None:
 def test_while_it_stops_nothing_more_is_asked_of_it() -> None:
     plan = decide(observe(SUSPENDED, driver=running_driver(SUSPENDED, delete_by=NOW + 60)), NOW)
     assert plan.reason == "Suspending"
-    assert not any(isinstance(action, DeleteDriver) for action in plan.actions)
+    assert not acts(plan, DeleteDriver)
 
 
 def test_without_pods_it_is_suspended_and_as_it_should_be() -> None:
-    (write,) = [a for a in decide(observe(SUSPENDED), NOW).actions if isinstance(a, WriteStatus)]
-    assert write.status.phase is Phase.SUSPENDED
-    assert [c.type for c in write.status.conditions if c.status == "True"] == ["Ready"]
-    assert (write.status.epoch, write.status.lineage) == (1, 1)
+    plan = decide(observe(SUSPENDED), NOW)
+    assert verdict_of(plan) == (Phase.SUSPENDED, "Ready", "Suspended")
+    assert (status_of(plan).epoch, status_of(plan).lineage) == (1, 1)
 
 
 def test_its_executors_go_too() -> None:
@@ -55,16 +55,15 @@ def test_set_back_to_false_it_goes_on_at_once_on_the_same_state(change: dict[str
     plan = decide(observe(app_with(change, status=status)), NOW)
     (record,) = [a for a in plan.actions if isinstance(a, RecordLaunch)]
     assert (record.status.epoch, record.status.lineage, record.unplanned) == (2, 1, False)
-    assert any(isinstance(action, CreateDriver) for action in plan.actions)
+    assert acts(plan, CreateDriver)
 
 
 def test_one_that_is_created_suspended_makes_no_pod() -> None:
     plan = decide(observe(app_with({"suspend": True})), NOW)
     assert plan.reason == "Suspended"
-    assert not any(isinstance(action, CreateDriver | RecordLaunch) for action in plan.actions)
+    assert not acts(plan, CreateDriver, RecordLaunch)
 
 
 def test_one_that_has_finished_stays_completed() -> None:
     driver = driver_of(SUSPENDED, phase="Succeeded", ended=ended_with(Reason.COMPLETED, 0))
-    (write,) = [a for a in decide(observe(SUSPENDED, driver=driver), NOW).actions if isinstance(a, WriteStatus)]
-    assert write.status.phase is Phase.COMPLETED
+    assert status_of(decide(observe(SUSPENDED, driver=driver), NOW)).phase is Phase.COMPLETED

@@ -1,0 +1,138 @@
+"""What of the figures and times is written into the status, and when. Pure."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tidegate.decide.actions import WriteStatus
+from tidegate.decide.plan import decide
+from tidegate.model.streaming_app import Phase, QueryStatus, StreamingApp
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import Exit
+from tidegate_spark.protocol import QueryReport, Reason, Termination, to_json
+from tidegate_testing.observations import (
+    NOW,
+    app_with,
+    driver_of,
+    launched,
+    observe,
+    report_of,
+    running_driver,
+    waiting,
+)
+from tidegate_testing.plans import settled, status_of
+
+APP = launched(app_with())
+
+
+def test_an_application_that_commits_nothing_costs_no_write() -> None:
+    driver = running_driver(APP)
+    still = QueryReport("main", batch_id=7, input_rows_per_second=10.0)
+    o = settled(observe(APP, driver=driver, agent=report_of(driver, queries=(still,))))
+    slower = QueryReport("main", batch_id=7, input_rows_per_second=0.0)
+    plan = decide(dataclasses.replace(o, agent=report_of(driver, queries=(slower,))), NOW + 3600)
+    assert (plan.actions, plan.wake_after) == ((), None)
+
+
+def test_progress_is_written_once_a_minute() -> None:
+    driver = running_driver(APP)
+    o = settled(observe(APP, driver=driver, agent=report_of(driver, queries=(QueryReport("main", batch_id=7),))))
+    further = dataclasses.replace(o, agent=report_of(driver, queries=(QueryReport("main", batch_id=8),)))
+    early, due = decide(further, NOW + 20), decide(further, NOW + 60)
+    assert (early.actions, early.wake_after) == ((), 40.0)
+    (write,) = due.actions
+    assert isinstance(write, WriteStatus)
+    assert write.status.batch == 8
+
+
+def test_the_first_committed_batch_is_told_at_once() -> None:
+    driver = running_driver(APP)
+    before = settled(observe(APP, driver=driver, agent=report_of(driver, queries=(QueryReport("main"),))))
+    first = dataclasses.replace(before, agent=report_of(driver, queries=(QueryReport("main", batch_id=0),)))
+    (write,) = decide(first, NOW + 1).actions
+    assert isinstance(write, WriteStatus)
+    assert write.status.batch == 0
+
+
+def test_a_transition_time_stays_while_the_condition_does() -> None:
+    driver = driver_of(APP)
+    before = settled(observe(APP, driver=driver))
+    pulled = observe(before.app, driver=driver_of(APP, waiting=waiting("ErrImagePull")))
+    (write,) = [a for a in decide(pulled, NOW + 100).actions if isinstance(a, WriteStatus)]
+    times = {c.type: c.last_transition_time.timestamp() for c in write.status.conditions}
+    assert times == {"Ready": NOW, "Reconciling": NOW + 100, "Stalled": NOW + 100}
+
+
+@pytest.mark.parametrize("value", [1e300, float("nan"), float("inf"), -5.0])
+def test_figures_that_are_none_keep_nothing_from_being_decided(value: float) -> None:
+    driver = running_driver(APP)
+    query = QueryReport("main", batch_id=3, input_rows_per_second=value, last_commit_time=value)
+    plan = decide(observe(APP, driver=driver, agent=report_of(driver, queries=(query,))), NOW)
+    assert status_of(plan).input_rows_per_second == 0
+
+
+# --- the last committed batch ----------------------------------------------------------------------------------------
+
+
+def committed(**batches: int) -> tuple[QueryReport, ...]:
+    """Return what is told of queries that committed these batches; -1 is none yet."""
+    return tuple(QueryReport(name, batch_id=number) for name, number in batches.items())
+
+
+def knowing(batch: int, **fields: Any) -> StreamingApp:
+    """Return an application whose status names a batch, and nothing of its queries: as after a launch."""
+    return launched(app_with(), batch=batch, **fields)
+
+
+def batch_of(o: Observation) -> int | None:
+    return status_of(decide(o, NOW)).batch
+
+
+def test_the_last_batch_stays_while_the_driver_is_launched_anew() -> None:
+    queries = (QueryStatus(name="main", batch_id=318),)
+    seen = observe(knowing(318, queries=queries, phase=Phase.RUNNING))
+    record = status_of(decide(seen, NOW))
+    assert (record.epoch, record.batch, record.queries) == (2, 318, ())
+    driver = driver_of(launched(app_with(), 2), waiting=waiting("ErrImagePull"))
+    assert batch_of(dataclasses.replace(settled(seen), driver=driver)) == 318
+
+
+def test_the_last_batch_stays_until_the_new_process_commits_one() -> None:
+    app = knowing(318)
+    driver = running_driver(app)
+    told = [
+        batch_of(observe(app, driver=driver, agent=report_of(driver, queries=committed(main=n)))) for n in (-1, 319)
+    ]
+    assert told == [318, 319]
+
+
+def test_the_highest_batch_stays_as_long_as_one_of_the_queries_has_committed_none() -> None:
+    app = knowing(318)
+    driver = running_driver(app)
+    some, all_of_them = committed(slow=-1, quick=7), committed(slow=41, quick=8)
+    told = [batch_of(observe(app, driver=driver, agent=report_of(driver, queries=q))) for q in (some, all_of_them)]
+    assert told == [318, 41]
+
+
+def test_what_a_driver_says_at_its_end_is_the_last_that_was_seen_of_it() -> None:
+    app = knowing(318)
+    end = to_json(Termination(Reason.STOPPED, "asked to", 1, batches={"main": 320, "new": -1}))
+    driver = driver_of(app, phase="Running", ended=Exit(143, "Error", end, NOW - 5))
+    assert batch_of(observe(app, driver=driver)) == 320
+
+
+def test_batches_of_another_lineage_do_not_count() -> None:
+    app = knowing(318)
+    end = to_json(Termination(Reason.FENCED, "taken over", 1, batches={"main": 318}, adopt_epoch=7, adopt_lineage=2))
+    driver = driver_of(app, phase="Succeeded", running=False, ended=Exit(0, "Completed", end, NOW - 5))
+    status = status_of(decide(observe(app, driver=driver), NOW))
+    assert (status.lineage, status.batch) == (2, None)
+
+
+def test_the_first_committed_batch_of_each_process_is_told_at_once() -> None:
+    app = knowing(318)
+    driver = running_driver(app)
+    before = settled(observe(app, driver=driver, agent=report_of(driver, queries=committed(main=-1))))
+    first = dataclasses.replace(before, agent=report_of(driver, queries=committed(main=319)))
+    assert status_of(decide(first, NOW + 1)).batch == 319
