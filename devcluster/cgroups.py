@@ -18,6 +18,9 @@ def hierarchies() -> list[Path]:
     return sorted({Path(f[1]) for f in fields if f[2] in {"cgroup", "cgroup2"}})
 
 
+_SHARES_OF_A_CORE = 1024
+
+
 def create(cgroup: str) -> None:
     """Make the cgroup in every hierarchy; kubelet refuses a parent that does not exist."""
     for hierarchy in hierarchies():
@@ -33,6 +36,11 @@ def create(cgroup: str) -> None:
             # Version 1 starts with empty sets, in which nothing can run.
             if (place / setting).exists() and not controllers.exists():
                 (place / setting).write_text((hierarchy / setting).read_text())
+        shares = place / "cpu.shares"
+        if shares.exists():
+            # As many as a kubelet gives to all pods of a node. Version 1 begins with what a single process has: beside
+            # a dozen busy ones, all pods together would get a dozenth of the machine.
+            shares.write_text(str(_SHARES_OF_A_CORE * (os.cpu_count() or 1)))
 
 
 def remove(cgroup: str, timeout: float = 10) -> None:
