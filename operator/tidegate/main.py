@@ -213,7 +213,7 @@ def _build(
     queue = WorkQueue(work, figures)
     actor = Actor(client, agents, index, access, events, figures, queue.wake)
     poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
-    platform = Platform(settings.runtime_image, settings.runtime_image_pull_policy, settings.runtime_log_format)
+    platform = Platform(settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format)
     reconciler = Reconciler(index, platform, actor, poller, figures, UnreadableTeller(client, events))
     return Operator(settings, connection, client, figures, index, queue, poller, asyncio.Event())
 

@@ -17,9 +17,9 @@ from tidegate.version import VERSION
 class Settings:
     """What the operator is told from outside."""
 
-    runtime_image: str
-    """Holds Tidegate's runtime: the init container of stock Spark images copies it, and purge pods run it there."""
-    runtime_image_pull_policy: str = "IfNotPresent"
+    operator_image: str
+    """Its own; it holds the runtime, which the init container of stock Spark images copies and purge pods run there."""
+    operator_image_pull_policy: str = "IfNotPresent"
     """When nodes pull that image for them."""
     watch_namespaces: tuple[str, ...] = ()
     """Empty: every namespace."""
@@ -40,8 +40,8 @@ class Settings:
 
 
 _FLAGS: tuple[tuple[str, str, str], ...] = (
-    ("runtime-image", "", "image that holds Tidegate's runtime, normally the operator's own (required)"),
-    ("runtime-image-pull-policy", "IfNotPresent", "when nodes pull it: Always, IfNotPresent or Never"),
+    ("operator-image", "", "the operator's own image: it brings the runtime into the applications' pods (required)"),
+    ("operator-image-pull-policy", "IfNotPresent", "when nodes pull it: Always, IfNotPresent or Never"),
     ("watch-namespaces", "", "comma-separated namespaces to serve; empty: all"),
     ("metrics-port", "8080", "port of /metrics, /healthz and /readyz"),
     ("log-format", "json", "json or console"),
@@ -53,7 +53,7 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
 )
 
 _CHOICES = {
-    "runtime_image_pull_policy": ("Always", "IfNotPresent", "Never"),
+    "operator_image_pull_policy": ("Always", "IfNotPresent", "Never"),
     "log_format": ("json", "console"),
     "log_level": ("debug", "info", "warning", "error"),
     "runtime_log_format": ("text", "json"),
@@ -69,8 +69,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     """
     parser = _parser(environment)
     given = parser.parse_args(arguments)
-    if not given.runtime_image:
-        parser.error("no runtime image: give --runtime-image or TIDEGATE_RUNTIME_IMAGE")
+    if not given.operator_image:
+        parser.error("no operator image: give --operator-image or TIDEGATE_OPERATOR_IMAGE")
     numbers = {}
     for name in ("metrics_port", "concurrency", "agent_concurrency"):
         text = getattr(given, name)
@@ -84,8 +84,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         parser.error(f"TIDEGATE_LEADER_ELECTION: expected true or false, got {given.leader_election!r}")
     namespaces = tuple(sorted({n.strip() for n in given.watch_namespaces.split(",") if n.strip()}))
     return Settings(
-        runtime_image=given.runtime_image,
-        runtime_image_pull_policy=given.runtime_image_pull_policy,
+        operator_image=given.operator_image,
+        operator_image_pull_policy=given.operator_image_pull_policy,
         watch_namespaces=namespaces,
         log_format=given.log_format,
         log_level=given.log_level,

@@ -21,9 +21,9 @@ def main() -> int:
         if sys.version_info[:2] < OLDEST_PYTHON:
             found = f"{sys.version_info[0]}.{sys.version_info[1]}"
             raise RuntimeError(f"python3 of spec.application.image is {found}; at least 3.10 is needed.")
-        from tidegate_spark.launch import launch  # noqa: PLC0415 - inside the guard, see the module's docstring
+        from tidegate_spark.start import start  # noqa: PLC0415 - inside the guard, see the module's docstring
 
-        launch()
+        start()
     except BaseException as error:  # every end must leave a word, whatever its cause
         traceback.print_exc()
         _leave(last_words(error, os.environ.get("TIDEGATE_CONFIG", "")))

@@ -46,12 +46,12 @@ log = logging.getLogger("tidegate")
 
 
 class Driver:
-    """Holds the parts together; the order of :meth:`run` is the order of a launch."""
+    """Holds the parts together; the order of :meth:`run` is the order of a start."""
 
     def __init__(self, config: DriverConfig, environment: Environment, output: logs.OutputTail) -> None:
         """Make the parts; nothing runs yet."""
         self._config, self._environment, self._output = config, environment, output
-        self._launch_name = logs.launch_name(time.time(), config.epoch)
+        self._process_name = logs.process_name(time.time(), config.epoch)
         self._progress = Progress(config)
         self._queries = Queries(lineage_uri(config), config.state_partitions, self._progress)
         self._account = FailureAccount(environment.work_directory, config.restart, time.time)
@@ -68,18 +68,18 @@ class Driver:
         self._fence: fencing.FenceKeeper | None = None
 
     def run(self) -> NoReturn:
-        """Launch, run the script, end the process."""
+        """Start, run the script, end the process."""
         watch_signals(self._stop)
         self._agent.start()
         self._ending.start()
         try:
-            outcome = self._account.begin() or self._launch()
+            outcome = self._account.begin() or self._start()
         except preflight.BehindError as error:
             outcome = Outcome(error.fault.reason, error.fault.message, adopt=error.known)
         except FaultError as error:
             outcome = Outcome(error.fault.reason, error.fault.message)
         except Exception as error:
-            log.exception("launch failed")
+            log.exception("start failed")
             failure = faults.explain(error)
             outcome = Outcome(failure.reason, f"The driver could not start: {failure.message}", failure.exception)
         self._ending.request(outcome)
@@ -87,7 +87,7 @@ class Driver:
         self._ending.await_end()
         raise AssertionError("await_end() does not return")
 
-    def _launch(self) -> Outcome:
+    def _start(self) -> Outcome:
         self._progress.failures = self._account.times
         paths = preflight.find_files(self._config.py_files)
         sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
@@ -103,7 +103,7 @@ class Driver:
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         if self._environment.on_kubernetes:
             remove_leftovers(self._config, self._environment)
-        self._session = spark_session.start_session(self._config, self._environment, self._progress, self._launch_name)
+        self._session = spark_session.start_session(self._config, self._environment, self._progress, self._process_name)
         spark_session.add_python_files(self._session, paths, self._environment.work_directory)
         self._observe(self._session)
         if self._ending.requested.is_set():
@@ -241,7 +241,7 @@ class Driver:
             return
         client = storage.connect(place, credentials, timeout_seconds=3.0)
         self._output.secrets.add(*(credentials.secrets if credentials else ()))
-        logs.put_driver_log(client, place, self._launch_name, self._output.secrets.clean_bytes(content))
+        logs.put_driver_log(client, place, self._process_name, self._output.secrets.clean_bytes(content))
         logs.prune_logs(client, place)
 
 

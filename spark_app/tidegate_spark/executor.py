@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from tidegate_spark import logs, storage
 from tidegate_spark.environment import Environment
 from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.protocol import EXECUTOR_CONFIG_VARIABLE, LAUNCH_VARIABLE, ExecutorConfig, from_json
+from tidegate_spark.protocol import EXECUTOR_CONFIG_VARIABLE, PROCESS_VARIABLE, ExecutorConfig, from_json
 from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.storage import Credentials
 
@@ -68,9 +68,9 @@ def run_child(command: Sequence[str], credentials: Credentials | None) -> int:
 def _put_log(content: bytes, credentials: Credentials | None) -> None:
     config = from_json(ExecutorConfig, os.environ.get(EXECUTOR_CONFIG_VARIABLE, ""))
     client = storage.connect(config.storage, credentials, timeout_seconds=3.0)
-    launch = os.environ.get(LAUNCH_VARIABLE, f"unknown-e{config.epoch}")
+    process = os.environ.get(PROCESS_VARIABLE, f"unknown-e{config.epoch}")
     executor = os.environ.get("SPARK_EXECUTOR_ID", "unknown")
-    logs.put_executor_log(client, config.storage, launch, executor, content)
+    logs.put_executor_log(client, config.storage, process, executor, content)
 
 
 if __name__ == "__main__":

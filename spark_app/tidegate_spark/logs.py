@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 KEPT_LINES = 5000
 KEPT_BYTES = 512 * 1024
 LONGEST_LINE = 64 * 1024
-KEPT_LAUNCHES = 20
+KEPT_PROCESSES = 20
 """Driver processes whose logs are kept, executors' included."""
 PAGE = 1000
 """What S3 lists, and deletes, in one request."""
@@ -131,7 +131,7 @@ class OutputTail:
         return self.tail.content()
 
 
-def launch_name(now: float, epoch: int) -> str:
+def process_name(now: float, epoch: int) -> str:
     """Return the name of the driver process that begins at ``now`` (seconds since 1970); names sort by time.
 
     An epoch has one driver process at a time, so that nothing need be looked up to keep names apart.
@@ -140,37 +140,37 @@ def launch_name(now: float, epoch: int) -> str:
     return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}.{milliseconds:03}Z-e{epoch}"
 
 
-def old_launches(names: Iterable[str], kept: int = KEPT_LAUNCHES) -> set[str]:
-    """Return those of ``names`` that are not among the ``kept`` newest launches; other names are not ours to judge."""
-    launches = sorted(name for name in names if re.fullmatch(r"\d{8}T\d{6}\.\d{3}Z-e\d+", name))
-    return set(launches[:-kept])
+def old_processes(names: Iterable[str], kept: int = KEPT_PROCESSES) -> set[str]:
+    """Return those of ``names`` that are not among the ``kept`` newest processes; other names are not ours to judge."""
+    processes = sorted(name for name in names if re.fullmatch(r"\d{8}T\d{6}\.\d{3}Z-e\d+", name))
+    return set(processes[:-kept])
 
 
-def put_driver_log(client: S3Client, storage: Storage, launch: str, content: bytes) -> str:
-    """Write ``logs/<launch>/driver.log``; return its key."""
-    return _put(client, storage, launch, "driver.log", content)
+def put_driver_log(client: S3Client, storage: Storage, process: str, content: bytes) -> str:
+    """Write ``logs/<process>/driver.log``; return its key."""
+    return _put(client, storage, process, "driver.log", content)
 
 
-def put_executor_log(client: S3Client, storage: Storage, launch: str, executor: str, content: bytes) -> str:
-    """Write ``logs/<launch>/executor-<id>.log``; return its key."""
-    return _put(client, storage, launch, f"executor-{executor}.log", content)
+def put_executor_log(client: S3Client, storage: Storage, process: str, executor: str, content: bytes) -> str:
+    """Write ``logs/<process>/executor-<id>.log``; return its key."""
+    return _put(client, storage, process, f"executor-{executor}.log", content)
 
 
-def _put(client: S3Client, storage: Storage, launch: str, name: str, content: bytes) -> str:
-    key = storage.key(LOG_PREFIX, launch, name)
+def _put(client: S3Client, storage: Storage, process: str, name: str, content: bytes) -> str:
+    key = storage.key(LOG_PREFIX, process, name)
     client.put_object(Bucket=storage.bucket, Key=key, Body=content)
     return key
 
 
 def prune_logs(client: S3Client, storage: Storage) -> int:
-    """Delete the logs of old launches, with three requests at the most; return how many logs were deleted.
+    """Delete the logs of old processes, with three requests at the most; return how many logs were deleted.
 
     Keys are listed in order and so by time: what is more than a page is deleted by the next calls.
     """
     prefix = storage.key(LOG_PREFIX) + "/"
     found = client.list_objects_v2(Bucket=storage.bucket, Prefix=prefix, Delimiter="/", MaxKeys=PAGE)
     names = [each["Prefix"].removeprefix(prefix).rstrip("/") for each in found.get("CommonPrefixes", [])]
-    old = old_launches(names)
+    old = old_processes(names)
     if not old:
         return 0
     listed = client.list_objects_v2(Bucket=storage.bucket, Prefix=prefix, MaxKeys=PAGE)

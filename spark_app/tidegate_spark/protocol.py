@@ -25,7 +25,7 @@ CONFIG_VARIABLE = "TIDEGATE_CONFIG"
 EXECUTOR_CONFIG_VARIABLE = "TIDEGATE_EXECUTOR_CONFIG"
 """Environment variable of the executor container that holds :class:`ExecutorConfig` as JSON."""
 
-LAUNCH_VARIABLE = "TIDEGATE_LAUNCH"
+PROCESS_VARIABLE = "TIDEGATE_PROCESS"
 """Environment variable of the executor container that names the driver process it works for; the driver sets it."""
 
 POD_IP_VARIABLE = "TIDEGATE_POD_IP"
@@ -119,9 +119,10 @@ APP_FILE = "app.json"
 """Object below the application's prefix that says whose storage this is: ``{"uid", "epoch", "lineage", …}``."""
 
 LOG_PREFIX = "logs"
-"""``logs/<launch>/driver.log`` and ``logs/<launch>/executor-<id>.log``: the last lines, put there at exit.
+"""``logs/<process>/driver.log`` and ``logs/<process>/executor-<id>.log``: the last lines, put there at exit.
 
-A launch is one driver process: the time it began and its epoch, so that names sort by time."""
+A driver process is named by the time it began and its epoch, so that names sort by time. A launch (a pod, an epoch) may
+see several, one after the other."""
 
 LINEAGE_PREFIX = "lineages"
 """``lineages/<n>/<query>``: the checkpoint of one query in lineage n."""

@@ -111,7 +111,7 @@ class Queries:
             **options: Any,
         ) -> StreamingQuery:
             call = functools.partial(original_start, writer, path, format, outputMode, partitionBy)
-            return self._launch(writer, queryName, options, call)
+            return self._start_query(writer, queryName, options, call)
 
         @functools.wraps(original_table)
         def to_table(  # noqa: PLR0913, PLR0917 - Spark's signature
@@ -124,7 +124,7 @@ class Queries:
             **options: Any,
         ) -> StreamingQuery:
             call = functools.partial(original_table, writer, tableName, format, outputMode, partitionBy)
-            return self._launch(writer, queryName, options, call)
+            return self._start_query(writer, queryName, options, call)
 
         DataStreamWriter.start = start  # type: ignore[assignment, method-assign] # the one place where a script's queries pass
         DataStreamWriter.toTable = to_table  # type: ignore[assignment, method-assign] # likewise
@@ -149,7 +149,7 @@ class Queries:
         """Return the queries that run now; asks the JVM."""
         return [entry for entry in self.entries() if _is_active(entry)]
 
-    def _launch(
+    def _start_query(
         self,
         writer: DataStreamWriter,
         name_argument: str | None,

@@ -27,8 +27,8 @@ _CLASS_MISSING = (
 )
 
 
-def start_session(config: DriverConfig, environment: Environment, progress: Progress, launch: str) -> SparkSession:
-    """Start Spark for the driver process ``launch`` and return the session.
+def start_session(config: DriverConfig, environment: Environment, progress: Progress, process: str) -> SparkSession:
+    """Start Spark for the driver process ``process`` and return the session.
 
     Raises:
         FaultError: CONNECTOR_MISSING if the class path lacks Hadoop's S3A connector.
@@ -39,7 +39,7 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # A lock taken in the JVM belongs to a thread there, which must stay the same for one thread here (stopping.py).
     os.environ["PYSPARK_PIN_THREAD"] = "true"
-    settings = sparkconf.build_spark_conf(config, environment, launch)
+    settings = sparkconf.build_spark_conf(config, environment, process)
     conf = SparkConf().setAll(list(settings.items()))
     # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
     gateway = launch_gateway(conf, popen_kwargs={"start_new_session": True})  # type: ignore[no-untyped-call] # untyped there

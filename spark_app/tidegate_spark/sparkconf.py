@@ -1,4 +1,4 @@
-"""Spark's configuration for one launch, from the driver's configuration. Pure.
+"""Spark's configuration for one driver process, from the driver's configuration. Pure.
 
 Order of precedence: what Tidegate owns, then ``spec.sparkConf``, then Tidegate's defaults.
 """
@@ -6,7 +6,7 @@ Order of precedence: what Tidegate owns, then ``spec.sparkConf``, then Tidegate'
 from __future__ import annotations
 
 from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import LAUNCH_VARIABLE, LINEAGE_PREFIX, DriverConfig, Storage
+from tidegate_spark.protocol import LINEAGE_PREFIX, PROCESS_VARIABLE, DriverConfig, Storage
 
 S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 CHECKPOINT_FILES_CLASS = "dev.tidegate.spark.CheckpointFiles"
@@ -48,8 +48,8 @@ def lineage_uri(config: DriverConfig) -> str:
     return f"{config.storage.hadoop_uri}/{LINEAGE_PREFIX}/{config.lineage}"
 
 
-def build_spark_conf(config: DriverConfig, environment: Environment, launch: str) -> dict[str, str]:
-    """Return the whole configuration of the driver's SparkContext; ``launch`` names this driver process."""
+def build_spark_conf(config: DriverConfig, environment: Environment, process: str) -> dict[str, str]:
+    """Return the whole configuration of the driver's SparkContext; ``process`` names this driver process."""
     user = {key: value for key, value in config.spark_conf.items() if key not in OWNED_KEYS}
     conf = _session_defaults(config, environment)
     conf |= _storage_defaults(config.storage, bool(config.credentials_secret))
@@ -58,7 +58,7 @@ def build_spark_conf(config: DriverConfig, environment: Environment, launch: str
     conf |= user
     conf |= _owned(config, environment)
     # Executors of two driver processes have the same ids; their logs would overwrite each other.
-    conf[f"spark.executorEnv.{LAUNCH_VARIABLE}"] = launch
+    conf[f"spark.executorEnv.{PROCESS_VARIABLE}"] = process
     if config.injected:
         conf |= _class_path(conf, environment.jars_directory)
     return conf

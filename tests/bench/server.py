@@ -67,7 +67,7 @@ def _operator(kubeconfig: Path) -> Iterator[int]:
         **os.environ,
         **_chart_settings(),
         "KUBECONFIG": str(kubeconfig),
-        "TIDEGATE_RUNTIME_IMAGE": "bench:1",
+        "TIDEGATE_OPERATOR_IMAGE": "bench:1",
         "TIDEGATE_METRICS_PORT": str(port),
         "POD_NAMESPACE": "default",
         "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT / 'spark_app'}",

@@ -120,7 +120,7 @@ def test_the_pull_policy_is_that_of_the_operators_pod_and_of_what_it_brings_into
     rendered = helm.render(CHART, RELEASE, NAMESPACE, {"image": {"pullPolicy": "Never"}})
     (container,) = only("Deployment", rendered)["spec"]["template"]["spec"]["containers"]
     told = {entry["name"]: entry.get("value") for entry in container["env"]}
-    assert (container["imagePullPolicy"], told["TIDEGATE_RUNTIME_IMAGE_PULL_POLICY"]) == ("Never", "Never")
+    assert (container["imagePullPolicy"], told["TIDEGATE_OPERATOR_IMAGE_PULL_POLICY"]) == ("Never", "Never")
 
 
 @each_value_set

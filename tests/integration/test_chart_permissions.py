@@ -70,7 +70,7 @@ def operator(kubeconfig: Path, log: Path) -> Iterator[None]:
     """Run the operator as a process; at the end it must stop by itself when asked to."""
     settings = {
         "KUBECONFIG": str(kubeconfig),
-        "TIDEGATE_RUNTIME_IMAGE": "example/tidegate-operator:1",
+        "TIDEGATE_OPERATOR_IMAGE": "example/tidegate-operator:1",
         "TIDEGATE_METRICS_PORT": str(free_port()),
         "POD_NAMESPACE": NAMESPACE,
         "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT / 'spark_app'}",

@@ -1,6 +1,6 @@
 """The pod that removes the storage of a deleted application. No I/O.
 
-It runs in Tidegate's own image, not in the application's: an application whose image is broken, gone or private must
+It runs in the operator's image, not in the application's: an application whose image is broken, gone or private must
 still be deletable. Of the application it has what reaches the storage: place, credentials, ServiceAccount (a cloud
 identity may be bound to it), and those of its environment variables that say how to reach it.
 """
@@ -64,8 +64,8 @@ def build_purge_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
         "containers": [_container(bare, env, mounts, platform)],
         "volumes": [*pod_parts.scratch_volumes(), *volumes, *pod_parts.owned_volumes(bare)],
     }
-    # As for the init container of drivers: Tidegate's image may be in the application's registry. A Secret that is not
-    # there keeps nothing from being pulled.
+    # As for the init container of drivers: the operator's image may be in the application's registry. A Secret that is
+    # not there keeps nothing from being pulled.
     if app.spec.application.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": secret.name} for secret in app.spec.application.image_pull_secrets]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

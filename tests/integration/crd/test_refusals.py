@@ -56,7 +56,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "a variable of Tidegate's in the executors' template": (
         "spec/executor/podTemplate",
-        container("executor", "TIDEGATE_LAUNCH"),
+        container("executor", "TIDEGATE_PROCESS"),
         ["spec.executor.podTemplate.spec.containers[0]", "env of the container executor", "belong to Tidegate"],
     ),
     "a variable by which Spark tells executors who they are in their template": (
@@ -66,7 +66,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "a variable of Tidegate's as a setting": (
         "spec/sparkConf",
-        {"spark.executorEnv.TIDEGATE_LAUNCH": "x"},
+        {"spark.executorEnv.TIDEGATE_PROCESS": "x"},
         ["spec.sparkConf", "belong to Tidegate"],
     ),
     "a variable with two values": (

@@ -15,7 +15,7 @@ from tidegate_spark.protocol import (
     EXECUTOR_CONFIG_VARIABLE,
     EXIT_DEPENDENCY,
     EXIT_OK,
-    LAUNCH_VARIABLE,
+    PROCESS_VARIABLE,
     SECRET_KEY,
     ExecutorConfig,
     Reason,
@@ -44,7 +44,7 @@ def variables(place: Storage, tmp_path: Path) -> dict[str, str]:
         "TIDEGATE_TERMINATION_LOG": str(tmp_path / "termination"),
         CONFIG_VARIABLE: to_json(driver_config("app", "local:///main.py", place)),
         EXECUTOR_CONFIG_VARIABLE: to_json(ExecutorConfig("app", 3, place)),
-        LAUNCH_VARIABLE: "launch-1",
+        PROCESS_VARIABLE: "process-1",
         "SPARK_EXECUTOR_ID": "5",
     }
 
@@ -64,7 +64,7 @@ def entry_point(folder: Path, *lines: str) -> Path:
 
 
 def executor_log(object_store: ObjectStore, place: Storage) -> str:
-    return object_store.text(place.bucket, place.key("logs", "launch-1", "executor-5.log"))
+    return object_store.text(place.bucket, place.key("logs", "process-1", "executor-5.log"))
 
 
 def test_an_executors_last_lines_are_in_storage_and_its_exit_code_is_the_jvms(

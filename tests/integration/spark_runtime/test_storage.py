@@ -188,15 +188,15 @@ def test_a_second_look_at_the_storage_finds_what_the_credentials_in_use_find(con
     assert reasons == [None, Reason.CREDENTIALS_REJECTED, Reason.BUCKET_NOT_FOUND]
 
 
-def test_logs_of_old_launches_are_deleted_from_a_real_store(object_store: ObjectStore, config: DriverConfig) -> None:
+def test_logs_of_old_processes_are_deleted_from_a_real_store(object_store: ObjectStore, config: DriverConfig) -> None:
     client, place = object_store.client, config.storage
-    launches = [logs.launch_name(second, 1) for second in range(logs.KEPT_LAUNCHES + 3)]
-    for launch in launches:
-        logs.put_driver_log(client, place, launch, b"")
-        logs.put_executor_log(client, place, launch, "1", b"")
+    processes = [logs.process_name(second, 1) for second in range(logs.KEPT_PROCESSES + 3)]
+    for process in processes:
+        logs.put_driver_log(client, place, process, b"")
+        logs.put_executor_log(client, place, process, "1", b"")
     assert logs.prune_logs(client, place) == 6
     left = [key for key in object_store.keys(place.bucket, "") if not key.endswith("/")]
-    assert {key.split("/")[-2] for key in left} == set(launches[3:])
+    assert {key.split("/")[-2] for key in left} == set(processes[3:])
     assert logs.prune_logs(client, place) == 0
 
 

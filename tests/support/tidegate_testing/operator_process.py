@@ -24,7 +24,7 @@ class OperatorProcess:
             **os.environ,
             "KUBECONFIG": str(kubeconfig),
             "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT / 'spark_app'}",
-            "TIDEGATE_RUNTIME_IMAGE": "example/tidegate-operator:1",
+            "TIDEGATE_OPERATOR_IMAGE": "example/tidegate-operator:1",
             **settings,
         }
         self.process: subprocess.Popen[bytes] | None = None

@@ -81,17 +81,17 @@ def test_what_the_deployment_sets_the_operator_reads() -> None:
     template = (CHART / "templates" / "deployment.yaml").read_text()
     variables = set(re.findall(r"name: (TIDEGATE_\w+)", template))
     chosen = {
-        "RUNTIME_IMAGE_PULL_POLICY": "Always",
+        "OPERATOR_IMAGE_PULL_POLICY": "Always",
         "LOG_FORMAT": "json",
         "LOG_LEVEL": "info",
         "RUNTIME_LOG_FORMAT": "json",
     }
     given = dict.fromkeys(variables, "1") | {f"TIDEGATE_{name}": choice for name, choice in chosen.items()}
     settings = read_settings([], given)
-    defaults = Settings(runtime_image="")
+    defaults = Settings(operator_image="")
     of_the_chart = (
-        "runtime_image",
-        "runtime_image_pull_policy",
+        "operator_image",
+        "operator_image_pull_policy",
         "watch_namespaces",
         "metrics_port",
         "runtime_log_format",
@@ -105,14 +105,14 @@ def test_what_the_deployment_sets_the_operator_reads() -> None:
 def test_the_operator_accepts_every_choice_the_schema_offers(value: str) -> None:
     variable = re.sub(r"([A-Z])", r"_\1", value).upper()
     for choice in SCHEMA["properties"][value]["enum"]:
-        read = read_settings([], {"TIDEGATE_RUNTIME_IMAGE": "x", f"TIDEGATE_{variable}": choice})
+        read = read_settings([], {"TIDEGATE_OPERATOR_IMAGE": "x", f"TIDEGATE_{variable}": choice})
         assert getattr(read, variable.lower()) == choice
 
 
 def test_the_operator_accepts_every_pull_policy_the_schema_offers() -> None:
     for choice in SCHEMA["properties"]["image"]["properties"]["pullPolicy"]["enum"]:
-        given = {"TIDEGATE_RUNTIME_IMAGE": "x", "TIDEGATE_RUNTIME_IMAGE_PULL_POLICY": choice}
-        assert read_settings([], given).runtime_image_pull_policy == choice
+        given = {"TIDEGATE_OPERATOR_IMAGE": "x", "TIDEGATE_OPERATOR_IMAGE_PULL_POLICY": choice}
+        assert read_settings([], given).operator_image_pull_policy == choice
 
 
 @pytest.mark.parametrize("version", ["version", "appVersion"])

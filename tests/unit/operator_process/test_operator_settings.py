@@ -4,7 +4,7 @@ import pytest
 
 from tidegate.settings import Settings, read_settings
 
-IMAGE = {"TIDEGATE_RUNTIME_IMAGE": "example/tidegate-operator:1"}
+IMAGE = {"TIDEGATE_OPERATOR_IMAGE": "example/tidegate-operator:1"}
 
 
 def test_the_defaults_are_those_of_the_type() -> None:
@@ -14,7 +14,7 @@ def test_the_defaults_are_those_of_the_type() -> None:
 def test_every_setting_has_an_environment_variable() -> None:
     environment = {
         **IMAGE,
-        "TIDEGATE_RUNTIME_IMAGE_PULL_POLICY": "Always",
+        "TIDEGATE_OPERATOR_IMAGE_PULL_POLICY": "Always",
         "TIDEGATE_WATCH_NAMESPACES": "b, a,,a",
         "TIDEGATE_METRICS_PORT": "9090",
         "TIDEGATE_LOG_FORMAT": "console",
@@ -40,7 +40,7 @@ def test_leader_election_is_a_flag_with_its_opposite(flag: str, variable: str, e
 
 
 def test_a_flag_wins_over_the_environment() -> None:
-    assert read_settings(["--runtime-image", "other:2"], IMAGE).runtime_image == "other:2"
+    assert read_settings(["--operator-image", "other:2"], IMAGE).operator_image == "other:2"
 
 
 def test_an_empty_variable_means_the_default() -> None:
@@ -52,10 +52,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no workers": (["--concurrency", "0"], "--concurrency: expected a number from 1, got '0'"),
     "an unknown format": (["--log-format", "xml"], "--log-format: expected one of json, console"),
     "an unknown pull policy": (
-        ["--runtime-image-pull-policy", "Sometimes"],
-        "--runtime-image-pull-policy: expected one of Always, IfNotPresent, Never",
+        ["--operator-image-pull-policy", "Sometimes"],
+        "--operator-image-pull-policy: expected one of Always, IfNotPresent, Never",
     ),
-    "no image": (["--runtime-image", ""], "no runtime image: give --runtime-image or TIDEGATE_RUNTIME_IMAGE"),
+    "no image": (["--operator-image", ""], "no operator image: give --operator-image or TIDEGATE_OPERATOR_IMAGE"),
 }
 
 

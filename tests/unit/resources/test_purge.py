@@ -172,7 +172,7 @@ def test_its_image_has_what_it_runs_where_it_looks_for_it() -> None:
 
 
 def test_it_needs_neither_spark_nor_a_jvm() -> None:
-    """Tidegate's image has no PySpark, no Py4J and no Java."""
+    """The operator's image has no PySpark, no Py4J and no Java."""
     code = "import sys, tidegate_spark.purge; print([m for m in sys.modules if m.startswith(('pyspark', 'py4j'))])"
     path = str(Path(tidegate_spark.__file__).parents[1])
     command = [sys.executable, "-c", code]

@@ -15,7 +15,7 @@ def test_the_user_may_change_a_default_and_add_settings() -> None:
 
 
 def test_a_setting_of_tidegates_that_an_older_schema_let_pass_is_dropped() -> None:
-    owned = [*OWNED_KEYS, f"{OWNED_PREFIX}LAUNCH"]
+    owned = [*OWNED_KEYS, f"{OWNED_PREFIX}PROCESS"]
     assert spark_settings(dict.fromkeys(owned, "x"), "executor") == DEFAULTS | NAMED
 
 

@@ -20,7 +20,7 @@ IN_A_POD = {
 
 def spark_conf(change: dict[str, object]) -> dict[str, str]:
     config = build_driver_config(app(change), 3, 1, Platform(operator_image="tidegate/operator:1"))
-    return sparkconf.build_spark_conf(config, Environment.read(IN_A_POD), "launch")
+    return sparkconf.build_spark_conf(config, Environment.read(IN_A_POD), "process")
 
 
 def test_what_the_runtime_ignores_is_refused_before() -> None:
@@ -30,7 +30,7 @@ def test_what_the_runtime_ignores_is_refused_before() -> None:
 def test_what_the_runtime_sets_whatever_the_user_says_is_refused_before() -> None:
     config = build_driver_config(app(), 3, 1, Platform(operator_image="tidegate/operator:1"))
     stubborn = dataclasses.replace(config, spark_conf=dict.fromkeys(spark_conf({}), "the user's"))
-    made = sparkconf.build_spark_conf(stubborn, Environment.read(IN_A_POD), "launch")
+    made = sparkconf.build_spark_conf(stubborn, Environment.read(IN_A_POD), "process")
     ours = {key for key, value in made.items() if "the user's" not in value and not key.startswith(OWNED_PREFIX)}
     assert ours - set(OWNED_KEYS) == set()
     assert ours - set(sparkconf.OWNED_KEYS) == set()

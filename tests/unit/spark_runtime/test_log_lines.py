@@ -47,7 +47,7 @@ def test_a_traceback_stays_on_its_line(capfd: pytest.CaptureFixture[str]) -> Non
     try:
         raise ValueError("two\nlines")
     except ValueError:
-        log.exception("launch failed")
+        log.exception("start failed")
     (line,) = capfd.readouterr().err.splitlines()
     assert "ValueError: two\nlines" in json.loads(line)["exception"]
 

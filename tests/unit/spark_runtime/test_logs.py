@@ -36,13 +36,13 @@ class Bucket:
             del self.objects[item["Key"]]
 
 
-def launched(number: int) -> str:
-    return logs.launch_name(NOON + number, 3)
+def name_of(number: int) -> str:
+    return logs.process_name(NOON + number, 3)
 
 
-def test_names_of_launches_sort_by_time_and_say_the_epoch() -> None:
-    assert logs.launch_name(NOON, 3) == "20231114T221320.250Z-e3"
-    names = [logs.launch_name(NOON + pause, epoch) for epoch, pause in ((9, 0.0), (10, 0.001), (10, 60), (11, 86400))]
+def test_names_of_processes_sort_by_time_and_say_the_epoch() -> None:
+    assert logs.process_name(NOON, 3) == "20231114T221320.250Z-e3"
+    names = [logs.process_name(NOON + pause, epoch) for epoch, pause in ((9, 0.0), (10, 0.001), (10, 60), (11, 86400))]
     assert names == sorted(names)
     assert len(set(names)) == len(names)
 
@@ -50,7 +50,7 @@ def test_names_of_launches_sort_by_time_and_say_the_epoch() -> None:
 def test_a_driver_log_costs_one_request_however_many_processes_ended_before() -> None:
     bucket: Any = Bucket()
     for number in range(50):
-        logs.put_driver_log(bucket, PLACE, launched(number), b"")
+        logs.put_driver_log(bucket, PLACE, name_of(number), b"")
     assert bucket.requests == 50
     assert len(bucket.objects) == 50
 
@@ -58,31 +58,31 @@ def test_a_driver_log_costs_one_request_however_many_processes_ended_before() ->
 def test_executors_of_two_driver_processes_keep_both_their_logs() -> None:
     bucket: Any = Bucket()
     for number in (1, 2):
-        logs.put_executor_log(bucket, PLACE, launched(number), "1", f"of launch {number}".encode())
-    assert sorted(bucket.objects.values()) == [b"of launch 1", b"of launch 2"]
+        logs.put_executor_log(bucket, PLACE, name_of(number), "1", f"of process {number}".encode())
+    assert sorted(bucket.objects.values()) == [b"of process 1", b"of process 2"]
 
 
-def test_the_newest_launches_keep_their_logs_and_nothing_else_is_touched() -> None:
+def test_the_newest_processes_keep_their_logs_and_nothing_else_is_touched() -> None:
     bucket: Any = Bucket()
     others = ["apps/n/a/app.json", "apps/n/a/logs/notes.txt", "apps/n/a/logs/mine/notes.txt", "apps/n/a-2/logs/x/y"]
     bucket.objects = dict.fromkeys(others, b"")
-    for number in range(logs.KEPT_LAUNCHES + 5):
-        logs.put_driver_log(bucket, PLACE, launched(number), b"")
-        logs.put_executor_log(bucket, PLACE, launched(number), "1", b"")
+    for number in range(logs.KEPT_PROCESSES + 5):
+        logs.put_driver_log(bucket, PLACE, name_of(number), b"")
+        logs.put_executor_log(bucket, PLACE, name_of(number), "1", b"")
     assert logs.prune_logs(bucket, PLACE) == 10
-    kept = {launched(number) for number in range(5, logs.KEPT_LAUNCHES + 5)}
+    kept = {name_of(number) for number in range(5, logs.KEPT_PROCESSES + 5)}
     assert {key.split("/")[4] for key in bucket.objects if key not in others} == kept
     assert set(others) <= set(bucket.objects)
 
 
 def test_pruning_is_bounded_and_catches_up() -> None:
     bucket: Any = Bucket()
-    for number in range(logs.KEPT_LAUNCHES + 2):
+    for number in range(logs.KEPT_PROCESSES + 2):
         for executor in range(700):
-            logs.put_executor_log(bucket, PLACE, launched(number), str(executor), b"")
+            logs.put_executor_log(bucket, PLACE, name_of(number), str(executor), b"")
     bucket.requests = 0
     assert logs.prune_logs(bucket, PLACE) == logs.PAGE
     assert bucket.requests == 3
     assert logs.prune_logs(bucket, PLACE) == 1400 - logs.PAGE
     assert logs.prune_logs(bucket, PLACE) == 0
-    assert len(bucket.objects) == 700 * logs.KEPT_LAUNCHES
+    assert len(bucket.objects) == 700 * logs.KEPT_PROCESSES

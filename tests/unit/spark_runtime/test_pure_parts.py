@@ -51,7 +51,7 @@ def test_what_tidegate_owns_beats_spark_conf_which_beats_the_defaults() -> None:
     assert conf["spark.sql.streaming.checkpointLocation"] == "s3a://b/p/n/a/lineages/2"
     assert conf["spark.driver.extraClassPath"] == f"{RUNTIME_DIRECTORY}/jars/*"
     assert conf["spark.hadoop.fs.s3a.connection.ssl.enabled"] == "false"
-    assert conf["spark.executorEnv.TIDEGATE_LAUNCH"] == "20260101T000000.000Z-e3"
+    assert conf["spark.executorEnv.TIDEGATE_PROCESS"] == "20260101T000000.000Z-e3"
     assert sparkconf.ignored_keys(CONFIG) == ("spark.master", "spark.sql.shuffle.partitions")
 
 

@@ -12,6 +12,6 @@ CONFIG = driver_config("orders", "local:///opt/main.py", Storage("s3://bucket/ap
 
 
 def test_executors_that_failed_long_ago_do_not_end_an_application_unless_it_says_so() -> None:
-    assert build_spark_conf(CONFIG, Environment.read({}), "launch")[KEY] == "1h"
+    assert build_spark_conf(CONFIG, Environment.read({}), "process")[KEY] == "1h"
     own = dataclasses.replace(CONFIG, spark_conf={KEY: "5m"})
-    assert build_spark_conf(own, Environment.read({}), "launch")[KEY] == "5m"
+    assert build_spark_conf(own, Environment.read({}), "process")[KEY] == "5m"

@@ -14,7 +14,7 @@ from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.redaction import Secrets, secret_values
 
 
-def launch() -> NoReturn:
+def start() -> NoReturn:
     """Run the driver, which ends the process.
 
     Raises:
