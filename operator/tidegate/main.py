@@ -79,7 +79,7 @@ class Operator:
         async for change in watch.changes():
             self.figures.count_event("pods")
             if isinstance(change, Listed):
-                keys = self.index.replace_pods([build_record(pod) for pod in change.items], namespace)
+                keys = self.index.replace_pods([build_record(pod) for pod in change.items], namespace, change.version)
             elif isinstance(change, Removed):
                 keys = {self.index.remove_pod(build_record(change.item))}
             else:

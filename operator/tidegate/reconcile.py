@@ -39,6 +39,8 @@ class Reconciler:
     figures: Figures
     unreadable: UnreadableTeller
     clock: Callable[[], float] = time.time
+    steady: Callable[[], float] = time.monotonic
+    """Ages of what was learned go by it; nobody sets it."""
     _given_up: dict[Key, int] = field(default_factory=dict)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -48,7 +50,7 @@ class Reconciler:
             RetryLaterError: what is decided can not be carried out now.
         """
         now = self.clock()
-        observation = observe(self.index, key, self.platform, now)
+        observation = observe(self.index, key, self.platform, self.steady())
         if observation is None:
             return await self._let_go(key, now)
         plan = decide(observation, now)
@@ -57,7 +59,7 @@ class Reconciler:
         finally:
             # Of a plan that ended half way, too: what it has written is what the next look begins with.
             self._show(key, observation.app)
-        after = observe(self.index, key, self.platform, now)
+        after = observe(self.index, key, self.platform, self.steady())
         self.poller.follow(key, after.driver if after else None)
         if any(isinstance(action, SetExecutors) for action in plan.actions):
             self.poller.hurry(key)

@@ -91,14 +91,15 @@ class OperatorProcess:
         self.index, self.figures = Index(), FIGURES
         self.leading = asyncio.Event()
         self.client = SimulatedClient(self)
+        steady = asyncio.get_running_loop().time
         agents = SimulatedAgents(self, self.client)
         events = EventPublisher(self.client)
-        self.queue = WorkQueue(self._work, FIGURES, asyncio.get_running_loop().time)
-        access = AccessKeeper(self.client, self.index, self.clock)
+        self.queue = WorkQueue(self._work, FIGURES, steady)
+        access = AccessKeeper(self.client, self.index, steady)
         actor = WatchedActor(self.client, agents, self.index, access, events, FIGURES, self.queue.wake)
-        self.poller = AgentPoller(self.index, agents, self.queue, FIGURES, 4, self.clock)
+        self.poller = AgentPoller(self.index, agents, self.queue, FIGURES, 4, steady, self.clock)
         teller = UnreadableTeller(self.client, events)
-        self._reconciler = Reconciler(self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock)
+        self._reconciler = Reconciler(self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock, steady)
         self.began: dict[Key, int] = {}
         """Version of the API server's objects when the newest plan for an application was begun."""
         self._tasks: list[asyncio.Task[None]] = []

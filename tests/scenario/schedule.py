@@ -21,7 +21,7 @@ Note = Callable[[float, str, str], None]
 
 GAPS = (0.0, 0.2, 1.0, 3.0, 10.0, 30.0, 60.0, 200.0)
 """Longest seconds between two happenings."""
-LONGEST_SETTLING, LOOK_EVERY, CALM, WATCHED = 7200.0, 20.0, 110.0, 60.0
+LONGEST_SETTLING, LOOK_EVERY, CALM, WATCHED = 1800.0, 20.0, 110.0, 60.0
 
 
 @dataclass
@@ -121,10 +121,8 @@ async def _rest(world: World) -> None:
 
 def _lateness(world: World) -> float:
     """Return for how long some process does not see how things are."""
-    # A poller whose clock was put back asks nobody until it is as late again.
-    late = [-each.skew for each in world.operators]
-    late += [until - world.now() for each in world.operators for until in each.stalled_until.values()]
-    return max(0.0, *late)
+    late = [until - world.now() for each in world.operators for until in each.stalled_until.values()]
+    return max([0.0, *late])
 
 
 async def _passes(world: World, seconds: float) -> bool:

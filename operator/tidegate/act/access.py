@@ -56,7 +56,7 @@ class _Object(msgspec.Struct):
 class AccessKeeper:
     """Makes and removes the access objects; one namespace at a time, so that making and removing never cross."""
 
-    def __init__(self, client: KubeClient, index: Index, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, client: KubeClient, index: Index, clock: Callable[[], float] = time.monotonic) -> None:
         """Prepare; in which namespaces the access was looked at, and when, is in the index."""
         self._client = client
         self._index = index

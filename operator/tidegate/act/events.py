@@ -64,7 +64,7 @@ class EventPublisher:
 
     def _spend(self, uid: str, now: float) -> bool:
         left, since = self._budget.get(uid, (BURST, now))
-        left = min(BURST, left + (now - since) / REFILL_SECONDS)
+        left = min(BURST, left + max(0.0, now - since) / REFILL_SECONDS)
         _remember(self._budget, uid, (max(left - 1, 0.0) if left >= 1 else left, now))
         return left >= 1
 

@@ -13,7 +13,7 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.decide.status import build_conditions
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.kube.client import KubeClient
-from tidegate.kube.failures import FAILURES, TRANSIENT
+from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
 from tidegate.kube.paths import item
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.index import UnreadableApp
@@ -49,13 +49,17 @@ class UnreadableTeller:
         await self._events.publish(app.metadata, event, now)
         verdict = Verdict(Phase.PENDING, Health.STALLED, REASON, message)
         conditions = msgspec.to_builtins(build_conditions((), verdict, app.metadata.generation, now))
+        # Not the uid: a change of the status is carried out whatever uid it names. The version is another one, too, if
+        # an object of the same name has taken the place of the one that was read.
         change = {
-            "metadata": {"uid": app.metadata.uid},
+            "metadata": {"resourceVersion": app.metadata.resource_version},
             "status": {"conditions": conditions, "observedGeneration": app.metadata.generation},
         }
         answer = await self._client.merge_patch(item("StreamingApp", *app.key) + "/status", change, msgspec.Raw)
         if isinstance(answer, TRANSIENT):
             raise RetryLaterError(f"conditions of an unreadable resource: {answer}")
+        if isinstance(answer, Conflict | NotFound):
+            return  # there is a later version, or none: the watch brings it
         if isinstance(answer, FAILURES):
             # The event has told it; a resource that breaks its own schema may take no status.
             log.warning("conditions not written", reason=REASON, why=str(answer))

@@ -19,7 +19,7 @@ from tidegate.decide.actions import (
     RemoveFinalizer,
 )
 from tidegate.decide.faults import name_end, name_start_problem, read_termination
-from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause
+from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
 from tidegate.decide.running import OVERDUE
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
@@ -210,11 +210,9 @@ def _begin_purge(o: Observation, now: float) -> Verdict:
     access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
     before = (*_confirm(o), *access)
     if refusal is not None and refusal.pod_name == name:
-        due = refusal.at + growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
-        if now < due:
-            return Verdict(
-                Phase.DELETING, Health.STALLED, refusal.reason, refusal.message + _WAY_OUT, wake_after=due - now
-            )
+        left = time_left(refusal.at, growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE), now)
+        if left:
+            return Verdict(Phase.DELETING, Health.STALLED, refusal.reason, refusal.message + _WAY_OUT, wake_after=left)
     try:
         create = CreatePurge(build_purge_pod(o.app, o.platform))
     except SpecError as error:

@@ -55,10 +55,10 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
     refusal = o.memory.refusal
     if o.driver is not None or not _refused_this_launch(o, refusal) or refusal is None:
         return None
-    due = refusal.at + growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
-    if now < due:
+    left = time_left(refusal.at, growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE), now)
+    if left:
         return Verdict(
-            Phase.PENDING, Health.STALLED, refusal.reason, refusal.message, before=_finalizer(o), wake_after=due - now
+            Phase.PENDING, Health.STALLED, refusal.reason, refusal.message, before=_finalizer(o), wake_after=left
         )
     if not refusal.recorded:
         return None  # no epoch was spent on it: launch as if for the first time
@@ -80,15 +80,15 @@ def wait_before_relaunch(o: Observation, now: float) -> Verdict | None:
     """Pause before replacing a driver that is lost again and again."""
     if o.driver is not None or not is_unplanned(o):
         return None
-    due = o.memory.launched_at + growing_pause(o.memory.quick_relaunches, FIRST_PAUSE, LONGEST_PAUSE)
-    if now >= due:
+    left = time_left(o.memory.launched_at, growing_pause(o.memory.quick_relaunches, FIRST_PAUSE, LONGEST_PAUSE), now)
+    if not left:
         return None
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
         "RelaunchDelayed",
         f"The driver pod was lost {o.memory.quick_relaunches} times in quick succession; the next one follows later.",
-        wake_after=due - now,
+        wake_after=left,
     )
 
 
@@ -141,6 +141,14 @@ def is_unplanned(o: Observation) -> bool:
 def growing_pause(attempts: int, first: float, longest: float) -> float:
     """Return the seconds to wait after so many attempts: none, then ``first``, doubling up to ``longest``."""
     return min(first * 2.0 ** (min(attempts, 16) - 1), longest) if attempts > 0 else 0.0
+
+
+def time_left(since: float, pause: float, now: float) -> float:
+    """Return the seconds left of a pause that this process noted the beginning of; 0 if it is over.
+
+    A beginning that is still to come was noted before somebody set the clock back: nobody waits until it comes again.
+    """
+    return max(0.0, since + pause - now) if since <= now else 0.0
 
 
 def lineage_of(o: Observation) -> int:

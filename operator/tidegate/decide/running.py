@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.faults import Problem, name_end, name_reported, name_start_problem, read_termination
-from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE, growing_pause, starting_message
+from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE, growing_pause, starting_message, time_left
 from tidegate.decide.suspension import suspending_message
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase
@@ -124,9 +124,11 @@ def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
     if not ends_to_be_retried(driver):
         return _stalled(Phase.FAILED, problem)
     ended_at = driver.ended.finished_at if driver.ended else 0.0
-    due = ended_at + growing_pause(o.memory.quick_relaunches + 1, FIRST_PAUSE, LONGEST_PAUSE)
-    if now < due:
-        return _stalled(Phase.FAILED, problem, wake_after=due - now)
+    if ended_at > now:
+        ended_at = o.memory.launched_at  # a node's clock that is ahead, or ours that was set back, keeps nobody waiting
+    left = time_left(ended_at, growing_pause(o.memory.quick_relaunches + 1, FIRST_PAUSE, LONGEST_PAUSE), now)
+    if left:
+        return _stalled(Phase.FAILED, problem, wake_after=left)
     return _stalled(Phase.FAILED, problem, after=(DeleteDriver(driver),))
 
 

@@ -11,7 +11,7 @@ import datetime
 from collections.abc import Iterable
 
 from tidegate.decide.faults import read_termination
-from tidegate.decide.launch import lineage_of
+from tidegate.decide.launch import lineage_of, time_left
 from tidegate.decide.restarting import count_restarts
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import (
@@ -86,11 +86,10 @@ def write_is_due_in(o: Observation, new: StreamingAppStatus, now: float) -> floa
     old = o.app.status
     if _core(old) != _core(new):
         return 0.0
-    since = now - o.memory.status_written_at
     if old.executors != new.executors:
-        return max(0.0, EXECUTORS_INTERVAL - since)
+        return time_left(o.memory.status_written_at, EXECUTORS_INTERVAL, now)
     if _progress(old) != _progress(new):
-        return max(0.0, FIGURES_INTERVAL - since)
+        return time_left(o.memory.status_written_at, FIGURES_INTERVAL, now)
     return None
 
 

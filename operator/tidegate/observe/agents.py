@@ -59,7 +59,10 @@ class AgentPoller:
     _figures: Figures
     workers: int
     """How many run :meth:`run_worker`."""
-    _clock: Callable[[], float] = time.time
+    _clock: Callable[[], float] = time.monotonic
+    """Due times and ages go by it: when somebody sets the time, nobody is asked too often, or not any more."""
+    _time: Callable[[], float] = time.time
+    """What the time is, in seconds since the epoch."""
     _followed: dict[Key, _Followed] = field(default_factory=dict)
     _heap: list[tuple[float, Key]] = field(default_factory=list)
     """Who is to be asked when."""
@@ -187,8 +190,8 @@ class AgentPoller:
         if news or access_is_due(self._index, key, report, self._clock()):
             self._queue.wake(key)
         elif known is not None and _commits(known.report) != _commits(report):
-            written = self._index.memory(key).status_written_at
-            self._queue.wake_after(key, written + FIGURES_INTERVAL - self._clock())
+            since = self._time() - self._index.memory(key).status_written_at
+            self._queue.wake_after(key, FIGURES_INTERVAL - max(0.0, since))
 
     def _note_silence(self, key: Key, answer: Unanswered) -> None:
         known = self._index.reports.get(key)

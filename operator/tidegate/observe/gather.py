@@ -26,7 +26,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         index: the picture of the cluster.
         key: namespace and name.
         platform: what the installation decides.
-        now: seconds since the epoch; old answers of agents are left out.
+        now: seconds of the monotonic clock; old answers of agents are left out.
     """
     known = index.app(key)
     if not isinstance(known, KnownApp):
@@ -56,7 +56,7 @@ def access_is_due(index: Index, key: Key, report: AgentReport, now: float) -> bo
         index: the picture of the cluster.
         key: namespace and name.
         report: the newest one.
-        now: seconds since the epoch.
+        now: seconds of the monotonic clock.
     """
     executors = [pod for pod in index.pods(key) if pod.role == ROLE_EXECUTOR]
     return _lacks_executors(report, executors) and index.namespaces_with_access.age(key[0], now) >= ACCESS_AGE

@@ -52,7 +52,7 @@ class UnreadableApp:
 
 
 class CheckedAccess:
-    """When the drivers' access was last found to be as it should be, by namespace; seconds since the epoch."""
+    """When the drivers' access was last found to be as it should be, by namespace; monotonic seconds."""
 
     def __init__(self) -> None:
         """Start with nothing known."""
@@ -194,11 +194,8 @@ class Index:
         known = self._pods.get(key, {}).get(pod.name)
         if pod.uid in self._gone:
             return None
-        if (
-            known is not None
-            and known.uid == pod.uid
-            and _number(known.resource_version) >= _number(pod.resource_version)
-        ):
+        # Of two pods of a name, too: the later one has the later versions.
+        if known is not None and _number(known.resource_version) >= _number(pod.resource_version):
             return None
         self._pods.setdefault(key, {})[pod.name] = pod
         return key
@@ -214,14 +211,22 @@ class Index:
                 del self._pods[key]
         return key
 
-    def replace_pods(self, pods: list[PodRecord], namespace: str) -> set[Key]:
-        """Take in a whole list (of one namespace, or of all if empty); returns the applications to look at."""
+    def replace_pods(self, pods: list[PodRecord], namespace: str, version: str) -> set[Key]:
+        """Take in a whole list; returns the applications to look at.
+
+        Args:
+            pods: all there are.
+            namespace: where; empty for all namespaces.
+            version: the list's resource version: a pod that is known in a later version came after it, and stays.
+        """
         listed = {pod.uid for pod in pods}
         missing = [
             pod
             for known in self._pods.values()
             for pod in known.values()
-            if pod.uid not in listed and namespace in ("", pod.namespace)
+            if pod.uid not in listed
+            and namespace in ("", pod.namespace)
+            and _number(pod.resource_version) <= _number(version)
         ]
         keys = {self.remove_pod(pod) for pod in missing}
         keys |= {key for key in map(self.put_pod, pods) if key is not None}

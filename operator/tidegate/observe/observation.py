@@ -12,7 +12,7 @@ from tidegate_spark.protocol import AgentReport
 
 @dataclass(frozen=True, slots=True)
 class TimedReport:
-    """An agent's answer and when it was taken (seconds since the epoch)."""
+    """An agent's answer and when it was taken (seconds of the monotonic clock)."""
 
     report: AgentReport
     taken_at: float

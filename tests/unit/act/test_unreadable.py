@@ -10,7 +10,7 @@ from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent_client import AgentClient
-from tidegate.kube.failures import Failure, Invalid, NotFound
+from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index, UnreadableApp
 from tidegate.reconcile import Reconciler
@@ -73,6 +73,20 @@ class World:
         resource["metadata"] |= {"finalizers": [FINALIZER, "another/one"], **metadata}
         self.index.put_app(resource)
         assert isinstance(self.index.app(KEY), UnreadableApp)
+
+
+async def test_its_conditions_are_written_into_the_version_that_was_read() -> None:
+    world = World()
+    await world.reconciler.reconcile(KEY)
+    ((path, change),) = world.api.patches
+    assert (path, change["metadata"]) == (PATH + "/status", {"resourceVersion": "7"})
+
+
+@pytest.mark.parametrize("answer", [Conflict("another version"), NotFound(PATH)])
+async def test_one_that_was_replaced_or_is_gone_meanwhile_is_left_to_the_watch(answer: Failure) -> None:
+    world = World()
+    world.api.refusing = answer
+    assert await world.reconciler.reconcile(KEY) is None
 
 
 DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}

@@ -12,7 +12,7 @@ from tidegate.decide.actions import (
 )
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
-from tidegate.observe.observation import Observation
+from tidegate.observe.observation import Memory, Observation
 from tidegate.observe.pods import Exit
 from tidegate_spark.protocol import DriverState, Reason
 from tidegate_testing.observations import (
@@ -130,6 +130,14 @@ def test_storage_that_may_become_usable_is_tried_again_with_growing_pauses(reaso
     assert DeleteDriver(driver) in decide(o, NOW + 5).actions
     often = dataclasses.replace(o, memory=dataclasses.replace(o.memory, quick_relaunches=9))
     assert decide(often, NOW + 5).wake_after == 290.0
+
+
+def test_storage_is_tried_again_although_a_clock_is_wrong() -> None:
+    late = dataclasses.replace(ended_with(Reason.STORAGE_OWNED, 0), finished_at=NOW + 3600)
+    driver = driver_of(APP, phase="Succeeded", ended=late)
+    o = settled(observe(APP, driver=driver, memory=Memory(launched_at=NOW - 4)))
+    assert (decide(o, NOW).actions, decide(o, NOW).wake_after) == ((), 6.0)
+    assert DeleteDriver(driver) in decide(o, NOW + 6).actions
 
 
 def test_the_pod_of_a_refused_start_goes_without_a_change_of_phase() -> None:

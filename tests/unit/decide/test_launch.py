@@ -78,6 +78,14 @@ def test_a_refused_pod_is_shown_and_tried_again_later() -> None:
     }
 
 
+def test_nobody_waits_for_a_time_that_was_noted_before_the_clock_was_set_back() -> None:
+    lost = observe(launched(app_with()), memory=Memory(launched_at=NOW + 3600, quick_relaunches=2))
+    assert decide(lost, NOW).rule == "launch"
+    o = observe(launched(app_with()))
+    plan = decide(dataclasses.replace(o, memory=refused(o, at=NOW + 3600)), NOW)
+    assert "CreateDriver" in kinds(plan)
+
+
 def test_a_refused_pod_is_tried_again_with_the_epoch_that_it_never_used() -> None:
     o = observe(launched(app_with(), epoch=3))
     plan = decide(dataclasses.replace(o, memory=refused(o, at=NOW - 60)), NOW)

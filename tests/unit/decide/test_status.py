@@ -46,6 +46,13 @@ def test_progress_is_written_once_a_minute() -> None:
     assert write.status.batch == 8
 
 
+def test_progress_is_written_although_the_clock_was_set_back() -> None:
+    driver = running_driver(APP)
+    o = settled(observe(APP, driver=driver, agent=report_of(driver, queries=(QueryReport("main", batch_id=7),))))
+    further = dataclasses.replace(o, agent=report_of(driver, queries=(QueryReport("main", batch_id=8),)))
+    assert [type(action) for action in decide(further, NOW - 3600).actions] == [WriteStatus]
+
+
 def test_the_first_committed_batch_is_told_at_once() -> None:
     driver = running_driver(APP)
     before = settled(observe(APP, driver=driver, agent=report_of(driver, queries=(QueryReport("main"),))))

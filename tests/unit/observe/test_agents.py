@@ -6,6 +6,7 @@ import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -18,10 +19,11 @@ from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
 from tidegate.observe.agents import PACES, AgentPoller
 from tidegate.observe.index import Index
+from tidegate.observe.observation import Memory
 from tidegate.observe.pods import PodRecord
 from tidegate.workqueue import WorkQueue
 from tidegate_spark.protocol import AgentReport, DriverState, QueryReport, to_json
-from tidegate_testing.observations import UID, app_with, launched, running_driver
+from tidegate_testing.observations import NOW, UID, app_with, launched, running_driver
 
 APP = launched(app_with())
 KEY = ("shop", "orders")
@@ -225,6 +227,26 @@ async def test_a_driver_that_lacks_executors_is_looked_at_each_time_as_long_as_i
     lacking = AgentReport("orders", UID, 1, DriverState.RUNNING, executors_wanted=2, executors_running=0)
     agents = Agents(lacking, lacking, lacking)
     assert await poll(agents) == agents.asked_at
+
+
+@pytest.mark.parametrize(("jump", "wait"), [(-3600.0, 60.0), (0.0, 50.0), (3600.0, 0.0)])
+async def test_progress_is_told_within_a_minute_whatever_happens_to_the_clock(jump: float, wait: float) -> None:
+    def at(batch: int) -> AgentReport:
+        return AgentReport("orders", UID, 1, DriverState.RUNNING, queries=(QueryReport("main", batch_id=batch),))
+
+    agents, index, waits = Agents(at(0), at(1)), Index(), list[float]()
+    no_http: Any = agents
+    queue: Any = SimpleNamespace(wake=lambda key: None, wake_after=lambda key, seconds: waits.append(seconds))
+    index.put_pod(running_driver(APP))
+    index.memories[KEY] = Memory(status_written_at=NOW - 10)
+    poller = AgentPoller(index, no_http, queue, Figures(), 1, lambda: agents.now, lambda: NOW + jump)
+    poller.follow(KEY, running_driver(APP))
+    while agents.answers:
+        agents.now += 1.0
+        due = poller._next_due()
+        if due is not None:
+            await poller._ask(*due)
+    assert [max(0.0, seconds) for seconds in waits] == [wait]
 
 
 async def test_an_exception_while_asking_is_silence_and_the_agent_is_asked_again() -> None:

@@ -24,7 +24,7 @@ def is_complete(index: Index) -> bool:
 def listed(namespaces: tuple[str, ...] = ("",)) -> Index:
     """Return an index that has had both lists, and none of the two applications that they name."""
     index = Index(namespaces)
-    index.replace_pods([driver_of(ORDERS)], namespaces[0])
+    index.replace_pods([driver_of(ORDERS)], namespaces[0], "99")
     index.keep_apps(UIDS, namespaces[0], "9")
     return index
 
@@ -32,7 +32,7 @@ def listed(namespaces: tuple[str, ...] = ("",)) -> Index:
 def test_nothing_is_known_at_first_but_what_is_missing() -> None:
     index = Index()
     assert (is_complete(index), index.first_lists.missing) == (False, "pods are not listed yet")
-    index.replace_pods([], "")
+    index.replace_pods([], "", "99")
     assert (is_complete(index), index.first_lists.missing) == (False, "applications are not listed yet")
     index.keep_apps([], "", "9")
     assert is_complete(index)
@@ -54,7 +54,7 @@ def test_those_that_came_before_the_list_need_not_come_again() -> None:
     index = Index()
     index.put_app(ORDERS)
     index.put_app(BILLS)
-    index.replace_pods([], "")
+    index.replace_pods([], "", "99")
     index.keep_apps(UIDS, "", "9")
     assert is_complete(index)
 
@@ -105,7 +105,7 @@ def test_each_namespace_that_is_served_has_lists_of_its_own() -> None:
     assert not is_complete(index)
     index.keep_apps([], "sales", "9")
     assert not is_complete(index)
-    index.replace_pods([], "sales")
+    index.replace_pods([], "sales", "99")
     assert is_complete(index)
 
 
@@ -114,5 +114,5 @@ def test_later_lists_change_nothing_of_it() -> None:
     index.put_app(ORDERS)
     index.put_app(BILLS)
     index.keep_apps([*UIDS, "u-9"], "", "20")
-    index.replace_pods([dataclasses.replace(driver_of(ORDERS), uid="pod-2")], "")
+    index.replace_pods([dataclasses.replace(driver_of(ORDERS), uid="pod-2")], "", "99")
     assert is_complete(index)

@@ -160,14 +160,27 @@ def test_the_end_of_an_earlier_pod_of_the_same_name_leaves_the_present_one() -> 
 def test_a_list_removes_what_it_does_not_hold() -> None:
     index, pod = Index(), driver_of(APP)
     index.put_pod(pod)
-    assert (index.replace_pods([], ""), index.pods(KEY)) == ({KEY}, [])
+    assert (index.replace_pods([], "", "99"), index.pods(KEY)) == ({KEY}, [])
 
 
 def test_a_list_of_one_namespace_leaves_the_others_alone() -> None:
     index, pod = Index(), driver_of(APP)
     index.put_pod(pod)
-    index.replace_pods([], "another")
+    index.replace_pods([], "another", "99")
     assert index.pods(KEY) == [pod]
+
+
+def test_a_list_from_before_a_pod_came_leaves_it() -> None:
+    index, pod = Index(), dataclasses.replace(driver_of(APP), resource_version="12")
+    index.put_pod(pod)
+    assert (index.replace_pods([], "", "11"), index.pods(KEY)) == (set(), [pod])
+
+
+def test_a_list_from_before_a_pod_was_replaced_does_not_bring_the_earlier_one_back() -> None:
+    index, old = Index(), dataclasses.replace(driver_of(APP), resource_version="10")
+    new = dataclasses.replace(old, uid="pod-2", resource_version="20")
+    index.put_pod(new)
+    assert (index.replace_pods([old], "", "11"), index.pods(KEY)) == (set(), [new])
 
 
 def test_storage_inside_that_of_an_older_application_has_a_rival() -> None:

@@ -41,7 +41,7 @@ async def test_nothing_is_decided_before_all_applications_are_known() -> None:
     queue = WorkQueue(looked_at.put, Figures())
     operator = operator_with(index, queue)
     worker = operator.supervise(operator.lead(queue.run_worker), "worker 0")
-    index.replace_pods([], "")
+    index.replace_pods([], "", "99")
     index.keep_apps(["u-1", "u-2"], "", "9")
     for key in index.put_app(ORDERS):
         queue.wake(key)
