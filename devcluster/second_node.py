@@ -140,7 +140,7 @@ def _unmount(cluster: Cluster) -> None:
 
 def _unlink(cluster: Cluster) -> None:
     """Remove the links of the node's pods; the next pod with the same address would not be reached beside them."""
-    routes = json.loads(_inside(cluster, "ip", "-json", "route", "show", "root", POD_SUBNET))
+    routes = json.loads(_inside(cluster, "ip", "-json", "route", "show", "root", POD_SUBNET) or "[]")
     for device in {route["dev"] for route in routes}:
         _inside(cluster, "ip", "link", "delete", device)
 
