@@ -60,7 +60,7 @@ class AgentClient:
 
     async def __aenter__(self) -> AgentClient:
         """Open the session."""
-        # An agent is asked every 15 to 30 s: a connection kept open in between is a file descriptor for nothing.
+        # An agent is mostly asked every 5 to 30 s: a connection kept open in between is a file descriptor for nothing.
         connector = aiohttp.TCPConnector(limit=self._concurrency, force_close=True)
         self._session = aiohttp.ClientSession(connector=connector, trust_env=False, auto_decompress=False)
         return self
