@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
@@ -12,27 +11,26 @@ import msgspec
 import structlog
 
 from tidegate.act.access import AccessKeeper, Taken
+from tidegate.act.agent_secret import ClearedAway, ensure_agent_secret, remove_agent_secret
 from tidegate.act.events import EventPublisher
 from tidegate.act.status import merge_difference
-from tidegate.agent_client import AgentClient, Unanswered, decode_token
+from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide import actions as do
 from tidegate.decide.deletion import NAMESPACE_TERMINATING
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
-from tidegate.kube.paths import collection_of, item, path_of
+from tidegate.kube.paths import collection_of, item
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import KIND, StreamingApp, StreamingAppStatus, encode_status
+from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Refusal
 from tidegate.observe.pods import Pod, PodRecord, build_record
-from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.names import ACCESS_NAME, agent_secret_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
-from tidegate_spark.protocol import ANNOTATION_APP_UID, FINALIZER, LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.protocol import FINALIZER
 
 QUICK = 600.0
 """Seconds a driver must have lived for its loss not to count as another one in quick succession."""
-_TOKEN_BYTES = 32
 _BOOKKEEPING = (do.WriteStatus, do.PublishEvent, do.RememberTold)
 """Actions that change nothing for the application; in the log of a quiet day there would be little else."""
 log = structlog.get_logger()
@@ -50,28 +48,6 @@ Outcome: TypeAlias = LookAgain | None
 
 class _Deleted(msgspec.Struct):
     kind: str = ""
-
-
-class _Owner(msgspec.Struct):
-    kind: str = ""
-    name: str = ""
-
-
-class _SecretMeta(msgspec.Struct):
-    uid: str = ""
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    ownerReferences: list[_Owner] = []  # noqa: N815 - the API's name
-
-    def is_ours(self, app_name: str) -> bool:
-        """Return whether an operator made it for an application of this name; people's Secrets are left alone."""
-        owned = any((owner.kind, owner.name) == (KIND, app_name) for owner in self.ownerReferences)
-        return self.labels.get(LABEL_MANAGED_BY) == MANAGED_BY and (owned or ANNOTATION_APP_UID in self.annotations)
-
-
-class _Secret(msgspec.Struct):
-    metadata: _SecretMeta = msgspec.field(default_factory=_SecretMeta)
-    data: dict[str, str] = {}
 
 
 @dataclass(slots=True)
@@ -135,7 +111,8 @@ class Actor:
             case do.EnsureAgentSecret():
                 return await self._ensure_agent_secret(run)
             case do.DeleteAgentSecret():
-                return await self._delete_agent_secret(run)
+                gone = await remove_agent_secret(self._client, self._agents, run.key)
+                return _must(gone, "removal of the agent's Secret")
             case do.ConfirmDriverGone(pod_name=name):
                 return await self._confirm_gone(run, name)
             case do.RecordLaunch(status=status, unplanned=unplanned):
@@ -240,49 +217,19 @@ class Actor:
         raise RetryLaterError(f"creation of {what}: {answer}")
 
     async def _ensure_agent_secret(self, run: _Run) -> Outcome:
-        token = secrets.token_urlsafe(_TOKEN_BYTES)
-        manifest = build_agent_secret(run.app, token)
-        answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
-        if isinstance(answer, AlreadyExists):
-            return await self._adopt_agent_secret(run, manifest)
-        if isinstance(answer, FAILURES):
-            return self._not_made(run, answer, "the agent's Secret")
-        self._agents.learn_token(run.key, token)
-        self._remember(run.key, secret_missing=False)
-        return None
-
-    async def _adopt_agent_secret(self, run: _Run, manifest: dict[str, Any]) -> Outcome:
-        found = await self._client.get(path_of(manifest), _Secret)
-        if isinstance(found, FAILURES):
-            raise RetryLaterError(f"read of the agent's Secret: {found}")
-        if not found.metadata.is_ours(run.key[1]):
-            name = manifest["metadata"]["name"]
+        answer = await ensure_agent_secret(self._client, self._agents, run.app)
+        if isinstance(answer, Taken):
             message = (
-                f"Secret {name} exists and is not Tidegate's. Move it to another name, or create the application under "
-                "another one."
+                f"{answer.kind} {agent_secret_name(run.key[1])} exists and is not Tidegate's. Move it to another name, "
+                "or create the application under another one."
             )
             return self._refuse_launch(run, "SecretNameTaken", message)
-        token = decode_token(found.data)
-        if found.metadata.annotations.get(ANNOTATION_APP_UID) != run.app.metadata.uid or token is None:
-            # Of an application of the same name that was deleted; the garbage collector would take it from under us.
-            await self._client.delete(path_of(manifest), uid=found.metadata.uid)
+        if isinstance(answer, ClearedAway):
             return LookAgain("a Secret without this application's token was in the way")
-        self._agents.learn_token(run.key, token)
+        if answer is not None:
+            return self._not_made(run, answer, "the agent's Secret")
         self._remember(run.key, secret_missing=False)
         return None
-
-    async def _delete_agent_secret(self, run: _Run) -> Outcome:
-        self._agents.forget(run.key)
-        path = item("Secret", run.key[0], agent_secret_name(run.key[1]))
-        found = await self._client.get(path, _Secret)
-        if isinstance(found, NotFound):
-            return None
-        if isinstance(found, FAILURES):
-            raise RetryLaterError(f"read of the agent's Secret: {found}")
-        if not found.metadata.is_ours(run.key[1]):
-            return None
-        answer = await self._client.delete(path, uid=found.metadata.uid)
-        return None if isinstance(answer, NotFound) else _must(answer, "removal of the agent's Secret")
 
     # --- pods ---
 

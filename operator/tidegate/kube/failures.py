@@ -82,7 +82,8 @@ _BY_CODE: dict[int, type[NotFound] | type[Invalid] | type[Forbidden]] = {
     422: Invalid,
 }
 _DEFAULT_RETRY_AFTER = 1.0
-_NAMESPACE_TERMINATING = "NamespaceTerminating"
+_TERMINATING_CAUSE = "NamespaceTerminating"
+"""The API server's word for it, among the causes of a refusal."""
 
 
 class _Cause(msgspec.Struct):
@@ -124,7 +125,7 @@ def failure_from_response(code: int, body: bytes, headers: Any) -> Failure:
     kind = _BY_CODE.get(code)
     if kind is Forbidden:
         causes = status.details.causes if status.details else []
-        return Forbidden(message, any(cause.reason == _NAMESPACE_TERMINATING for cause in causes))
+        return Forbidden(message, any(cause.reason == _TERMINATING_CAUSE for cause in causes))
     return kind(message) if kind else Unavailable(message)
 
 
