@@ -4,18 +4,18 @@ Everything that crosses the border is here and nowhere else: the driver's config
 environment variable), the agent's HTTP interface (operator -> driver), the agent's report (driver -> operator), exit
 codes and the termination message (driver -> kubelet -> operator), labels, mount paths and storage keys.
 
-Standard library only, no I/O: the operator imports this module without pulling Spark in.
+Standard library only, no I/O: the operator imports this module without pulling Spark in. How its dataclasses are
+written and read (:mod:`tidegate_spark.json_form`) is part of it.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import json
-import typing
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
+
+from tidegate_spark.json_form import from_json as from_json  # noqa: PLC0414 - said so that importers may take it
+from tidegate_spark.json_form import to_json as to_json  # noqa: PLC0414 - likewise
 
 # --- names in the pod ------------------------------------------------------------------------------------------------
 
@@ -370,77 +370,3 @@ class Termination:
     adopt_epoch: int = 0
     adopt_lineage: int = 0
     """What the storage knows of this application, if that is newer than what this driver was told at its start."""
-
-
-# --- JSON ------------------------------------------------------------------------------------------------------------
-
-T = TypeVar("T")
-
-
-def to_json(value: Any) -> str:
-    """Return ``value``, one of this module's dataclasses, as compact JSON with its fields' names."""
-    # vars rather than dataclasses.asdict, which copies every value down to the last: half of what building a pod costs.
-    return json.dumps(value, default=vars, separators=(",", ":"), sort_keys=True)
-
-
-def from_json(kind: type[T], text: str | bytes) -> T:
-    """Return the dataclass ``kind`` read from JSON; unknown fields are ignored so that versions can differ.
-
-    Raises:
-        ValueError: if the text is not JSON, or a field without default is missing or of another type.
-    """
-    data = json.loads(text)
-    if not isinstance(data, dict):
-        raise ValueError(f"expected an object for {kind.__name__}, got {type(data).__name__}")
-    return typing.cast(T, _read(kind, data, kind.__name__))
-
-
-def _read(kind: Any, value: Any, where: str) -> Any:
-    arguments = typing.get_args(kind)
-    if type(None) in arguments:
-        inner = next(a for a in arguments if a is not type(None))
-        return None if value is None else _read(inner, value, where)
-    if dataclasses.is_dataclass(kind):
-        return _read_dataclass(kind, value, where)
-    if arguments:
-        return _read_collection(typing.get_origin(kind), arguments, value, where)
-    return _read_scalar(kind, value, where)
-
-
-def _read_collection(origin: Any, arguments: tuple[Any, ...], value: Any, where: str) -> Any:
-    if origin is tuple and isinstance(value, list):
-        return tuple(_read(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
-    if origin is dict and isinstance(value, dict):
-        return {k: _read(arguments[1], item, f"{where}.{k}") for k, item in value.items()}
-    raise ValueError(f"{where}: expected {'a list' if origin is tuple else 'an object'}")
-
-
-def _read_scalar(kind: Any, value: Any, where: str) -> Any:
-    if kind is Any:
-        return value
-    if issubclass(kind, Enum):
-        return kind(value)
-    if kind is float and isinstance(value, int):
-        return float(value)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"{where}: expected {kind.__name__}, got {type(value).__name__}")
-    return value
-
-
-def _read_dataclass(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where}: expected an object")
-    hints = _hints_of(kind)
-    known: dict[str, Any] = {}
-    for f in dataclasses.fields(kind):
-        if f.name in value:
-            known[f.name] = _read(hints[f.name], value[f.name], f"{where}.{f.name}")
-        elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
-            raise ValueError(f"{where}.{f.name}: missing")
-    return kind(**known)
-
-
-@functools.cache
-def _hints_of(kind: Any) -> dict[str, Any]:
-    # The operator reads a termination message with each look at a driver that ended; resolving hints costs most of it.
-    return typing.get_type_hints(kind)
