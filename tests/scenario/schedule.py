@@ -21,7 +21,7 @@ Note = Callable[[float, str, str], None]
 
 GAPS = (0.0, 0.2, 1.0, 3.0, 10.0, 30.0, 60.0, 200.0)
 """Longest seconds between two happenings."""
-LONGEST_SETTLING, LOOK_EVERY, CALM, WATCHED = 1800.0, 20.0, 110.0, 60.0
+LONGEST_SETTLING, LOOK_EVERY, CALM, WATCHED = 1800.0, 20.0, 130.0, 60.0
 
 
 @dataclass

@@ -108,7 +108,7 @@ def launch(o: Observation, now: float) -> Verdict | None:
             before=_finalizer(o),
         )
     before: tuple[Action, ...] = _finalizer(o)
-    if lacks_access(o):
+    if lacks_access(o) or _is_first(o):
         before = (*before, EnsureAccess())
     before = (*before, EnsureAgentSecret())
     if o.app.status.epoch > 0:
@@ -170,6 +170,11 @@ def _failures_before(o: Observation) -> tuple[float, ...]:
 
 def _finalizer(o: Observation) -> tuple[Action, ...]:
     return () if FINALIZER in o.app.metadata.finalizers else (AddFinalizer(),)
+
+
+def _is_first(o: Observation) -> bool:
+    # Until it has the finalizer nobody knows that it will need the access; whoever goes now may take it along.
+    return FINALIZER not in o.app.metadata.finalizers and not o.app.spec.driver.service_account_name
 
 
 def _refused_this_launch(o: Observation, refusal: Refusal | None) -> bool:

@@ -124,8 +124,8 @@ def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
     if not ends_to_be_retried(driver):
         return _stalled(Phase.FAILED, problem)
     ended_at = driver.ended.finished_at if driver.ended else 0.0
-    if ended_at > now:
-        ended_at = o.memory.launched_at  # a node's clock that is ahead, or ours that was set back, keeps nobody waiting
+    if not o.memory.launched_at <= ended_at <= now:
+        ended_at = o.memory.launched_at  # the node's clock is another one than ours: the pause is counted by ours
     left = time_left(ended_at, growing_pause(o.memory.quick_relaunches + 1, FIRST_PAUSE, LONGEST_PAUSE), now)
     if left:
         return _stalled(Phase.FAILED, problem, wake_after=left)

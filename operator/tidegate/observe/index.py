@@ -118,8 +118,7 @@ class Index:
         if not keys:
             return keys
         self._apps[key] = KnownApp(app, _hash_of(app, known))
-        if app.metadata.deletion_timestamp is None or FINALIZER in app.metadata.finalizers:
-            # One that was let go, and is kept by others' finalizers, needs nothing of its namespace any more.
+        if _needs_namespace(app):
             self._names.setdefault(key[0], set()).add(key[1])
         self._roots.put(app)
         return keys
@@ -311,6 +310,16 @@ def _ready_condition(body: Mapping[str, Any]) -> Mapping[str, Any]:
     conditions = status.get("conditions") if isinstance(status, Mapping) else None
     listed = conditions if isinstance(conditions, list) else []
     return next((c for c in listed if isinstance(c, Mapping) and c.get("type") == "Ready"), {})
+
+
+def _needs_namespace(app: StreamingApp) -> bool:
+    """Return whether an application has, or may have, something that needs its namespace's access.
+
+    One that was never launched can go at any time without a word to us; if it counted, and went unnoticed for a moment,
+    nobody would take the access away. One that was let go, and is kept by others' finalizers, needs nothing any more.
+    """
+    launched = app.status.epoch > 0 and app.metadata.deletion_timestamp is None
+    return launched or FINALIZER in app.metadata.finalizers
 
 
 def _newer(metadata: Metadata, known: Metadata) -> bool:

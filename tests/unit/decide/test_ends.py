@@ -132,8 +132,9 @@ def test_storage_that_may_become_usable_is_tried_again_with_growing_pauses(reaso
     assert decide(often, NOW + 5).wake_after == 290.0
 
 
-def test_storage_is_tried_again_although_a_clock_is_wrong() -> None:
-    late = dataclasses.replace(ended_with(Reason.STORAGE_OWNED, 0), finished_at=NOW + 3600)
+@pytest.mark.parametrize("off", [3600, -3600])
+def test_storage_is_tried_again_after_its_pause_although_a_clock_is_wrong(off: float) -> None:
+    late = dataclasses.replace(ended_with(Reason.STORAGE_OWNED, 0), finished_at=NOW + off)
     driver = driver_of(APP, phase="Succeeded", ended=late)
     o = settled(observe(APP, driver=driver, memory=Memory(launched_at=NOW - 4)))
     assert (decide(o, NOW).actions, decide(o, NOW).wake_after) == ((), 6.0)

@@ -220,9 +220,17 @@ def test_who_waits_for_a_place_is_looked_at_when_it_becomes_free() -> None:
 
 def test_the_last_application_to_leave_a_namespace_is_told_so() -> None:
     index = Index()
-    index.put_app(elsewhere("orders", "s3://streams/a", "u-1", "2026-01-01T00:00:00Z"))
-    index.put_app(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z"))
+    index.put_app(launched(elsewhere("orders", "s3://streams/a", "u-1", "2026-01-01T00:00:00Z")))
+    index.put_app(launched(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z")))
     assert (index.leave_namespace(KEY), index.leave_namespace(("shop", "other"))) == (False, True)
+
+
+@pytest.mark.parametrize(("finalizers", "last"), [((FINALIZER,), False), ((), True)])
+def test_an_application_that_can_go_without_a_word_keeps_nothing(finalizers: tuple[str, ...], last: bool) -> None:
+    index = Index()
+    index.put_app(app_with(finalizers=finalizers))
+    index.put_app(launched(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z")))
+    assert index.leave_namespace(("shop", "other")) is last
 
 
 def test_the_metadata_of_an_application_that_can_not_be_read_is_read() -> None:
