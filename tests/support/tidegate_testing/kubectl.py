@@ -64,5 +64,20 @@ class Kubectl:
         return found[0] if found else {}
 
 
+def write_kubeconfig(folder: Path, address: str) -> Path:
+    """Write a kubeconfig that leads to a server without TLS, and return its path."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": address}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "users": [{"name": "it", "user": {}}],
+    }
+    written = folder / "kubeconfig"
+    written.write_text(json.dumps(config))
+    return written
+
+
 def _as_list(manifests: Sequence[Manifest]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})

@@ -5,13 +5,13 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import yaml
 from aiohttp import web
 
 from tidegate.main import DRAIN_SECONDS, Operator, _drain
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
 from tidegate.workqueue import Key, WorkQueue
+from tidegate_testing.kubectl import write_kubeconfig
 from tidegate_testing.observations import app_with
 from tidegate_testing.operator_process import OperatorProcess
 from tidegate_testing.scripted_server import Server, talking_to
@@ -20,6 +20,7 @@ from tidegate_testing.waiting import wait_for
 
 ORDERS = app_with(resourceVersion="7")
 BILLS = app_with(resourceVersion="8", name="bills", uid="u-2")
+ALONE = {"TIDEGATE_LEADER_ELECTION": "false"}
 
 
 def operator_with(index: Index, queue: WorkQueue) -> Operator:
@@ -69,27 +70,9 @@ def test_an_operator_that_has_begun_nothing_ends_at_once() -> None:
 async def test_an_operator_that_waits_for_its_crd_ends_when_it_is_asked_to(tmp_path: Path) -> None:
     server = Server(web.json_response({"kind": "Status", "code": 404}, status=404))
     async with talking_to(server) as client, asyncio.timeout(60):
-        operator = OperatorProcess(kubeconfig_for(client.server, tmp_path), tmp_path / "log", ALONE)
+        operator = OperatorProcess(write_kubeconfig(tmp_path, client.server), tmp_path / "log", ALONE)
         operator.start()
         await asyncio.to_thread(wait_for, "a question for the CRD", lambda: server.asked, 30, 0.05)
         status = await asyncio.to_thread(operator.end, signal.SIGTERM)
     assert status == 0, operator.log.read_text()
     assert [request.path for request in server.asked][:1] == ["/apis/tidegate.dev/v1alpha1"]
-
-
-ALONE = {"TIDEGATE_LEADER_ELECTION": "false"}
-
-
-def kubeconfig_for(address: str, folder: Path) -> Path:
-    """Write a kubeconfig that leads to a server."""
-    written = folder / "kubeconfig"
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "it",
-        "clusters": [{"name": "it", "cluster": {"server": address}}],
-        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-        "users": [{"name": "it", "user": {}}],
-    }
-    written.write_text(yaml.safe_dump(config))
-    return written
