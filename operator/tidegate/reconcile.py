@@ -106,6 +106,7 @@ class Reconciler:
         self._given_up.pop(key, None)
         self.poller.forget(key)
         self.figures.forget_app(*key)
+        await self.actor.clean_up(key)
         return None
 
     async def _treat_unreadable(self, known: UnreadableApp, now: float) -> float | None:

@@ -61,15 +61,14 @@ class FailureAccount:
         """Open the account for this process; return the end if the failures before it are too many already."""
         now = self._began = self._clock()
         failures = self._read() or Failures(self._settings.failures)
-        mark = self._directory / MARK
-        if mark.exists():
+        if self._load(MARK) is not None:
             failures = failures.and_one(now, SILENT_END)
         self._failures = failures.within(self._settings.window_seconds, now)
         self._write()
         if self._too_many():
-            self._remove_mark()
+            self._remove(MARK)
             return self._exhausted()
-        self._put(mark, str(os.getpid()))
+        self._put(MARK, str(os.getpid()))
         return None
 
     def end(self, outcome: Outcome, committed: bool) -> Outcome:
@@ -89,12 +88,8 @@ class FailureAccount:
             if self._too_many():
                 ended = dataclasses.replace(self._exhausted(), exception=outcome.exception)
         self._write()
-        self._remove_mark()
+        self._remove(MARK)
         return ended
-
-    def _remove_mark(self) -> None:
-        with contextlib.suppress(OSError):  # it was never written, then
-            (self._directory / MARK).unlink()
 
     def _too_many(self) -> bool:
         return len(self._failures.times) > self._settings.max_failures
@@ -110,15 +105,24 @@ class FailureAccount:
 
     def _read(self) -> Failures | None:
         try:
-            known = json.loads((self._directory / ACCOUNT).read_text(encoding="utf-8"))
+            known = json.loads(self._load(ACCOUNT) or "")
             return Failures(tuple(float(t) for t in known["times"]), str(known["last"]))
-        except (OSError, ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError):
             return None
 
     def _write(self) -> None:
-        self._put(self._directory / ACCOUNT, json.dumps(dataclasses.asdict(self._failures)))
+        self._put(ACCOUNT, json.dumps(dataclasses.asdict(self._failures)))
 
-    def _put(self, path: Path, text: str) -> None:
+    # --- files ---
+
+    def _load(self, name: str) -> str | None:
+        try:
+            return (self._directory / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+
+    def _put(self, name: str, text: str) -> None:
+        path = self._directory / name
         temporary = path.with_suffix(".new")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,3 +131,7 @@ class FailureAccount:
         except OSError as error:
             # A full disk must not keep an application from running; it then fails for a better reason.
             log.warning("the account of failures cannot be written: %s", error)
+
+    def _remove(self, name: str) -> None:
+        with contextlib.suppress(OSError):  # it was never written, then
+            (self._directory / name).unlink()

@@ -13,6 +13,8 @@ from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change, Refus
 
 FIRST_BACK_OFF, LONGEST_BACK_OFF, HEALTHY = 10.0, 300.0, 600.0
 NOT_READY_AFTER, EVICTED_AFTER = 40.0, 300.0
+PROBED_FOR = 60.0
+"""Seconds for which the liveness probe has to fail."""
 KILLED = 137
 
 Ended = Callable[[int, str, str], None]
@@ -68,6 +70,8 @@ class Container:
     last: Body = field(default_factory=dict)
     reason: str = ""
     ending: bool = False
+    disk: dict[str, str] = field(default_factory=dict)
+    """An emptyDir: it stays when the process goes, and goes with the pod."""
 
 
 class Surroundings(Protocol):
@@ -335,6 +339,23 @@ class Cluster:
             container.reason = "Evicted"
             container.process.kill()
             self._note_end(container, KILLED, "Error", "")
+
+    def unhealthy(self, container: Container) -> None:
+        """The liveness probe fails from now on: the kubelet ends the process, which has its grace period."""
+        self._world.later(PROBED_FOR, self._end_unhealthy, container, container.process)
+
+    def _end_unhealthy(self, container: Container, process: Process | None) -> None:
+        if process is None or container.process is not process or container.ending:
+            return
+        self._world.trace("kubelet", f"{container.path} is not healthy")
+        process.terminate()
+        pod = self._manifest(container, self._world.api.find(container.path))
+        grace = pod["spec"].get("terminationGracePeriodSeconds", 30)
+        self._world.later(grace, self._kill_unhealthy, container, process)
+
+    def _kill_unhealthy(self, container: Container, process: Process) -> None:
+        if container.process is process and not container.ending:
+            self._kill(container)
 
     def report(self, container: Container) -> None:
         """Have the kubelet write the pod's status, because its readiness has changed."""

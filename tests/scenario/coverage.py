@@ -47,7 +47,7 @@ PAIRS = _pairs()
 
 def add(total: "Result", one: "Result") -> None:
     """Add what came of one schedule to what came of all."""
-    for name in ("crashed", "passed", "happened"):
+    for name in ("crashed", "passed", "happened", "facts"):
         known: Counter[object] = getattr(total, name)
         known.update(getattr(one, name))
     total.batches += one.batches
@@ -67,6 +67,7 @@ def report(total: "Result") -> str:
         f"{total.batches} batches committed, {total.seconds / 3600:.0f} hours simulated, "
         f"{sum(total.happened.values())} happenings: "
         + ", ".join(f"{name} {count}" for name, count in sorted(total.happened.items())),
+        "among what came of them: " + ", ".join(f"{name} {count}" for name, count in sorted(total.facts.items())),
         f"{total.crashed.total()} crashes, at {len(known) - len(missing)} of {len(known)} pairs of action and point",
     ]
     for action in EFFECTS:

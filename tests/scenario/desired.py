@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tests.scenario.api_server import APPS, PODS, SECRETS, Body
 from tests.scenario.driver import DriverProcess
-from tests.scenario.happenings import INNER, ORDERS
-from tests.scenario.world import BUCKET, NAMESPACE, World
+from tests.scenario.restart_rules import reason_of
+from tests.scenario.world import BUCKET, INNER, NAMESPACE, ORDERS, World
 from tidegate_spark.protocol import (
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,
@@ -19,10 +19,8 @@ from tidegate_spark.protocol import (
     DriverState,
 )
 
-FOR_A_PERSON = ("RestartBudgetExhausted", "Fenced")
 OWNED, TAKEN = "StorageOwned", "SecretNameTaken"
-"""Reasons of a failed application that a person has to look at; they change its nonce then. One whose
-storage is another application's is given it by a person."""
+"""Reasons of a failed application that only a person can help."""
 
 
 def differences(w: World) -> list[str]:
@@ -31,12 +29,6 @@ def differences(w: World) -> list[str]:
     for app in w.api.all(APPS):
         found += [f"{app['metadata']['name']}: {text}" for text in _of_app(w, app)]
     return found + list(_leftovers(w))
-
-
-def reason_of(app: Body) -> str:
-    """Return the reason of an application's condition Ready."""
-    conditions = (app.get("status") or {}).get("conditions", ())
-    return next((str(each["reason"]) for each in conditions if each["type"] == "Ready"), "")
 
 
 def _of_app(w: World, app: Body) -> Iterator[str]:
@@ -52,7 +44,7 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
     elif reason_of(app) == "StorageConflict":
         if pods or w.app(ORDERS if name == INNER else INNER) is None:
             yield "there is no conflict about storage"
-    elif status.get("phase") == "Completed":
+    elif status.get("phase") == "Completed" and app["spec"]["restart"]["policy"] != "Always":
         if status.get("appliedSpecHash") != w.check.hash_of(app):
             yield "completed with another spec"
     else:
@@ -110,6 +102,8 @@ def _of_driver(w: World, app: Body, driver: Body) -> Iterator[str]:
         yield "its driver has a later epoch than its status"
     if not isinstance(process, DriverProcess) or process.state is not DriverState.RUNNING:
         yield "its driver does not run"
+    elif process.hangs or process.end_with is not None or process.finish_soon:
+        yield "its driver hangs, or is about to end"
 
 
 def _leftovers(w: World) -> Iterator[str]:

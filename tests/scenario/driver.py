@@ -1,91 +1,58 @@
-"""The process in a driver pod. The fence and the claim are the runtime's own code.
+"""The process in a driver pod. The fence, the claim and the account of failures are the runtime's own code.
 
 A driver claims its storage, takes the fence, and then commits batches as files of a checkpoint; it looks at the fence
-before each batch, ends at a boundary when asked to, and says how it ended with the runtime's exit codes and words.
+before each batch, ends at a boundary when asked to, or inside a batch when its grace period is over, and says how it
+ended with the runtime's exit codes and words.
 """
 
 import asyncio
-import functools
-import random
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from tests.scenario.api_server import PODS, ApiServer, Body
+from tests.scenario.api_server import Body
 from tests.scenario.cluster import KILLED, Container, Ended
-from tests.scenario.object_store import FencePort, ObjectStore, StoreClient
+from tests.scenario.drivers_executors import DriversExecutors
+from tests.scenario.object_store import FencePort, StoreClient
+from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import fence, preflight, storage
+from tidegate_spark.ending import Budget
+from tidegate_spark.failure_account import COUNTED, FailureAccount
 from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.protocol import (
-    CONFIG_VARIABLE,
+    ANNOTATION_SPEC_HASH,
     EXIT_CODES,
     AgentReport,
-    DriverConfig,
     DriverState,
     Fault,
     Notice,
     QueryReport,
     Reason,
+    RestartSettings,
     Termination,
-    from_json,
     to_json,
 )
+from tidegate_spark.script import Outcome
 from tidegate_spark.storage import FaultError
 
 QUERY = "main"
 
 
-class Ledger(Protocol):
-    """Is told what happens to storage."""
+class DiskAccount(FailureAccount):
+    """The runtime's account of failures, on a disk that is a dictionary."""
 
-    def taken(self, prefix: str, holder: Holder) -> None:
-        """A process took the fence."""
+    def __init__(self, disk: dict[str, str], settings: RestartSettings, clock: Callable[[], float]) -> None:
+        super().__init__("/", settings, clock)
+        self._disk = disk
 
-    def begun(self, prefix: str, holder: Holder) -> None:
-        """A process begins a batch."""
+    def _load(self, name: str) -> str | None:
+        return self._disk.get(name)
 
-    def committed(self, prefix: str, holder: Holder, batch: int) -> None:
-        """The batch that it began is committed."""
+    def _put(self, name: str, text: str) -> None:
+        self._disk[name] = text
 
-
-class Surroundings(Protocol):
-    """What processes need of the world around them."""
-
-    api: ApiServer
-    store: ObjectStore
-    ledger: Ledger
-    rng: random.Random
-    input: bool
-    """There is something to read, so that there are batches."""
-
-    def drivers_may(self, namespace: str) -> bool:
-        """Return whether drivers of a namespace have the rights they need."""
-
-    def find_container(self, uid: str) -> Container | None:
-        """Return the container of the pod with this uid."""
-
-    def entered(self, driver: "DriverProcess") -> None:
-        """A driver took the fence."""
-
-    def purging(self, config: DriverConfig | None) -> None:
-        """A purge begins, or has ended (None)."""
-
-    def changed(self, container: Container) -> None:
-        """A process is ready now, or not any more."""
-
-    def trace(self, who: str, text: str) -> None:
-        """Note what happened."""
-
-
-def config_of(pod: Body) -> DriverConfig:
-    """Return the configuration that the operator gave a pod."""
-    env = pod["spec"]["containers"][0]["env"]
-    return _read_config(next(each["value"] for each in env if each["name"] == CONFIG_VARIABLE))
-
-
-@functools.lru_cache(64)
-def _read_config(text: str) -> DriverConfig:
-    # Each start of a container reads it, and so does whoever makes its executors.
-    return from_json(DriverConfig, text)
+    def _remove(self, name: str) -> None:
+        self._disk.pop(name, None)
 
 
 class DriverProcess:
@@ -93,29 +60,31 @@ class DriverProcess:
 
     def __init__(self, world: Surroundings, container: Container, pod: Body) -> None:
         self.config = config_of(pod)
+        self.spec_hash: str = pod["metadata"]["annotations"][ANNOTATION_SPEC_HASH]
         self.ready = False
+        self.stalled = ""
+        """What the liveness probe is told, once a query is called stalled."""
+        self.hangs = False
+        """A batch does not go on."""
         self.state, self.fault = DriverState.STARTING, None  # type: DriverState, Fault | None
-        self.wanted = self.config.executor.instances
         self.batch = -1
-        self.finish_soon = False
+        self.finish_soon = self.hang_soon = False
         self.notices: tuple[Notice, ...] = ()
-        self.end_with: Termination | None = None
-        self._world, self._container, self._pod = world, container, pod
+        self.end_with: Outcome | None = None
+        self._world, self._container = world, container
+        self.executors = DriversExecutors(world, container, self.config)
         self._client = StoreClient(world.store, lambda: container.node.storeless)
         place = self.config.storage
         self.prefix = f"{place.bucket}/{place.prefix}"
         self._port = FencePort(self._client, place)
-        self.holder = Holder(
-            self.config.uid,
-            self.config.epoch,
-            self.config.lineage,
-            container.uid,
-            f"{container.uid}/{container.restarts}",
-        )
-        self._executor_id = 0
-        self._entered: Held | Termination | None = None
+        process = f"{container.uid}/{container.restarts}"
+        self.holder = Holder(self.config.uid, self.config.epoch, self.config.lineage, container.uid, process)
+        self._account = DiskAccount(container.disk, self.config.restart, world.now)
+        self._failures: tuple[float, ...] = ()
+        self._began, self._commits, self._inside, self._counts = world.now(), 0, False, False
+        self._entered: Held | Outcome | None = None
         self.entering = False
-        self._asked = asyncio.Event()
+        self._asked, self._asked_at = asyncio.Event(), 0.0
         self._task: asyncio.Task[None] | None = None
 
     # --- what the kubelet and the operator see ---
@@ -126,6 +95,8 @@ class DriverProcess:
 
     def terminate(self) -> None:
         """Stop at the next batch boundary."""
+        if not self._asked.is_set():
+            self._asked_at = self._world.now()
         self._asked.set()
 
     def kill(self) -> None:
@@ -133,16 +104,16 @@ class DriverProcess:
         assert self._task is not None
         self._task.cancel()
         self.ready = False
-        self._abandon_executors()
+        self._note_end(counted=self._counts)
+        self.executors.abandon()
 
-    def crash(self, termination: Termination) -> None:
-        """End in the middle of a batch, for this reason."""
-        self.end_with = termination
+    def crash(self, outcome: Outcome) -> None:
+        """End in the middle of a batch, for this reason; without a word if it has no message."""
+        self.end_with = outcome
 
     def report(self) -> AgentReport:
         """Return what the agent answers."""
-        running = sum(1 for each in self._executors() if each["status"].get("phase") == "Running")
-        config, wanted = self.config, self.wanted
+        config = self.config
         query = QueryReport(QUERY, batch_id=self.batch)
         told = (query,) if self.state is DriverState.RUNNING else ()
         return AgentReport(
@@ -152,51 +123,79 @@ class DriverProcess:
             self.state,
             self.fault,
             told,
-            wanted,
-            running,
+            self.executors.wanted,
+            self.executors.running(),
             self.notices,
             ready=self.ready,
+            failures=self._failures,
         )
 
     # --- its life ---
 
     async def _live(self, ended: Ended) -> None:
         try:
-            termination = await self._run()
+            refused = self._account.begin()
+            self._counts = refused is None
+            outcome = refused or await self._run()
         except FaultError as error:
-            termination = self._last_words(error.fault.reason, error.fault.message)
+            outcome = Outcome(error.fault.reason, error.fault.message)
         except Exception as error:
             fault = storage.fault_of(error, self.config.storage, "")
             if fault is None:
                 raise
-            termination = self._last_words(fault.reason, fault.message)
+            outcome = Outcome(fault.reason, fault.message)
         self.state, self.ready = DriverState.ENDED, False
-        code = EXIT_CODES[termination.reason]
-        if self.end_with is not None and not self.end_with.message:
-            self._abandon_executors()
+        if not outcome.message:
+            self._note_end(counted=True)
+            self.executors.abandon()
             ended(KILLED, "OOMKilled", "")
             return
-        await self._remove_executors()
-        ended(code, "Completed" if code == 0 else "Error", to_json(termination))
+        lived = self._world.now() - self._began
+        healthy = self._commits > 0 and lived >= self.config.restart.healthy_seconds
+        self._note_end(counted=outcome.reason in COUNTED, healthy=healthy)
+        outcome = self._account.end(outcome, committed=self._commits > 0)
+        self.executors.remove()
+        code = EXIT_CODES[outcome.reason]
+        ended(code, "Completed" if code == 0 else "Error", to_json(self._last_words(outcome)))
 
-    async def _run(self) -> Termination:
+    def _note_end(self, *, counted: bool, healthy: bool = False) -> None:
+        self._world.ledger.ended(self.holder, self.config.restart, counted=counted, healthy=healthy)
+
+    def _last_words(self, outcome: Outcome) -> Termination:
+        return Termination(
+            outcome.reason,
+            outcome.message,
+            self.config.epoch,
+            outcome.exception,
+            batches={QUERY: self.batch},
+            boundary=not self._inside,
+            failures=self._account.times,
+            adopt_epoch=outcome.adopt[0],
+            adopt_lineage=outcome.adopt[1],
+        )
+
+    async def _run(self) -> Outcome:
+        self._failures = self._account.times
         await asyncio.sleep(self._some(0.5, 3.0))
         entered = await self._enter_when_possible()
-        if isinstance(entered, Termination):
+        if isinstance(entered, Outcome):
             return entered
-        await self._remove_executors()
+        self.executors.remove()
         await asyncio.sleep(self._some(0.5, 4.0))
+        if self._world.is_broken(self.config.uid, self.spec_hash):
+            silent = self._some(0.0, 1.0) < 0.2
+            return Outcome(Reason.APPLICATION_FAILED, "" if silent else "no column x", "AnalysisException")
         self.state, self.ready = DriverState.RUNNING, True
         self._world.changed(self._container)
         self.batch = self._last_batch()
         while True:
-            self._keep_executors()
+            self.executors.keep()
             end = await self._run_batch(entered)
             if end is not None:
                 self.state = DriverState.STOPPING
                 return end
 
-    async def _enter_when_possible(self) -> Held | Termination:
+    async def _enter_when_possible(self) -> Held | Outcome:
         for delay in preflight.delays():
             if self._asked.is_set():
                 break
@@ -213,7 +212,7 @@ class DriverProcess:
                 self.entering = False
             self.state, self.fault = DriverState.STARTING, None
             return entered
-        return self._last_words(Reason.STOPPED, "Stopped while starting.")
+        return Outcome(Reason.STOPPED, "Stopped while starting.")
 
     def _waitable(self, error: Exception) -> Fault:
         fault = error.fault if isinstance(error, FaultError) else storage.fault_of(error, self.config.storage, "")
@@ -221,21 +220,20 @@ class DriverProcess:
             raise error
         return fault
 
-    def enter(self) -> Held | Termination:
+    def enter(self) -> Held | Outcome:
         """Claim the storage and take the fence, in one go; what comes in between is the store's ``meanwhile``."""
         client: Any = self._client
         preflight.claim(client, self.config)
         outcome = fence.take(self._port, self.holder)
         if isinstance(outcome, Fenced):
-            told = self._fenced(outcome)
-            self._entered = replace(told, adopt_epoch=outcome.epoch, adopt_lineage=outcome.lineage)
+            self._entered = replace(self._fenced(outcome), adopt=(outcome.epoch, outcome.lineage))
         else:
             self._world.trace(
                 "driver", f"{self.holder.process} epoch {self.holder.epoch} takes the fence of {self.prefix}"
             )
-            self._world.ledger.taken(self.prefix, self.holder)
+            self._world.ledger.taken(self.prefix, self.holder, self.config.restart)
             self._entered = outcome
-            self._world.entered(self)
+            self._world.entered(self.prefix)
         return self._entered
 
     def has_fence(self) -> bool:
@@ -253,7 +251,9 @@ class DriverProcess:
         except Exception as error:
             self._world.trace("driver", f"{self.holder.process} does not enter: {error}")
 
-    async def _run_batch(self, held: Held) -> Termination | None:
+    # --- batches ---
+
+    async def _run_batch(self, held: Held) -> Outcome | None:
         """Run one batch, or idle for a moment; returns how the driver ends, if it does."""
         end = self._end_at_boundary(held)
         if end is not None:
@@ -264,23 +264,54 @@ class DriverProcess:
         self._world.ledger.begun(self.prefix, self.holder)
         number = self.batch + 1
         self._write("offsets", number)
-        await asyncio.sleep(self._some(0.5, 25.0))
-        if self.end_with is not None:
-            return self.end_with
+        end = await self._work(self._some(0.5, 25.0))
+        if end is not None:
+            return end
         if not self._write("commits", number):
-            return self._last_words(Reason.APPLICATION_FAILED, f"batch {number} was committed by another query")
+            return Outcome(Reason.APPLICATION_FAILED, f"batch {number} was committed by another query")
         self._world.ledger.committed(self.prefix, self.holder, number)
         self.batch = number
+        self._commits += 1
         await self._pause(self._some(0.0, 5.0))
         return None
 
-    def _end_at_boundary(self, held: Held) -> Termination | None:
+    async def _work(self, seconds: float) -> Outcome | None:
+        """Do what a batch does, for so long; returns how the driver ends, if it does so inside the batch."""
+        timeout = self.config.restart.stall_timeout_seconds
+        self.hangs, self.hang_soon = self.hang_soon, False
+        if self.hangs:
+            seconds = timeout or self._some(100.0, 400.0)
+        ended = await self._sleep_for_batch(seconds)
+        if ended is None and self.hangs and timeout:
+            self.stalled = f"No task of query '{QUERY}' finished for {timeout} s."
+            self._world.unhealthy(self._container)
+            ended = await self._sleep_for_batch(float("inf"))
+        self.hangs = False
+        return ended or self.end_with
+
+    async def _sleep_for_batch(self, seconds: float) -> Outcome | None:
+        """Let a batch take its time, and end inside it if the grace period is over before."""
+        done = self._world.now() + seconds
+        if not self._asked.is_set():
+            await self._pause(seconds)
+        if not self._asked.is_set():
+            return None
+        limit = self._asked_at + Budget.of(self.config.stop_grace_seconds).batch
+        await asyncio.sleep(max(0.0, min(done, limit) - self._world.now()))
+        if done <= limit:
+            return None
+        self._inside = True
+        self._world.count("ended inside a batch")
+        reason = Reason.STALLED if self.stalled else Reason.STOPPED
+        return Outcome(reason, self.stalled or "Stopped inside a batch.")
+
+    def _end_at_boundary(self, held: Held) -> Outcome | None:
         if self._asked.is_set():
-            return self._last_words(Reason.STOPPED, "Stopped at a batch boundary.")
+            return Outcome(Reason.STOPPED, "Stopped at a batch boundary.")
         lost = fence.check(self._port, held)
         if lost is not None:
             return self._fenced(lost)
-        return self._last_words(Reason.COMPLETED, "The script has ended.") if self.finish_soon else None
+        return Outcome(Reason.COMPLETED, "The script has ended.") if self.finish_soon else None
 
     def _write(self, log: str, number: int) -> bool:
         place, key = self.config.storage, f"lineages/{self.config.lineage}/{QUERY}/{log}/{number}"
@@ -297,79 +328,16 @@ class DriverProcess:
         listed = self._client.list_objects_v2(Bucket=place.bucket, Prefix=where).get("Contents", [])
         return max((int(each["Key"].removeprefix(where)) for each in listed), default=-1)
 
-    def _fenced(self, by: Fenced) -> Termination:
+    def _fenced(self, by: Fenced) -> Outcome:
         message = f"Epoch {by.epoch} writes this storage; this driver is epoch {self.config.epoch}."
-        return self._last_words(Reason.FENCED, message)
-
-    def _last_words(self, reason: Reason, message: str) -> Termination:
-        return Termination(reason, message, self.config.epoch, batches={QUERY: self.batch})
+        return Outcome(Reason.FENCED, message)
 
     async def _pause(self, seconds: float) -> None:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(None if seconds == float("inf") else seconds):
                 await self._asked.wait()
         except TimeoutError:
             pass
 
     def _some(self, low: float, high: float) -> float:
         return self._world.rng.uniform(low, high)
-
-    # --- its executors ---
-
-    def _executors(self) -> list[Body]:
-        prefix = f"{self.config.executor.pod_name_prefix}-exec-"
-        return [body for body in self._world.api.all(PODS) if body["metadata"]["name"].startswith(prefix)]
-
-    def _executor_path(self, number: object) -> str:
-        name = f"{self.config.executor.pod_name_prefix}-exec-{number}"
-        return f"/api/v1/namespaces/{self.config.namespace}/pods/{name}"
-
-    def _may_change_pods(self) -> bool:
-        return self._container.node.reachable and self._world.drivers_may(self.config.namespace)
-
-    def _keep_executors(self) -> None:
-        """Have as many executors as wanted, as Spark does: ended ones are removed, and new ones have new numbers."""
-        api, there = self._world.api, self._executors()
-        ended = [body for body in there if body["status"].get("phase") in ("Failed", "Succeeded")]
-        alive = [body for body in there if body not in ended and "deletionTimestamp" not in body["metadata"]]
-        surplus = alive[self.wanted :]
-        for body in surplus:
-            self._end_executor(body)
-        if not self._may_change_pods():
-            return
-        for body in [*ended, *surplus]:
-            api.delete(self._path(body))
-        for _ in range(self.wanted - len(alive)):
-            self._executor_id += 1
-            if api.find(self._executor_path(self._executor_id)) is None:
-                api.create(self._executor_path("").rpartition("/")[0], self._executor(self._executor_id))
-
-    def _end_executor(self, body: Body) -> None:
-        container = self._world.find_container(body["metadata"]["uid"])
-        if container is not None and container.process is not None:
-            container.process.terminate()
-
-    def _executor(self, number: int) -> Body:
-        template = self.config.executor.template
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": self.config.pod_name, "uid": self._container.uid}
-        metadata = {
-            **template["metadata"],
-            "name": self._executor_path(number).rpartition("/")[2],
-            "namespace": self.config.namespace,
-            "ownerReferences": [owner],
-        }
-        container = {"name": "executor", "image": self.config.executor.image}
-        return {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": [container]}}
-
-    async def _remove_executors(self) -> None:
-        if self._may_change_pods():
-            for body in self._executors():
-                self._world.api.delete(self._path(body), grace=5)
-        self._abandon_executors()
-
-    def _abandon_executors(self) -> None:
-        for body in self._executors():
-            self._end_executor(body)
-
-    def _path(self, body: Body) -> str:
-        return f"/api/v1/namespaces/{self.config.namespace}/pods/{body['metadata']['name']}"

@@ -9,8 +9,10 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change
+from tests.scenario.restart_rules import RestartRules
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import decode_app
 from tidegate_spark.fence import Holder
@@ -27,12 +29,15 @@ from tidegate_spark.protocol import (
     ROLE_PURGE,
     DriverConfig,
     Reason,
+    RestartSettings,
 )
 
 _RETRIED = tuple(
     f'"reason":"{reason.value}"' for reason in (Reason.STORAGE_OWNED, Reason.STORAGE_UNSUITABLE, Reason.FENCED)
 )
 """In the termination message of a driver whose replacement needs no other intent."""
+_COMPLETED = f'"reason":"{Reason.COMPLETED.value}"'
+"""In that of a driver whose replacement needs the policy Always."""
 
 
 @dataclass
@@ -44,6 +49,8 @@ class Wishes:
     deleted: bool = False
     suspended: list[int] = field(default_factory=list)
     """Versions in which it was to be suspended."""
+    policies: list[tuple[int, str]] = field(default_factory=list)
+    """Version from which it had this restart policy, in order."""
     emptied: bool = False
     """It was deleted while its storage was to go with it."""
     status_lost: bool = False
@@ -60,6 +67,8 @@ class Invariants:
     """The operator's action that the present request belongs to."""
     decided_at: Callable[[str, str], int]
     """Version of the API server's objects when the present plan for an application was begun."""
+    count: Callable[[str], None]
+    """Counts something that should happen now and then."""
     wishes: dict[str, Wishes] = field(default_factory=dict)
     epochs: dict[tuple[str, int], str] = field(default_factory=dict)
     fences: dict[str, list[Holder]] = field(default_factory=dict)
@@ -70,8 +79,12 @@ class Invariants:
     last: str = ""
     """The last one."""
     batches: int = 0
+    rules: RestartRules = field(init=False)
     _begun: dict[str, tuple[Holder | None, int]] = field(default_factory=dict)
     _times_emptied: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.rules = RestartRules(self.api, self.violated, self.count)
 
     def notice(self, change: Change) -> None:
         """Look at one change of the API server's objects."""
@@ -98,6 +111,7 @@ class Invariants:
         wishes = self.wishes.setdefault(metadata["uid"], Wishes())
         if change.before is None or change.before["metadata"]["generation"] != metadata["generation"]:
             wishes.hashes.append((change.version, spec_hash(decode_app(change.body))))
+            wishes.policies.append((change.version, spec.get("restart", {}).get("policy", "OnFailure")))
             if spec.get("suspend"):
                 wishes.suspended.append(change.version)
         if "deletionTimestamp" in metadata:
@@ -122,6 +136,9 @@ class Invariants:
             self.violated(f"the epoch of {place.path} goes back from {old} to {new}")
         if new > 0:
             wishes.status_lost = False
+        if change.type != "DELETED":
+            recorded = self.action() == "RecordLaunch"
+            self.rules.check_app(before, after, place.path, wishes.hashes[-1][1], recorded)
         if self.action() == "RecordLaunch" and 0 < old < new:
             driver = self.api.find(_driver_path(place.namespace, place.name))
             # What came up after the decision is settled by the creation, which then meets a pod of that name.
@@ -160,6 +177,8 @@ class Invariants:
             self.violated(f"{change.place.path} of epoch {epoch} is created, but status knows only {_epoch_in(app)}")
         if self.epochs.setdefault((uid, epoch), pod) != pod and not wishes.ever_lost:
             self.violated(f"epoch {epoch} is used by two pods: {self.epochs[uid, epoch]} and {pod}")
+        if not wishes.ever_lost:
+            self.rules.check_driver(change, app, _last_change(wishes))
 
     # --- objects go ---
 
@@ -187,21 +206,31 @@ class Invariants:
         return (
             any(spec != known for spec in in_force)
             or any(version > 0 for version in wishes.suspended)
-            or status.get("phase") == "Failed"
+            or (status.get("phase") == "Failed" and self._may_be_replaced(change, wishes))
             or any(word in text for word in _RETRIED)
+            or (_COMPLETED in text and "Always" in self._policies_since(born, wishes))
             or not in_force
         )
 
+    def _may_be_replaced(self, change: Change, wishes: Wishes) -> bool:
+        return self.rules.wants_failed_pod_gone(change.body, self._policies_since(self._born(change.body), wishes))
+
+    def _policies_since(self, version: int, wishes: Wishes) -> list[str]:
+        before = [policy for since, policy in wishes.policies if since <= version]
+        return before[-1:] + [policy for since, policy in wishes.policies if since > version]
+
     def _is_leftover(self, change: Change) -> bool:
         driver = self.api.find(_driver_path(change.place.namespace, change.labels[LABEL_APP]))
-        if driver is None or int(change.labels[LABEL_EPOCH]) < int(driver["metadata"]["labels"][LABEL_EPOCH]):
+        owners = {owner["uid"] for owner in change.body["metadata"].get("ownerReferences", ())}
+        if driver is None or driver["metadata"]["uid"] not in owners:
             return True
         return change.body.get("status", {}).get("phase") in ("Failed", "Succeeded")
 
     # --- storage ---
 
-    def taken(self, prefix: str, holder: Holder) -> None:
+    def taken(self, prefix: str, holder: Holder, rules: RestartSettings) -> None:
         """A process took the fence."""
+        self.rules.taken(holder, rules)
         first = self.takers.setdefault((holder.uid, holder.epoch), holder.pod_uid)
         if first != holder.pod_uid:
             self.violated(f"epoch {holder.epoch} takes the fence of {prefix} in two pods: {first}, {holder.pod_uid}")
@@ -230,6 +259,10 @@ class Invariants:
             self.violated(f"batch {batch} of {prefix} is committed after {self.committed_batches.get(at, -1)}")
         self.committed_batches[at] = batch
 
+    def ended(self, holder: Holder, rules: RestartSettings, *, counted: bool, healthy: bool) -> None:
+        """A process ended."""
+        self.rules.ended(holder, rules, counted=counted, healthy=healthy)
+
     def removed(self, key: str, by: DriverConfig | None) -> None:
         """An object of the store is removed, by the purge of an application."""
         if by is None or not self.wishes.get(by.uid, Wishes()).emptied:
@@ -243,6 +276,12 @@ class Invariants:
         self.fences.pop(prefix, None)
         for at in [at for at in self.committed_batches if at[0] == prefix]:
             del self.committed_batches[at]
+
+
+def _last_change(wishes: Wishes) -> int:
+    """Return the version in which an application's spec became another one for starts of its driver."""
+    versions = [new[0] for of in (wishes.hashes, wishes.policies) for old, new in pairwise(of) if old[1] != new[1]]
+    return max(versions, default=0)
 
 
 def _newly_terminating(change: Change) -> bool:

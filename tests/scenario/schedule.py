@@ -11,8 +11,10 @@ from unittest import mock
 
 from tests.scenario import happenings
 from tests.scenario.api_server import APPS
-from tests.scenario.desired import FOR_A_PERSON, OWNED, TAKEN, differences, reason_of
+from tests.scenario.desired import OWNED, TAKEN, differences
+from tests.scenario.happenings.people import create_app
 from tests.scenario.loop import StuckError, VirtualLoop
+from tests.scenario.restart_rules import FOR_GOOD, reason_of
 from tests.scenario.weather import Pair
 from tests.scenario.world import NAMESPACE, World
 from tidegate_spark.protocol import APP_FILE
@@ -21,6 +23,8 @@ Note = Callable[[float, str, str], None]
 
 GAPS = (0.0, 0.2, 1.0, 3.0, 10.0, 30.0, 60.0, 200.0)
 """Longest seconds between two happenings."""
+PATIENCE = 600.0
+"""Seconds of fair weather after which people have mended every application that fails."""
 LONGEST_SETTLING, LOOK_EVERY, CALM, WATCHED = 1800.0, 20.0, 130.0, 60.0
 
 
@@ -33,6 +37,7 @@ class Result:
     crashed: Counter[Pair] = field(default_factory=Counter)
     passed: Counter[Pair] = field(default_factory=Counter)
     happened: Counter[str] = field(default_factory=Counter)
+    facts: Counter[str] = field(default_factory=Counter)
     batches: int = 0
     seconds: float = 0.0
     """Of simulated time."""
@@ -76,6 +81,7 @@ async def _run(seed: int, note: Note | None) -> Result:
         await _rest(world)
     result.violations = world.violations
     result.crashed, result.passed = world.weather.crashed, world.weather.passed
+    result.facts = world.facts
     result.batches, result.seconds = world.check.batches, world.loop.time()
     return result
 
@@ -85,7 +91,7 @@ async def _misfortune(world: World, result: Result) -> None:
         world.start_operator()
     world.weather.crashes = world.rng.choice((0.0, 0.0, 0.01, 0.05))
     for number in range(world.rng.randint(5, 20)):
-        function = happenings.create_app if number == 0 else happenings.choose(world)
+        function = create_app if number == 0 else happenings.choose(world)
         what = function(world)
         if what:
             world.trace("***", what)
@@ -98,14 +104,9 @@ async def _rest(world: World) -> None:
     world.trace("***", "the misfortune has ended")
     end_misfortune(world)
     began = world.loop.time()
-    while found := differences(world):
-        if world.loop.time() - began > LONGEST_SETTLING:
-            world.violated(f"no rest after {LONGEST_SETTLING:.0f} s: {'; '.join(found)}")
-            return
-        mend(world)
-        if await _passes(world, LOOK_EVERY):
-            return
-    if await _passes(world, CALM + _lateness(world)):
+    while not await _settles(world, began) and not world.violations:
+        pass  # what was under way when the weather became fair has made a difference after all
+    if world.violations:
         return
     writes = world.check.writes
     if await _passes(world, WATCHED):
@@ -117,6 +118,20 @@ async def _rest(world: World) -> None:
     found = differences(world)
     if found:
         world.violated(f"rest did not last: {'; '.join(found)}")
+
+
+async def _settles(world: World, began: float) -> bool:
+    """Wait until everything is as it should be; returns whether it still is after a while."""
+    while found := differences(world):
+        if world.loop.time() - began > PATIENCE:
+            world.bugs.clear()
+        if world.loop.time() - began > LONGEST_SETTLING:
+            world.violated(f"no rest after {LONGEST_SETTLING:.0f} s: {'; '.join(found)}")
+            return False
+        mend(world)
+        if await _passes(world, LOOK_EVERY):
+            return False
+    return not await _passes(world, CALM + _lateness(world)) and not differences(world)
 
 
 def _lateness(world: World) -> float:
@@ -139,6 +154,7 @@ def end_misfortune(world: World) -> None:
     """Have fair weather, nodes, storage and at least one operator."""
     world.weather.clear()
     world.input = False
+    world.bugs = {uid: bug for uid, bug in world.bugs.items() if world.rng.random() < 0.5}
     world.quota = world.cluster.image_missing = world.store.down = False
     for name in world.cluster.nodes:
         world.cluster.heal(name)
@@ -160,7 +176,7 @@ def mend(world: World) -> None:
             _hand_over(world, name, app["spec"]["storage"]["uri"])
         if reason_of(app) == TAKEN and world.api.find(world.secret_path(name)) is not None:
             world.api.delete(world.secret_path(name))
-        if reason_of(app) in FOR_A_PERSON and "deletionTimestamp" not in app["metadata"]:
+        if reason_of(app) in FOR_GOOD and "deletionTimestamp" not in app["metadata"]:
             nonce = app["spec"].get("restartNonce", 0) + 1
             world.trace("people", f"mend {name}, which is {reason_of(app)}")
             world.api.patch(world.app_path(name), {"spec": {"restartNonce": nonce}})

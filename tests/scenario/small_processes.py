@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.scenario.api_server import Body
 from tests.scenario.cluster import Container, Ended
-from tests.scenario.driver import Surroundings, config_of
 from tests.scenario.object_store import StoreClient
+from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import purge, storage
 from tidegate_spark.protocol import EXIT_CODES, Reason, Termination, to_json
 from tidegate_spark.storage import FaultError

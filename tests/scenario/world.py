@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +12,13 @@ import msgspec
 
 from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change, Place, RefusedError
 from tests.scenario.cluster import Cluster, Container, Process
-from tests.scenario.driver import DriverProcess, Ledger
+from tests.scenario.driver import DriverProcess
 from tests.scenario.invariants import Invariants
 from tests.scenario.object_store import ObjectStore
 from tests.scenario.operators import ACTION, OperatorProcess
 from tests.scenario.operators import World as OperatorsWorld
 from tests.scenario.small_processes import ExecutorProcess, PurgeProcess
+from tests.scenario.surroundings import Ledger
 from tests.scenario.weather import Weather
 from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
@@ -26,6 +28,8 @@ from tidegate_spark.protocol import APP_FILE, LABEL_ROLE, ROLE_EXECUTOR, ROLE_PU
 START = 1_800_000_000.0
 NAMESPACE = "shop"
 BUCKET = "streams"
+ORDERS, BILLING, INNER = "orders", "billing", "inner"
+"""Applications; the third one's storage lies inside the first one's."""
 ROLE = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles/{ACCESS_NAME}"
 BINDING = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings/{ACCESS_NAME}"
 ACCOUNT = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCESS_NAME}"
@@ -39,16 +43,19 @@ class World(OperatorsWorld):
         self.loop = asyncio.get_running_loop()
         self._note = note
         self.violations: list[str] = []
+        self.facts: Counter[str] = Counter()
         self.violation_found = asyncio.Event()
         self.weather = Weather(self.rng)
         self.api = ApiServer(self.now, {NAMESPACE}, self._admit)
-        self.check = Invariants(self.api, self.violated, ACTION.get, self._decided_at)
+        self.check = Invariants(self.api, self.violated, ACTION.get, self._decided_at, self.count)
         self.ledger: Ledger = self.check
         self.api.listeners.append(self.check.notice)
         self.api.listeners.append(self._note_end_of_app)
         self.api.listeners.append(self._note_late_rights)
         self.store = ObjectStore(meanwhile=self._meanwhile, removed=self._removed)
         self.quota, self.input = False, True
+        self.bugs: dict[str, str] = {}
+        """Applications that fail, with the spec with which they do, by its hash."""
         self.to_be_emptied: dict[str, str] = {}
         """Places of storage whose application is gone and wanted them emptied, with its uid."""
         self.late_rights = False
@@ -202,18 +209,31 @@ class World(OperatorsWorld):
         """A process is ready now, or not any more."""
         self.cluster.report(container)
 
+    def count(self, what: str) -> None:
+        """Count something that should happen now and then."""
+        self.facts[what] += 1
+
+    def unhealthy(self, container: Container) -> None:
+        """The liveness probe fails from now on."""
+        self.count("stalled")
+        self.cluster.unhealthy(container)
+
+    def is_broken(self, uid: str, spec_hash: str) -> bool:
+        """Return whether an application fails with this spec."""
+        return self.bugs.get(uid) == spec_hash
+
     def drivers_may(self, namespace: str) -> bool:
         """Return whether drivers of a namespace have the rights they need."""
         role, binding, account = map(self.api.find, (ROLE, BINDING, ACCOUNT))
         return bool(role and role.get("rules") and binding and binding.get("subjects") and account)
 
-    def entered(self, driver: DriverProcess) -> None:
+    def entered(self, prefix: str) -> None:
         """A driver took the fence of its storage: no other one may write inside it, or around it."""
         for other in self.drivers():
-            ends = (f"{driver.prefix}/", f"{other.prefix}/")
+            ends = (f"{prefix}/", f"{other.prefix}/")
             overlap = ends[0] != ends[1] and (ends[0].startswith(ends[1]) or ends[1].startswith(ends[0]))
             if overlap and other.has_fence() and other.prefix not in self.zombies:
-                self.violated(f"drivers write {driver.prefix} and {other.prefix}")
+                self.violated(f"drivers write {prefix} and {other.prefix}")
 
     def purging(self, config: DriverConfig | None) -> None:
         """A purge begins, or has ended (None)."""
@@ -257,8 +277,8 @@ class World(OperatorsWorld):
         if token != self._token(pod):
             return 401, b""
         if method == "POST":
-            driver.wanted = msgspec.json.decode(body or b"", type=ExecutorTarget).instances
-            self.trace("driver", f"{driver.holder.process} is to have {driver.wanted} executors")
+            driver.executors.wanted = msgspec.json.decode(body or b"", type=ExecutorTarget).instances
+            self.trace("driver", f"{driver.holder.process} is to have {driver.executors.wanted} executors")
             return 200, b""
         return 200, msgspec.json.encode(driver.report())
 

@@ -101,6 +101,11 @@ class AccessKeeper:
                     return answer
         return None
 
+    async def release_unneeded(self, key: Key) -> Failure | None:
+        """Remove what was made for an application that turned out to be gone, if nobody else needs it."""
+        known = self._index.namespaces_with_access.age(key[0], self._clock()) < float("inf")
+        return await self.release(key) if known and not self._index.is_needed(key[0]) else None
+
     async def _make(self, manifest: dict[str, Any]) -> Failure | Taken | None:
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         if isinstance(answer, AlreadyExists):

@@ -98,6 +98,14 @@ class Actor:
             structlog.contextvars.unbind_contextvars("action")
         return None
 
+    async def clean_up(self, key: Key) -> None:
+        """Remove what an application may have left that went without a word, or before this process knew of it.
+
+        Raises:
+            RetryLaterError: the API server can not now.
+        """
+        _must(await self._access.release_unneeded(key), "removal of the drivers' access")
+
     async def _carry_out_one(self, run: _Run, action: do.Action) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
         match action:
             case do.AddFinalizer():

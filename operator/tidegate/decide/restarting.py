@@ -10,6 +10,7 @@ import datetime
 
 from tidegate.decide.actions import DeleteDriver, PublishEvent
 from tidegate.decide.faults import name_end, read_termination
+from tidegate.decide.running import ends_to_be_retried, judge_ended_driver
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
 from tidegate.observe.observation import Observation
@@ -21,6 +22,20 @@ _AFRESH = "Mend it and change the spec, or change spec.restartNonce, to start th
 _FINAL = frozenset({Reason.BUDGET_EXHAUSTED.value, Reason.FENCED.value, NO_RESTART})
 """Reasons of an application that failed for good: the loss of its pod is no reason to start it again."""
 _NOT_THE_APPLICATION = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED}
+
+
+def stay_ended(o: Observation, now: float) -> Verdict | None:
+    """Keep what ended for good as it is while its pod is cleared away: that is no reason to start it again."""
+    driver = o.driver
+    if driver is None or not driver.terminating or driver.spec_hash != o.spec_hash:
+        return None
+    if driver.app_uid != o.app.metadata.uid or ends_to_be_retried(driver) or start_finished_again(o, now):
+        return None
+    if o.app.spec.suspend and _ended_for_good_with(driver, Reason.COMPLETED) is None:
+        return None
+    rules = (obey_policy_never, adopt_lost_epoch, judge_fenced_driver, judge_exhausted_driver, judge_ended_driver)
+    verdict = next((found for found in (rule(o, now) for rule in rules) if found is not None), None)
+    return verdict if verdict is not None and not verdict.after else None
 
 
 def adopt_lost_epoch(o: Observation, now: float) -> Verdict | None:
@@ -80,10 +95,9 @@ def obey_policy_never(o: Observation, now: float) -> Verdict | None:
     told = read_termination(driver.ended)
     if told is not None and told.reason in _NOT_THE_APPLICATION:
         return None
-    problem = name_end(driver)
-    return Verdict(
-        Phase.FAILED, Health.STALLED, NO_RESTART, f"{problem.message} spec.restart.policy is Never. {_AFRESH}"
-    )
+    # Not the remedy of an ordinary failure, which is that it is started again.
+    what = name_end(driver).message if told is None else _what(told, told.exception)
+    return Verdict(Phase.FAILED, Health.STALLED, NO_RESTART, f"{what} spec.restart.policy is Never. {_AFRESH}")
 
 
 def start_finished_again(o: Observation, now: float) -> Verdict | None:
@@ -188,6 +202,6 @@ def _ended_for_good_with(driver: PodRecord | None, reason: Reason) -> Terminatio
     return told if told is not None and told.reason is reason else None
 
 
-def _what(told: Termination) -> str:
-    text = told.message.strip()
+def _what(told: Termination, exception: str = "") -> str:
+    text = f"{exception}: {told.message}".strip() if exception else told.message.strip()
     return text if text.endswith((".", "!", "?")) else f"{text}."

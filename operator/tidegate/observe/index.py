@@ -175,6 +175,10 @@ class Index:
         if isinstance(known, KnownApp) and known.app.metadata.uid == app.metadata.uid:
             self._apps[key] = KnownApp(app, known.spec_hash)
 
+    def is_needed(self, namespace: str) -> bool:
+        """Return whether an application needs something of a namespace."""
+        return bool(self._names.get(namespace))
+
     def leave_namespace(self, key: Key) -> bool:
         """Note that an application needs nothing of its namespace any more; returns whether it was the last."""
         names = self._names.get(key[0], set())
@@ -271,7 +275,6 @@ class Index:
         names.discard(key[1])
         if not names:
             self._names.pop(key[0], None)
-            self.namespaces_with_access.discard(key[0])
 
     def _note_gone(self, uid: str) -> None:
         # The answer to one of our own writes can come after the watch has told of the object's end.

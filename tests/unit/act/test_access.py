@@ -125,6 +125,25 @@ async def test_a_namespace_whose_last_application_is_gone_leaves_nothing_behind(
     assert len(world.keeper._locks) == 0
 
 
+@pytest.mark.parametrize(("gone", "left"), [(True, 0), (False, 3)])
+async def test_what_was_made_for_an_application_that_turns_out_to_be_gone_is_taken_away(gone: bool, left: int) -> None:
+    world = World()
+    await world.keeper.ensure("shop")
+    if gone:
+        world.index.remove_app(KEY, app_with().metadata.uid)
+    assert await world.keeper.release_unneeded(KEY) is None
+    assert len(world.api.objects) == left
+
+
+async def test_an_application_that_goes_in_order_costs_no_second_look() -> None:
+    world = World()
+    await world.keeper.ensure("shop")
+    await world.keeper.release(KEY)
+    world.api.asked.clear()
+    world.index.remove_app(KEY, app_with().metadata.uid)
+    assert (await world.keeper.release_unneeded(KEY), world.api.asked) == (None, [])
+
+
 async def test_making_and_removing_never_cross() -> None:
     world = World()
     await asyncio.gather(world.keeper.ensure("shop"), world.keeper.release(KEY))

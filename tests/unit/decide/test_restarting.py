@@ -68,6 +68,43 @@ def test_it_stays_failed_when_its_pod_is_cleared_away() -> None:
     assert plan.actions == ()
 
 
+ENDS_FOR_GOOD: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[Phase, str]]] = {
+    "exhausted": ({}, {**ENDED, "ended": ended(Reason.BUDGET_EXHAUSTED)}, (Phase.FAILED, "RestartBudgetExhausted")),
+    "fenced": ({}, {**ENDED, "ended": ended(Reason.FENCED)}, (Phase.FAILED, "Fenced")),
+    "finished": ({}, {**ENDED, "ended": ended(Reason.COMPLETED)}, (Phase.COMPLETED, "Completed")),
+    "finished, then suspended": (
+        {"suspend": True},
+        {**ENDED, "ended": ended(Reason.COMPLETED)},
+        (Phase.COMPLETED, "Completed"),
+    ),
+    "failed under the policy Never": (
+        {"restart.policy": "Never"},
+        {**FAILED, "ended": ended_with(Reason.APPLICATION_FAILED, 1)},
+        (Phase.FAILED, "NoRestart"),
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS_FOR_GOOD)
+def test_what_ended_for_good_stays_so_while_its_pod_goes_and_afterwards(end: str) -> None:
+    spec, fields, (phase, reason) = ENDS_FOR_GOOD[end]
+    app = launched(app_with(spec), phase=Phase.RUNNING)
+    going = observe(app, driver=driver_of(app, **fields, delete_by=NOW + 30))
+    plan = decide(going, NOW)
+    assert (status_of(plan).phase, plan.reason, acts(plan, DeleteDriver)) == (phase, reason, False)
+    gone = decide(observe(written(going)), NOW)
+    assert (gone.reason, acts(gone, CreateDriver)) == (reason, False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"), [({"restart.policy": "Always"}, Reason.COMPLETED), ({}, Reason.STORAGE_OWNED)]
+)
+def test_what_ended_to_be_started_again_is_while_its_pod_goes(spec: dict[str, Any], reason: Reason) -> None:
+    app = launched(app_with(spec), phase=Phase.RUNNING)
+    plan = decide(observe(app, driver=driver_of(app, **ENDED, ended=ended(reason), delete_by=NOW + 30)), NOW)
+    assert plan.rule == "wait_for_driver_to_go"
+
+
 @pytest.mark.parametrize("change", [{"restartNonce": 1}, {"application.args": ["--mended"]}])
 def test_a_changed_spec_starts_a_failed_application_with_a_whole_budget(change: dict[str, Any]) -> None:
     failures = (datetime.datetime.fromtimestamp(NOW - 10, datetime.UTC),)
@@ -114,7 +151,7 @@ def test_under_policy_never_a_failed_application_stays_failed() -> None:
     seen = observe(app, driver=driver_of(app, **FAILED, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")))
     plan = decide(seen, NOW)
     assert verdict_of(plan) == (Phase.FAILED, "Stalled", "NoRestart")
-    assert "ValueError" in plan.message
+    assert plan.message.startswith("ValueError: because. spec.restart.policy is Never.")
     assert not acts(plan, DeleteDriver)
     assert decide(observe(written(seen)), NOW).rule == "leave_failed_alone"
 

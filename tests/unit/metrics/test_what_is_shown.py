@@ -31,6 +31,9 @@ class Writer:
             if isinstance(action, CreateDriver) and self.refusing:
                 raise RetryLaterError("the API server does not answer")
 
+    async def clean_up(self, key: Key) -> None:
+        pass
+
 
 class Poller:
     """Asks nobody."""

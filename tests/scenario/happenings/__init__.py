@@ -1,0 +1,11 @@
+"""What can happen, and how often: each function with ``@happening(weight)`` takes part in schedules."""
+
+from tests.scenario.happenings import network, operators, people, pods, surroundings  # noqa: F401 - they add theirs
+from tests.scenario.happenings.registry import HAPPENINGS, Happening
+from tests.scenario.world import World
+
+
+def choose(world: World) -> Happening:
+    """Return what happens next."""
+    weights = [weight for weight, _ in HAPPENINGS]
+    return world.rng.choices([function for _, function in HAPPENINGS], weights)[0]

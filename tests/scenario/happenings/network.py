@@ -1,0 +1,62 @@
+"""What befalls requests and watches."""
+
+from tests.scenario.api_server import APPS, PODS
+from tests.scenario.happenings.registry import happening
+from tests.scenario.weather import Fault
+from tests.scenario.world import World
+
+
+@happening(4)
+def bad_network(w: World) -> str | None:
+    weather, seconds = w.weather, w.some(5.0, 90.0)
+    kinds = (Fault.UNSENT, Fault.LOST, Fault.CONFLICT, Fault.THROTTLED, Fault.ERROR)
+    weather.faults = {kind: w.some(0.0, 0.25) for kind in w.rng.sample(kinds, 2)}
+    weather.slow = w.rng.choice((0.05, 2.0))
+
+    def end() -> None:
+        weather.faults, weather.slow = {}, 0.05
+
+    w.later(seconds, end)
+    return f"requests fail for {seconds:.0f} s: {', '.join(kind.value for kind in weather.faults)}"
+
+
+@happening(1)
+def api_server_down(w: World) -> str | None:
+    seconds = w.some(1.0, 60.0)
+    w.weather.down = True
+
+    def end() -> None:
+        w.weather.down = False
+
+    for each in w.operators:
+        each.watches_broken = True
+    w.api.nudge()
+    w.later(seconds, end)
+    return f"the API server is down for {seconds:.0f} s"
+
+
+@happening(3)
+def late_watches(w: World) -> str | None:
+    w.weather.longest_lag = w.rng.choice((0.1, 3.0, 30.0))
+    return f"watches are up to {w.weather.longest_lag:g} s late from now"
+
+
+@happening(3)
+def break_watches(w: World) -> str | None:
+    expired = w.rng.random() < 0.5
+    for each in w.operators:
+        each.watches_broken = True
+    if expired:
+        w.api.oldest = w.api.version
+    w.api.nudge()
+    return "watches break" + (", and what comes meanwhile is not told" if expired else "")
+
+
+@happening(5)
+def stall_watch(w: World) -> str | None:
+    if not w.operators:
+        return None
+    process, plural = w.operators[-1], w.rng.choice((PODS, PODS, APPS))
+    seconds = w.some(10.0, 100.0)
+    process.stalled_until[plural] = w.now() + seconds
+    return f"{process.name} hears nothing of {plural} for {seconds:.0f} s"

@@ -1,0 +1,88 @@
+"""What befalls operator processes."""
+
+from tests.scenario.coverage import PAIRS
+from tests.scenario.happenings import people, pods
+from tests.scenario.happenings.registry import happening
+from tests.scenario.world import World
+
+
+@happening(6)
+def aim_crash(w: World) -> str | None:
+    w.weather.aimed = w.rng.choice(PAIRS)
+    action, effect, point = w.weather.aimed
+    lead = _lead_to(w, action, effect)
+    return f"the operator dies when it gets to {action} {effect}, {point.name.lower()}" + (lead and f"; {lead}")
+
+
+def _scale_one_that_runs(w: World) -> str:
+    running = [driver for driver in w.drivers() if driver.ready and w.app(driver.config.app) is not None]
+    if not running:
+        return ""
+    driver = w.rng.choice(running)
+    others = [number for number in (1, 2, 3) if number != driver.executors.wanted]
+    return people.edit(w, driver.config.app, {"executor": {"instances": w.rng.choice(others)}})
+
+
+def _lead_to(w: World, action: str, effect: str) -> str:
+    """Have happen what leads to an action that is rare otherwise."""
+    if action == "RememberTold":
+        return pods.notice(w) or ""
+    if action == "SetExecutors":
+        return _scale_one_that_runs(w)
+    if action == "EnsureAccess" and effect.startswith("DELETE"):
+        # Looked at with the next launch, if that is not within a minute of the last one, or of another process.
+        return f"{people.change_rights(w) or ''}, {people.restart(w) or ''}"
+    return ""
+
+
+@happening(3)
+def arm_crash(w: World) -> str | None:
+    w.weather.armed = w.rng.randrange(1, 14)
+    return f"the operator dies at the crash point number {w.weather.armed} from now"
+
+
+@happening(1)
+def crash_operator(w: World) -> str | None:
+    if w.leader is None:
+        return None
+    w.crash(w.leader, "of a fault of its own")
+    return "the leader is killed"
+
+
+@happening(3)
+def stop_leader(w: World) -> str | None:
+    leader = w.leader
+    if leader is None or not leader.go_on.is_set():
+        return None
+    seconds = w.some(1.0, 60.0)
+    leader.go_on.clear()
+
+    def go_on() -> None:
+        w.trace(leader.name, "goes on")
+        leader.go_on.set()
+        if not w.leads(leader):
+            w.later(w.some(0.0, 1.0), w.crash, leader, "notices that it does not lead any more")
+
+    w.later(10.0, w.lose_lease, leader)
+    w.later(seconds, go_on)
+    return f"{leader.name} is stopped for {seconds:.0f} s"
+
+
+@happening(2)
+def cut_off_leader(w: World) -> str | None:
+    leader = w.leader
+    if leader is None:
+        return None
+    leader.cut_off = True
+    w.api.nudge()
+    w.later(10.0, w.lose_lease, leader)
+    w.later(7.0, w.crash, leader, "could not renew its lease")
+    return f"{leader.name} is cut off from the API server"
+
+
+@happening(1)
+def jump_clock(w: World) -> str | None:
+    if w.leader is None:
+        return None
+    w.leader.skew += w.rng.choice((-3600.0, -90.0, -5.0, 5.0, 90.0, 3600.0))
+    return f"{w.leader.name}'s clock is {w.leader.skew:.0f} s ahead now"

@@ -1,0 +1,161 @@
+"""What people do, to applications and to what these need."""
+
+from tests.scenario.api_server import Body
+from tests.scenario.happenings.registry import happening
+from tests.scenario.world import BILLING, BINDING, BUCKET, INNER, NAMESPACE, ORDERS, ROLE, World
+from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY, Reason
+from tidegate_spark.script import Outcome
+
+_APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
+
+
+@happening(8)
+def create_app(w: World) -> str | None:
+    name = w.rng.choice((ORDERS, ORDERS, BILLING, INNER))
+    if w.app(name) is not None:
+        return None
+    uri = f"s3://{BUCKET}/apps/{NAMESPACE}/{ORDERS}" if name == INNER else f"s3://{BUCKET}/apps"
+    spec: Body = {
+        "application": {"image": "shop/orders:1", "main": "local:///opt/app/main.py", "runtime": "Image"},
+        "storage": {"uri": uri, "onDelete": w.rng.choice(("Retain", "Delete"))},
+        "driver": {"stopGracePeriodSeconds": w.rng.choice((5, 120))},
+        "executor": {"instances": w.rng.choice((1, 2))},
+        "restart": {"policy": "OnFailure", **(_restart_rules(w) if w.rng.random() < 0.5 else {})},
+    }
+    manifest = {"apiVersion": "tidegate.dev/v1alpha1", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+    w.api.create(_APPS, manifest)
+    rules = ", ".join(map(str, spec["restart"].values()))
+    return f"{name} is created, onDelete {spec['storage']['onDelete']}, {rules}{_put_in_the_way(w, name)}"
+
+
+def _restart_rules(w: World) -> Body:
+    return {
+        "policy": w.rng.choice(("OnFailure", "OnFailure", "Always", "Never")),
+        "maxFailures": w.rng.choice((0, 1, 3, 10)),
+        "windowSeconds": w.rng.choice((60, 600, 3600)),
+        "healthySeconds": w.rng.choice((10, 60, 600)),
+        "stallTimeoutSeconds": w.rng.choice((0, 30, 120)),
+    }
+
+
+def _put_in_the_way(w: World, name: str) -> str:
+    """Have a Secret of the agent's name there, sometimes: an earlier application's, or people's own."""
+    drawn = w.rng.random()
+    if drawn > 0.2 or w.api.find(w.secret_path(name)) is not None:
+        return ""
+    metadata: Body = {"name": f"{name}-agent", "namespace": NAMESPACE}
+    if drawn < 0.15:
+        metadata["labels"] = {LABEL_APP: name, LABEL_MANAGED_BY: MANAGED_BY}
+        metadata["annotations"] = {ANNOTATION_APP_UID: "old"}
+        metadata["ownerReferences"] = [{"kind": "StreamingApp", "name": name, "uid": "old"}]
+    w.api.create(w.secret_path(name).rpartition("/")[0], {"metadata": metadata, "stringData": {"token": "old"}})
+    return ", and a Secret is in its way"
+
+
+def _edit(w: World, what: str, spec: Body) -> str | None:
+    name = w.rng.choice((ORDERS, BILLING, INNER))
+    return None if w.app(name) is None else edit(w, name, spec, what)
+
+
+def edit(w: World, name: str, spec: Body, what: str = "") -> str:
+    """Edit an application that is there; returns what was done."""
+    w.api.patch(w.app_path(name), {"spec": spec})
+    return f"{name} is edited: {what or spec}"
+
+
+@happening(5)
+def edit_args(w: World) -> str | None:
+    args = [w.rng.choice(("--a", "--b"))]
+    return _edit(w, f"args {args}", {"application": {"args": args}})
+
+
+@happening(2)
+def edit_twice(w: World) -> str | None:
+    first = edit_args(w)
+    return first and f"{first}; and again: {edit_args(w)}"
+
+
+@happening(3)
+def scale(w: World) -> str | None:
+    instances = w.rng.choice((1, 2, 3))
+    return _edit(w, f"{instances} executors", {"executor": {"instances": instances}})
+
+
+@happening(2)
+def change_policy(w: World) -> str | None:
+    policy = w.rng.choice(("Retain", "Delete"))
+    return _edit(w, f"onDelete {policy}", {"storage": {"onDelete": policy}})
+
+
+@happening(2)
+def suspend_or_resume(w: World) -> str | None:
+    suspend = w.rng.random() < 0.5
+    return _edit(w, f"suspend {suspend}", {"suspend": suspend})
+
+
+@happening(2)
+def restart(w: World) -> str | None:
+    nonce = w.rng.randrange(1, 100)
+    return _edit(w, f"restartNonce {nonce}", {"restartNonce": nonce})
+
+
+@happening(2)
+def change_restart_rules(w: World) -> str | None:
+    rules = _restart_rules(w)
+    return _edit(w, f"restart {', '.join(map(str, rules.values()))}", {"restart": rules})
+
+
+@happening(3)
+def break_application(w: World) -> str | None:
+    """From now on it fails a few seconds after each start, until its spec is changed."""
+    name = w.rng.choice((ORDERS, BILLING, INNER))
+    app = w.app(name)
+    if app is None:
+        return None
+    w.bugs[app["metadata"]["uid"]] = w.check.hash_of(app)
+    for driver in w.drivers():
+        if driver.config.uid == app["metadata"]["uid"]:
+            driver.crash(Outcome(Reason.APPLICATION_FAILED, "no column x", "AnalysisException"))
+    return f"{name} has a bug"
+
+
+@happening(7)
+def delete_app(w: World) -> str | None:
+    name = w.rng.choice((ORDERS, BILLING, INNER))
+    if w.app(name) is None:
+        return None
+    w.api.delete(w.app_path(name))
+    return f"{name} is deleted"
+
+
+@happening(1)
+def lose_status(w: World) -> str | None:
+    name = w.rng.choice((ORDERS, BILLING))
+    app = w.app(name)
+    if app is None or not app.get("status"):
+        return None
+    w.check.lose_status(app["metadata"]["uid"])
+    w.api.patch(w.app_path(name) + "/status", {"status": None})
+    return f"{name} loses its status"
+
+
+@happening(1)
+def remove_something_needed(w: World) -> str | None:
+    """People and namespace cleaners remove what they do not know."""
+    kinds = ("/secrets/", "/serviceaccounts/", "/roles/", "/rolebindings/")
+    there = [path for path in sorted(w.api.objects) if any(kind in path for kind in kinds)]
+    if not there:
+        return None
+    path = w.rng.choice(there)
+    w.api.delete(path)
+    return f"somebody deletes {path}"
+
+
+@happening(2)
+def change_rights(w: World) -> str | None:
+    """An earlier version of the operator, or somebody, gave drivers other rights."""
+    path, field = w.rng.choice(((ROLE, "rules"), (BINDING, "subjects")))
+    if w.api.find(path) is None:
+        return None
+    w.api.patch(path, {field: []})
+    return f"{path} grants nothing any more"

@@ -1,0 +1,89 @@
+"""What befalls drivers and pods."""
+
+from tests.scenario.api_server import PODS, Body
+from tests.scenario.driver import DriverProcess
+from tests.scenario.happenings.registry import happening
+from tests.scenario.world import World
+from tidegate_spark.protocol import LABEL_APP, LABEL_ROLE, ROLE_EXECUTOR, Notice, Reason
+from tidegate_spark.script import Outcome
+
+
+def _some_driver(w: World) -> DriverProcess | None:
+    drivers = w.drivers()
+    return w.rng.choice(drivers) if drivers else None
+
+
+@happening(4)
+def crash_driver(w: World) -> str | None:
+    driver = _some_driver(w)
+    if driver is None:
+        return None
+    reason = w.rng.choice(
+        (
+            Reason.APPLICATION_FAILED,
+            Reason.DRIVER_CRASHED,
+            Reason.BROKER_UNAVAILABLE,
+            Reason.STOPPED,
+            Reason.STORAGE_UNAVAILABLE,
+        )
+    )
+    message = w.rng.choice(("", "because", "because"))
+    driver.crash(Outcome(reason, message))
+    return f"{driver.holder.process} ends with {reason.value if message else 'no word'}"
+
+
+@happening(3)
+def hang_query(w: World) -> str | None:
+    driver = _some_driver(w)
+    if driver is None:
+        return None
+    driver.hang_soon = True
+    return f"the next batch of {driver.holder.process} does not go on"
+
+
+@happening(1)
+def notice(w: World) -> str | None:
+    driver = _some_driver(w)
+    if driver is None:
+        return None
+    driver.notices = (*driver.notices, Notice(len(driver.notices) + 1, "Renamed", "A checkpoint was redirected."))
+    return f"{driver.holder.process} has something to tell"
+
+
+@happening(1)
+def finish_driver(w: World) -> str | None:
+    driver = _some_driver(w)
+    if driver is None:
+        return None
+    driver.finish_soon = True
+    return f"{driver.holder.process} finishes its work"
+
+
+def _some_pod(w: World) -> str | None:
+    pods = [body for body in w.api.all(PODS) if LABEL_APP in body["metadata"].get("labels", {})]
+    drivers = [body for body in pods if body["metadata"]["labels"][LABEL_ROLE] != ROLE_EXECUTOR]
+    chosen = drivers if drivers and w.rng.random() < 0.7 else pods
+    return _path(w.rng.choice(chosen)) if chosen else None
+
+
+def _path(body: Body) -> str:
+    return f"/api/v1/namespaces/{body['metadata']['namespace']}/pods/{body['metadata']['name']}"
+
+
+@happening(3)
+def delete_pod(w: World) -> str | None:
+    path = _some_pod(w)
+    if path is None:
+        return None
+    grace = w.rng.choice((None, None, 0))
+    w.api.delete(path, grace=grace)
+    return f"somebody deletes {path}" + (" by force" if grace == 0 else "")
+
+
+@happening(2)
+def evict_pod(w: World) -> str | None:
+    path = _some_pod(w)
+    if path is None:
+        return None
+    w.cluster.evict(path)
+    return f"the kubelet evicts {path}"

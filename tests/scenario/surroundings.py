@@ -1,0 +1,74 @@
+"""What the processes in pods need of the world around them, and what they are configured with."""
+
+import functools
+import random
+from typing import Protocol
+
+from tests.scenario import drivers_executors
+from tests.scenario.api_server import Body
+from tests.scenario.cluster import Container
+from tests.scenario.object_store import ObjectStore
+from tidegate_spark.fence import Holder
+from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, RestartSettings, from_json
+
+
+class Ledger(Protocol):
+    """Is told what happens to storage."""
+
+    def taken(self, prefix: str, holder: Holder, rules: RestartSettings) -> None:
+        """A process took the fence."""
+
+    def begun(self, prefix: str, holder: Holder) -> None:
+        """A process begins a batch."""
+
+    def committed(self, prefix: str, holder: Holder, batch: int) -> None:
+        """The batch that it began is committed."""
+
+    def ended(self, holder: Holder, rules: RestartSettings, *, counted: bool, healthy: bool) -> None:
+        """A process ended: in a way that counts against the application's budget, or after it had been healthy."""
+
+
+class Surroundings(drivers_executors.Surroundings, Protocol):
+    """What processes need of the world around them."""
+
+    store: ObjectStore
+    ledger: Ledger
+    rng: random.Random
+    input: bool
+    """There is something to read, so that there are batches."""
+
+    def now(self) -> float:
+        """Return the time, in seconds since the epoch."""
+
+    def is_broken(self, uid: str, spec_hash: str) -> bool:
+        """Return whether an application fails with this spec."""
+
+    def count(self, what: str) -> None:
+        """Count something that should happen now and then, or the schedules test less than they seem to."""
+
+    def unhealthy(self, container: Container) -> None:
+        """The liveness probe fails from now on."""
+
+    def entered(self, prefix: str) -> None:
+        """A driver took the fence."""
+
+    def purging(self, config: DriverConfig | None) -> None:
+        """A purge begins, or has ended (None)."""
+
+    def changed(self, container: Container) -> None:
+        """A process is ready now, or not any more."""
+
+    def trace(self, who: str, text: str) -> None:
+        """Note what happened."""
+
+
+def config_of(pod: Body) -> DriverConfig:
+    """Return the configuration that the operator gave a pod."""
+    env = pod["spec"]["containers"][0]["env"]
+    return _read_config(next(each["value"] for each in env if each["name"] == CONFIG_VARIABLE))
+
+
+@functools.lru_cache(64)
+def _read_config(text: str) -> DriverConfig:
+    # Each start of a container reads it, and so does whoever makes its executors.
+    return from_json(DriverConfig, text)
