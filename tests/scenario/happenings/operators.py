@@ -1,5 +1,6 @@
 """What befalls operator processes."""
 
+from tests.scenario.api_server import PODS
 from tests.scenario.coverage import PAIRS
 from tests.scenario.happenings import people, pods
 from tests.scenario.happenings.registry import happening
@@ -47,6 +48,21 @@ def crash_operator(w: World) -> str | None:
         return None
     w.crash(w.leader, "of a fault of its own")
     return "the leader is killed"
+
+
+@happening(3)
+def change_leader_in_a_restart(w: World) -> str | None:
+    """The next leader has heard of a driver's end, and hears of the next driver late."""
+    leader = w.leader
+    standbys = [each for each in w.operators if each is not leader]
+    edited = people.restart(w) if leader is not None and standbys else None
+    if leader is None or edited is None:
+        return None
+    since, behind = w.some(0.0, 20.0), w.some(20.0, 100.0)
+    for each in standbys:
+        w.later(since, each.stalled_until.update, {PODS: w.now() + since + behind})
+    w.later(since + w.some(0.0, 10.0), w.crash, leader, "and the next one is behind")
+    return f"{edited}, and the leader dies meanwhile"
 
 
 @happening(3)
