@@ -81,6 +81,8 @@ class Invariants:
     batches: int = 0
     rules: RestartRules = field(init=False)
     _begun: dict[str, tuple[Holder | None, int]] = field(default_factory=dict)
+    _strays: set[tuple[str, int, int]] = field(default_factory=set)
+    """Prefix, lineage and number of batches that were committed into a storage that had been emptied."""
     _times_emptied: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -252,10 +254,12 @@ class Invariants:
                 f"{holder.process} commits batch {batch} of {prefix}; when it began, {fenced_by} had the fence"
             )
         self.batches += 1
-        if emptied != self._times_emptied[prefix]:
-            return  # the one batch that a zombie may have had under way when the storage was emptied
         at = (prefix, holder.lineage)
-        if batch != self.committed_batches.get(at, -1) + 1:
+        if emptied != self._times_emptied[prefix]:
+            # The one batch that a zombie may have had under way when the storage was emptied. The next one finds it.
+            self._strays.add((*at, batch))
+            return
+        if (*at, batch - 1) not in self._strays and batch != self.committed_batches.get(at, -1) + 1:
             self.violated(f"batch {batch} of {prefix} is committed after {self.committed_batches.get(at, -1)}")
         self.committed_batches[at] = batch
 

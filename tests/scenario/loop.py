@@ -35,6 +35,11 @@ class _Call(asyncio.TimerHandle):
         return self._cancelled
 
 
+def _wake(awaited: asyncio.Future[None]) -> None:
+    if not awaited.done():
+        awaited.set_result(None)
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """Runs whatever is ready; when nothing is, it goes forward in time to the next timer.
 
@@ -74,6 +79,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.append(handle)  # type: ignore[attr-defined] # the base class's queue
         return handle
 
+    def sleep(self, seconds: float) -> asyncio.Future[None]:
+        """Return what is done after some seconds: ``asyncio.sleep`` with less between the task and its timer."""
+        awaited: asyncio.Future[None] = self.create_future()
+        self.call_at(self._now + seconds, _wake, awaited)
+        return awaited
+
     def _run_once(self) -> None:
         ready: Any = self._ready  # type: ignore[attr-defined] # the base class's queue
         timers = self._timers
@@ -90,7 +101,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         for _ in range(len(ready)):
             call = ready.popleft()
             if not call._cancelled:
-                call._run()
+                try:
+                    call._context.run(call._callback, *call._args)
+                except Exception as error:
+                    self.call_exception_handler({"message": f"{call._callback} failed", "exception": error})
 
     def _process_events(self, event_list: list[Any]) -> None:
         pass

@@ -6,8 +6,8 @@ ever does. A process can be stopped (as by SIGSTOP) between asking whether it ma
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -54,6 +54,10 @@ class World:
     def now(self) -> float:
         """Return the time, in seconds since the epoch."""
         raise NotImplementedError
+
+    def sleep(self, seconds: float) -> Awaitable[None]:
+        """Return what is done after some seconds."""
+        return asyncio.sleep(seconds)
 
     def leads(self, process: "OperatorProcess") -> bool:
         """Return whether the Lease is this process's."""
@@ -147,13 +151,11 @@ class OperatorProcess:
         await part()
 
     def _spawn(self, part: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(self._named(part))
+        context = copy_context()
+        context.run(PROCESS.set, self.name)
+        task = asyncio.create_task(part, context=context)
         task.add_done_callback(self._note_end)
         self._tasks.append(task)
-
-    async def _named(self, part: Coroutine[Any, Any, None]) -> None:
-        PROCESS.set(self.name)
-        await part
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() or not self.alive:
@@ -182,7 +184,7 @@ class OperatorProcess:
             OSError: no answer.
         """
         weather = self.world.weather
-        await asyncio.sleep(weather.latency())
+        await self.world.sleep(weather.latency())
         if not self.go_on.is_set():
             await self.go_on.wait()
         fault = weather.fault(write)
@@ -201,7 +203,7 @@ class OperatorProcess:
         if fault is Fault.LOST:
             raise OSError("the answer was lost")
         if write or what in LISTS:
-            await asyncio.sleep(weather.latency())
+            await self.world.sleep(weather.latency())
         if not self.go_on.is_set():
             await self.go_on.wait()
         return answer
@@ -262,7 +264,7 @@ class OperatorProcess:
             due = max(change.at + self.world.weather.lag(), self.stalled_until.get(plural, 0.0))
             wait = due - self.world.now()
             if wait > 0:
-                await asyncio.sleep(wait)
+                await self.world.sleep(wait)
             if not self.go_on.is_set():
                 await self.go_on.wait()
             if self.watches_broken or self.cut_off:

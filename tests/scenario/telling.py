@@ -16,10 +16,10 @@ EVERY = 30.0
 """Seconds between two lines of progress where there is no terminal."""
 
 
-def quiet() -> None:
-    """Have nothing logged: it would cost more than everything else."""
+def quiet(*, for_good: bool = False) -> None:
+    """Have nothing logged: it would cost more than everything else. ``for_good`` is for processes of our own."""
     structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL), cache_logger_on_first_use=False
+        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL), cache_logger_on_first_use=for_good
     )
 
 

@@ -31,7 +31,7 @@ class Lost:
 
 def run_block(seeds: range) -> list[Result]:
     """Run some schedules in this process."""
-    quiet()
+    quiet(for_good=True)
     gc.collect()
     gc.freeze()  # what is imported stays; the collector need not look at it again for each schedule
     results = [run(seed) for seed in seeds]

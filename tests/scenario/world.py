@@ -5,8 +5,8 @@ import base64
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 import msgspec
 
@@ -14,6 +14,7 @@ from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change, Place
 from tests.scenario.cluster import Cluster, Container, Process
 from tests.scenario.driver import DriverProcess
 from tests.scenario.invariants import Invariants
+from tests.scenario.loop import VirtualLoop
 from tests.scenario.object_store import ObjectStore
 from tests.scenario.operators import ACTION, OperatorProcess
 from tests.scenario.operators import World as OperatorsWorld
@@ -40,7 +41,7 @@ class World(OperatorsWorld):
 
     def __init__(self, seed: int, note: Callable[[float, str, str], None] | None = None) -> None:
         self.rng = random.Random(seed)
-        self.loop = asyncio.get_running_loop()
+        self.loop = cast(VirtualLoop, asyncio.get_running_loop())
         self._note = note
         self.violations: list[str] = []
         self.facts: Counter[str] = Counter()
@@ -80,6 +81,10 @@ class World(OperatorsWorld):
     def later(self, seconds: float, do: Callable[..., None], *arguments: Any) -> None:
         """Have something done later."""
         self.loop.call_later(seconds, do, *arguments)
+
+    def sleep(self, seconds: float) -> Awaitable[None]:
+        """Return what is done after some seconds."""
+        return self.loop.sleep(seconds)
 
     def some(self, low: float, high: float) -> float:
         """Return a random number."""

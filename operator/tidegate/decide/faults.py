@@ -6,6 +6,7 @@ text of an error.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from tidegate.observe.pods import Exit, PodRecord, Waiting
@@ -67,10 +68,14 @@ class Problem:
 
 def read_termination(ended: Exit | None) -> Termination | None:
     """Return the runtime's termination message, or None if the process left none (killed, or not our runtime)."""
-    if ended is None or not ended.message.startswith("{"):
-        return None
+    return _read_words(ended.message) if ended is not None and ended.message.startswith("{") else None
+
+
+@functools.lru_cache(256)
+def _read_words(message: str) -> Termination | None:
+    # Several rules read the same words with each look at a driver that ended.
     try:
-        return protocol.from_json(Termination, ended.message)
+        return protocol.from_json(Termination, message)
     except ValueError:
         return None
 
