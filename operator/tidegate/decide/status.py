@@ -10,6 +10,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 
+import msgspec
+
 from tidegate.decide.faults import read_termination
 from tidegate.decide.launch import lineage_of, time_left
 from tidegate.decide.restarting import count_restarts
@@ -40,7 +42,8 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
     old, report = o.app.status, o.agent.report if o.agent else None
     epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0, verdict.adopt[0])
     lineage = (verdict.adopt[1] or lineage_of(o)) if epoch else 0
-    known = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
+    told = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
+    known = tuple(_at_the_end(query, o.driver) for query in told) if lineage == old.lineage else told
     queries = () if verdict.launch else known
     return StreamingAppStatus(
         phase=verdict.phase,
@@ -159,6 +162,15 @@ def _query(report: QueryReport) -> QueryStatus:
         state_bytes=report.state_bytes,
         last_commit_time=time_from_seconds(report.last_commit_time),
     )
+
+
+def _at_the_end(query: QueryStatus, driver: PodRecord | None) -> QueryStatus:
+    """Return the query with the batch that its driver's last words tell: nobody asks an agent that has ended."""
+    ended = driver.ended if driver else None
+    told = read_termination(ended) if ended else None
+    last = told.batches.get(query.name, -1) if told else -1
+    seen = -1 if query.batch_id is None else query.batch_id
+    return msgspec.structs.replace(query, batch_id=last) if last > seen else query
 
 
 def _last_batch(o: Observation, queries: tuple[QueryStatus, ...], lineage: int) -> int | None:

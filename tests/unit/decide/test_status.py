@@ -129,6 +129,15 @@ def test_what_a_driver_says_at_its_end_is_the_last_that_was_seen_of_it() -> None
     assert batch_of(observe(app, driver=driver)) == 320
 
 
+def test_a_query_s_last_batch_is_the_one_that_its_driver_told_at_its_end_though_no_agent_was_asked_since() -> None:
+    app = knowing(318, queries=(QueryStatus(name="main", batch_id=318), QueryStatus(name="side", batch_id=7)))
+    end = to_json(Termination(Reason.STOPPED, "asked to", 1, batches={"main": 334, "side": 5}))
+    driver = driver_of(app, phase="Failed", running=False, ended=Exit(143, "Error", end, NOW - 5))
+    status = status_of(decide(observe(app, driver=driver), NOW))
+    assert {query.name: query.batch_id for query in status.queries} == {"main": 334, "side": 7}
+    assert status.batch == 334
+
+
 def test_batches_of_another_lineage_do_not_count() -> None:
     app = knowing(318)
     end = to_json(Termination(Reason.FENCED, "taken over", 1, batches={"main": 318}, adopt_epoch=7, adopt_lineage=2))
