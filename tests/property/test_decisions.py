@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.decide import actions as do
+from tidegate.decide.launch import LONGEST_PAUSE, LONGEST_REFUSED_PAUSE
 from tidegate.decide.plan import decide
 from tidegate.decide.running import ends_to_be_retried
 from tidegate.model.streaming_app import OnDelete
@@ -26,6 +27,7 @@ HAPPENINGS: dict[str, Callable[[Cluster], object]] = {
     "resume": lambda c: c.suspend(False),
     "nonce": Cluster.change_nonce,
     "no image": Cluster.stop_pulling,
+    "delete pod": Cluster.delete_driver,
     "remove pod": Cluster.remove_driver,
     "executor": Cluster.add_executor,
     "edit args": lambda c: c.change_spec(("--a",), 1),
@@ -162,3 +164,30 @@ def test_without_a_wish_a_healthy_driver_is_left_alone(
     cluster.deletions.clear()
     live(cluster, [(name, crash, 1.0) for name, crash, _ in calm if name != "scale"])
     assert "driver" not in cluster.deletions
+
+
+@given(st.sampled_from(["budget exhausted", "fenced"]), courses)
+def test_what_failed_for_good_waits_for_a_person(how: str, course: list[tuple[str, int | None, float]]) -> None:
+    cluster = begin(OnDelete.RETAIN)
+    settle(cluster)
+    HAPPENINGS[how](cluster)
+    settle(cluster)
+    launches = list(cluster.launches)
+    harmless = {"kubelet", "delete pod", "remove pod", "executor", "quota", "no quota"}
+    live(cluster, [each for each in course if each[0] in harmless])
+    settle(cluster)
+    assert cluster.launches == launches
+
+
+@given(policies, courses, st.floats(-10_000, 10_000))
+def test_nobody_waits_longer_than_the_longest_pause_whatever_happens_to_the_clock(
+    policy: OnDelete, course: list[tuple[str, int | None, float]], jump: float
+) -> None:
+    cluster = begin(policy)
+    live(cluster, course)
+    cluster.now += jump
+    observation = cluster.observe()
+    # Of a pod that ends, what is waited for is the moment to call it stuck, which is the API server's time.
+    if observation is not None and not any(pod.terminating for pod in cluster.pods.values()):
+        plan = decide(observation, cluster.now)
+        assert plan.wake_after is None or 0 <= plan.wake_after <= max(LONGEST_PAUSE, LONGEST_REFUSED_PAUSE)

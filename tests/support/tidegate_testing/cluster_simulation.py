@@ -187,6 +187,12 @@ class Cluster:
         """The registry does not have the image."""
         self._change_driver(phase="Pending", running=False, waiting=Waiting("driver", "x", "ErrImagePull", ""))
 
+    def delete_driver(self) -> None:
+        """Somebody deletes the pod, which has its grace period."""
+        driver = self.pods.get(DRIVER)
+        if driver is not None and not driver.terminating:
+            self.pods[DRIVER] = dataclasses.replace(driver, delete_by=self.now + 30)
+
     def remove_driver(self) -> None:
         """Somebody deletes the pod, by force."""
         self.pods.pop(DRIVER, None)
