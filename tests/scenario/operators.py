@@ -203,7 +203,8 @@ class OperatorProcess:
         if fault is Fault.LOST:
             raise OSError("the answer was lost")
         if write or what in LISTS:
-            await self.world.sleep(weather.latency())
+            longer = 0.0 if write else weather.some(0.0, weather.slow_lists)
+            await self.world.sleep(weather.latency() + longer)
         if not self.go_on.is_set():
             await self.go_on.wait()
         return answer

@@ -10,6 +10,7 @@ from tests.scenario.schedule import run
 from tests.scenario.telling import quiet
 from tidegate import reconcile
 from tidegate.act.carry_out import Actor
+from tidegate.decide import plan, restarting
 from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch
 from tidegate.decide.plan import decide
 from tidegate_spark import fence
@@ -31,13 +32,17 @@ def without_live_read(patch: pytest.MonkeyPatch) -> None:
 
 def with_the_act_before_the_intent(patch: pytest.MonkeyPatch) -> None:
     def swapped(*arguments: Any) -> Plan:
-        plan = decide(*arguments)
-        records = [action for action in plan.actions if isinstance(action, RecordLaunch)]
-        others = [action for action in plan.actions if not isinstance(action, RecordLaunch)]
+        decided = decide(*arguments)
+        records = [action for action in decided.actions if isinstance(action, RecordLaunch)]
+        others = [action for action in decided.actions if not isinstance(action, RecordLaunch)]
         at = next((n + 1 for n, action in enumerate(others) if isinstance(action, CreateDriver)), len(others))
-        return dataclasses.replace(plan, actions=(*others[:at], *records, *others[at:]))
+        return dataclasses.replace(decided, actions=(*others[:at], *records, *others[at:]))
 
     patch.setattr(reconcile, "decide", swapped)
+
+
+def without_the_rule_for_what_ended_for_good(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(plan, "RULES", tuple(rule for rule in plan.RULES if rule is not restarting.stay_ended))
 
 
 @pytest.mark.parametrize(
@@ -46,6 +51,7 @@ def with_the_act_before_the_intent(patch: pytest.MonkeyPatch) -> None:
         (without_fence_check, "had the fence"),
         (without_live_read, "is recorded, but the driver"),
         (with_the_act_before_the_intent, "but status knows only"),
+        (without_the_rule_for_what_ended_for_good, "nothing changed"),
     ],
 )
 def test_schedules_fail(

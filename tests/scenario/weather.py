@@ -41,6 +41,8 @@ class Weather:
     down: bool = False
     slow: float = 0.05
     """Longest latency of a request's way, in seconds."""
+    slow_lists: float = 0.0
+    """How much longer the answer to a list may be under way."""
     longest_lag: float = 0.1
     """Of watches, in seconds."""
     crashes: float = 0.0
@@ -93,5 +95,5 @@ class Weather:
 
     def clear(self) -> None:
         """Have fair weather from now on."""
-        self.faults, self.down, self.slow, self.longest_lag = {}, False, 0.02, 0.05
+        self.faults, self.down, self.slow, self.slow_lists, self.longest_lag = {}, False, 0.02, 0.0, 0.05
         self.crashes, self.armed, self.aimed = 0.0, 0, None

@@ -1,6 +1,7 @@
 """What befalls requests and watches."""
 
 from tests.scenario.api_server import APPS, PODS
+from tests.scenario.happenings import people
 from tests.scenario.happenings.registry import happening
 from tests.scenario.weather import Fault
 from tests.scenario.world import World
@@ -50,6 +51,23 @@ def break_watches(w: World) -> str | None:
         w.api.oldest = w.api.version
     w.api.nudge()
     return "watches break" + (", and what comes meanwhile is not told" if expired else "")
+
+
+@happening(2)
+def list_slowly(w: World) -> str | None:
+    """What is listed is old when it is told; meanwhile a driver goes and another one comes."""
+    w.weather.slow_lists = 20.0
+    edited = people.restart(w)
+    w.later(w.some(0.0, 10.0), _break_watches, w)
+    w.later(60.0, setattr, w.weather, "slow_lists", 0.0)
+    return f"lists take up to 20 s for a minute, and watches break soon; {edited or 'nothing is edited'}"
+
+
+def _break_watches(w: World) -> None:
+    for each in w.operators:
+        each.watches_broken = True
+    w.api.oldest = w.api.version
+    w.api.nudge()
 
 
 @happening(5)
