@@ -29,7 +29,7 @@ def stay_suspended(o: Observation, now: float) -> Verdict | None:
     """Keep a suspended application without pods. It is what the spec asks for, so it counts as ready."""
     if o.driver is not None or not o.app.spec.suspend:
         return None
-    if any(not pod.finished for pod in o.executors):
+    if o.executors:  # a finished one, too, is a pod that people see until it is gone
         return Verdict(Phase.STOPPING, Health.RECONCILING, "Suspending", "The executors are removed.")
     return Verdict(
         Phase.SUSPENDED,

@@ -49,6 +49,11 @@ def test_its_executors_go_too() -> None:
     assert DeleteExecutor(executor) in plan.actions
 
 
+def test_it_is_not_called_suspended_while_a_pod_that_has_ended_is_still_there() -> None:
+    executor = executor_of(SUSPENDED, 1, phase="Succeeded", running=False, terminating=True)
+    assert decide(observe(SUSPENDED, executors=(executor,)), NOW).reason == "Suspending"
+
+
 @pytest.mark.parametrize("change", [{}, {"application.args": ["--new"]}])
 def test_set_back_to_false_it_goes_on_at_once_on_the_same_state(change: dict[str, Any]) -> None:
     status = launched(app_with(), phase=Phase.SUSPENDED).status
