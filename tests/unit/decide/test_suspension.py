@@ -1,5 +1,6 @@
 """What ``spec.suspend`` does. Pure."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -50,7 +51,7 @@ def test_its_executors_go_too() -> None:
 
 
 def test_it_is_not_called_suspended_while_a_pod_that_has_ended_is_still_there() -> None:
-    executor = executor_of(SUSPENDED, 1, phase="Succeeded", running=False, terminating=True)
+    executor = dataclasses.replace(executor_of(SUSPENDED, 1), phase="Succeeded", terminating=True)
     assert decide(observe(SUSPENDED, executors=(executor,)), NOW).reason == "Suspending"
 
 
