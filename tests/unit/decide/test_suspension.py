@@ -51,7 +51,7 @@ def test_its_executors_go_too() -> None:
 
 
 def test_it_is_not_called_suspended_while_a_pod_that_has_ended_is_still_there() -> None:
-    executor = dataclasses.replace(executor_of(SUSPENDED, 1), phase="Succeeded", terminating=True)
+    executor = dataclasses.replace(executor_of(SUSPENDED, 1), phase="Succeeded", running=False, delete_by=NOW + 30)
     assert decide(observe(SUSPENDED, executors=(executor,)), NOW).reason == "Suspending"
 
 
