@@ -38,7 +38,7 @@ ACTION: ContextVar[str] = ContextVar("ACTION", default="")
 PROCESS: ContextVar[str] = ContextVar("PROCESS", default="")
 """The operator process that runs."""
 PLATFORM = Platform("example/tidegate-operator:1")
-WORKERS = 2
+WORKERS, POLLERS = 2, 2
 LISTS = ("GET pods", "GET streamingapps")
 """Reads whose answers may be old when they arrive."""
 _APPS = collection("StreamingApp")
@@ -101,7 +101,7 @@ class OperatorProcess:
         self.queue = WorkQueue(self._work, FIGURES, steady)
         access = AccessKeeper(self.client, self.index, steady)
         actor = WatchedActor(self.client, agents, self.index, access, events, FIGURES, self.queue.wake)
-        self.poller = AgentPoller(self.index, agents, self.queue, FIGURES, 4, steady, self.clock)
+        self.poller = AgentPoller(self.index, agents, self.queue, FIGURES, POLLERS, steady, self.clock)
         teller = UnreadableTeller(self.client, events)
         self._reconciler = Reconciler(self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock, steady)
         self.began: dict[Key, int] = {}

@@ -34,6 +34,7 @@ def run_block(seeds: range) -> list[Result]:
     quiet(for_good=True)
     gc.collect()
     gc.freeze()  # what is imported stays; the collector need not look at it again for each schedule
+    gc.set_threshold(20_000, 20, 20)
     results = [run(seed) for seed in seeds]
     gc.unfreeze()
     return results
