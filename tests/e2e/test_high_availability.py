@@ -1,0 +1,205 @@
+"""The leader is killed, paused, cut off or asked to go: the other replica leads soon, and applications notice nothing.
+
+One application runs through all of it. Another one, which needs no CPU because its image does not exist, is edited each
+time: who leads has to replace its pod.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tidegate_testing.operator_pods import OperatorPods, Pair, Tenure, last_exit
+from tidegate_testing.waiting import wait_for
+from tidegate_testing.world import OPERATOR_NAMESPACE, World
+
+NAMESPACE = "tidegate-e2e-leaders"
+RUNNING, EDITED = "running", "edited"
+GOAL_SECONDS = 20.0
+LEASE_SECONDS = 10.0
+RETRY_SECONDS = 2.0
+IN_FLIGHT_SECONDS = 1.0
+"""What a leader sent before it was stopped may arrive so much later."""
+GENEROUS = 120.0
+
+Break = Callable[[OperatorPods, dict[str, Any]], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The replicas and both applications."""
+
+    world: World
+    operators: OperatorPods
+    running: dict[str, Any]
+    """The driver pod of the one that runs, as it was at first."""
+
+    def driver(self, app: str) -> dict[str, Any]:
+        """Return the driver pod; it must exist."""
+        found = self.world.kubectl.get("pod", f"{app}-driver", NAMESPACE)
+        assert found is not None, f"{app} has no driver pod"
+        return found
+
+    def epoch(self, app: str) -> int:
+        """Return the number of launches."""
+        return int(self.world.get_app(app, NAMESPACE).get("status", {}).get("epoch", 0))
+
+    def edit(self) -> int:
+        """Edit the application without CPU, and return the epoch that follows from it."""
+        wanted = self.epoch(EDITED) + 1
+        self.world.kubectl.patch("sapp", EDITED, NAMESPACE, {"spec": {"restartNonce": wanted}})
+        return wanted
+
+    def await_launch(self, epoch: int) -> None:
+        """Wait until the edit was acted on."""
+
+        def launched() -> bool:
+            assert self.epoch(EDITED) == epoch
+            return bool(self.driver(EDITED)["metadata"]["labels"]["tidegate.dev/epoch"] == str(epoch))
+
+        wait_for(f"the driver pod of epoch {epoch}", launched, GENEROUS)
+
+    def assert_nothing_was_noticed(self) -> None:
+        """The running application has the driver that it had, in the same process."""
+        pod = self.driver(RUNNING)
+        assert pod["metadata"]["uid"] == self.running["metadata"]["uid"]
+        assert [status["restartCount"] for status in pod["status"]["containerStatuses"]] == [0]
+        assert self.epoch(RUNNING) == 1
+
+
+@pytest.fixture(scope="module")
+def stage(world: World) -> Iterator[Stage]:
+    """Both applications are there; afterwards neither is, and the replicas are as new."""
+    cluster = world.environment.cluster
+    if cluster is None:
+        pytest.skip("processes and packets of a foreign cluster are not ours to stop")
+    operators = OperatorPods(cluster, world.kubectl, OPERATOR_NAMESPACE)
+    world.make_namespace(NAMESPACE)
+    missing = {"application": {"image": "localhost/no-such-image:1"}}
+    try:
+        world.kubectl.apply(
+            world.app(RUNNING, NAMESPACE, main="script:counting.py"),
+            world.app(EDITED, NAMESPACE, main="script:counting.py", spec=missing),
+        )
+        made = Stage(world, operators, {})
+        made.await_launch(1)
+        running = wait_for("the driver's process", partial(with_process, made), GENEROUS)
+        yield Stage(world, operators, running)
+    finally:
+        try:
+            operators.renew()
+        finally:
+            world.delete_apps(NAMESPACE)
+
+
+@pytest.fixture
+def pair(stage: Stage) -> Pair:
+    """One replica leads and the other one stands by, both without a past."""
+    stage.operators.renew()
+    return stage.operators.settle()
+
+
+def with_process(stage: Stage) -> dict[str, Any]:
+    """Return the running application's pod, once its container runs."""
+    pod = stage.driver(RUNNING)
+    assert pod["status"]["phase"] == "Running", pod["status"]
+    return pod
+
+
+def await_successor(stage: Stage, pair: Pair) -> Tenure:
+    """Wait until the standby holds the Lease; return what the Lease says then."""
+
+    def taken() -> Tenure:
+        now = stage.operators.tenure()
+        assert now.is_of(pair.standby), now
+        return now
+
+    return wait_for("the standby to take the Lease", taken, GENEROUS, 0.2)
+
+
+def take_over(stage: Stage, pair: Pair, broken: AbstractContextManager[None], pause: float = 0.0) -> float:
+    """Break the leader and edit an application meanwhile: the standby acts. Return when the leader was broken."""
+    with broken:
+        began = time.time()
+        epoch = stage.edit()
+        after = await_successor(stage, pair)
+        stage.await_launch(epoch)
+        # What is renewed between our look and the fault makes it look longer than it was, never shorter.
+        seconds = after.acquired - pair.tenure.renewed
+        print(f"leaderless for at most {seconds:.1f} s by the Lease's own times")
+        assert seconds <= GOAL_SECONDS
+        assert after.transitions == pair.tenure.transitions + 1
+        assert acted(stage, pair.standby, since=began), "the audit log knows the replicas by their addresses"
+        time.sleep(max(0.0, began + pause - time.time()))
+        # Something for the old leader to do, when it comes back.
+        epoch = stage.edit()
+    stage.await_launch(epoch)
+    return began
+
+
+def acted(stage: Stage, pod: dict[str, Any], since: float) -> list[str]:
+    """Return what a replica changed, the Lease left out."""
+    return [write.what for write in stage.operators.writes(pod, since) if not write.lease]
+
+
+def await_end(stage: Stage, pod: dict[str, Any]) -> int:
+    """Wait until the process that led has ended, and return its exit code."""
+
+    def ended() -> list[int]:
+        code = last_exit(stage.operators.pod(pod["metadata"]["name"]))
+        return [] if code is None else [code]
+
+    return wait_for("the old leader's end", ended, GENEROUS)[0]
+
+
+def test_a_leader_that_is_killed_is_followed_by_the_standby(stage: Stage, pair: Pair) -> None:
+    began = take_over(stage, pair, stage.operators.killed(pair.leader))
+    assert await_end(stage, pair.leader) == 137
+    assert acted(stage, pair.leader, since=began) == []
+    stage.assert_nothing_was_noticed()
+
+
+def test_a_leader_that_was_paused_beyond_its_lease_does_nothing_when_it_goes_on(stage: Stage, pair: Pair) -> None:
+    began = take_over(stage, pair, stage.operators.paused(pair.leader), pause=LEASE_SECONDS + 2.0)
+    assert await_end(stage, pair.leader) == 1
+    assert acted(stage, pair.leader, since=began + IN_FLIGHT_SECONDS) == []
+    assert stage.operators.tenure().is_of(pair.standby)
+    stage.assert_nothing_was_noticed()
+
+
+def test_a_leader_that_is_cut_off_from_the_api_server_ends_and_the_standby_acts(stage: Stage, pair: Pair) -> None:
+    began = take_over(stage, pair, stage.operators.cut_off(pair.leader))
+    assert await_end(stage, pair.leader) == 1
+    assert acted(stage, pair.leader, since=began + IN_FLIGHT_SECONDS) == []
+    assert stage.operators.tenure().is_of(pair.standby)
+    stage.assert_nothing_was_noticed()
+
+
+def test_a_leader_that_is_asked_to_go_hands_over_at_once(stage: Stage, pair: Pair) -> None:
+    stage.world.kubectl.delete("pod", pair.leader["metadata"]["name"], OPERATOR_NAMESPACE)
+    epoch = stage.edit()
+    after = await_successor(stage, pair)
+    stage.await_launch(epoch)
+    released = max(write.time for write in stage.operators.writes(pair.leader) if write.lease)
+    print(f"leaderless for {after.acquired - released:.1f} s by the Lease's own times")
+    # A Lease that has to expire is taken ten seconds after it was last written.
+    assert after.acquired - released < 2 * RETRY_SECONDS
+    assert acted(stage, pair.leader, since=released) == []
+    stage.assert_nothing_was_noticed()
+
+
+def test_the_application_has_run_through_all_of_it(stage: Stage) -> None:
+    stage.operators.settle()
+
+    def commits() -> bool:
+        status = stage.world.get_app(RUNNING, NAMESPACE).get("status", {})
+        assert status.get("phase") == "Running", status
+        return bool(status.get("batch", -1) >= 0)
+
+    wait_for("batches of the running application", commits, 300, 1)
+    stage.assert_nothing_was_noticed()
+    assert stage.world.get_app(RUNNING, NAMESPACE)["status"].get("restarts") is None
