@@ -2,7 +2,8 @@
 
 from tests.scenario.api_server import PODS
 from tests.scenario.coverage import PAIRS
-from tests.scenario.happenings import people, pods
+from tests.scenario.happenings import people
+from tests.scenario.happenings.leads import lead_to
 from tests.scenario.happenings.registry import happening
 from tests.scenario.world import World
 
@@ -11,29 +12,8 @@ from tests.scenario.world import World
 def aim_crash(w: World) -> str | None:
     w.weather.aimed = w.rng.choice(PAIRS)
     action, effect, point = w.weather.aimed
-    lead = _lead_to(w, action, effect)
+    lead = lead_to(w, action, effect)
     return f"the operator dies when it gets to {action} {effect}, {point.name.lower()}" + (lead and f"; {lead}")
-
-
-def _scale_one_that_runs(w: World) -> str:
-    running = [driver for driver in w.drivers() if driver.ready and w.app(driver.config.app) is not None]
-    if not running:
-        return ""
-    driver = w.rng.choice(running)
-    others = [number for number in (1, 2, 3) if number != driver.executors.wanted]
-    return people.edit(w, driver.config.app, {"executor": {"instances": w.rng.choice(others)}})
-
-
-def _lead_to(w: World, action: str, effect: str) -> str:
-    """Have happen what leads to an action that is rare otherwise."""
-    if action == "RememberTold":
-        return pods.notice(w) or ""
-    if action == "SetExecutors":
-        return _scale_one_that_runs(w)
-    if action == "EnsureAccess" and effect.startswith("DELETE"):
-        # Looked at with the next launch, if that is not within a minute of the last one, or of another process.
-        return f"{people.change_rights(w) or ''}, {people.restart(w) or ''}"
-    return ""
 
 
 @happening(3)

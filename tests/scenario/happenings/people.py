@@ -14,6 +14,11 @@ def create_app(w: World) -> str | None:
     name = w.rng.choice((ORDERS, ORDERS, BILLING, INNER))
     if w.app(name) is not None:
         return None
+    return create(w, name) + _put_in_the_way(w, name)
+
+
+def create(w: World, name: str) -> str:
+    """Create an application that is not there; returns what was done."""
     uri = f"s3://{BUCKET}/apps/{NAMESPACE}/{ORDERS}" if name == INNER else f"s3://{BUCKET}/apps"
     spec: Body = {
         "application": {"image": "shop/orders:1", "main": "local:///opt/app/main.py", "runtime": "Image"},
@@ -25,7 +30,7 @@ def create_app(w: World) -> str | None:
     manifest = {"apiVersion": "tidegate.dev/v1alpha1", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
     w.api.create(_APPS, manifest)
     rules = ", ".join(map(str, spec["restart"].values()))
-    return f"{name} is created, onDelete {spec['storage']['onDelete']}, {rules}{_put_in_the_way(w, name)}"
+    return f"{name} is created, onDelete {spec['storage']['onDelete']}, {rules}"
 
 
 def _restart_rules(w: World) -> Body:
@@ -43,13 +48,18 @@ def _put_in_the_way(w: World, name: str) -> str:
     drawn = w.rng.random()
     if drawn > 0.2 or w.api.find(w.secret_path(name)) is not None:
         return ""
+    put_secret(w, name, ours=drawn < 0.15)
+    return ", and a Secret is in its way"
+
+
+def put_secret(w: World, name: str, *, ours: bool) -> None:
+    """Have a Secret of the agent's name there."""
     metadata: Body = {"name": f"{name}-agent", "namespace": NAMESPACE}
-    if drawn < 0.15:
+    if ours:
         metadata["labels"] = {LABEL_APP: name, LABEL_MANAGED_BY: MANAGED_BY}
         metadata["annotations"] = {ANNOTATION_APP_UID: "old"}
         metadata["ownerReferences"] = [{"kind": "StreamingApp", "name": name, "uid": "old"}]
     w.api.create(w.secret_path(name).rpartition("/")[0], {"metadata": metadata, "stringData": {"token": "old"}})
-    return ", and a Secret is in its way"
 
 
 def _edit(w: World, what: str, spec: Body) -> str | None:
