@@ -31,13 +31,13 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def server(world: World, rules: dict[str, Any]) -> Iterator[PrometheusServer]:
-    if world.environment.cluster is None:
-        pytest.skip("Prometheus runs in the namespaces of a development cluster")
-    made = PrometheusServer(world.environment.cluster)
-    made.start(rules)
-    yield made
-    made.stop()
+def server(world: World, rules: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer]:
+    made = PrometheusServer(world.kubectl, tmp_path_factory.mktemp("prometheus"))
+    try:
+        made.start(rules)
+        yield made
+    finally:
+        made.stop()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A Prometheus in the namespaces of a development cluster, where it reaches pods as one in a pod would. Starts it.
+"""A Prometheus on this machine that knows the pods of any cluster: it asks them through the API server. Starts it.
 
 Debian's build has no discovery of Kubernetes' pods. What that would find is written to a file instead, with the same
 labels, so that the documented configuration does all the rest.
@@ -8,7 +8,8 @@ import json
 import re
 import subprocess
 import urllib.parse
-from collections.abc import Iterable, Mapping
+import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from typing import Any
 import yaml
 
 from devcluster import prometheus
-from devcluster.cluster import Cluster
+from devcluster.control import free_port
+from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.waiting import wait_for
 
-PORT = 9099
-_NAME = "prometheus"
 TARGETS = "targets.json"
+PODS = "/api/v1/namespaces/{}/pods"
 DOCUMENTED = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 
@@ -34,8 +36,13 @@ def documented_configuration() -> dict[str, Any]:
     return read
 
 
-def discovered(pods: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what Prometheus' discovery makes of pods: a target for each port, with the pod's labels. Pure."""
+def discovered(pods: Iterable[Mapping[str, Any]], proxy: str) -> list[dict[str, Any]]:
+    """Return what Prometheus' discovery makes of pods: a target for each port, with the pod's labels. Pure.
+
+    Args:
+        pods: as the API server shows them.
+        proxy: address of a way to the API server; each target is asked there, by the path that leads to its pod.
+    """
     found = []
     for pod in pods:
         meta, ip = pod["metadata"], pod.get("status", {}).get("podIP")
@@ -44,8 +51,13 @@ def discovered(pods: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             **{f"__meta_kubernetes_pod_label_{_word(k)}": v for k, v in meta.get("labels", {}).items()},
         }
         for port in (port for container in pod["spec"]["containers"] for port in container.get("ports", [])):
-            own = {**labels, "__meta_kubernetes_pod_container_port_name": port.get("name", "")}
-            found += [{"targets": [f"{ip}:{port['containerPort']}"], "labels": own}] if ip else []
+            number = port["containerPort"]
+            own = {
+                "__meta_kubernetes_pod_container_port_name": port.get("name", ""),
+                "__metrics_path__": f"{PODS.format(meta['namespace'])}/{meta['name']}:{number}/proxy/metrics",
+                "instance": f"{ip}:{number}",
+            }
+            found += [{"targets": [proxy], "labels": {**labels, **own}}] if ip else []
     return found
 
 
@@ -61,39 +73,57 @@ class Sample:
     value: float
 
 
-@dataclass(frozen=True)
 class PrometheusServer:
-    """Prometheus as a process beside the cluster's components; it ends with them."""
+    """Prometheus, and beside it the proxy that leads to the pods."""
 
-    cluster: Cluster
+    def __init__(self, kubectl: Kubectl, folder: Path) -> None:
+        """Prepare; ``folder`` is where both keep what they have."""
+        self._kubectl, self._folder = kubectl, folder
+        self._port, self._proxy = free_port(), free_port()
+        self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, rules: Mapping[str, Any], interval: str = "2s") -> None:
         """Start it with the documented configuration and these rules, and wait until it is ready."""
-        folder = self.cluster.folder / _NAME
-        folder.mkdir(exist_ok=True)
+        folder, kubectl = self._folder, self._kubectl
         intervals = {"scrape_interval": interval, "evaluation_interval": interval}
         self.discover([])
         (folder / "rules.yaml").write_text(yaml.safe_dump(dict(rules)))
         whole = {"global": intervals, "rule_files": ["rules.yaml"], **documented_configuration()}
         (folder / "prometheus.yaml").write_text(yaml.safe_dump(whole))
+        self._run("proxy", [kubectl.binary, "--kubeconfig", kubectl.kubeconfig, "proxy", f"--port={self._proxy}"])
         command: list[str | Path] = [
             prometheus.program("prometheus"),
             f"--config.file={folder / 'prometheus.yaml'}",
             f"--storage.tsdb.path={folder / 'data'}",
-            f"--web.listen-address=127.0.0.1:{PORT}",
+            f"--web.listen-address=127.0.0.1:{self._port}",
         ]
-        self.cluster.control.start(_NAME, command)
-        self.cluster.control.until(_NAME, lambda: "Ready" in self._get("/-/ready"), timeout=60)
+        self._run("prometheus", command)
+        wait_for("Prometheus", self._is_ready, timeout=60, interval=0.5)
 
     def discover(self, pods: Iterable[Mapping[str, Any]]) -> None:
         """Have it scrape these pods from now on, and no others."""
-        place = self.cluster.folder / _NAME / TARGETS
-        place.with_suffix(".new").write_text(json.dumps(discovered(pods)))
+        place = self._folder / TARGETS
+        place.with_suffix(".new").write_text(json.dumps(discovered(pods, f"127.0.0.1:{self._proxy}")))
         place.with_suffix(".new").rename(place)
 
     def stop(self) -> None:
-        """End it."""
-        self.cluster.control.stop(_NAME)
+        """End both."""
+        for process in reversed(self._processes):
+            process.terminate()
+            process.wait(timeout=30)
+
+    def _is_ready(self) -> bool:
+        try:
+            return "Ready" in self._get("/-/ready")
+        except OSError:
+            return False
+
+    def _run(self, name: str, command: Sequence[str | Path]) -> None:
+        with (self._folder / f"{name}.log").open("wb") as log:
+            started = subprocess.Popen(
+                [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self._processes.append(started)
 
     def query(self, expression: str) -> list[Sample]:
         """Return what an expression is now."""
@@ -122,8 +152,6 @@ class PrometheusServer:
         return data
 
     def _get(self, path: str) -> str:
-        command = self.cluster.enter("busybox", "wget", "-q", "-O", "-", f"http://127.0.0.1:{PORT}{path}")
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-        if done.returncode != 0:
-            raise OSError(f"{path}: {done.stderr.strip()}")
-        return done.stdout
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=20) as answer:
+            text: bytes = answer.read()
+            return text.decode()
