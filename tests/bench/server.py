@@ -24,7 +24,7 @@ from tidegate_testing.waiting import wait_for
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "bench"
 KINDS_KNOWN_SECONDS = 40.0
-"""After so long the garbage collector watches a new kind, which it looks for every 30 s; before, it reads each owner."""
+"""After so long the garbage collector, which looks for new kinds every 30 s, watches one; before, it reads owners."""
 
 
 @dataclass(frozen=True)
