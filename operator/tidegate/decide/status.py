@@ -166,7 +166,8 @@ def _query(report: QueryReport) -> QueryStatus:
 
 def _at_the_end(query: QueryStatus, driver: PodRecord | None) -> QueryStatus:
     """Return the query with the batch that its driver's last words tell: nobody asks an agent that has ended."""
-    ended = driver.ended if driver else None
+    # Of one that the kubelet started again it is not known yet whether it commits: its first batch is news.
+    ended = driver.ended if driver and not driver.running else None
     told = read_termination(ended) if ended else None
     last = told.batches.get(query.name, -1) if told else -1
     seen = -1 if query.batch_id is None else query.batch_id

@@ -152,3 +152,13 @@ def test_the_first_committed_batch_of_each_process_is_told_at_once() -> None:
     before = settled(observe(app, driver=driver, agent=report_of(driver, queries=committed(main=-1))))
     first = dataclasses.replace(before, agent=report_of(driver, queries=committed(main=319)))
     assert status_of(decide(first, NOW + 1)).batch == 319
+
+
+def test_what_an_earlier_process_said_at_its_end_does_not_hide_the_first_batch_of_the_next() -> None:
+    app = knowing(320)
+    end = to_json(Termination(Reason.APPLICATION_FAILED, "no column x", 1, "ValueError", batches={"main": 320}))
+    driver = running_driver(app, restarts=1, ended=Exit(1, "Error", end, NOW - 5))
+    before = settled(observe(app, driver=driver, agent=report_of(driver, queries=committed(main=-1))))
+    assert [query.batch_id for query in before.app.status.queries] == [None]
+    first = dataclasses.replace(before, agent=report_of(driver, queries=committed(main=321)))
+    assert status_of(decide(first, NOW + 1)).batch == 321
