@@ -137,6 +137,8 @@ class DriverProcess:
             refused = self._account.begin()
             self._counts = refused is None
             outcome = refused or await self._run()
+        except preflight.BehindError as error:
+            outcome = Outcome(error.fault.reason, error.fault.message, adopt=error.known)
         except FaultError as error:
             outcome = Outcome(error.fault.reason, error.fault.message)
         except Exception as error:
