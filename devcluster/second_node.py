@@ -1,8 +1,8 @@
 """A second node for a cluster that runs: it can be lost without losing everything. Starts processes, writes files.
 
 It has a kubelet and a containerd of its own, in the namespaces of the cluster: its pods are reached as those of the
-first node are, and go on when its kubelet is stopped. That is what a node looks like that the control plane does not
-reach.
+first node are. Lost, its kubelet is stopped, and no packet goes between its pods and the API server or the other pods;
+what they do beside that, such as writing to the object store, goes on.
 """
 
 import contextlib
@@ -26,6 +26,15 @@ POD_SUBNET = "10.244.2.0/23"
 KUBELET, CONTAINERD = controlplane.kubelet_name(NUMBER), f"containerd-{NUMBER}"
 _KUBELET_PORT = 10260
 _RUNTIME = f"/run/containerd-{NUMBER}"
+_API = ("--protocol", "tcp")
+_CUTS = (
+    ("INPUT", "--source", POD_SUBNET, *_API, "--dport", str(node.API_PORT), "--jump", "DROP"),
+    ("OUTPUT", "--destination", POD_SUBNET, *_API, "--sport", str(node.API_PORT), "--jump", "DROP"),
+    ("FORWARD", "--source", POD_SUBNET, "--destination", node.POD_SUBNET, "--jump", "DROP"),
+    ("FORWARD", "--source", node.POD_SUBNET, "--destination", POD_SUBNET, "--jump", "DROP"),
+)
+# kube-proxy changes rules all the time, under a lock.
+_IPTABLES = ("iptables", "--wait", "10")
 _PATH = f"/api/v1/nodes/{NAME}"
 
 
@@ -70,8 +79,17 @@ def kubelet_config(first: dict[str, object], folder: Path, cgroup: str) -> dict[
 
 
 def lose(cluster: Cluster) -> None:
-    """Stop the node's kubelet at once: the control plane hears no more of the node, and its pods go on."""
+    """Cut the node off at once: the control plane hears no more of it, its pods hear nothing of that and go on."""
     cluster.control.stop(KUBELET, grace=0)
+    for rule in _CUTS:
+        _inside(cluster, *_IPTABLES, "--insert", *rule)
+
+
+def _mend(cluster: Cluster) -> None:
+    """Let every packet through again."""
+    for rule in _CUTS:
+        with contextlib.suppress(ComponentError):
+            _inside(cluster, *_IPTABLES, "--delete", *rule)
 
 
 def find(cluster: Cluster) -> None:
@@ -80,6 +98,7 @@ def find(cluster: Cluster) -> None:
     Raises:
         ComponentError: the node did not become ready.
     """
+    _mend(cluster)
     if not cluster.control.alive(KUBELET):
         cluster.control.start_again(KUBELET)
     client = ApiClient(cluster.kubeconfig)
@@ -93,6 +112,7 @@ def remove(cluster: Cluster) -> None:
     """Take the node away as if the machine was: whatever runs there is killed. One that is not there is no error."""
     if not _folder(cluster).exists():
         return
+    _mend(cluster)
     for component in (KUBELET, CONTAINERD):
         cluster.control.stop(component, grace=0)
     _kill_pods(cluster)
