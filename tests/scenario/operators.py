@@ -151,8 +151,9 @@ class OperatorProcess:
         await part()
 
     def _spawn(self, part: Coroutine[Any, Any, None]) -> None:
-        context = copy_context()
+        context = copy_context()  # of whoever has it started: that may be the end of another process
         context.run(PROCESS.set, self.name)
+        context.run(ACTION.set, "")
         task = asyncio.create_task(part, context=context)
         task.add_done_callback(self._note_end)
         self._tasks.append(task)
