@@ -62,6 +62,8 @@ class World(OperatorsWorld):
         self.late_rights = False
         """A process that did not lead any more made rights of drivers, or let an application go while another process
         made them: they may be left for ever."""
+        self.made_for_nobody: set[str] = set()
+        """Processes that made rights of drivers when there was no application; they may be left if it dies."""
         self.zombies: set[str] = set()
         """Places of storage to which a process wrote, or may have, after its application was gone."""
         self._purging: DriverConfig | None = None
@@ -130,6 +132,7 @@ class World(OperatorsWorld):
         if not process.alive:
             return
         self.trace(process.name, f"DIES {why}")
+        self.late_rights = self.late_rights or process.name in self.made_for_nobody
         process.end()
         self.operators.remove(process)
         if self.leader is process:
@@ -182,6 +185,8 @@ class World(OperatorsWorld):
     def _note_late_rights(self, change: Change) -> None:
         late = self.api.by and (self.leader is None or self.leader.name != self.api.by)
         made = change.type == "ADDED" and change.place.name == ACCESS_NAME
+        if made and not self.api.all(APPS):
+            self.made_for_nobody.add(self.api.by)
         if late and (made or (change.type == "DELETED" and change.place.plural == APPS)):
             self.late_rights = True
 
