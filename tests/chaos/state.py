@@ -5,6 +5,7 @@ Prints one JSON object per key. In a process of its own, because of the JVM; on 
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,7 @@ def read_state(checkpoint: Path, timeout: float = 300) -> dict[str, Account]:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "checkpoint"
         shutil.copytree(checkpoint, copy)
+        move(copy)
         submit = " ".join(["--master local[2]", *(f"--conf {key}={value}" for key, value in SETTINGS.items())])
         variables = {"PYSPARK_SUBMIT_ARGS": f"{submit} pyspark-shell", "SPARK_LOCAL_IP": "127.0.0.1"}
         done = subprocess.run(
@@ -42,9 +44,20 @@ def read_state(checkpoint: Path, timeout: float = 300) -> dict[str, Account]:
             check=False,
         )
     if done.returncode != 0:
-        raise RuntimeError(f"the state could not be read:\n{done.stderr[-3000:]}")
+        # Of Spark's errors the frames fill pages, and what is wrong stands above and between them.
+        said = [line for line in done.stderr.splitlines() if not line.lstrip().startswith("at ")]
+        raise RuntimeError("the state could not be read:\n" + "\n".join(said)[-3000:])
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {row["key"]: Account(row["count"], row["sum"], row["last"]) for row in rows}
+
+
+def move(copy: Path) -> None:
+    """Have the copy name its own files: an operator's metadata hold the full address of its state's schema."""
+    for metadata in (copy / "state").glob("*/_metadata/**/*"):
+        if metadata.is_file() and not metadata.name.startswith("."):
+            text = metadata.read_text()
+            metadata.write_text(re.sub(r'[a-z0-9]+://?[^"]*?(?=/state/\d+/)', copy.as_uri(), text))
+            (metadata.parent / f".{metadata.name}.crc").unlink(missing_ok=True)
 
 
 def main(folder: str) -> None:
