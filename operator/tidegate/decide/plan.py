@@ -34,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     running.stop_driver_of_earlier_app,
     suspension.stop_driver_of_suspended,
     running.stop_driver_of_changed_spec,
+    restarting.disbelieve_old_news,
     restarting.obey_policy_never,
     running.replace_lost_driver,
     restarting.adopt_lost_epoch,

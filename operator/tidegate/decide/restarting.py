@@ -116,15 +116,30 @@ def start_finished_again(o: Observation, now: float) -> Verdict | None:
     )
 
 
+def disbelieve_old_news(o: Observation, now: float) -> Verdict | None:
+    """Keep what the status says to have ended for good: its pod that still runs is what a late watch shows."""
+    driver = o.driver
+    if driver is None or not driver.running or driver.terminating or driver.epoch != o.app.status.epoch:
+        return None
+    return _as_it_ended(o)
+
+
 def leave_failed_alone(o: Observation, now: float) -> Verdict | None:
     """Keep an application failed whose pod was cleared away; a changed spec starts it afresh."""
+    verdict = _as_it_ended(o) if o.driver is None else None
+    return verdict if verdict is not None and verdict.phase is Phase.FAILED else None
+
+
+def _as_it_ended(o: Observation) -> Verdict | None:
+    """Return what the status says of an application that ended for good with the present spec."""
     status = o.app.status
     ready = status.condition(Health.READY.value)
-    if o.driver is not None or status.phase is not Phase.FAILED or ready is None or ready.reason not in _FINAL:
+    if ready is None or status.applied_spec_hash != o.spec_hash:
         return None
-    if status.applied_spec_hash != o.spec_hash:
-        return None
-    return Verdict(Phase.FAILED, Health.STALLED, ready.reason, ready.message)
+    if status.phase is Phase.COMPLETED:
+        return Verdict(Phase.COMPLETED, Health.READY, ready.reason, ready.message)
+    final = status.phase is Phase.FAILED and ready.reason in _FINAL
+    return Verdict(Phase.FAILED, Health.STALLED, ready.reason, ready.message) if final else None
 
 
 def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:

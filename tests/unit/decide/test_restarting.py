@@ -96,6 +96,16 @@ def test_what_ended_for_good_stays_so_while_its_pod_goes_and_afterwards(end: str
     assert (gone.reason, acts(gone, CreateDriver)) == (reason, False)
 
 
+@pytest.mark.parametrize("end", sorted(set(ENDS_FOR_GOOD) - {"finished, then suspended"}))
+def test_a_late_watch_does_not_bring_back_what_ended_for_good(end: str) -> None:
+    spec, fields, (phase, reason) = ENDS_FOR_GOOD[end]
+    app = launched(app_with(spec), phase=Phase.RUNNING)
+    told = written(observe(app, driver=driver_of(app, **fields)))
+    plan = decide(observe(told, driver=running_driver(told, ready=True)), NOW)
+    assert (told.status.phase, plan.reason, plan.rule) == (phase, reason, "disbelieve_old_news")
+    assert not acts(plan, WriteStatus)
+
+
 @pytest.mark.parametrize(
     ("spec", "reason"), [({"restart.policy": "Always"}, Reason.COMPLETED), ({}, Reason.STORAGE_OWNED)]
 )
