@@ -82,7 +82,8 @@ def stage(world: World) -> Iterator[Stage]:
     missing = {"application": {"image": "localhost/no-such-image:1"}}
     try:
         world.kubectl.apply(
-            world.app(RUNNING, NAMESPACE, main="script:counting.py"),
+            # Whoever runs these tests once more on the same cluster finds no state of this run.
+            world.app(RUNNING, NAMESPACE, main="script:counting.py", spec={"storage": {"onDelete": "Delete"}}),
             world.app(EDITED, NAMESPACE, main="script:counting.py", spec=missing),
         )
         made = Stage(world, operators, {})
