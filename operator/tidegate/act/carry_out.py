@@ -260,6 +260,7 @@ class Actor:
             )
             self._refuse(run, record.name, "PodNameTaken", message, recorded=recorded)
         else:
+            self._remember(run.key, refusal=None)
             self._index.put_pod(record)
         return LookAgain("the pod is there")
 
@@ -278,17 +279,19 @@ class Actor:
                 message = f"The API server refuses pod {name}: {answer.message} Mend what it names; it is tried again."
                 self._refuse(run, name, "LaunchRefused", message, recorded=True)
             return LookAgain("the pod was refused")
+        # Whatever else was said, the pod is there or may be: whoever tries again is another launch, of another epoch.
+        self._remember(run.key, refusal=None)
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of pod {name}: {answer}")
-        self._remember(run.key, refusal=None)
         self._index.put_pod(build_record(answer))
         return None
 
     async def _look_at_occupant(self, run: _Run, name: str) -> Outcome:
         answer = await self._client.get(item("Pod", run.key[0], name), Pod)
-        if isinstance(answer, NotFound):
-            return LookAgain("the pod was there a moment ago")
         if isinstance(answer, FAILURES):
+            self._remember(run.key, refusal=None)  # it may be, or have been, ours
+            if isinstance(answer, NotFound):
+                return LookAgain("the pod was there a moment ago")
             raise RetryLaterError(f"read of pod {name}: {answer}")
         return self._take_in_found(run, answer, recorded=True)
 

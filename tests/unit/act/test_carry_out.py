@@ -12,6 +12,7 @@ from tidegate.act.events import EventPublisher
 from tidegate.agent_client import AgentClient
 from tidegate.decide.actions import (
     Action,
+    CreateDriver,
     CreatePurge,
     DeleteAgentSecret,
     EnsureAccess,
@@ -21,13 +22,16 @@ from tidegate.decide.actions import (
     RemoveFinalizer,
 )
 from tidegate.decide.plan import decide
-from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
+from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound, Unavailable
 from tidegate.kube.paths import collection_of, path_of
 from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
+from tidegate.observe.observation import Memory, Refusal
 from tidegate.resources.access import build_access
 from tidegate.resources.agent_secret import build_agent_secret
+from tidegate.resources.driver import build_driver_pod
+from tidegate.workqueue import RetryLaterError
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
 
 APP = app_with()
@@ -195,3 +199,23 @@ async def test_what_the_api_server_refuses_before_a_launch_is_said(action: Actio
     assert isinstance(await world.do(action), LookAgain)
     plan = world.shown()
     assert (plan.reason, failure.message in plan.message) == ("LaunchRefused", True)
+
+
+@pytest.mark.parametrize("how", ["it is there", "nobody knows"])
+async def test_an_epoch_that_was_refused_is_not_tried_again_once_its_pod_may_have_been_there(how: str) -> None:
+    world = World()
+    refusal = Refusal("orders-driver", "hash", 1, "LaunchRefused", "quota", NOW - 60, 1)
+    world.index.memories[KEY] = Memory(refusal=refusal)
+    manifest = build_driver_pod(APP, 1, 1, PLATFORM)
+    if how == "it is there":
+        world.api.put("/api/v1/namespaces/shop/pods/orders-driver", pod_of(manifest))
+        await world.do(CreateDriver(manifest, 1))
+    else:
+        world.api.refusing["/api/v1/namespaces/shop/pods"] = Unavailable("the answer was lost")
+        with pytest.raises(RetryLaterError):
+            await world.do(CreateDriver(manifest, 1))
+    assert world.index.memory(KEY).refusal is None
+
+
+def pod_of(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "7"}}
