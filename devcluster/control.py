@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -43,15 +44,28 @@ NAMESPACES = (
 )
 
 
+_PORTS = range(20_000, 32_000)
+"""Below those that the kernel gives to connections: such a one may be taken again before its server listens."""
+
+
 def free_listener() -> socket.socket:
     """Listen on a free port of 127.0.0.1."""
     return socket.create_server(("127.0.0.1", 0), backlog=128)
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that was free a moment ago."""
-    with free_listener() as listener:
-        return int(listener.getsockname()[1])
+    """Return a port of 127.0.0.1 that was free a moment ago.
+
+    Raises:
+        ComponentError: none is free.
+    """
+    for port in random.sample(_PORTS, 200):
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
+        except OSError:
+            continue
+    raise ComponentError(f"none of 200 ports of 127.0.0.1 between {_PORTS.start} and {_PORTS.stop} is free")
 
 
 def log_tail(log: Path, lines: int = 15) -> str:

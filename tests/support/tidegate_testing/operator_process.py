@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from devcluster.control import free_port
+from devcluster.control import free_port, log_tail
 
 ROOT = Path(__file__).parents[3]
 
@@ -54,6 +54,11 @@ class OperatorProcess:
         return self.process.wait(timeout=30)
 
     def is_ready(self) -> bool:
+        """Return what the process says of itself; raise RuntimeError, with its last lines, if it has ended."""
+        assert self.process is not None
+        ended = self.process.poll()
+        if ended is not None:
+            raise RuntimeError(f"the operator ended with exit status {ended}:\n{log_tail(self.log)}")
         return self._ask("/readyz") == "ok\n"
 
     def leads(self) -> bool:
