@@ -83,8 +83,11 @@ def _session_defaults(config: DriverConfig, environment: Environment) -> dict[st
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
         "spark.local.dir": f"{environment.work_directory}/spark",
         "spark.ui.showConsoleProgress": "false",
-        # Spark ends a driver after max(3, 2 x executors) failed executors, counted since its start: an application that
-        # runs for months would be ended by ordinary losses.
+        # Spark ends a driver after max(3, 2 x executors) failed executors, and counts each pod that the API server
+        # refuses to create: a full quota would end it in seconds. Executors that never come show as a stall instead.
+        "spark.executor.maxNumFailures": str(2**31 - 1),
+        # For whoever sets a limit: not counted since the start, or an application that runs for months would be ended
+        # by ordinary losses.
         "spark.executor.failuresValidityInterval": "1h",
     }
 

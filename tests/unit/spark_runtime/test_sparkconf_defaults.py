@@ -7,11 +7,17 @@ from tidegate_spark.protocol import Storage
 from tidegate_spark.sparkconf import build_spark_conf
 from tidegate_testing.driver_process import driver_config
 
-KEY = "spark.executor.failuresValidityInterval"
+LIMIT, INTERVAL = "spark.executor.maxNumFailures", "spark.executor.failuresValidityInterval"
 CONFIG = driver_config("orders", "local:///opt/main.py", Storage("s3://bucket/apps/shop/orders"))
 
 
-def test_executors_that_failed_long_ago_do_not_end_an_application_unless_it_says_so() -> None:
-    assert build_spark_conf(CONFIG, Environment.read({}), "process")[KEY] == "1h"
-    own = dataclasses.replace(CONFIG, spark_conf={KEY: "5m"})
-    assert build_spark_conf(own, Environment.read({}), "process")[KEY] == "5m"
+def test_executors_that_fail_or_can_not_be_created_never_end_an_application() -> None:
+    assert build_spark_conf(CONFIG, Environment.read({}), "process")[LIMIT] == "2147483647"
+
+
+def test_an_application_may_limit_the_executors_that_failed_lately() -> None:
+    own = dataclasses.replace(CONFIG, spark_conf={LIMIT: "3"})
+    conf = build_spark_conf(own, Environment.read({}), "process")
+    assert (conf[LIMIT], conf[INTERVAL]) == ("3", "1h")
+    own = dataclasses.replace(CONFIG, spark_conf={LIMIT: "3", INTERVAL: "5m"})
+    assert build_spark_conf(own, Environment.read({}), "process")[INTERVAL] == "5m"
