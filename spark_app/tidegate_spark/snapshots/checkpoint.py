@@ -12,6 +12,8 @@ from typing import Any
 
 from tidegate_spark.snapshots.store import Entry, SnapshotError, VanishedError
 
+METADATA_DIRECTORY = "_metadata"
+"""Of an operator and of a state store: what is in it describes them and is not state."""
 CHECKSUM_SUFFIX = ".crc"
 """What Spark's ChecksumCheckpointFileManager appends to a file's name for the file with its checksum."""
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from tidegate_spark.snapshots.checkpoint import Checkpoint, Needed, UnreadableCheckpointError
+from tidegate_spark.snapshots.checkpoint import METADATA_DIRECTORY, Checkpoint, Needed, UnreadableCheckpointError
 
-METADATA = "_metadata"
 _STATE_FILE = re.compile(r"\d+\.(delta|snapshot)", re.ASCII)
 
 
@@ -36,7 +35,7 @@ def store_files(checkpoint: Checkpoint, directory: str, version: int, stores: Co
             f"{directory}/{name}", "is no file that a HDFS-backed state store is known to write"
         )
     for name in checkpoint.directories(directory):
-        if name != METADATA and name not in stores:
+        if name != METADATA_DIRECTORY and name not in stores:
             raise UnreadableCheckpointError(f"{directory}/{name}", "is no directory of a HDFS-backed state store")
     snapshots = [int(name.partition(".")[0]) for name in names if name.endswith(".snapshot")]
     start = max((snapshot for snapshot in snapshots if snapshot <= version), default=0)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark.snapshots.checkpoint import (
+    METADATA_DIRECTORY,
     Checkpoint,
     Needed,
     UnreadableCheckpointError,
@@ -29,7 +30,7 @@ from tidegate_spark.snapshots.checkpoint import (
 
 STATE = "state"
 DEFAULT_STORE = "default"
-_METADATA, _SCHEMAS = "_metadata", "_stateSchema"
+_SCHEMAS = "_stateSchema"
 _WITH_PLACES = re.compile(r"state/\d+/_metadata/v2/\d+", re.ASCII)
 _SCHEMA_PLACE = re.compile(r".*/(state/\d+/_stateSchema/[^/]+/[^/]+)", re.ASCII | re.DOTALL)
 _NEWEST = 2
@@ -89,7 +90,7 @@ def partitions_with_files(checkpoint: Checkpoint, operator: int) -> list[int]:
     directory = f"{STATE}/{operator}"
     for name in checkpoint.files(directory):
         raise UnreadableCheckpointError(f"{directory}/{name}", "is no directory of a partition")
-    names = [name for name in checkpoint.directories(directory) if name not in (_METADATA, _SCHEMAS)]
+    names = [name for name in checkpoint.directories(directory) if name not in (METADATA_DIRECTORY, _SCHEMAS)]
     for name in names:
         if not is_number(name):
             raise UnreadableCheckpointError(f"{directory}/{name}", "is no directory of a partition")
@@ -103,7 +104,7 @@ def describe(checkpoint: Checkpoint, operator: int, batch: int) -> Described:
         MissingFileError: its metadata of that time is gone.
         UnreadableCheckpointError: there is none at all (Spark before 3.5 wrote none), or it is not understood.
     """
-    directory = f"{STATE}/{operator}/{_METADATA}"
+    directory = f"{STATE}/{operator}/{METADATA_DIRECTORY}"
     batches = checkpoint.numbers(f"{directory}/v2")
     if batches:
         path = f"{directory}/v2/{max((each for each in batches if each <= batch), default=batch)}"
@@ -128,7 +129,7 @@ def single_partition(checkpoint: Checkpoint, operator: Described) -> bool:
     """
     if operator.name == _ONE_PARTITION:
         return True
-    path = f"{store_directory(operator.number, 0, DEFAULT_STORE)}/{_METADATA}/schema"
+    path = f"{store_directory(operator.number, 0, DEFAULT_STORE)}/{METADATA_DIRECTORY}/schema"
     return operator.name == _AGGREGATION and path in checkpoint and not _key_columns(checkpoint, path)
 
 
@@ -203,7 +204,7 @@ def _named_schemas(checkpoint: Checkpoint, path: str, metadata: dict[str, Any]) 
 def _fixed_schemas(checkpoint: Checkpoint, operator: int, stores: Iterable[str], required: bool) -> Iterator[Needed]:
     """Yield the schemas that are in the first partition; operators that name theirs need have none there."""
     for store in stores:
-        path = f"{store_directory(operator, 0, store)}/{_METADATA}/schema"
+        path = f"{store_directory(operator, 0, store)}/{METADATA_DIRECTORY}/schema"
         if required or path in checkpoint:
             yield checkpoint.need(path, "it is the schema of the state")
 

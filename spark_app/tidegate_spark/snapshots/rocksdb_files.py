@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark.snapshots.checkpoint import (
+    METADATA_DIRECTORY,
     Checkpoint,
     MissingFileError,
     Needed,
@@ -32,7 +33,6 @@ from tidegate_spark.snapshots.checkpoint import (
     versioned,
 )
 from tidegate_spark.snapshots.compressed import DataInput, NotDecompressedError
-from tidegate_spark.snapshots.hdfs_files import METADATA
 
 _STATE_FILE = re.compile(r"\d+(_[^_./]+)?\.(zip|changelog)", re.ASCII)
 _SSTS, _LOGS = "SSTs", "logs"
@@ -90,7 +90,7 @@ def _refuse_unknown(checkpoint: Checkpoint, directory: str, stores: Collection[s
                 f"{directory}/{name}", "is no file that a RocksDB state store is known to write"
             )
     for name in checkpoint.directories(directory):
-        if name not in (_SSTS, _LOGS, METADATA) and name not in stores:
+        if name not in (_SSTS, _LOGS, METADATA_DIRECTORY) and name not in stores:
             raise UnreadableCheckpointError(f"{directory}/{name}", "is no directory of a RocksDB state store")
 
 
@@ -113,12 +113,13 @@ def _by_lineage(
     snapshot = max(snapshots, key=lambda each: each.number, default=None)
     start = 0 if snapshot is None else snapshot.number
     later = sorted((each for each in lineage if each.number > start), key=lambda each: each.number)
-    numbers = [each.number for each in lineage]
-    if numbers != list(range(numbers[0], version.number + 1)):
+    numbers = [each.number for each in later]
+    first = start + 1 if snapshot is not None else numbers[0]
+    if numbers != list(range(first, version.number + 1)):
         raise UnreadableCheckpointError(f"{directory}/{version.name}.changelog", f"has a lineage with gaps, {numbers}")
-    if snapshot is None and numbers[0] > 1:
+    if first != start + 1:
         # A lineage begins with a snapshot or with the first version.
-        raise MissingFileError(f"{directory}/{lineage[0].name}.zip", f"the lineage of {version.name} begins with it")
+        raise MissingFileError(f"{directory}/{later[0].name}.zip", f"the lineage of {version.name} begins with it")
     return snapshot, later
 
 
