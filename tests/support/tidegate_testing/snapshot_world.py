@@ -1,12 +1,12 @@
 """Applications with snapshots in one store in memory, and several actors at work on them. No I/O.
 
-Two applications share a bucket, a third has one of its own. Each has a query whose batches are written and cleaned up by
-actors too. What every batch consisted of is noted when it is committed; what snapshots hold is compared with that.
+Two applications share a bucket, a third has one of its own. Each has a query, whose batches are written and cleaned up
+by actors too. What every batch consisted of is noted when it is committed; what snapshots hold is compared with that.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from tidegate_spark.snapshots import catalog, collect, manifest, restore
@@ -66,7 +66,6 @@ class World:
     """Application, lineage, batch -> path -> what it may hold."""
     clock: float = 1000.0
     wrong: list[str] = field(default_factory=list)
-    _checked: set[tuple[str, str]] = field(default_factory=set)
 
     # --- who is there ---
 
@@ -96,8 +95,8 @@ class World:
         call = actor.step()
         if actor.ended:
             self.end(actor)
-        if actor.ended or (call is not None and call.done and call.writes):
-            self.look()
+        elif call is not None and call.done and call.writes and "/lineages/" not in call.key:
+            self.look(call.key.split("/")[1])
 
     def run(self, actor: Actor) -> Any:
         """Let an actor finish; return what came of it."""
@@ -109,7 +108,6 @@ class World:
         """End an actor where it is."""
         actor.kill()
         self.end(actor)
-        self.look()
 
     def end(self, actor: Actor) -> None:
         """Note what an actor came to."""
@@ -222,13 +220,12 @@ class World:
 
     # --- what must hold ---
 
-    def look(self) -> None:
-        """Note every complete snapshot that is not whole, and every catalog that must not be."""
-        for app in APPS:
-            known = self.catalog(app)
-            self.wrong += [f"{app}: {wrong}" for wrong in catalog.violations(known)]
-            for name in known.ready():
-                self._look_at(app, name, known.snapshots[name].digest)
+    def look(self, app: str) -> None:
+        """Note every complete snapshot that is not whole, and a catalog that must not be."""
+        known = self.catalog(app)
+        self.wrong += [f"{app}: {wrong}" for wrong in catalog.violations(known)]
+        for name in known.ready():
+            self._look_at(app, name, known.snapshots[name].digest)
 
     def _look_at(self, app: str, name: str, digest: str) -> None:
         library = self.library(app)
@@ -245,6 +242,8 @@ class World:
             stored = self.buckets.read(BUCKETS[app], library.key(file.key))
             if stored is None or stored.body not in truth[file.path]:
                 self.wrong.append(f"{name} is ready and {file.key} is {'gone' if stored is None else 'another'}")
+            elif stored.etag != file.etag and not self.buckets.opaque:
+                self.wrong.append(f"{name} is ready and {file.key} is not what was published")
 
     def _compare_lineage(self, asked: Restoring, made: Manifest) -> None:
         root = self.root(asked.target, asked.lineage)
@@ -278,8 +277,16 @@ class World:
                 self.run(self.dispose(app, name))
             self.run(self.collect(app))
             self._nothing_is_left(app)
+            self._can_be_taken(app)
             for name in self.catalog(app).ready():
                 self.run(self.restore(replace(self.ask_restore(app, name, app), keep=False)))
+
+    def _can_be_taken(self, app: str) -> None:
+        if any(key[:2] == (app, self.running[app]) for key in self.truth):
+            self.run(self.batch(app))
+            made = self.run(self.take(app, self.request(app)))
+            if not isinstance(made, Manifest):
+                self.wrong.append(f"{app}: no snapshot can be taken: {made}")
 
     def _nothing_is_left(self, app: str) -> None:
         library, known = self.library(app), self.catalog(app)
@@ -290,33 +297,15 @@ class World:
             if found is not None:
                 needed |= {library.key(file.key) for file in _parse(found.body, name).files}
         there = {
-            key
-            for place in ("snapshots", "objects")
-            for key in self.buckets.keys(BUCKETS[app], f"apps/{app}/{place}/")
+            key for place in ("snapshots", "objects") for key in self.buckets.keys(BUCKETS[app], f"apps/{app}/{place}/")
         }
         self.wrong += [f"{key} is left, and nothing needs it" for key in sorted(there - needed)]
         if known.condemned or len(known.ready()) != len(known.snapshots):
             self.wrong.append(f"{app}: the catalog has something that is to be deleted")
 
 
-def chosen(choices: "Choices", world: World) -> None:
-    """Let something happen, as ``choices`` says."""
-    live = world.actors
-    what = choices.pick(("step", "step", "step", "step", "finish", "kill", "start", "start") if live else ("start",))
-    if what == "start" and len(live) < 3:
-        start(choices, world)
-    elif what == "step" and live:
-        actor = choices.pick(live)
-        for _ in range(choices.number(1, 12)):
-            world.step(actor)
-    elif what == "kill" and live:
-        world.kill(choices.pick(live))
-    elif live:
-        world.run(choices.pick(live))
-
-
 class Choices:
-    """Numbers that decide everything; ``number(low, high)`` is to be given."""
+    """Numbers that decide everything: ``number(low, high)`` gives one of them, both ends included."""
 
     def __init__(self, number: Callable[[int, int], int]) -> None:
         self.number = number
@@ -324,45 +313,99 @@ class Choices:
     def pick(self, of: Any) -> Any:
         return of[self.number(0, len(of) - 1)]
 
-
-def start(choices: Choices, world: World) -> None:
-    """Have somebody begin something."""
-    app = choices.pick(APPS)
-    names = [request.id for request in world.requests[app]]
-    writing = {actor.name for actor in world.actors}
-    kinds: dict[str, Callable[[], Any]] = {
-        "batch": lambda: world.batch(app) if f"batch of {app}" not in writing else None,
-        "batch at once": lambda: world.run(world.batch(app)) if f"batch of {app}" not in writing else None,
-        "rewrite": lambda: world.rewrite(app) if f"batch of {app}" not in writing else None,
-        "clean": lambda: world.clean(app, choices.number(1, 3)),
-        "take": lambda: world.take(app, world.request(app, manual=choices.number(0, 3) == 0)),
-        "take at once": lambda: world.run(world.take(app, world.request(app))),
-        "take exactly": lambda: world.take(app, world.request(app, exact=choices.number(0, 5))),
-        "take again": lambda: world.take(app, choices.pick(world.requests[app])) if names else None,
-        "dispose": lambda: world.dispose(app, choices.pick(names)) if names else None,
-        "expire": lambda: world.expire(app, Retention(choices.number(1, 3), choices.number(0, 1) * 20.0)),
-        "collect": lambda: world.collect(app),
-        "restore": partial(_restore, choices, world, app, names),
-        "restore again": lambda: world.restore(choices.pick(world.restores)) if world.restores else None,
-        "roll back": partial(_roll_back, choices, world, app),
-    }
-    kinds[choices.pick(list(kinds))]()
+    def late(self, of: Any) -> Any:
+        """Return one of the last few."""
+        return self.pick(of[-3:])
 
 
-def _restore(choices: Choices, world: World, app: str, names: list[str]) -> None:
-    if names:
-        world.restore(world.ask_restore(app, choices.pick(names), choices.pick(APPS), choices.number(0, 3) == 0))
+class Story:
+    """What happens in a world. Each has its own kinds of happenings: few that meet find more than many that do not."""
 
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+        self.world = world = World(page=choices.pick((1000, 3)))
+        world.buckets.opaque = choices.number(0, 3) == 0
+        self.apps = choices.pick((APPS[:1], APPS[:1], APPS[:2], APPS))
+        self.kinds = [self._batch, self._take, self._take]
+        others = [self._clean, self._rewrite, self._take_again, self._take_again, self._take_exactly, self._dispose]
+        others += [self._expire, self._collect, self._restore, self._restore_again, self._roll_back]
+        self.kinds += [kind for kind in others if choices.number(0, 2)]
 
-def _roll_back(choices: Choices, world: World, app: str) -> None:
-    """Go on with a lineage that was restored."""
-    writing = {f"batch of {app}", f"cleaning of {app}"} & {actor.name for actor in world.actors}
-    lineages = [lineage for name, lineage, _ in world.truth if name == app and lineage > world.running[app]]
-    if lineages and not writing and not any(asked.target == app for asked in _under_way(world)):
-        world.running[app] = choices.pick(lineages)
-        world.restores = [asked for asked in world.restores if (asked.target, asked.lineage) != (app, world.running[app])]
+    def go_on(self) -> None:
+        """Let something happen: most is done at once, now and then somebody stops on the way and is overtaken."""
+        choices, live = self.choices, self.world.actors
+        what = choices.pick(("start", "start", "start", "start", "start", "step", "finish", "kill"))
+        if not live or (what == "start" and len(live) < 4):
+            before = len(live)
+            choices.pick(self.kinds)(choices.pick(self.apps))
+            if len(live) > before and choices.number(0, 2):
+                self.world.run(live[-1])
+            elif len(live) > before:
+                self._move(live[-1], choices.number(0, 60))
+        elif what == "kill":
+            self.world.kill(choices.pick(live))
+        elif what == "finish":
+            self.world.run(choices.pick(live))
+        else:
+            self._move(choices.pick(live), choices.number(1, 20))
 
+    def _move(self, actor: Actor, steps: int) -> None:
+        for _ in range(steps):
+            self.world.step(actor)
 
-def _under_way(world: World) -> list[Restoring]:
-    names = {actor.name for actor in world.actors}
-    return [asked for asked in world.restores if f"restore {asked.id}" in names]
+    def _is_written(self, app: str) -> bool:
+        return any(actor.name in (f"batch of {app}", f"cleaning of {app}") for actor in self.world.actors)
+
+    def _batch(self, app: str) -> None:
+        if not self._is_written(app):
+            self.world.batch(app)
+
+    def _rewrite(self, app: str) -> None:
+        if not self._is_written(app):
+            self.world.rewrite(app)
+
+    def _clean(self, app: str) -> None:
+        self.world.clean(app, self.choices.number(1, 3))
+
+    def _take(self, app: str) -> None:
+        self.world.take(app, self.world.request(app, manual=self.choices.number(0, 3) == 0))
+
+    def _take_exactly(self, app: str) -> None:
+        batches = [
+            batch for name, lineage, batch in self.world.truth if (name, lineage) == (app, self.world.running[app])
+        ]
+        if batches:
+            self.world.take(app, self.world.request(app, exact=self.choices.late(batches)))
+
+    def _take_again(self, app: str) -> None:
+        if self.world.requests[app]:
+            self.world.take(app, self.choices.late(self.world.requests[app]))
+
+    def _dispose(self, app: str) -> None:
+        if self.world.requests[app]:
+            self.world.dispose(app, self.choices.late(self.world.requests[app]).id)
+
+    def _expire(self, app: str) -> None:
+        self.world.expire(app, Retention(self.choices.number(0, 3), self.choices.number(0, 1) * 20.0))
+
+    def _collect(self, app: str) -> None:
+        self.world.collect(app)
+
+    def _restore(self, app: str) -> None:
+        if self.world.requests[app]:
+            name, keep = self.choices.late(self.world.requests[app]).id, self.choices.number(0, 3) == 0
+            self.world.restore(self.world.ask_restore(app, name, self.choices.pick(APPS), keep))
+
+    def _restore_again(self, app: str) -> None:
+        if self.world.restores:
+            self.world.restore(self.choices.late(self.world.restores))
+
+    def _roll_back(self, app: str) -> None:
+        """Go on with a lineage that was restored."""
+        world = self.world
+        lineages = [lineage for name, lineage, _ in world.truth if name == app and lineage > world.running[app]]
+        under_way = {actor.name for actor in world.actors}
+        busy = any(asked.target == app and f"restore {asked.id}" in under_way for asked in world.restores)
+        if lineages and not busy and not self._is_written(app):
+            world.running[app] = self.choices.pick(lineages)
+            world.restores = [it for it in world.restores if (it.target, it.lineage) != (app, world.running[app])]

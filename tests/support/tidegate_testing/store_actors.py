@@ -25,7 +25,10 @@ class Actor:
         self.outcome: Any = None
         self.calls: list[Call] = []
         self._killed = False
-        self._go, self._stopped = threading.Semaphore(0), threading.Semaphore(0)
+        # Plain locks, taken from the first and given free by the other side: what costs least.
+        self._go, self._stopped = threading.Lock(), threading.Lock()
+        self._go.acquire()
+        self._stopped.acquire()
         self._thread = threading.Thread(target=self._run, args=(function,), name=name, daemon=True)
         self._thread.start()
 
