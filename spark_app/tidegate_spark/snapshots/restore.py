@@ -48,20 +48,16 @@ class Target:
     """Whether the queries are to be others than the origin's: two of one id in one session stop each other."""
 
 
-def restore(
-    origin: Origin,
-    target: Target,
-    holder: str,
-    keep: bool = False,
-    copiers: Copiers = USUAL,
-) -> Manifest:
+def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUAL) -> Manifest:
     """Copy a snapshot into a lineage, which holds exactly that afterwards.
+
+    The snapshot stays held by ``holder``: who asked for the restore releases it when nobody is at it any more, and a
+    fork keeps it.
 
     Args:
         origin: the snapshot.
         target: the lineage; empty, or left by an earlier attempt at this.
-        holder: who needs the snapshot meanwhile; the same for each attempt, and of nobody else.
-        keep: whether ``holder`` needs it from now on, as forks do, until somebody releases it.
+        holder: who needs the snapshot; the same for each attempt, and of nobody else.
         copiers: how files are copied, and who is told.
 
     Returns:
@@ -83,8 +79,6 @@ def restore(
     held = origin.library.change(lambda it: catalog.hold(it, origin.id, holder))
     made = manifest.read(origin.library, origin.id, held)
     _fill(origin, target, made, copiers)
-    if not keep:
-        release(origin, holder)
     return made
 
 

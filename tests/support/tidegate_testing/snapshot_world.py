@@ -5,7 +5,7 @@ by actors too. What every batch consisted of is noted when it is committed; what
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -66,6 +66,21 @@ class World:
     """Application, lineage, batch -> path -> what it may hold."""
     clock: float = 1000.0
     wrong: list[str] = field(default_factory=list)
+
+    def copy(self) -> "World":
+        """Return another world like this one, in which everybody has ended."""
+        assert not self.actors
+        content = {bucket: dict(objects) for bucket, objects in self.buckets.content.items()}
+        return World(
+            Buckets(content, self.buckets.opaque),
+            self.page,
+            requests={app: list(requests) for app, requests in self.requests.items()},
+            restores=list(self.restores),
+            lineages=dict(self.lineages),
+            running=dict(self.running),
+            truth={batch: {path: set(bodies) for path, bodies in it.items()} for batch, it in self.truth.items()},
+            clock=self.clock,
+        )
 
     # --- who is there ---
 
@@ -197,7 +212,7 @@ class World:
             target = self.library(asked.target, actor.store(self.buckets, BUCKETS[asked.target], self.page))
             where = Target(target, asked.lineage, fork=asked.app != asked.target)
             try:
-                made = restore.restore(Origin(origin, asked.id), where, asked.holder, asked.keep, IN_TURN)
+                made = restore.restore(Origin(origin, asked.id), where, asked.holder, IN_TURN)
             except (catalog.UnknownSnapshotError, catalog.NotReadyError):
                 raise
             except SnapshotError as error:
@@ -207,11 +222,16 @@ class World:
             self._compare_lineage(asked, made)
             return made
 
-        actor = Actor(f"restore {asked.id}", act)
+        actor = Actor(asked.holder, act)
         self.actors.append(actor)
         return actor
 
+    def is_under_way(self, asked: Restoring) -> bool:
+        """Return whether somebody is at it."""
+        return any(actor.name == asked.holder for actor in self.actors)
+
     def release(self, asked: Restoring) -> Actor:
+        """Say that it is done or given up; not while somebody is at it."""
         return self.start(
             f"release {asked.id}",
             lambda library: restore.release(Origin(library, asked.id), asked.holder),
@@ -279,7 +299,7 @@ class World:
             self._nothing_is_left(app)
             self._can_be_taken(app)
             for name in self.catalog(app).ready():
-                self.run(self.restore(replace(self.ask_restore(app, name, app), keep=False)))
+                self.run(self.restore(self.ask_restore(app, name, app)))
 
     def _can_be_taken(self, app: str) -> None:
         if any(key[:2] == (app, self.running[app]) for key in self.truth):
@@ -328,7 +348,7 @@ class Story:
         self.apps = choices.pick((APPS[:1], APPS[:1], APPS[:2], APPS))
         self.kinds = [self._batch, self._take, self._take]
         others = [self._clean, self._rewrite, self._take_again, self._take_again, self._take_exactly, self._dispose]
-        others += [self._expire, self._collect, self._restore, self._restore_again, self._roll_back]
+        others += [self._expire, self._collect, self._restore, self._restore_again, self._release, self._roll_back]
         self.kinds += [kind for kind in others if choices.number(0, 2)]
 
     def go_on(self) -> None:
@@ -400,12 +420,20 @@ class Story:
         if self.world.restores:
             self.world.restore(self.choices.late(self.world.restores))
 
+    def _release(self, app: str) -> None:
+        done = [asked for asked in self.world.restores if not asked.keep and not self.world.is_under_way(asked)]
+        if done:
+            asked = self.choices.late(done)
+            self.world.restores.remove(asked)
+            self.world.release(asked)
+
     def _roll_back(self, app: str) -> None:
         """Go on with a lineage that was restored."""
         world = self.world
         lineages = [lineage for name, lineage, _ in world.truth if name == app and lineage > world.running[app]]
-        under_way = {actor.name for actor in world.actors}
-        busy = any(asked.target == app and f"restore {asked.id}" in under_way for asked in world.restores)
+        busy = any(asked.target == app and world.is_under_way(asked) for asked in world.restores)
         if lineages and not busy and not self._is_written(app):
             world.running[app] = self.choices.pick(lineages)
-            world.restores = [it for it in world.restores if (it.target, it.lineage) != (app, world.running[app])]
+            for asked in [it for it in world.restores if (it.target, it.lineage) == (app, world.running[app])]:
+                world.restores.remove(asked)
+                world.release(asked)
