@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
-from tidegate_spark.snapshots.store import Entry, Found, MismatchError, ObjectStore, Place, VanishedError, agree
+from tidegate_spark.snapshots.store import (
+    Entry,
+    Found,
+    MismatchError,
+    ObjectStore,
+    Place,
+    SnapshotError,
+    VanishedError,
+    agree,
+)
+
+LARGEST_CARRIED_BYTES = 1 << 30
+CARRIED_AT_ONCE = 4
+"""Between two stores objects go through this process's memory."""
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -47,21 +62,50 @@ class Copiers:
 USUAL = Copiers()
 
 
-def copy_all(store: ObjectStore, copies: Sequence[Copy], copiers: Copiers) -> dict[str, Found]:
-    """Copy all of them into ``store``; return what each key holds now.
+class TooLargeToCarryError(SnapshotError):
+    """An object would have to go from one store to another, and this process could not hold it."""
+
+
+def copy_all(
+    store: ObjectStore, copies: Sequence[Copy], copiers: Copiers, done: dict[str, Found], origin: ObjectStore
+) -> None:
+    """Copy all of them from ``origin`` into ``store``; from one store to another their bytes go through this process.
+
+    ``done`` gets what each key holds now, also if something is raised.
 
     Raises:
         VanishedError: a source is gone or has changed. No copy is under way any more, then as with every exception.
         MismatchError: a copy is not what was to be copied.
+        TooLargeToCarryError: see there.
     """
-    done: dict[str, Found] = {}
+    one: Callable[[Copy], Found] = lambda copy: store.copy(copy.source, copy.key, copy.size, copy.etag)  # noqa: E731
+    if origin.service != store.service:
+        one, copiers = partial(_carry, origin, store), replace(copiers, number=min(copiers.number, CARRIED_AT_ONCE))
     of_bytes, copied = sum(copy.size for copy in copies), 0
-    found = in_parallel(copiers, lambda copy: store.copy(copy.source, copy.key, copy.size, copy.etag), copies)
-    for copy, made in zip(copies, found):  # noqa: B905 - strict= is newer than the Python of stock Spark images
-        done[copy.key] = made
-        copied += copy.size
-        copiers.report(Progress(len(done), copied, len(copies), of_bytes))
-    return done
+    for number, found in enumerate(in_parallel(copiers, one, copies)):
+        done[copies[number].key] = found
+        copied += copies[number].size
+        copiers.report(Progress(number + 1, copied, len(copies), of_bytes))
+
+
+def _carry(origin: ObjectStore, store: ObjectStore, copy: Copy) -> Found:
+    if copy.size > LARGEST_CARRIED_BYTES:
+        raise TooLargeToCarryError(
+            f"{copy.source.key} has {copy.size} bytes, and between two stores ({origin.service} and {store.service}) "
+            f"at most {LARGEST_CARRIED_BYTES} are carried: replicate the bucket with a tool of the store's first"
+        )
+    got = origin.get(copy.source.key)
+    if got is None:
+        raise VanishedError(f"{copy.source.key} is gone")
+    body, etag = got
+    if (len(body), etag) != (copy.size, copy.etag):
+        raise VanishedError(f"{copy.source.key} has changed")
+    store.put(copy.key, body)
+    found = store.head(copy.key)
+    md5 = hashlib.md5(body).hexdigest()  # noqa: S324 - what stores have for a checksum
+    if found is None or not agree(Found(len(body), "", f"md5:{md5}"), found):
+        raise MismatchError(f"{copy.key} is not what {copy.source.key} is")
+    return found
 
 
 def in_parallel(copiers: Copiers, function: Callable[[T], U], arguments: Iterable[T]) -> Iterator[U]:

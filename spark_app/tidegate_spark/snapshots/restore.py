@@ -7,6 +7,7 @@ checkpoint then fails for want of state, where without offsets it would begin an
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,15 +20,14 @@ from tidegate_spark.snapshots.store import Entry, Found, MismatchError, Place, S
 
 METADATA = "metadata"
 """The file of a checkpoint that holds the query's id."""
+OWN = (METADATA, METADATA + ".crc")
+"""What a fork does not take over; Spark does without a checksum."""
+_MD5 = re.compile(r'"?[0-9a-f]{32}"?')
 _NAMESPACE = uuid.UUID("5f0d7f3c-3f0b-4c39-9c5e-0d6a3c1a7f11")
 
 
 class LineageInUseError(SnapshotError):
     """The lineage holds something that is not of this snapshot."""
-
-
-class OtherStoreError(SnapshotError):
-    """The snapshot is in a store that this one does not copy from."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,8 @@ def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUA
         UnreadableManifestError: it is not what was published.
         LineageInUseError: the lineage holds something else. Nothing was written.
         VanishedError, MismatchError: the snapshot is damaged.
-        OtherStoreError: it would have to go from one store to another.
+        TooLargeToCarryError: it would have to go from one store to another, and has too large an object.
     """
-    if origin.library.store.service != target.library.store.service:
-        raise OtherStoreError(
-            f"{origin.library.store.service} and {target.library.store.service} are different stores, and objects are "
-            "copied inside one only"
-        )
     held = origin.library.change(lambda it: catalog.hold(it, origin.id, holder))
     made = manifest.read(origin.library, origin.id, held)
     _fill(origin, target, made, copiers)
@@ -88,10 +83,10 @@ def release(origin: Origin, holder: str) -> None:
 
 
 def _fill(origin: Origin, target: Target, made: Manifest, copiers: Copiers) -> None:
-    own = {(file.query, file.path) for file in made.files if target.fork and file.path == METADATA}
-    copies = _copies(origin, target, [file for file in made.files if (file.query, file.path) not in own])
+    copies = _copies(origin, target, [file for file in made.files if not (target.fork and file.path in OWN)])
     written = {
-        target.library.lineage_key(target.lineage, query, path): _metadata(target, made, query) for query, path in own
+        target.library.lineage_key(target.lineage, query, METADATA): _metadata(target, made, query)
+        for query in (made.queries if target.fork else ())
     }
     root = target.library.lineage_key(target.lineage) + "/"
     there = list_keys(target.library.store, root)
@@ -99,7 +94,8 @@ def _fill(origin: Origin, target: Target, made: Manifest, copiers: Copiers) -> N
     if other:
         raise LineageInUseError(f"lineage {target.lineage} is in use: it holds {other[0]}, which is not of {made.id}")
     missing = [copy for key, copy in copies.items() if key not in there or not _is_copy(there[key], copy)]
-    copied = copy_all(target.library.store, missing, copiers)
+    copied: dict[str, Found] = {}
+    copy_all(target.library.store, missing, copiers, copied, origin.library.store)
     for key, body in written.items():
         target.library.store.put(key, body)
     expected = {key: copied.get(key, Found(copy.size, copy.etag)) for key, copy in copies.items()}
@@ -169,12 +165,17 @@ def _as_it_is(origin: Origin, file: File, listed: Mapping[str, Entry]) -> Entry:
     entry = listed.get(key)
     if entry is None:
         raise VanishedError(f"{key}, a file of snapshot {origin.id}, is gone")
-    published = Found(file.size, file.etag, file.checksum)
     if (entry.size, entry.etag) == (file.size, file.etag):
         return entry
     found = origin.library.store.head(key)
     if found is None:
         raise VanishedError(f"{key}, a file of snapshot {origin.id}, is gone")
-    if not agree(published, found):
+    if not agree(Found(file.size, file.etag, file.checksum or _checksum_of(file.etag)), found):
         raise MismatchError(f"{key}, a file of snapshot {origin.id}, is not what was published")
     return Entry(key, found.size, found.etag)
+
+
+def _checksum_of(etag: str) -> str:
+    # Nothing more is known if it was copied with an equal ETag. The store says whether ETags are checksums there: it
+    # calls the object's own one so, or not.
+    return f"md5:{etag.strip(chr(34))}" if _MD5.fullmatch(etag) else ""

@@ -314,7 +314,7 @@ def _copy_files(
         for source, key in keys
         if not _is_copied(there.get(key), source, copied.get(key))
     }
-    copied.update(copy_all(library.store, list(missing.values()), copiers))
+    copy_all(library.store, list(missing.values()), copiers, copied, library.store)
     listed = _listed(library, name)
     expected = {key: copied.get(key, Found(source.entry.size, source.entry.etag)) for source, key in keys}
     check_copies(listed, expected)

@@ -102,6 +102,13 @@ def _read(store: ObjectStore, key: str) -> bytes:
     return found[0]
 
 
+def content_of(store: ObjectStore, root: str, batch: int) -> dict[str, bytes]:
+    """Return what a batch consists of, path -> content."""
+    listing = {entry.key[len(root) + 1 :]: entry for entry in store.list(root + "/")}
+    needed = LAYOUT.needed_files(listing, lambda path: _read(store, f"{root}/{path}"), batch)
+    return {file.path: _read(store, f"{root}/{file.path}") for file in needed.files}
+
+
 def rewrite_state(store: ObjectStore, root: str) -> tuple[int, bytes] | None:
     """Write the newest state file again with other bytes that mean the same, as a repeated task does."""
     listing = {entry.key[len(root) + 1 :]: entry for entry in store.list(root + "/")}
