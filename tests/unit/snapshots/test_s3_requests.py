@@ -201,7 +201,6 @@ def test_what_the_store_refuses_to_delete_is_told(s3: S3) -> None:
 def test_a_listing_goes_on_where_a_page_failed(s3: S3) -> None:
     store, stub, _ = s3
     moment = datetime.fromtimestamp(5, UTC)
-    asked = {"Bucket": "here", "Prefix": ""}
     item = {"Size": 1, "ETag": ETAG, "LastModified": moment}
     first = {
         "Contents": [{"Key": "a", **item}, {"Key": "b/", **item}],
