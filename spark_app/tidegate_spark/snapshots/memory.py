@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 
 from tidegate_spark.snapshots.store import Entry, Found, Place, SnapshotError, VanishedError
 
+_numbers = itertools.count(1)
+
 
 @dataclass(frozen=True)
 class Call:
@@ -55,7 +57,7 @@ class Buckets:
 
     content: dict[str, dict[str, Stored]] = field(default_factory=dict)
     opaque: bool = False
-    service: str = "memory"
+    service: str = field(default_factory=lambda: f"memory {next(_numbers)}")
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
     _writes: Iterator[int] = field(default_factory=lambda: itertools.count(1), repr=False)
 

@@ -1,5 +1,7 @@
 """Puts a snapshot into a new lineage: of its application, of another one, or in another bucket. I/O through the port.
 
+Some files of a checkpoint say where it is; those are written anew. So is the query's id, for forks.
+
 It can be ended at any point and done again. Offsets and commits are copied first: a query that is started on half a
 checkpoint then fails for want of state, where without offsets it would begin anew, silently.
 """
@@ -13,15 +15,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate_spark.snapshots import catalog, manifest
+from tidegate_spark.snapshots.checkpoint import CHECKSUM_SUFFIX
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, list_keys
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
 from tidegate_spark.snapshots.manifest import File, Manifest
+from tidegate_spark.snapshots.operator_files import names_its_place, relocated
 from tidegate_spark.snapshots.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
 
 METADATA = "metadata"
 """The file of a checkpoint that holds the query's id."""
-OWN = (METADATA, METADATA + ".crc")
-"""What a fork does not take over; Spark does without a checksum."""
 _MD5 = re.compile(r'"?[0-9a-f]{32}"?')
 _NAMESPACE = uuid.UUID("5f0d7f3c-3f0b-4c39-9c5e-0d6a3c1a7f11")
 
@@ -69,6 +71,7 @@ def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUA
         UnreadableManifestError: it is not what was published.
         LineageInUseError: the lineage holds something else. Nothing was written.
         VanishedError, MismatchError: the snapshot is damaged.
+        UnreadableCheckpointError: a file that says where it is cannot be read.
         TooLargeToCarryError: it would have to go from one store to another, and has too large an object.
     """
     held = origin.library.change(lambda it: catalog.hold(it, origin.id, holder))
@@ -83,11 +86,8 @@ def release(origin: Origin, holder: str) -> None:
 
 
 def _fill(origin: Origin, target: Target, made: Manifest, copiers: Copiers) -> None:
-    copies = _copies(origin, target, [file for file in made.files if not (target.fork and file.path in OWN)])
-    written = {
-        target.library.lineage_key(target.lineage, query, METADATA): _metadata(target, made, query)
-        for query in (made.queries if target.fork else ())
-    }
+    now = _as_they_are(origin, made)
+    copies, written = _copies(origin, target, made, now), _written(origin, target, made, now)
     root = target.library.lineage_key(target.lineage) + "/"
     there = list_keys(target.library.store, root)
     other = sorted(there.keys() - copies.keys() - written.keys())
@@ -99,19 +99,48 @@ def _fill(origin: Origin, target: Target, made: Manifest, copiers: Copiers) -> N
     for key, body in written.items():
         target.library.store.put(key, body)
     expected = {key: copied.get(key, Found(copy.size, copy.etag)) for key, copy in copies.items()}
+    expected.update((key, Found(len(body), "")) for key, body in written.items())
     check_copies(list_keys(target.library.store, root), expected)
 
 
-def _copies(origin: Origin, target: Target, files: list[File]) -> dict[str, Copy]:
+def _is_own(target: Target, path: str) -> bool:
+    """Return whether a file is another one in this lineage than in the snapshot."""
+    return names_its_place(path) or (target.fork and path == METADATA)
+
+
+def _copies(origin: Origin, target: Target, made: Manifest, now: Mapping[str, Entry]) -> dict[str, Copy]:
     """Return target key -> copy, in the order in which they are to be made."""
-    now = _as_they_are(origin, files)
     copies = {}
-    for file in sorted(files, key=lambda file: (not file.path.startswith(("offsets/", "commits/")), file.path)):
+    for file in sorted(made.files, key=lambda file: (not file.path.startswith(("offsets/", "commits/")), file.path)):
+        # A checksum is of the original; Spark does without.
+        if _is_own(target, file.path) or _is_own(target, file.path.removesuffix(CHECKSUM_SUFFIX)):
+            continue
         key = target.library.lineage_key(target.lineage, file.query, file.path)
         source = now[file.key]
-        place = Place(origin.library.store.bucket, origin.library.key(file.key))
-        copies[key] = Copy(place, source.size, source.etag, key)
+        copies[key] = Copy(Place(origin.library.store.bucket, source.key), source.size, source.etag, key)
     return copies
+
+
+def _written(origin: Origin, target: Target, made: Manifest, now: Mapping[str, Entry]) -> dict[str, bytes]:
+    """Return target key -> content, of the files that are not just copied."""
+    written = {}
+    for file in made.files:
+        if not _is_own(target, file.path):
+            continue
+        lineage = target.library.lineage_key(target.lineage, file.query)
+        if file.path == METADATA:
+            written[f"{lineage}/{file.path}"] = _metadata(target, made, file.query)
+        else:
+            root = f"s3a://{target.library.store.bucket}/{lineage}"
+            written[f"{lineage}/{file.path}"] = relocated(file.path, _content(origin, now[file.key]), root)
+    return written
+
+
+def _content(origin: Origin, entry: Entry) -> bytes:
+    found = origin.library.store.get(entry.key)
+    if found is None or found[1] != entry.etag:
+        raise VanishedError(f"{entry.key}, a file of snapshot {origin.id}, is gone or has changed")
+    return found[0]
 
 
 def _is_copy(entry: Entry, copy: Copy) -> bool:
@@ -148,9 +177,9 @@ def damages(origin: Origin) -> list[str]:
     return found
 
 
-def _as_they_are(origin: Origin, files: list[File]) -> dict[str, Entry]:
+def _as_they_are(origin: Origin, made: Manifest) -> dict[str, Entry]:
     listed = _listed(origin)
-    return {file.key: _as_it_is(origin, file, listed) for file in files}
+    return {file.key: _as_it_is(origin, file, listed) for file in made.files}
 
 
 def _listed(origin: Origin) -> dict[str, Entry]:

@@ -72,7 +72,7 @@ class World:
         assert not self.actors
         content = {bucket: dict(objects) for bucket, objects in self.buckets.content.items()}
         return World(
-            Buckets(content, self.buckets.opaque),
+            Buckets(content, self.buckets.opaque, self.buckets.service),
             self.page,
             requests={app: list(requests) for app, requests in self.requests.items()},
             restores=list(self.restores),

@@ -1,11 +1,11 @@
 """What a lineage holds after a restore, and what keeps the snapshot there meanwhile. The store is in memory."""
 
-import dataclasses
 import json
 
 import pytest
 
-from tidegate_spark.snapshots import collect, copying, restore
+from tidegate_spark.snapshots import collect, copying, layout, restore
+from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.catalog import HeldError, NotReadyError, UnknownSnapshotError
 from tidegate_spark.snapshots.copying import Copiers, Progress, TooLargeToCarryError
 from tidegate_spark.snapshots.library import Library
@@ -15,6 +15,7 @@ from tidegate_spark.snapshots.restore import LineageInUseError, Origin, Target
 from tidegate_spark.snapshots.store import MismatchError, VanishedError
 from tidegate_testing.fake_checkpoint import content_of
 from tidegate_testing.snapshot_scenes import Scene, until
+from tidegate_testing.spark_checkpoint import SparkCheckpoint
 from tidegate_testing.store_actors import Actor
 
 IN_TURN = Copiers(1)
@@ -84,7 +85,7 @@ def test_a_query_goes_on_from_a_restored_lineage_and_is_taken_again() -> None:
 @pytest.mark.parametrize("stored_as", ["elsewhere", "in another store"])
 def test_it_goes_to_another_bucket_and_to_another_store(stored_as: str) -> None:
     scene = scene_with_snapshot()
-    library = elsewhere(scene.buckets if stored_as == "elsewhere" else Buckets(service="abroad"))
+    library = elsewhere(scene.buckets if stored_as == "elsewhere" else Buckets())
     told: list[Progress] = []
     made = restore.restore(origin_of(scene), Target(library, 7), "import", Copiers(4, told.append))
     assert below(library, 7) == content_of(scene.store(), scene.root(), 4)
@@ -95,7 +96,7 @@ def test_too_large_an_object_is_not_carried_to_another_store(monkeypatch: pytest
     monkeypatch.setattr(copying, "LARGEST_CARRIED_BYTES", 5)
     scene = scene_with_snapshot()
     with pytest.raises(TooLargeToCarryError, match=r"replicate the bucket"):
-        restore.restore(origin_of(scene), Target(elsewhere(Buckets(service="abroad")), 1), "import", IN_TURN)
+        restore.restore(origin_of(scene), Target(elsewhere(Buckets()), 1), "import", IN_TURN)
 
 
 # --- while it goes on ---
@@ -236,18 +237,60 @@ def test_the_same_content_with_another_etag_is_no_damage() -> None:
 
 def test_a_copy_that_is_not_what_was_copied_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = scene_with_snapshot()
-    library = elsewhere(Buckets(service="abroad"))
+    library = elsewhere(Buckets())
     put = library.store.put
     monkeypatch.setattr(library.store, "put", lambda key, body: put(key, body[::-1]))
     with pytest.raises(MismatchError):
         restore.restore(origin_of(scene), Target(library, 1), "import")
 
 
-def test_a_fork_does_not_take_the_checksum_of_the_metadata_over() -> None:
-    scene = scene_with_snapshot()
-    made = restore.restore(origin_of(scene), Target(scene.library(), 2), "rollback")
-    checksum = dataclasses.replace(next(file for file in made.files if file.path == "metadata"), path="metadata.crc")
-    library = elsewhere(scene.buckets)
-    forked = dataclasses.replace(made, files=(*made.files, checksum))
-    restore._fill(origin_of(scene), Target(library, 1, fork=True), forked, IN_TURN)
-    assert "metadata.crc" not in below(library, 1)
+# --- real checkpoints ---
+
+
+def spark_scene(world: SparkCheckpoint) -> Scene:
+    scene = Scene()
+    for path, body in world.items():
+        scene.store().put(f"{scene.root()}/{path}", body)
+    taking.take(scene.library(), layout, scene.request("a"), 1000.0)
+    return scene
+
+
+def spark_world() -> SparkCheckpoint:
+    """A query with unique ids in its state files and a schema that may evolve."""
+    world = SparkCheckpoint(partitions=1)
+    world.evolving_operator(0, "0_schema", root="s3a://here/apps/orders/lineages/1/main")
+    for batch in range(3):
+        world.offsets(batch)
+        world.commit(batch, {0: [[f"id{batch}"]]})
+        world.snapshot("state/0/0", f"{batch + 1}_id{batch}", f"{batch}.sst")
+    return world
+
+
+def test_a_checkpoint_of_spark_is_taken_and_restored_with_the_files_of_its_batch() -> None:
+    world = spark_world()
+    needed = layout.needed_files(world.listing, world.read, 2).files
+    scene = spark_scene(world)
+    restore.restore(origin_of(scene), Target(scene.library(), 2), "rollback")
+    restored, places = below(scene.library(), 2), "state/0/_metadata/v2/0"
+    assert restored.keys() == {file.path for file in needed}
+    assert all(restored[path] == world[path] for path in restored.keys() - {places})
+    assert scene.keys("objects/") == ["objects/2.sst.a"]
+
+
+def test_files_that_say_where_they_are_say_where_they_are_then() -> None:
+    scene, library = spark_scene(spark_world()), elsewhere(Buckets())
+    for target in (Target(scene.library(), 2), Target(library, 1, fork=True)):
+        restore.restore(origin_of(scene), target, f"holder {target.lineage}")
+        root = f"{target.library.store.bucket}/{target.library.lineage_key(target.lineage, 'main')}"
+        said = below(target.library, target.lineage)["state/0/_metadata/v2/0"].decode()
+        assert f"s3a://{root}/state/0/_stateSchema/default/0_schema" in said
+        assert "lineages/1/" not in said or target.fork
+
+
+def test_a_checksum_of_what_is_written_anew_is_left_out() -> None:
+    world = spark_world()
+    for path in ("metadata", "state/0/_metadata/v2/0", "offsets/2"):
+        world[f"{path}.crc"] = b"checksum"
+    scene, library = spark_scene(world), elsewhere(Buckets())
+    restore.restore(origin_of(scene), Target(library, 1, fork=True), "fork")
+    assert [path for path in below(library, 1) if path.endswith(".crc")] == ["offsets/2.crc"]
