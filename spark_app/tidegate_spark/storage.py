@@ -101,8 +101,12 @@ def _read_value(path: Path) -> str:
         return ""
 
 
-def connect(storage: Storage, credentials: Credentials | None, timeout_seconds: float = 10.0) -> S3Client:
+def connect(
+    storage: Storage, credentials: Credentials | None, timeout_seconds: float = 10.0, connections: int = 10
+) -> S3Client:
     """Return an S3 client for ``storage``; without ``credentials`` botocore's default chain looks for some.
+
+    It keeps so many ``connections`` for requests at the same time.
 
     Raises:
         ValueError: if the endpoint is not a URL.
@@ -122,6 +126,7 @@ def connect(storage: Storage, credentials: Credentials | None, timeout_seconds: 
         config=Config(
             connect_timeout=min(5.0, timeout_seconds),
             read_timeout=timeout_seconds,
+            max_pool_connections=connections,
             # The callers repeat, visibly and with back-off; botocore's own repetition would only hide the fault longer.
             retries={"total_max_attempts": 2, "mode": "standard"},
             s3={"addressing_style": "path" if storage.path_style_access else "auto"},

@@ -22,7 +22,7 @@ from tidegate_spark.snapshots.store import (
     VanishedError,
     agree,
 )
-from tidegate_spark.storage import read_object, status_of, write_object_if
+from tidegate_spark.storage import Credentials, connect, read_object, status_of, write_object_if
 
 if TYPE_CHECKING:
     from boto3.s3.transfer import TransferConfig
@@ -39,6 +39,8 @@ PARTS_FROM_BYTES = 128 * MIB
 """From this size on an object is copied in parts, several at a time; it is far below the 5 GiB of one copy."""
 PART_BYTES = 64 * MIB
 PARTS_AT_ONCE = 4
+TIMEOUT_SECONDS = 60.0
+"""For an answer: a store on plain disks takes its time to copy a large object."""
 
 _MOMENTARY_STATUS = frozenset({429, 500, 502, 503, 504})
 _MOMENTARY_CODES = frozenset(
@@ -46,6 +48,16 @@ _MOMENTARY_CODES = frozenset(
 )
 _MISSING_CODES = frozenset({"NoSuchKey", "404", "NotFound"})
 _CHECKSUMS = ("CRC64NVME", "CRC32C", "CRC32", "SHA256", "SHA1")
+
+
+def reach(storage: Storage, credentials: Credentials | None, copiers: int) -> S3Store:
+    """Return the bucket of ``storage``, with connections for so many copiers.
+
+    Raises:
+        ValueError: if the endpoint is not a URL.
+    """
+    connections = copiers * (1 + PARTS_AT_ONCE)
+    return S3Store(connect(storage, credentials, TIMEOUT_SECONDS, connections), storage.bucket)
 
 
 class S3Store:
@@ -61,7 +73,7 @@ class S3Store:
         """Reach ``bucket`` through ``client``.
 
         Args:
-            client: its pool of connections should have one for each copier.
+            client: :func:`reach` makes one that fits.
             bucket: the bucket.
             parts_from: the size from which on objects are copied in parts; 5 MiB is the least that S3 takes.
             pause: waits for so many seconds, between two attempts at a request.

@@ -213,6 +213,12 @@ def test_what_the_catalog_does_not_know_is_condemned() -> None:
     assert catalog.condemn_strays(found, ["a", "b"], ["1.sst.a", "1.sst.b"], NOW) is found
 
 
+def test_strays_of_one_kind_are_condemned_too() -> None:
+    known = ready(Catalog(), "a", **{"1.sst": 10})
+    assert list(catalog.condemn_strays(known, ["a", "b"], ["1.sst.a"], NOW).snapshots) == ["a", "b"]
+    assert catalog.condemn_strays(known, ["a"], ["1.sst.a", "1.sst.b"], NOW).condemned == {"1.sst.b"}
+
+
 # --- the value ---
 
 
