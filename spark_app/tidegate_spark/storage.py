@@ -6,6 +6,7 @@ boto3 is imported where it is used: an executor needs it at its very end only, a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,14 +113,17 @@ def connect(
         ValueError: if the endpoint is not a URL.
     """
     import boto3  # noqa: PLC0415 - see the module's docstring
+    import botocore.session  # noqa: PLC0415 - likewise
     from botocore.config import Config  # noqa: PLC0415 - likewise
 
+    core = botocore.session.get_session()
+    core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=moment_of)
     identity: dict[str, Any] = {}
     if credentials:
         identity = {"aws_access_key_id": credentials.access_key, "aws_secret_access_key": credentials.secret_key}
         if credentials.session_token:
             identity["aws_session_token"] = credentials.session_token
-    return boto3.session.Session().client(
+    return boto3.session.Session(botocore_session=core).client(
         "s3",
         region_name=storage.region,
         endpoint_url=storage.endpoint or None,
@@ -136,6 +140,16 @@ def connect(
         ),
         **identity,
     )
+
+
+def moment_of(said: Any) -> datetime:
+    """Return the time that an answer names; botocore's own way takes longer than all the rest of a listing."""
+    from botocore.utils import parse_timestamp  # noqa: PLC0415 - see the module's docstring
+
+    try:
+        return datetime.fromisoformat(said.replace("Z", "+00:00"))
+    except (AttributeError, ValueError):
+        return parse_timestamp(said)  # headers have the form of e-mails
 
 
 def create_object(client: S3Client, storage: Storage, key: str, body: bytes) -> bool:

@@ -225,7 +225,11 @@ MISTAKES = {
         "taken twice",
     ),
     "objects are copied before they are referred to": Mistake(
-        taking, "_keys", "library.change(refer)", "refer(library.read())", "taken, and disposed of meanwhile"
+        taking,
+        "_refer",
+        "library.change(transition)",
+        "transition(library.read())",
+        "taken, and disposed of meanwhile",
     ),
     "a restore does not hold": Mistake(
         restore,

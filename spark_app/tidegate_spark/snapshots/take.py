@@ -307,8 +307,9 @@ def _copy_files(
 
     ``copied`` is what earlier attempts of this process copied, and gets what this one does.
     """
-    keys = _keys(library, name, plan.sources)
-    there = _listed(library, name)
+    objects = _refer(library, name, plan.sources)
+    keys = [(source, _key(library, name, source, objects)) for source in plan.sources]
+    there = _there(library, name, objects, doubtful=bool(copied))
     missing = {
         key: Copy(Place(library.store.bucket, source.entry.key), source.entry.size, source.entry.etag, key)
         for source, key in keys
@@ -332,43 +333,67 @@ def _copy_files(
     )
 
 
-def _keys(library: Library, name: str, sources: Iterable[_Source]) -> list[tuple[_Source, str]]:
-    """Return each file with the key of its copy; the catalog refers to the shared ones from now on."""
-    sources = list(sources)
+@dataclass(frozen=True)
+class _Objects:
+    """The shared objects that the snapshot refers to."""
+
+    names: dict[str, str]
+    """File name -> object."""
+    new: frozenset[str]
+    """Brought in just now: nobody has copied them."""
+    sizes: Mapping[str, int]
+    """Of those that a complete snapshot needs: they are there."""
+
+
+def _refer(library: Library, name: str, sources: Iterable[_Source]) -> _Objects:
+    """Refer to an object for each shared file."""
     sizes: dict[str, int] = {}
     for source in sources:
         if source.shared and sizes.setdefault(source.name, source.entry.size) != source.entry.size:
             raise SnapshotError(f"two files called {source.name} have different sizes: {source.entry.key} is one")
-    names: dict[str, str] = {}
+    before, names = Catalog(), dict[str, str]()
 
-    def refer(it: Catalog) -> Catalog:
-        after, chosen = catalog.reserve(it, name, sizes)
-        names.update(chosen)
-        return after
+    def transition(known: Catalog) -> Catalog:
+        nonlocal before, names
+        before = known
+        known, names = catalog.reserve(known, name, sizes)
+        return known
 
-    library.change(refer)
-    return [
-        (
-            source,
-            library.key(manifest.object_key(names[source.name])) if source.shared else _own_key(library, name, source),
-        )
-        for source in sources
-    ]
+    after = library.change(transition)
+    needed = frozenset[str]().union(*(after.snapshots[other].objects for other in after.ready()))
+    return _Objects(
+        names,
+        frozenset(names.values()) - before.objects.keys(),
+        {known: size for known, size in after.objects.items() if known in needed},
+    )
 
 
-def _own_key(library: Library, name: str, source: _Source) -> str:
-    """Return the key of a copy that belongs to this snapshot alone.
+def _key(library: Library, name: str, source: _Source, objects: _Objects) -> str:
+    """Return the key of a file's copy.
 
-    It names the source's content. If Spark writes a file anew, the copies of both have different names; a process that
-    was left over does not replace what a manifest names.
+    One that belongs to the snapshot alone names the source's content. If Spark writes a file anew, the copies of both
+    have different names; a process that was left over does not replace what a manifest names.
     """
+    if source.shared:
+        return library.key(manifest.object_key(objects.names[source.name]))
     content = hashlib.sha256(f"{source.entry.size} {source.entry.etag}".encode()).hexdigest()[:12]
     return library.key(manifest.own_key(name), "files", source.query, f"{source.path}.{content}")
 
 
+def _there(library: Library, name: str, objects: _Objects, doubtful: bool) -> dict[str, Entry]:
+    """Return what need not be copied, as far as it can be known; objects are listed only if that tells anything."""
+    known = {library.key(manifest.object_key(it)): size for it, size in objects.sizes.items()}
+    if doubtful or not objects.new.union(objects.sizes).issuperset(objects.names.values()):
+        return _listed(library, name)
+    return {**_own(library, name), **{key: Entry(key, size, "") for key, size in known.items()}}
+
+
 def _listed(library: Library, name: str) -> dict[str, Entry]:
-    own = list_keys(library.store, library.key(manifest.own_key(name), "files") + "/")
-    return {**own, **list_keys(library.store, library.key(OBJECT_PREFIX) + "/")}
+    return {**_own(library, name), **list_keys(library.store, library.key(OBJECT_PREFIX) + "/")}
+
+
+def _own(library: Library, name: str) -> dict[str, Entry]:
+    return list_keys(library.store, library.key(manifest.own_key(name), "files") + "/")
 
 
 def _is_copied(entry: Entry | None, source: _Source, copy: Found | None) -> bool:

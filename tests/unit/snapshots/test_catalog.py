@@ -242,6 +242,7 @@ READY = Snapshot(State.READY, NOW, digest="d")
             condemned=frozenset({"1"}),
         ),
         Catalog(snapshots={"a": Snapshot(State.DELETING, NOW, holders=frozenset({"fork"}))}),
+        Catalog(snapshots={"a": Snapshot(State.DELETING, NOW, objects=frozenset({"1"}))}, objects={"1": 10}),
         Catalog(snapshots={"a": Snapshot(State.READY, NOW)}),
         Catalog(snapshots={"a": Snapshot(State.TAKING, NOW, digest="d")}),
     ],

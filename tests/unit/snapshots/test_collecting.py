@@ -174,6 +174,12 @@ def test_copies_that_a_newer_batch_made_needless_are_deleted() -> None:
     assert scene.keys("snapshots/a/files/main/offsets/0.") == []
 
 
+def test_manifests_are_read_only_where_something_is_too_much() -> None:
+    scene, read = scene_with("a", "b"), list[str]()
+    collect.collect(scene.library(lambda call: read.append(call.key) if call.verb == "get" else None), NOW)
+    assert {key.rpartition("/")[2] for key in read} == {"catalog.json"}
+
+
 def test_what_a_leftover_process_wrote_is_deleted() -> None:
     scene = scene_with("a")
     scene.store().put("apps/orders/snapshots/b/files/main/offsets/0.0123456789ab", b"")

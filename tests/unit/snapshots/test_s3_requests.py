@@ -11,7 +11,7 @@ from botocore.stub import ANY, Stubber
 from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshots.s3 import ATTEMPTS, S3Store
 from tidegate_spark.snapshots.store import Entry, Found, MismatchError, NotDeletedError, Place, VanishedError
-from tidegate_spark.storage import Credentials, connect
+from tidegate_spark.storage import Credentials, connect, moment_of
 
 ETAG, OTHER = '"d41d8cd98f00b204e9800998ecf8427e"', '"c4ca4238a0b923820dcc509a6f75849b"'
 SOURCE = Place("there", "a")
@@ -224,3 +224,10 @@ def test_a_listing_goes_on_where_a_page_failed(s3: S3) -> None:
 def test_stores_of_one_service_copy_between_each_other(endpoint: str, service: str) -> None:
     client = connect(Storage("s3://here", endpoint), Credentials("key", "secret"))
     assert S3Store(client, "here").service == service
+
+
+@pytest.mark.parametrize(
+    "said", ["2026-11-21T20:08:02.000Z", "2026-11-21T20:08:02Z", "Sat, 21 Nov 2026 20:08:02 GMT", 1795291682]
+)
+def test_a_time_is_read_in_any_form_that_stores_use(said: object) -> None:
+    assert moment_of(said).timestamp() == 1795291682

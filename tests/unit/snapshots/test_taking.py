@@ -114,6 +114,14 @@ def test_shared_files_are_copied_once() -> None:
     assert second.new_bytes() < sum(file.size for file in second.files)
 
 
+def test_objects_are_listed_once_where_it_is_known_what_is_there() -> None:
+    scene, listed = scene_with(), list[str]()
+    for name in "ab":
+        scene.batches()
+        scene.take(name, watch=lambda call: listed.append(call.key) if call.verb == "list" and call.done else None)
+    assert len([key for key in listed if key.endswith("/objects/")]) == 2 + 1  # before the first catalog, once more
+
+
 def test_its_parent_is_the_one_before() -> None:
     scene = scene_with()
     assert [scene.take(name).parent for name in "abc"] == ["", "a", "b"]
