@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import random
 import time
 from collections.abc import Callable
@@ -98,12 +99,32 @@ class Library:
                 raise AssertionError(f"a catalog that must not be: {'; '.join(wrong)}")
             if self.store.put_if(self.catalog_key, encode(after), etag) is not None:
                 return after
-            self.pause(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.01 * 2**attempt)))  # noqa: S311 - no secret
+            self._wait(attempt)
         raise CatalogContendedError(f"{self.catalog_key} was changed {ATTEMPTS} times by others meanwhile")
 
     def _load(self) -> tuple[Catalog, str | None]:
-        found = self.store.get(self.catalog_key)
-        return (decode(found[0]), found[1]) if found is not None else (Catalog(), None)
+        for attempt in range(ATTEMPTS):
+            found = self.store.get(self.catalog_key)
+            if found is None:
+                return Catalog(), None
+            if self._belong_together(*found):
+                return decode(found[0]), found[1]
+            self._wait(attempt)
+        raise CatalogContendedError(f"{self.catalog_key} was read {ATTEMPTS} times with the ETag of another content")
+
+    def _belong_together(self, body: bytes, etag: str) -> bool:
+        """Return whether the ETag is that of the content, as far as that can be told.
+
+        A store that keeps the two in different files may answer with an old content and a new ETag while somebody
+        writes. A write on such a condition would undo what was written.
+        """
+        if etag.strip('"') == hashlib.md5(body).hexdigest():  # noqa: S324 - what ETags are
+            return True
+        found = self.store.head(self.catalog_key)
+        return found is not None and not found.checksum.startswith("md5:")  # ETags are something else there
+
+    def _wait(self, attempt: int) -> None:
+        self.pause(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.01 * 2**attempt)))  # noqa: S311 - no secret
 
     def _is_lost(self) -> bool:
         prefixes = (self.key(SNAPSHOT_PREFIX) + "/", self.key(OBJECT_PREFIX) + "/")

@@ -95,6 +95,33 @@ def test_a_change_whose_answer_was_lost_is_found_when_it_is_made_again() -> None
     assert library(buckets).change(begin("a")) == written
 
 
+@pytest.mark.parametrize("torn", [1, 3])
+def test_a_content_with_the_etag_of_another_one_is_read_again(torn: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    buckets = Buckets()
+    library(buckets).change(begin("a"))
+    old = library(buckets).store.get(library(buckets).catalog_key)
+    library(buckets).change(begin("b"))
+    mine = library(buckets)
+    get, left = mine.store.get, [torn]
+
+    def torn_get(key: str) -> tuple[bytes, str] | None:
+        found = get(key)
+        if found is None or old is None or not left[0]:
+            return found
+        left[0] -= 1
+        return old[0], found[1]
+
+    monkeypatch.setattr(mine.store, "get", torn_get)
+    assert set(mine.change(begin("c")).snapshots) == {"a", "b", "c"}
+
+
+def test_where_etags_are_no_checksums_they_are_believed() -> None:
+    buckets = Buckets(opaque=True)
+    for name in "ab":
+        library(buckets).change(begin(name))
+    assert set(library(buckets).read().snapshots) == {"a", "b"}
+
+
 def test_who_is_always_slower_gives_up() -> None:
     buckets = Buckets()
     numbers = iter(range(2 * ATTEMPTS))
