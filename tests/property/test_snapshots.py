@@ -17,7 +17,8 @@ from tidegate_spark.snapshots import catalog, library, restore
 from tidegate_spark.snapshots import collect as collecting
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.collect import Retention
-from tidegate_testing.snapshot_world import Choices, Story, World
+from tidegate_testing.snapshot_stories import Choices, Story
+from tidegate_testing.snapshot_world import World
 from tidegate_testing.store_actors import Actor
 
 APP = "orders"

@@ -4,5 +4,5 @@
 ``catalog`` decides what is needed and what may go, ``library`` is the place of both. ``take``, ``restore`` and
 ``collect`` do the work.
 
-What ``take`` expects of ``layout`` is in :class:`tidegate_spark.snapshots.take.Layout`.
+What ``take`` expects of ``layout`` is in :mod:`tidegate_spark.snapshots.reader`.
 """

@@ -320,6 +320,17 @@ def test_of_two_at_the_same_snapshot_one_publishes_and_both_return_that() -> Non
     assert quick.queries["main"].batch == 5
 
 
+def test_what_another_one_completed_and_was_disposed_of_is_gone() -> None:
+    scene = scene_with()
+    slow = scene.actor("a")
+    until(slow, "list", "/lineages/")
+    scene.take("a")
+    until(slow, "get", "catalog.json")
+    collect.dispose(scene.library(), "a")
+    collect.collect(scene.library(), 1000.0)
+    assert isinstance(slow.run(), DisposedError)
+
+
 def test_a_late_copy_does_not_replace_what_a_manifest_names() -> None:
     scene = scene_with()
     late, publisher = scene.actor("a"), scene.actor("a")
