@@ -95,6 +95,7 @@ def take(library: Library, layout: Layout, request: Request, now: float, copiers
         BatchLostError: an exact batch is gone, or the snapshot was completed at another one.
         TooFastError: each attempt lost files to Spark's cleaning.
         VanishedError: a file that the newest batch needs is not there.
+        UnreadableManifestError: the snapshot is complete, and its manifest is lost.
         SnapshotError: others, such as UnreadableCheckpointError. What was begun is then left for another attempt or for
             :func:`tidegate_spark.snapshots.collect.dispose`, which whoever gives up is to call.
     """
@@ -109,7 +110,7 @@ def take(library: Library, layout: Layout, request: Request, now: float, copiers
         except NotBeingTakenError:
             published = _published(library, request)
     if published is None:
-        raise DisposedError(f"snapshot {request.id} was disposed of while it was being taken")
+        raise _not_there(library, request)
     made = manifest.parse(published, library.manifest_key(request.id))
     library.change(lambda it: catalog.finish(it, request.id, made.summary(published)))
     for query, batch in request.exact.items():
@@ -121,6 +122,13 @@ def take(library: Library, layout: Layout, request: Request, now: float, copiers
 def _published(library: Library, request: Request) -> bytes | None:
     found = library.store.get(library.manifest_key(request.id))
     return found[0] if found is not None else None
+
+
+def _not_there(library: Library, request: Request) -> SnapshotError:
+    known = library.read().snapshots.get(request.id)
+    if known is not None and known.state is State.READY:
+        return manifest.UnreadableManifestError(f"{library.manifest_key(request.id)} is gone, of a complete snapshot")
+    return DisposedError(f"snapshot {request.id} was disposed of while it was being taken")
 
 
 def _publish(library: Library, made: Manifest) -> bytes | None:

@@ -9,7 +9,7 @@ import pytest
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.catalog import DisposedError, State
 from tidegate_spark.snapshots.copying import Progress
-from tidegate_spark.snapshots.manifest import Application, Manifest
+from tidegate_spark.snapshots.manifest import Application, Manifest, UnreadableManifestError
 from tidegate_spark.snapshots.memory import Buckets, Call
 from tidegate_spark.snapshots.store import SnapshotError, VanishedError
 from tidegate_spark.snapshots.take import ATTEMPTS, BatchLostError, NothingCommittedError, TooFastError
@@ -308,6 +308,14 @@ def test_a_complete_snapshot_stays_as_it_is() -> None:
     assert scene.take("a") == first
     assert set(scene.keys("")) == now
     assert before.items() <= scene.buckets.content["here"].items()
+
+
+def test_a_complete_snapshot_that_lost_its_manifest_is_not_taken_anew() -> None:
+    scene = scene_with()
+    scene.take("a")
+    scene.store().delete(["apps/orders/snapshots/a/manifest.json"])
+    with pytest.raises(UnreadableManifestError, match=r"a/manifest\.json is gone, of a complete snapshot"):
+        scene.take("a")
 
 
 def test_of_two_at_the_same_snapshot_one_publishes_and_both_return_that() -> None:
