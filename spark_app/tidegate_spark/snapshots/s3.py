@@ -207,8 +207,10 @@ class S3Store:
         original, now = self._head(source), self.head(key)
         if now is None or now.etag != copy.etag:
             raise MismatchError(f"{key} was copied and is another object now")
-        if original is not None and original.etag == expected.etag:
-            expected = original
+        if original is not None and original.etag != expected.etag:
+            # What was copied, the store was to see to; one that ignores the condition does not.
+            raise VanishedError(f"{source.key} has changed")
+        expected = original or expected
         if not agree(expected, now):
             raise MismatchError(f"{key} is not what {source.key} is: {now} and {expected}")
         return now

@@ -154,6 +154,13 @@ def test_a_copy_that_is_overwritten_at_once_is_noticed(s3: S3) -> None:
         store.copy(SOURCE, "b", 4, '"0-3"')
 
 
+def test_a_source_that_has_changed_when_the_copy_is_compared_has_vanished(s3: S3) -> None:
+    store, stub, _ = s3
+    answers(stub, headed('"1-3"'), headed(OTHER))
+    with pytest.raises(VanishedError, match="a has changed"):
+        store.copy(SOURCE, "b", 4, '"0-3"')
+
+
 def test_a_source_that_is_gone_when_the_copy_is_compared_does_no_harm(s3: S3) -> None:
     store, stub, _ = s3
     stub.add_response("copy_object", copied(OTHER))
