@@ -106,6 +106,7 @@ def test_changelogs_of_attempts_that_did_not_count_are_left_out(
     spark: SparkSession, tmp_path: Path, codec: str
 ) -> None:
     settings = {"spark.sql.streaming.stateStore.compression.codec": codec, **LAYOUTS["format-2-changelog"]}
+    settings["spark.sql.streaming.stateStore.minDeltasForSnapshot"] = "100"
     bench = Bench(spark, settings, lambda: counts(spark), "update")
     bench.run(tmp_path / "q", 5, failing={4, 5})
     in_all = [path for path in listing(tmp_path / "q") if re.fullmatch(r"state/0/0/[56]_.*\.changelog", path)]

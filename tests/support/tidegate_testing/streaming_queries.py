@@ -124,13 +124,18 @@ class Bench:
     @contextmanager
     def _in_place(self) -> Iterator[None]:
         """Have the settings in the session; a query takes a copy of them when it starts."""
+        conf = self._spark.conf
+        before = {key: conf.get(key, None) for key in self._settings}
         for key, value in self._settings.items():
-            self._spark.conf.set(key, value)
+            conf.set(key, value)
         try:
             yield
         finally:
-            for key in self._settings:
-                self._spark.conf.unset(key)
+            for key, earlier in before.items():
+                if earlier is None:
+                    conf.unset(key)
+                else:
+                    conf.set(key, earlier)
 
 
 def look_at(checkpoint: Path, batch: int) -> CheckpointAt:
