@@ -121,7 +121,7 @@ class Library:
         if etag.strip('"') == hashlib.md5(body).hexdigest():  # noqa: S324 - what ETags are
             return True
         found = self.store.head(self.catalog_key)
-        return found is not None and not found.checksum.startswith("md5:")  # ETags are something else there
+        return found is not None and not found.plain
 
     def _wait(self, attempt: int) -> None:
         self.pause(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.01 * 2**attempt)))  # noqa: S311 - no secret

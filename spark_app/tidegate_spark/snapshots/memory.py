@@ -184,7 +184,7 @@ class MemoryStore:
 
     def _found(self, stored: Stored) -> Found:
         checksum = "" if self.buckets.opaque else f"md5:{stored.etag.strip(chr(34))}"
-        return Found(len(stored.body), stored.etag, checksum)
+        return Found(len(stored.body), stored.etag, checksum, plain=not self.buckets.opaque)
 
     def _tell(self, verb: str, key: str, done: bool = False) -> None:
         self.watch(Call(verb, key, done, self._bucket))

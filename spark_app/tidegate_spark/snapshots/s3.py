@@ -227,7 +227,7 @@ class S3Store:
             if _is_missing(error):
                 return None
             raise
-        return Found(answer["ContentLength"], answer["ETag"], _checksum(dict(answer)))
+        return _found(dict(answer))
 
     def _patiently(self, request: Callable[[], T]) -> T:
         for attempt in range(ATTEMPTS):
@@ -253,15 +253,18 @@ def _is_momentary(error: Exception) -> bool:
     return isinstance(error, (known.HTTPClientError, known.ConnectionError))
 
 
-def _checksum(answer: dict[str, Any]) -> str:
-    """Return an object's checksum from the answer to a HEAD, empty if there is none of the whole object."""
-    if answer.get("ChecksumType") != "COMPOSITE":
-        for algorithm in _CHECKSUMS:
-            value = answer.get(f"Checksum{algorithm}")
-            if value and "-" not in value:
-                return f"{algorithm.lower()}:{value}"
-    etag = str(answer["ETag"]).strip('"')
+def _found(answer: dict[str, Any]) -> Found:
+    """Return what the answer to a HEAD tells."""
+    etag = str(answer["ETag"])
     encrypted = "kms" in str(answer.get("ServerSideEncryption", "")) or answer.get("SSECustomerAlgorithm")
-    if len(etag) == 32 and not encrypted:
-        return f"md5:{etag}"
-    return ""
+    plain = len(etag.strip('"')) == 32 and not encrypted
+    checksum = _checksum(answer) or (f"md5:{etag.strip(chr(34))}" if plain else "")
+    return Found(answer["ContentLength"], etag, checksum, plain)
+
+
+def _checksum(answer: dict[str, Any]) -> str:
+    """Return the checksum of the whole object, empty if there is none."""
+    if answer.get("ChecksumType") == "COMPOSITE":
+        return ""
+    found = ((algorithm, answer.get(f"Checksum{algorithm}")) for algorithm in _CHECKSUMS)
+    return next((f"{algorithm.lower()}:{value}" for algorithm, value in found if value and "-" not in value), "")

@@ -51,6 +51,8 @@ class Found:
     and encrypted ones do."""
     checksum: str = ""
     """Of the content, ``<algorithm>:<value>``, as the store computed it; empty if it did not."""
+    plain: bool = False
+    """Whether the ETag is the MD5 of the content, as far as the store tells; neither of parts nor of anything encrypted."""
 
 
 class ObjectStore(Protocol):

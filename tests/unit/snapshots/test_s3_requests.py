@@ -178,20 +178,23 @@ def test_a_source_that_is_gone_or_changed_has_vanished(s3: S3, code: str, status
 
 
 @pytest.mark.parametrize(
-    ("fields", "checksum"),
+    ("fields", "checksum", "plain"),
     [
-        ({}, "md5:d41d8cd98f00b204e9800998ecf8427e"),
-        (ENCRYPTED, ""),
-        ({"SSECustomerAlgorithm": "AES256"}, ""),
-        (CHECKED, "crc64nvme:aaaaaaaaaaa="),
-        ({**ENCRYPTED, **CHECKED}, "crc64nvme:aaaaaaaaaaa="),
-        ({"ChecksumSHA256": "abc=-3", "ChecksumType": "COMPOSITE", **ENCRYPTED}, ""),
+        ({}, "md5:d41d8cd98f00b204e9800998ecf8427e", True),
+        (ENCRYPTED, "", False),
+        ({"SSECustomerAlgorithm": "AES256"}, "", False),
+        (CHECKED, "crc64nvme:aaaaaaaaaaa=", True),
+        ({**ENCRYPTED, **CHECKED}, "crc64nvme:aaaaaaaaaaa=", False),
+        ({"ETag": '"0-3"', **CHECKED}, "crc64nvme:aaaaaaaaaaa=", False),
+        ({"ChecksumSHA256": "abc=-3", "ChecksumType": "COMPOSITE", **ENCRYPTED}, "", False),
     ],
 )
-def test_the_checksum_is_that_of_the_whole_content_or_none(s3: S3, fields: dict[str, Any], checksum: str) -> None:
+def test_the_checksum_is_that_of_the_whole_content_or_none(
+    s3: S3, fields: dict[str, Any], checksum: str, plain: bool
+) -> None:
     store, stub, _ = s3
-    stub.add_response("head_object", headed(ETAG, **fields))
-    assert store.head("a") == Found(4, ETAG, checksum)
+    stub.add_response("head_object", {**headed(ETAG), **fields})
+    assert store.head("a") == Found(4, fields.get("ETag", ETAG), checksum, plain)
 
 
 # --- others ---
