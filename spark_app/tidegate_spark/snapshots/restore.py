@@ -199,12 +199,8 @@ def _as_it_is(origin: Origin, file: File, listed: Mapping[str, Entry]) -> Entry:
     found = origin.library.store.head(key)
     if found is None:
         raise VanishedError(f"{key}, a file of snapshot {origin.id}, is gone")
-    if not agree(Found(file.size, file.etag, file.checksum or _checksum_of(file.etag)), found):
+    # Whether ETags are checksums there, the object as it is now tells.
+    plain = found.plain and _MD5.fullmatch(file.etag) is not None
+    if not agree(Found(file.size, file.etag, file.checksum, plain), found):
         raise MismatchError(f"{key}, a file of snapshot {origin.id}, is not what was published")
     return Entry(key, found.size, found.etag)
-
-
-def _checksum_of(etag: str) -> str:
-    # Nothing more is known if it was copied with an equal ETag. The store says whether ETags are checksums there: it
-    # calls the object's own one so, or not.
-    return f"md5:{etag.strip(chr(34))}" if _MD5.fullmatch(etag) else ""

@@ -258,8 +258,7 @@ def _found(answer: dict[str, Any]) -> Found:
     etag = str(answer["ETag"])
     encrypted = "kms" in str(answer.get("ServerSideEncryption", "")) or answer.get("SSECustomerAlgorithm")
     plain = len(etag.strip('"')) == 32 and not encrypted
-    checksum = _checksum(answer) or (f"md5:{etag.strip(chr(34))}" if plain else "")
-    return Found(answer["ContentLength"], etag, checksum, plain)
+    return Found(answer["ContentLength"], etag, _checksum(answer), plain)
 
 
 def _checksum(answer: dict[str, Any]) -> str:

@@ -52,7 +52,7 @@ class Found:
     checksum: str = ""
     """Of the content, ``<algorithm>:<value>``, as the store computed it; empty if it did not."""
     plain: bool = False
-    """Whether the ETag is the MD5 of the content, as far as the store tells; neither of parts nor of anything encrypted."""
+    """Whether the ETag is the MD5 of the content; those of parts and of what is encrypted are something else."""
 
 
 class ObjectStore(Protocol):
@@ -120,12 +120,14 @@ class NotDeletedError(SnapshotError):
 def agree(source: Found, copy: Found) -> bool:
     """Return whether both have the same content, as far as sizes, ETags and the store's checksums can tell.
 
-    Equal ETags say so; different ones say nothing, since parts and encryption change them.
+    Equal ETags say so; different ones say nothing unless both are plain.
     """
     if source.size != copy.size:
         return False
     if source.etag == copy.etag:
         return True
+    if source.plain and copy.plain:
+        return False
     algorithm = source.checksum.partition(":")[0]
     if algorithm and algorithm == copy.checksum.partition(":")[0]:
         return source.checksum == copy.checksum
