@@ -10,7 +10,7 @@ from tidegate_spark.snapshots.catalog import HeldError, NotReadyError, UnknownSn
 from tidegate_spark.snapshots.copying import Copiers, Progress, TooLargeToCarryError
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import UnreadableManifestError
-from tidegate_spark.snapshots.memory import Buckets, MemoryStore
+from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots.restore import LineageInUseError, Origin, Target
 from tidegate_spark.snapshots.store import MismatchError, VanishedError
 from tidegate_testing.fake_checkpoint import content_of
@@ -155,6 +155,68 @@ def test_killed_anywhere_it_is_completed_by_the_next_attempt() -> None:
             break
         steps += 1
     assert steps > 20
+
+
+def test_what_is_there_from_an_earlier_attempt_is_not_copied_again() -> None:
+    scene, copied = scene_with_snapshot(), list[str]()
+    restore.restore(origin_of(scene), Target(scene.library(), 2), "rollback")
+    scene.store().delete([f"apps/orders/{scene.keys('lineages/2/main/SSTs/')[0]}"])
+    scene.store().put("apps/orders/lineages/2/main/offsets/4", b"offsets 5")
+    library = scene.library(lambda call: copied.append(call.key) if call.verb == "copy" and call.done else None)
+    restore.restore(origin_of(scene), Target(library, 2), "rollback")
+    assert len(copied) == 2
+    assert below(library, 2) == content_of(scene.store(), scene.root(), 4)
+
+
+@pytest.mark.parametrize("path", ["offsets/4", "metadata"])
+@pytest.mark.parametrize("body", [None, b""])
+def test_what_is_not_as_it_was_put_when_it_is_looked_at_again_is_noticed(path: str, body: bytes | None) -> None:
+    scene, listings = scene_with_snapshot(), list[str]()
+    key = f"apps/variant/lineages/1/main/{path}"
+
+    def watch(call: Call) -> None:
+        if call.verb == "list" and not call.done:
+            listings.append(call.key)
+            if len(listings) == 2:
+                scene.buckets.remove("there", key)
+                if body is not None:
+                    scene.buckets.write("there", key, body)
+
+    library = Library(MemoryStore(scene.buckets, "there", watch), "apps/variant")
+    with pytest.raises(VanishedError if body is None else MismatchError):
+        restore.restore(origin_of(scene), Target(library, 1, fork=True), "fork", IN_TURN)
+
+
+@pytest.mark.parametrize("body", [None, b"another"])
+def test_what_changes_on_its_way_to_another_store_is_noticed(body: bytes | None) -> None:
+    scene = scene_with_snapshot()
+    key = next(key for key in scene.keys("snapshots/a/files/") if "/offsets/" in key)
+
+    def watch(call: Call) -> None:
+        if call.verb == "get" and call.key.endswith(key) and not call.done:
+            scene.buckets.remove("here", call.key)
+            if body is not None:
+                scene.buckets.write("here", call.key, body)
+
+    origin = Origin(scene.library(watch), "a")
+    with pytest.raises(VanishedError, match="is gone" if body is None else "has changed"):
+        restore.restore(origin, Target(elsewhere(Buckets()), 1), "import", IN_TURN)
+
+
+def test_after_a_failure_nothing_more_is_copied() -> None:
+    scene = scene_with_snapshot()
+    copied: list[int] = []
+
+    def fail(progress: Progress) -> None:
+        copied.append(progress.files)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        restore.restore(origin_of(scene), Target(scene.library(), 2), "rollback", Copiers(2, fail))
+    there = len(scene.keys("lineages/2/"))
+    assert copied == [1]
+    assert there < 7
+    assert len(scene.keys("lineages/2/")) == there
 
 
 # --- what is refused ---
