@@ -1,0 +1,119 @@
+"""The catalog as it stands in the bucket. Pure.
+
+Many snapshots refer to the same many objects. The names stand there once, in the order in which they came, and a
+snapshot's references are runs of that list: what one snapshot brought in is one run, so the document grows with what
+changed and not with objects times snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from tidegate_spark.protocol import from_json, to_json
+from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
+from tidegate_spark.snapshots.store import SnapshotError
+
+VERSION = 1
+
+
+class UnreadableCatalogError(SnapshotError):
+    """The catalog is not one, or a newer version wrote it."""
+
+
+@dataclass(frozen=True)
+class _SnapshotDocument:
+    state: State
+    created: float
+    lineage: int
+    parent: str
+    manual: bool
+    objects: tuple[int, ...]
+    """First and number, of each run."""
+    holders: tuple[str, ...]
+    queries: dict[str, int]
+    sequence: int
+    digest: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class _Document:
+    version: int
+    serial: int = 0
+    objects: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    condemned: tuple[str, ...] = ()
+    gone: dict[str, float] = field(default_factory=dict)
+    snapshots: dict[str, _SnapshotDocument] = field(default_factory=dict)
+
+
+def encode(catalog: Catalog) -> bytes:
+    """Return the document of ``catalog``."""
+    number = {name: index for index, name in enumerate(catalog.objects)}
+    snapshots = {
+        name: _SnapshotDocument(
+            **{
+                **vars(snapshot),
+                "objects": tuple(_runs(number[known] for known in snapshot.objects)),
+                "holders": tuple(sorted(snapshot.holders)),
+                "queries": dict(snapshot.queries),
+            }
+        )
+        for name, snapshot in catalog.snapshots.items()
+    }
+    document = _Document(
+        VERSION,
+        catalog.serial,
+        tuple(catalog.objects),
+        tuple(catalog.objects.values()),
+        tuple(sorted(catalog.condemned)),
+        dict(catalog.gone),
+        snapshots,
+    )
+    return to_json(document).encode()
+
+
+def decode(body: bytes) -> Catalog:
+    """Return the catalog of a document.
+
+    Raises:
+        UnreadableCatalogError: it is none, or has a version that is not known here.
+    """
+    try:
+        document = from_json(_Document, body)
+        if document.version != VERSION:
+            raise ValueError(f"its version is {document.version}, and {VERSION} is read here")
+        if len(document.objects) != len(document.sizes):
+            raise ValueError(f"{len(document.objects)} objects and {len(document.sizes)} sizes")
+        return Catalog(
+            document.serial,
+            {name: _snapshot(snapshot, document.objects) for name, snapshot in document.snapshots.items()},
+            dict(zip(document.objects, document.sizes)),  # noqa: B905 - strict= is newer than the Python of Spark images
+            frozenset(document.condemned),
+            document.gone,
+        )
+    except (ValueError, IndexError) as error:
+        raise UnreadableCatalogError(f"the catalog of snapshots cannot be read: {error}") from error
+
+
+def _snapshot(document: _SnapshotDocument, names: tuple[str, ...]) -> Snapshot:
+    starts, counts = document.objects[::2], document.objects[1::2]
+    objects = {names[start + step] for start, count in zip(starts, counts) for step in range(count)}  # noqa: B905
+    fields = {**vars(document), "objects": frozenset(objects), "holders": frozenset(document.holders)}
+    return Snapshot(**fields)
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[int]:
+    """Yield first and number of each run of consecutive ``numbers``."""
+    start = count = 0
+    for number in sorted(numbers):
+        if count and number == start + count:
+            count += 1
+            continue
+        if count:
+            yield from (start, count)
+        start, count = number, 1
+    if count:
+        yield from (start, count)

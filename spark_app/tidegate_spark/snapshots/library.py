@@ -1,0 +1,134 @@
+"""Where an application's snapshots are, and how their catalog is read and changed. I/O through the port."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidegate_spark.protocol import LINEAGE_PREFIX
+from tidegate_spark.snapshots.catalog import Catalog, violations
+from tidegate_spark.snapshots.catalog_json import decode, encode
+from tidegate_spark.snapshots.store import ObjectStore, SnapshotError
+
+SNAPSHOT_PREFIX, OBJECT_PREFIX = "snapshots", "objects"
+CATALOG_FILE, MANIFEST_FILE = "catalog.json", "manifest.json"
+ATTEMPTS = 50
+"""Each is lost to a write of another process, and those get somewhere: nobody writes in vain so often."""
+LONGEST_PAUSE_SECONDS = 1.0
+
+
+class CatalogContendedError(SnapshotError):
+    """The catalog changed at each attempt to change it."""
+
+
+class CatalogLostError(SnapshotError):
+    """There are snapshots and no catalog."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """The snapshots below one application's prefix of a bucket."""
+
+    store: ObjectStore
+    prefix: str
+    """Without slashes at its ends, as :attr:`tidegate_spark.protocol.Storage.prefix`."""
+    pause: Callable[[float], None] = time.sleep
+    """Waits for so many seconds."""
+
+    def key(self, *parts: str) -> str:
+        """Return the key of ``parts`` below the application's prefix."""
+        return "/".join(part for part in (self.prefix, *parts) if part)
+
+    def below(self, key: str) -> str:
+        """Return ``key`` relative to the application's prefix."""
+        return key[len(self.prefix) + 1 :] if self.prefix else key
+
+    @property
+    def catalog_key(self) -> str:
+        """The catalog's."""
+        return self.key(SNAPSHOT_PREFIX, CATALOG_FILE)
+
+    def manifest_key(self, name: str) -> str:
+        """Return the key of a snapshot's manifest."""
+        return self.key(SNAPSHOT_PREFIX, name, MANIFEST_FILE)
+
+    def lineage_key(self, lineage: int, *parts: str) -> str:
+        """Return a key in a lineage."""
+        return self.key(LINEAGE_PREFIX, str(lineage), *parts)
+
+    def read(self) -> Catalog:
+        """Return the catalog as it is now, an empty one if there is none.
+
+        Raises:
+            UnreadableCatalogError: what stands there is none.
+        """
+        return self._load()[0]
+
+    def change(self, transition: Callable[[Catalog], Catalog]) -> Catalog:
+        """Change the catalog by a conditional write, again from the start if somebody else was faster.
+
+        Args:
+            transition: from the catalog as it is to the one to be written. It may be called several times; what it
+                raises is raised. It gives back an equal catalog if what it does was done, since an attempt whose
+                answer was lost is repeated.
+
+        Returns:
+            The catalog with the change.
+
+        Raises:
+            CatalogContendedError: others were faster all the time.
+            CatalogLostError: somebody removed the catalog, and snapshots are left.
+        """
+        for attempt in range(ATTEMPTS):
+            before, etag = self._load()
+            after = transition(before)
+            if after == before:
+                return before
+            if etag is None and self._is_lost():
+                raise CatalogLostError(
+                    f"{self.catalog_key} is gone, and there are snapshots. Nothing is taken or deleted without it: "
+                    "restore the object from the bucket's versions or a backup, or move the snapshots elsewhere."
+                )
+            after = dataclasses.replace(after, serial=before.serial + 1)
+            wrong = violations(after)
+            if wrong:
+                raise AssertionError(f"a catalog that must not be: {'; '.join(wrong)}")
+            if self.store.put_if(self.catalog_key, encode(after), etag) is not None:
+                return after
+            self._wait(attempt)
+        raise CatalogContendedError(f"{self.catalog_key} was changed {ATTEMPTS} times by others meanwhile")
+
+    def _load(self) -> tuple[Catalog, str | None]:
+        for attempt in range(ATTEMPTS):
+            found = self.store.get(self.catalog_key)
+            if found is None:
+                return Catalog(), None
+            if self._belong_together(*found):
+                return decode(found[0]), found[1]
+            self._wait(attempt)
+        raise CatalogContendedError(f"{self.catalog_key} was read {ATTEMPTS} times with the ETag of another content")
+
+    def _belong_together(self, body: bytes, etag: str) -> bool:
+        """Return whether the ETag is that of the content, as far as that can be told.
+
+        A store that keeps the two in different files may answer with an old content and a new ETag while somebody
+        writes. A write on such a condition would undo what was written.
+        """
+        if etag.strip('"') == hashlib.md5(body).hexdigest():  # noqa: S324 - what ETags are
+            return True
+        found = self.store.head(self.catalog_key)
+        return found is not None and not found.plain
+
+    def _wait(self, attempt: int) -> None:
+        self.pause(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.01 * 2**attempt)))  # noqa: S311 - no secret
+
+    def _is_lost(self) -> bool:
+        prefixes = (self.key(SNAPSHOT_PREFIX) + "/", self.key(OBJECT_PREFIX) + "/")
+        if all(next(iter(self.store.list(prefix)), None) is None for prefix in prefixes):
+            return False
+        # Whoever made the catalog meanwhile may have put something there by right.
+        return self.store.get(self.catalog_key) is None

@@ -1,0 +1,150 @@
+"""What a snapshot consists of: ``snapshots/<id>/manifest.json``, published when all of it is there.
+
+Pure, but for :func:`read`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate_spark.protocol import from_json, to_json
+from tidegate_spark.snapshots.catalog import Catalog, NotReadyError, Snapshot, State, UnknownSnapshotError
+from tidegate_spark.snapshots.library import OBJECT_PREFIX, SNAPSHOT_PREFIX, Library
+from tidegate_spark.snapshots.store import SnapshotError
+
+VERSION = 1
+
+
+class UnreadableManifestError(SnapshotError):
+    """The manifest is missing, is none, is not the one that was published, or a newer version wrote it."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """Whose state it is."""
+
+    namespace: str
+    name: str
+    uid: str
+    lineage: int
+    epoch: int = 0
+
+
+@dataclass(frozen=True)
+class QueryAt:
+    """One query at its batch."""
+
+    batch: int
+    offsets: str
+    """The content of ``offsets/<batch>``, verbatim."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Of the checkpoint: state store provider, format …"""
+
+
+@dataclass(frozen=True)
+class File:
+    """One file."""
+
+    query: str
+    path: str
+    """In the query's checkpoint."""
+    key: str
+    """Of the copy, relative to the application's prefix, so that a bucket may be moved as a whole."""
+    size: int
+    etag: str
+    checksum: str = ""
+    shared: bool = False
+    """Below ``objects/``."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A complete snapshot."""
+
+    version: int
+    id: str
+    created: float
+    parent: str
+    application: Application
+    queries: dict[str, QueryAt]
+    files: tuple[File, ...]
+    image: str = ""
+    spark_version: str = ""
+    tidegate_version: str = ""
+
+    def body(self) -> bytes:
+        """Return it as canonical JSON: equal manifests have equal bytes."""
+        return to_json(self).encode()
+
+    def summary(self, published: bytes) -> Snapshot:
+        """Return what the catalog says of it; ``published`` is the document as it stands in the bucket."""
+        return Snapshot(
+            State.READY,
+            self.created,
+            self.application.lineage,
+            self.parent,
+            objects=frozenset(file.key.rpartition("/")[2] for file in self.files if file.shared),
+            queries={name: query.batch for name, query in self.queries.items()},
+            digest=digest(published),
+            files=1 + len({file.key for file in self.files if not file.shared}),
+            bytes=sum(size for _, size in {(file.key, file.size) for file in self.files}),
+        )
+
+    def new_bytes(self) -> int:
+        """Return how much of it no earlier snapshot had."""
+        own = f".{self.id}"
+        return sum(size for key, size in {(f.key, f.size) for f in self.files if not f.shared or f.key.endswith(own)})
+
+
+def digest(body: bytes) -> str:
+    """Return a manifest's digest."""
+    return f"sha256:{hashlib.sha256(body).hexdigest()}"
+
+
+def parse(body: bytes, key: str) -> Manifest:
+    """Return the manifest of a document.
+
+    Raises:
+        UnreadableManifestError: it is none, or has a version that is not known here; the message names ``key``.
+    """
+    try:
+        manifest = from_json(Manifest, body)
+    except ValueError as error:
+        raise UnreadableManifestError(f"{key} is no manifest: {error}") from error
+    if manifest.version != VERSION:
+        raise UnreadableManifestError(f"{key} has version {manifest.version}, and {VERSION} is read here")
+    return manifest
+
+
+def read(library: Library, name: str, catalog: Catalog) -> Manifest:
+    """Return the manifest of a snapshot that ``catalog`` calls ready.
+
+    Raises:
+        UnknownSnapshotError: the catalog does not know it, or it is on its way out.
+        NotReadyError: it is not complete.
+        UnreadableManifestError: what stands in the bucket is not what was published.
+    """
+    snapshot = catalog.snapshots.get(name)
+    if snapshot is None or snapshot.state is State.DELETING:
+        raise UnknownSnapshotError(f"there is no snapshot {name} in {library.store.bucket}/{library.prefix}")
+    if snapshot.state is not State.READY:
+        raise NotReadyError(f"snapshot {name} is not complete yet")
+    key = library.manifest_key(name)
+    found = library.store.get(key)
+    if found is None:
+        raise UnreadableManifestError(f"{key} is gone")
+    if digest(found[0]) != snapshot.digest:
+        raise UnreadableManifestError(f"{key} is not the manifest that was published")
+    return parse(found[0], key)
+
+
+def object_key(name: str) -> str:
+    """Return the key of a shared object, relative to the application's prefix."""
+    return f"{OBJECT_PREFIX}/{name}"
+
+
+def own_key(name: str) -> str:
+    """Return the key, relative to the application's prefix, below which a snapshot's own files are."""
+    return f"{SNAPSHOT_PREFIX}/{name}"

@@ -1,0 +1,206 @@
+"""Puts a snapshot into a new lineage: of its application, of another one, or in another bucket. I/O through the port.
+
+Some files of a checkpoint say where it is; those are written anew. So is the query's id, for forks.
+
+It can be ended at any point and done again. Offsets and commits are copied first: a query that is started on half a
+checkpoint then fails for want of state, where without offsets it would begin anew, silently.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate_spark.snapshots import catalog, manifest
+from tidegate_spark.snapshots.checkpoint import CHECKSUM_SUFFIX
+from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, list_keys
+from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
+from tidegate_spark.snapshots.manifest import File, Manifest
+from tidegate_spark.snapshots.operator_files import names_its_place, relocated
+from tidegate_spark.snapshots.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
+
+METADATA = "metadata"
+"""The file of a checkpoint that holds the query's id."""
+_MD5 = re.compile(r'"?[0-9a-f]{32}"?')
+_NAMESPACE = uuid.UUID("5f0d7f3c-3f0b-4c39-9c5e-0d6a3c1a7f11")
+
+
+class LineageInUseError(SnapshotError):
+    """The lineage holds something that is not of this snapshot."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A snapshot, anywhere."""
+
+    library: Library
+    id: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """A lineage that is to begin with a snapshot."""
+
+    library: Library
+    lineage: int
+    fork: bool = False
+    """Whether the queries are to be others than the origin's: two of one id in one session stop each other."""
+
+
+def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUAL) -> Manifest:
+    """Copy a snapshot into a lineage, which holds exactly that afterwards.
+
+    The snapshot stays held by ``holder``: who asked for the restore releases it when nobody is at it any more, and a
+    fork keeps it.
+
+    Args:
+        origin: the snapshot.
+        target: the lineage; empty, or left by an earlier attempt at this.
+        holder: who needs the snapshot; the same for each attempt, and of nobody else.
+        copiers: how files are copied, and who is told.
+
+    Returns:
+        The snapshot's manifest.
+
+    Raises:
+        UnknownSnapshotError: there is no such snapshot.
+        NotReadyError: it is not complete.
+        UnreadableManifestError: it is not what was published.
+        LineageInUseError: the lineage holds something else. Nothing was written.
+        VanishedError, MismatchError: the snapshot is damaged.
+        UnreadableCheckpointError: a file that says where it is cannot be read.
+        TooLargeToCarryError: it would have to go from one store to another, and has too large an object.
+    """
+    held = origin.library.change(lambda it: catalog.hold(it, origin.id, holder))
+    made = manifest.read(origin.library, origin.id, held)
+    _fill(origin, target, made, copiers)
+    return made
+
+
+def release(origin: Origin, holder: str) -> None:
+    """Say that ``holder`` does not need the snapshot any more; it need not be there."""
+    origin.library.change(lambda it: catalog.release(it, origin.id, holder))
+
+
+def _fill(origin: Origin, target: Target, made: Manifest, copiers: Copiers) -> None:
+    now = _as_they_are(origin, made)
+    copies, written = _copies(origin, target, made, now), _written(origin, target, made, now)
+    root = target.library.lineage_key(target.lineage) + "/"
+    there = list_keys(target.library.store, root)
+    other = sorted(there.keys() - copies.keys() - written.keys())
+    if other:
+        raise LineageInUseError(f"lineage {target.lineage} is in use: it holds {other[0]}, which is not of {made.id}")
+    missing = [copy for key, copy in copies.items() if key not in there or not _is_copy(there[key], copy)]
+    copied: dict[str, Found] = {}
+    copy_all(target.library.store, missing, copiers, copied, origin.library.store)
+    for key, body in written.items():
+        target.library.store.put(key, body)
+    expected = {key: copied.get(key, Found(copy.size, copy.etag)) for key, copy in copies.items()}
+    expected.update((key, Found(len(body), "")) for key, body in written.items())
+    check_copies(list_keys(target.library.store, root), expected)
+
+
+def _is_own(target: Target, path: str) -> bool:
+    """Return whether a file is another one in this lineage than in the snapshot."""
+    return names_its_place(path) or (target.fork and path == METADATA)
+
+
+def _copies(origin: Origin, target: Target, made: Manifest, now: Mapping[str, Entry]) -> dict[str, Copy]:
+    """Return target key -> copy, in the order in which they are to be made."""
+    copies = {}
+    for file in sorted(made.files, key=lambda file: (not file.path.startswith(("offsets/", "commits/")), file.path)):
+        # A checksum is of the original; Spark does without.
+        if _is_own(target, file.path) or _is_own(target, file.path.removesuffix(CHECKSUM_SUFFIX)):
+            continue
+        key = target.library.lineage_key(target.lineage, file.query, file.path)
+        source = now[file.key]
+        copies[key] = Copy(Place(origin.library.store.bucket, source.key), source.size, source.etag, key)
+    return copies
+
+
+def _written(origin: Origin, target: Target, made: Manifest, now: Mapping[str, Entry]) -> dict[str, bytes]:
+    """Return target key -> content, of the files that are not just copied."""
+    written = {}
+    for file in made.files:
+        if not _is_own(target, file.path):
+            continue
+        lineage = target.library.lineage_key(target.lineage, file.query)
+        if file.path == METADATA:
+            written[f"{lineage}/{file.path}"] = _metadata(target, made, file.query)
+        else:
+            root = f"s3a://{target.library.store.bucket}/{lineage}"
+            written[f"{lineage}/{file.path}"] = relocated(file.path, _content(origin, now[file.key]), root)
+    return written
+
+
+def _content(origin: Origin, entry: Entry) -> bytes:
+    found = origin.library.store.get(entry.key)
+    if found is None or found[1] != entry.etag:
+        raise VanishedError(f"{entry.key}, a file of snapshot {origin.id}, is gone or has changed")
+    return found[0]
+
+
+def _is_copy(entry: Entry, copy: Copy) -> bool:
+    return (entry.size, entry.etag) == (copy.size, copy.etag)
+
+
+def _metadata(target: Target, made: Manifest, query: str) -> bytes:
+    # The same at each attempt, and another one for each lineage anywhere.
+    place = f"{target.library.store.service} {target.library.store.bucket} {target.library.prefix} {target.lineage}"
+    return json.dumps({"id": str(uuid.uuid5(_NAMESPACE, f"{place} {query} {made.id}"))}).encode()
+
+
+# --- whether it is whole ---------------------------------------------------------------------------------------------
+
+
+def damages(origin: Origin) -> list[str]:
+    """Return what is wrong with a complete snapshot by the store's own account, nothing if it is whole.
+
+    Raises:
+        UnknownSnapshotError: there is no such snapshot.
+        NotReadyError: it is not complete.
+    """
+    try:
+        made = manifest.read(origin.library, origin.id, origin.library.read())
+    except manifest.UnreadableManifestError as error:
+        return [str(error)]
+    found = []
+    listed = _listed(origin)
+    for file in made.files:
+        try:
+            _as_it_is(origin, file, listed)
+        except (VanishedError, MismatchError) as error:
+            found.append(str(error))
+    return found
+
+
+def _as_they_are(origin: Origin, made: Manifest) -> dict[str, Entry]:
+    listed = _listed(origin)
+    return {file.key: _as_it_is(origin, file, listed) for file in made.files}
+
+
+def _listed(origin: Origin) -> dict[str, Entry]:
+    library = origin.library
+    own = list_keys(library.store, library.key(manifest.own_key(origin.id)) + "/")
+    return {**own, **list_keys(library.store, library.key(OBJECT_PREFIX) + "/")}
+
+
+def _as_it_is(origin: Origin, file: File, listed: Mapping[str, Entry]) -> Entry:
+    """Return a file's object; its ETag may be another one than the manifest's if the same content was put again."""
+    key = origin.library.key(file.key)
+    entry = listed.get(key)
+    if entry is None:
+        raise VanishedError(f"{key}, a file of snapshot {origin.id}, is gone")
+    if (entry.size, entry.etag) == (file.size, file.etag):
+        return entry
+    found = origin.library.store.head(key)
+    if found is None:
+        raise VanishedError(f"{key}, a file of snapshot {origin.id}, is gone")
+    # Whether ETags are checksums there, the object as it is now tells.
+    plain = found.plain and _MD5.fullmatch(file.etag) is not None
+    if not agree(Found(file.size, file.etag, file.checksum, plain), found):
+        raise MismatchError(f"{key}, a file of snapshot {origin.id}, is not what was published")
+    return Entry(key, found.size, found.etag)

@@ -1,0 +1,356 @@
+"""Takes a snapshot of an application's checkpoints while they are in use. I/O through the object store's port.
+
+Spark writes new batches and cleans old ones up meanwhile. A file that is gone before it was copied makes the work start
+over at a newer batch; what was copied of immutable files stays of use. The work can be ended at any point and be begun
+again with the same id, also by another process while the first is still at it: the name of each copy says what it was
+copied from, so whoever copies, the same bytes come to the same place. Of two manifests one is published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from tidegate_spark.snapshots import catalog, manifest
+from tidegate_spark.snapshots.catalog import Catalog, DisposedError, NotBeingTakenError, Snapshot, State
+from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, in_parallel, list_keys
+from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
+from tidegate_spark.snapshots.manifest import Application, File, Manifest, QueryAt
+from tidegate_spark.snapshots.reader import Layout
+from tidegate_spark.snapshots.store import Entry, Found, Place, SnapshotError, VanishedError
+
+ATTEMPTS = 10
+"""Spark has cleaned up under the copy so often: it keeps too few batches for a copy of this state."""
+
+
+class NothingCommittedError(SnapshotError):
+    """No query has a committed batch."""
+
+
+class BatchLostError(SnapshotError):
+    """A batch that was asked for by its number cannot be had any more."""
+
+
+class TooFastError(SnapshotError):
+    """Spark cleans batches up faster than they can be copied."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which snapshot is wanted."""
+
+    id: str
+    """Unique for ever; the same for each attempt at this snapshot."""
+    application: Application
+    exact: Mapping[str, int] = field(default_factory=dict)
+    """Query -> batch, if it must be this one; all others take their newest, or are left out if they have none."""
+    parent: str = ""
+    """The snapshot before it; empty for the newest of the same lineage."""
+    manual: bool = False
+    holders: frozenset[str] = frozenset()
+    """Who needs it from the first."""
+    image: str = ""
+    spark_version: str = ""
+    tidegate_version: str = ""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One file of the checkpoints that is to be in the snapshot."""
+
+    query: str
+    path: str
+    entry: Entry
+    shared: bool
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    queries: dict[str, QueryAt]
+    sources: tuple[_Source, ...]
+
+
+def take(library: Library, layout: Layout, request: Request, now: float, copiers: Copiers = USUAL) -> Manifest:
+    """Take a snapshot, or finish one that was begun; one that is complete is just returned.
+
+    Args:
+        library: the application's.
+        layout: how its checkpoints are to be read.
+        request: what is wanted.
+        now: seconds since the epoch.
+        copiers: how files are copied, and who is told.
+
+    Returns:
+        The manifest that was published, which may be another process's.
+
+    Raises:
+        DisposedError: the snapshot was disposed of meanwhile.
+        NothingCommittedError: there is nothing to take yet.
+        BatchLostError: an exact batch is gone, or the snapshot was completed at another one.
+        TooFastError: each attempt lost files to Spark's cleaning.
+        VanishedError: a file that the newest batch needs is not there.
+        UnreadableManifestError: the snapshot is complete, and its manifest is lost.
+        SnapshotError: others, such as UnreadableCheckpointError. What was begun is then left for another attempt or for
+            :func:`tidegate_spark.snapshots.collect.dispose`, which whoever gives up is to call.
+    """
+    wanted = Snapshot(
+        State.TAKING, now, request.application.lineage, request.parent, request.manual, holders=request.holders
+    )
+    begun = library.change(lambda it: catalog.begin(it, request.id, wanted))
+    published = _published(library, request)
+    if published is None:
+        try:
+            published = _publish(library, _copy(library, layout, request, begun.snapshots[request.id], copiers))
+        except NotBeingTakenError:
+            published = _published(library, request)
+    if published is None:
+        raise _not_there(library, request)
+    made = manifest.parse(published, library.manifest_key(request.id))
+    library.change(lambda it: catalog.finish(it, request.id, made.summary(published)))
+    for query, batch in request.exact.items():
+        if query not in made.queries or made.queries[query].batch != batch:
+            raise BatchLostError(f"snapshot {request.id} was completed, and not at batch {batch} of query {query}")
+    return made
+
+
+def _published(library: Library, request: Request) -> bytes | None:
+    found = library.store.get(library.manifest_key(request.id))
+    return found[0] if found is not None else None
+
+
+def _not_there(library: Library, request: Request) -> SnapshotError:
+    known = library.read().snapshots.get(request.id)
+    if known is not None and known.state is State.READY:
+        return manifest.UnreadableManifestError(f"{library.manifest_key(request.id)} is gone, of a complete snapshot")
+    return DisposedError(f"snapshot {request.id} was disposed of while it was being taken")
+
+
+def _publish(library: Library, made: Manifest) -> bytes | None:
+    """Publish a manifest; return the one that is published, None if there is none any more."""
+    key, body = library.manifest_key(made.id), made.body()
+    if library.store.put_if(key, body, None) is not None:
+        return body
+    found = library.store.get(key)
+    return found[0] if found is not None else None
+
+
+def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, copiers: Copiers) -> Manifest:
+    copied: dict[str, Found] = {}
+    lost_at: Mapping[str, int] = {}
+    for attempt in range(1, ATTEMPTS + 1):
+        checkpoints = _checkpoints(library, request)
+        batches = _batches(layout, request, checkpoints)
+        try:
+            plan = _plan(library, layout, checkpoints, batches, copiers)
+        except VanishedError as error:
+            # A listing is not made in one moment: Spark may have cleaned up while it was. If no batch was committed
+            # since the last one, it was not that.
+            if batches == lost_at or attempt == ATTEMPTS:
+                raise _lost(request, error, attempt) from error
+            lost_at = batches
+            continue
+        try:
+            files = _copy_files(library, request.id, plan, copied, copiers)
+        except VanishedError as error:
+            if attempt == ATTEMPTS:
+                raise _lost(request, error, attempt) from error
+            lost_at = batches
+            continue
+        return _manifest(request, begun, plan, files)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _lost(request: Request, error: VanishedError, attempts: int) -> SnapshotError:
+    if request.exact:
+        wanted = ", ".join(f"{batch} of query {query}" for query, batch in sorted(request.exact.items()))
+        return BatchLostError(f"batch {wanted} cannot be had any more: {error}")
+    if attempts < ATTEMPTS:
+        return error
+    return TooFastError(
+        f"Spark removed files under {attempts} attempts to copy them, the last time: {error}. "
+        "With a larger spec.state.minBatchesToRetain it keeps them longer."
+    )
+
+
+def _manifest(request: Request, begun: Snapshot, plan: _Plan, files: tuple[File, ...]) -> Manifest:
+    return Manifest(
+        manifest.VERSION,
+        request.id,
+        begun.created,
+        begun.parent,
+        request.application,
+        plan.queries,
+        files,
+        request.image,
+        request.spark_version,
+        request.tidegate_version,
+    )
+
+
+# --- what is to be copied --------------------------------------------------------------------------------------------
+
+
+def _checkpoints(library: Library, request: Request) -> dict[str, dict[str, Entry]]:
+    """Return query -> path -> entry, of everything in the lineage."""
+    root = library.lineage_key(request.application.lineage) + "/"
+    checkpoints: dict[str, dict[str, Entry]] = {}
+    for entry in library.store.list(root):
+        query, _, path = entry.key[len(root) :].partition("/")
+        if path:
+            checkpoints.setdefault(query, {})[path] = entry
+    return checkpoints
+
+
+def _plan(
+    library: Library,
+    layout: Layout,
+    checkpoints: Mapping[str, Mapping[str, Entry]],
+    batches: Mapping[str, int],
+    copiers: Copiers,
+) -> _Plan:
+    queries: dict[str, QueryAt] = {}
+    sources: list[_Source] = []
+    for query, batch in sorted(batches.items()):
+        listing = checkpoints[query]
+        at = layout.needed_files(listing, _reader(library, listing), batch, partial(in_parallel, copiers))
+        queries[query] = QueryAt(at.batch, at.offsets, dict(at.facts))
+        sources += [_Source(query, file.path, listing[file.path], file.shared) for file in at.files]
+    return _Plan(queries, tuple(sources))
+
+
+def _batches(layout: Layout, request: Request, checkpoints: Mapping[str, Mapping[str, Entry]]) -> dict[str, int]:
+    newest = {query: layout.newest_committed(listing) for query, listing in checkpoints.items()}
+    for query, batch in request.exact.items():
+        committed = newest.get(query)
+        if committed is None or committed < batch:
+            raise BatchLostError(f"query {query} has not committed batch {batch}")
+    committed_ones = {query: batch for query, batch in newest.items() if batch is not None}
+    if not committed_ones:
+        raise NothingCommittedError(
+            f"no query of lineage {request.application.lineage} has committed a batch yet: there is nothing to take"
+        )
+    return {**committed_ones, **request.exact}
+
+
+def _reader(library: Library, listing: Mapping[str, Entry]) -> Callable[[str], bytes]:
+    def read(path: str) -> bytes:
+        entry = listing.get(path)
+        found = library.store.get(entry.key) if entry is not None else None
+        if found is None:
+            raise VanishedError(f"{entry.key if entry is not None else path} is gone")
+        return found[0]
+
+    return read
+
+
+# --- copying ---------------------------------------------------------------------------------------------------------
+
+
+def _copy_files(
+    library: Library, name: str, plan: _Plan, copied: dict[str, Found], copiers: Copiers
+) -> tuple[File, ...]:
+    """Copy what is not there yet, look at everything again, and return it as the manifest's files.
+
+    ``copied`` is what earlier attempts of this process copied, and gets what this one does.
+    """
+    objects = _refer(library, name, plan.sources)
+    keys = [(source, _key(library, name, source, objects)) for source in plan.sources]
+    there = _there(library, name, objects, doubtful=bool(copied))
+    missing = {
+        key: Copy(Place(library.store.bucket, source.entry.key), source.entry.size, source.entry.etag, key)
+        for source, key in keys
+        if not _is_copied(there.get(key), source, copied.get(key))
+    }
+    copy_all(library.store, list(missing.values()), copiers, copied, library.store)
+    listed = _listed(library, name)
+    expected = {key: copied.get(key, Found(source.entry.size, source.entry.etag)) for source, key in keys}
+    check_copies(listed, expected)
+    return tuple(
+        File(
+            source.query,
+            source.path,
+            library.below(key),
+            listed[key].size,
+            listed[key].etag,
+            copied[key].checksum if key in copied else "",
+            source.shared,
+        )
+        for source, key in keys
+    )
+
+
+@dataclass(frozen=True)
+class _Objects:
+    """The shared objects that the snapshot refers to."""
+
+    names: dict[str, str]
+    """File name -> object."""
+    new: frozenset[str]
+    """Brought in just now: nobody has copied them."""
+    sizes: Mapping[str, int]
+    """Of those that a complete snapshot needs: they are there."""
+
+
+def _refer(library: Library, name: str, sources: Iterable[_Source]) -> _Objects:
+    """Refer to an object for each shared file."""
+    sizes: dict[str, int] = {}
+    for source in sources:
+        if source.shared and sizes.setdefault(source.name, source.entry.size) != source.entry.size:
+            raise SnapshotError(f"two files called {source.name} have different sizes: {source.entry.key} is one")
+    before, names = Catalog(), dict[str, str]()
+
+    def transition(known: Catalog) -> Catalog:
+        nonlocal before, names
+        before = known
+        known, names = catalog.reserve(known, name, sizes)
+        return known
+
+    after = library.change(transition)
+    needed = frozenset[str]().union(*(after.snapshots[other].objects for other in after.ready()))
+    return _Objects(
+        names,
+        frozenset(names.values()) - before.objects.keys(),
+        {known: size for known, size in after.objects.items() if known in needed},
+    )
+
+
+def _key(library: Library, name: str, source: _Source, objects: _Objects) -> str:
+    """Return the key of a file's copy.
+
+    One that belongs to the snapshot alone names the source's content. If Spark writes a file anew, the copies of both
+    have different names; a process that was left over does not replace what a manifest names.
+    """
+    if source.shared:
+        return library.key(manifest.object_key(objects.names[source.name]))
+    content = hashlib.sha256(f"{source.entry.size} {source.entry.etag}".encode()).hexdigest()[:12]
+    return library.key(manifest.own_key(name), "files", source.query, f"{source.path}.{content}")
+
+
+def _there(library: Library, name: str, objects: _Objects, doubtful: bool) -> dict[str, Entry]:
+    """Return what need not be copied, as far as it can be known; objects are listed only if that tells anything."""
+    known = {library.key(manifest.object_key(it)): size for it, size in objects.sizes.items()}
+    if doubtful or not objects.new.union(objects.sizes).issuperset(objects.names.values()):
+        return _listed(library, name)
+    return {**_own(library, name), **{key: Entry(key, size, "") for key, size in known.items()}}
+
+
+def _listed(library: Library, name: str) -> dict[str, Entry]:
+    return {**_own(library, name), **list_keys(library.store, library.key(OBJECT_PREFIX) + "/")}
+
+
+def _own(library: Library, name: str) -> dict[str, Entry]:
+    return list_keys(library.store, library.key(manifest.own_key(name), "files") + "/")
+
+
+def _is_copied(entry: Entry | None, source: _Source, copy: Found | None) -> bool:
+    if entry is None or entry.size != source.entry.size:
+        return False
+    # An object is whole or not there, and the name says what its content is. Of the snapshot's own files it costs
+    # little to have the store's word for it, too.
+    return source.shared or entry.etag in (source.entry.etag, copy.etag if copy is not None else "")

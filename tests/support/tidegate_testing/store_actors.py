@@ -1,0 +1,80 @@
+"""Several actors at one store in memory, of whom exactly one moves at a time, and never further than one request.
+
+An actor is a function in a thread of its own. It stops before and after each request to the store until it is told to
+go on, or to end there as a killed process does: after it the request was carried out, and nobody saw the answer.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
+
+
+class KilledError(BaseException):
+    """The actor's process was killed; no ``except Exception`` survives that."""
+
+
+class Actor:
+    """One actor; ``outcome`` is what its function returned or raised."""
+
+    def __init__(self, name: str, function: Callable[["Actor"], Any]) -> None:
+        """Start it; it does not move yet."""
+        self.name = name
+        self.ended = False
+        self.outcome: Any = None
+        self.calls: list[Call] = []
+        self._killed = False
+        # Plain locks, taken from the first and given free by the other side: what costs least.
+        self._go, self._stopped = threading.Lock(), threading.Lock()
+        self._go.acquire()
+        self._stopped.acquire()
+        self._thread = threading.Thread(target=self._run, args=(function,), name=name, daemon=True)
+        self._thread.start()
+
+    def store(self, buckets: Buckets, bucket: str, page: int = 1000) -> MemoryStore:
+        """Return the actor's own way to a bucket."""
+        return MemoryStore(buckets, bucket, self._watch, page)
+
+    def step(self) -> Call | None:
+        """Let it go on to its next stop; return the request that it stopped at, None if it has ended."""
+        if self.ended:
+            return None
+        before = len(self.calls)
+        self._go.release()
+        if not self._stopped.acquire(timeout=30):
+            raise TimeoutError(f"{self.name} does not stop")
+        return self.calls[-1] if len(self.calls) > before else None
+
+    def run(self) -> Any:
+        """Let it go on to its end; return its outcome."""
+        while not self.ended:
+            self.step()
+        return self.outcome
+
+    def kill(self) -> None:
+        """End it where it is."""
+        self._killed = True
+        while not self.ended:
+            self.step()
+        self._thread.join(30)
+
+    def _run(self, function: Callable[["Actor"], Any]) -> None:
+        self._go.acquire()
+        try:
+            if not self._killed:
+                self.outcome = function(self)
+        except BaseException as error:
+            self.outcome = error
+        finally:
+            self.ended = True
+            self._stopped.release()
+
+    def _watch(self, call: Call) -> None:
+        if self._killed:
+            raise KilledError(self.name)
+        self.calls.append(call)
+        self._stopped.release()
+        self._go.acquire()
+        if self._killed:
+            raise KilledError(self.name)

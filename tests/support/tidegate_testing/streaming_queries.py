@@ -1,0 +1,159 @@
+"""Real streaming queries in a Spark of this process, run for a few batches each. Starts a JVM."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidegate_spark.snapshots.layout import CheckpointAt, needed_files
+from tidegate_spark.snapshots.store import Entry
+from tidegate_testing.waiting import wait_for
+
+Outputs = dict[int, list[tuple[Any, ...]]]
+"""What a query wrote, by batch, in an order of its own."""
+
+_ALWAYS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "200ms",
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot": "3",
+    "spark.sql.streaming.fileSource.log.compactInterval": "3",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+class OnPurposeError(Exception):
+    """A batch that was told to fail did."""
+
+
+@contextmanager
+def spark_here(folder: Path) -> Iterator[SparkSession]:
+    """Run Spark with two cores; its JVM ends with the block."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").config("spark.local.dir", str(folder / "spark"))
+    for key, value in _ALWAYS.items():
+        builder = builder.config(key, value)
+    session = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse")).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    gateway = SparkContext._gateway
+    try:
+        yield session
+    finally:
+        session.stop()
+        assert gateway is not None
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(30)
+        SparkContext._gateway = SparkContext._jvm = None
+
+
+class Bench:
+    """Runs one kind of query on checkpoints, original and copies."""
+
+    def __init__(
+        self, spark: SparkSession, settings: Mapping[str, str], query: Callable[[], DataFrame], mode: str
+    ) -> None:
+        """Plan ``query`` anew for each run, under ``settings``."""
+        self._spark = spark
+        self._settings = settings
+        self._query = query
+        self._mode = mode
+
+    def run(self, checkpoint: Path, until: int, failing: Collection[int] = ()) -> Outputs:
+        """Run until batch ``until`` is committed; the query may have begun the next one when it is stopped.
+
+        Args:
+            checkpoint: where it keeps itself.
+            until: the batch.
+            failing: batches that fail once, after their state was written and before they are committed.
+
+        Raises:
+            StreamingQueryException: the query failed by itself.
+        """
+        outputs: Outputs = {}
+        left = set(failing)
+        while True:
+            try:
+                self._run_once(checkpoint, until, outputs, left)
+            except StreamingQueryException as error:
+                if OnPurposeError.__name__ not in str(error):
+                    raise
+            else:
+                assert not left, left
+                return outputs
+
+    def _run_once(self, checkpoint: Path, until: int, outputs: Outputs, failing: set[int]) -> None:
+        def write(rows: DataFrame, batch: int) -> None:
+            outputs[batch] = sorted(tuple(row) for row in rows.collect())
+            if batch in failing:
+                failing.remove(batch)
+                raise OnPurposeError
+
+        with self._in_place():
+            writer = self._query().writeStream.outputMode(self._mode).foreachBatch(write)
+            query = writer.option("checkpointLocation", str(checkpoint)).start()
+        try:
+            wait_for(f"batch {until}", lambda: self._is_over(query, checkpoint, until), 120, 0.05)
+        finally:
+            query.stop()
+        found = query.exception()
+        if found is not None:
+            raise found
+
+    def _is_over(self, query: StreamingQuery, checkpoint: Path, until: int) -> bool:
+        return not query.isActive or (checkpoint / "commits" / str(until)).exists()
+
+    def state(self, checkpoint: Path, batch: int, **options: str) -> list[str]:
+        """Return what Spark's state reader says the state was after ``batch``, a text for each row, in order."""
+        with self._in_place():
+            reader = self._spark.read.format("statestore").option("batchId", batch).options(**options)
+            # Not by to_json: rows of a join's state have a column more than their schema, on which it fails.
+            return sorted(str(row) for row in reader.load(str(checkpoint)).collect())
+
+    @contextmanager
+    def _in_place(self) -> Iterator[None]:
+        """Have the settings in the session; a query takes a copy of them when it starts."""
+        conf = self._spark.conf
+        before = {key: conf.get(key, None) for key in self._settings}
+        for key, value in self._settings.items():
+            conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key, earlier in before.items():
+                if earlier is None:
+                    conf.unset(key)
+                else:
+                    conf.set(key, earlier)
+
+
+def look_at(checkpoint: Path, batch: int) -> CheckpointAt:
+    """Return what ``batch`` of a checkpoint on this machine needs."""
+    return needed_files(listing(checkpoint), lambda path: (checkpoint / path).read_bytes(), batch)
+
+
+def listing(checkpoint: Path) -> dict[str, Entry]:
+    """List a checkpoint on this machine as an object store would: without what Spark has not finished."""
+    # A task that is being stopped may still be taking its temporary files away.
+    paths = sorted(path for path in checkpoint.rglob("[!.]*") if path.is_file())
+    names = {str(path.relative_to(checkpoint)): path for path in paths}
+    return {name: Entry(str(path), path.stat().st_size, "") for name, path in names.items()}
+
+
+def copy(checkpoint: Path, files: Collection[str], target: Path) -> Path:
+    """Copy these files of a checkpoint, and nothing else."""
+    for name in files:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(checkpoint / name, target / name)
+    return target
