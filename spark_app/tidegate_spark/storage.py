@@ -5,6 +5,8 @@ boto3 is imported where it is used: an executor needs it at its very end only, a
 
 from __future__ import annotations
 
+import hashlib
+import time
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -35,6 +37,7 @@ REJECTED_CODES = frozenset(
 )
 REGION_CODES = frozenset({"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"})
 UNSUITABLE_CODES = frozenset({"NotImplemented", "501"})
+_READS, _BETWEEN_READS = 5, 0.05
 
 
 class FaultError(Exception):
@@ -163,7 +166,27 @@ def replace_object(client: S3Client, storage: Storage, key: str, body: bytes, et
 
 
 def read_object(client: S3Client, storage: Storage, key: str) -> tuple[bytes, str] | None:
-    """Return an object's content and ETag, None if there is none. Other faults raise botocore's exceptions."""
+    """Return an object's content and its ETag, None if there is none. Other faults raise botocore's exceptions.
+
+    A store that keeps the two in different files may answer with an old content and a new ETag while somebody writes;
+    who writes on that condition undoes what was written. So a pair is believed if the ETag is the content's MD5, as it
+    is of small objects in most stores, or if it is read twice.
+    """
+    before: tuple[bytes, str] | None = None
+    for _ in range(_READS):
+        found = _read_once(client, storage, key)
+        if found is None or found == before or _is_md5_of(*found):
+            return found
+        before = found
+        time.sleep(_BETWEEN_READS)
+    return before
+
+
+def _is_md5_of(body: bytes, etag: str) -> bool:
+    return etag.strip('"') == hashlib.md5(body, usedforsecurity=False).hexdigest()
+
+
+def _read_once(client: S3Client, storage: Storage, key: str) -> tuple[bytes, str] | None:
     from botocore.exceptions import ClientError  # noqa: PLC0415 - see the module's docstring
 
     try:

@@ -84,7 +84,7 @@ class Buckets:
             if any(parent in objects for parent in parents) or any(other.startswith(key + "/") for other in objects):
                 raise KeyConflictError(f"{key} is both an object and a directory")
             number = next(self._writes)
-            etag = f'"{number:032x}"' if self.opaque else f'"{hashlib.md5(body).hexdigest()}"'  # noqa: S324 - as S3 does
+            etag = f'"{number:032x}"' if self.opaque else f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
             stored = objects[key] = Stored(body, etag, float(number))
             return stored
 

@@ -1,0 +1,52 @@
+"""An object is read with the ETag that belongs to it. A client that answers from a list stands for the store."""
+
+import hashlib
+import io
+from typing import Any, cast
+
+import pytest
+
+from tidegate_spark import storage
+from tidegate_spark.protocol import Storage
+
+PLACE = Storage("s3://bucket/apps/shop/orders")
+OLD, NEW = b"epoch 1", b"epoch 2"
+
+
+def etag_of(body: bytes) -> str:
+    return f'"{hashlib.md5(body).hexdigest()}"'
+
+
+class Answering:
+    """Gives these contents and ETags, one after the other, and the last one for ever."""
+
+    def __init__(self, *answers: tuple[bytes, str]) -> None:
+        self.left, self.asked = list(answers), 0
+
+    def get_object(self, **_: Any) -> dict[str, Any]:
+        self.asked += 1
+        body, etag = self.left.pop(0) if len(self.left) > 1 else self.left[0]
+        return {"Body": io.BytesIO(body), "ETag": etag}
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate_spark.storage.time.sleep", lambda _: None)
+
+
+def read(store: Answering) -> tuple[bytes, str] | None:
+    return storage.read_object(cast("Any", store), PLACE, "key")
+
+
+def test_an_etag_that_is_the_content_s_md5_is_believed_at_once() -> None:
+    store = Answering((NEW, etag_of(NEW)))
+    assert (read(store), store.asked) == ((NEW, etag_of(NEW)), 1)
+
+
+def test_an_old_content_with_a_new_etag_is_read_again() -> None:
+    assert read(Answering((OLD, etag_of(NEW)), (NEW, etag_of(NEW)))) == (NEW, etag_of(NEW))
+
+
+def test_an_etag_that_is_no_checksum_is_believed_when_it_is_read_twice() -> None:
+    store = Answering((NEW, '"opaque-7"'))
+    assert (read(store), store.asked) == ((NEW, '"opaque-7"'), 2)
