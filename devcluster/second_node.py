@@ -13,7 +13,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from devcluster import cgroups, controlplane, images, node, seed
+from devcluster import cgroups, controlplane, images, node, packets, seed
 from devcluster.apiclient import ApiClient
 from devcluster.cluster import Cluster, open_for_pods
 from devcluster.control import ComponentError
@@ -26,15 +26,11 @@ POD_SUBNET = "10.244.2.0/23"
 KUBELET, CONTAINERD = controlplane.kubelet_name(NUMBER), f"containerd-{NUMBER}"
 _KUBELET_PORT = 10260
 _RUNTIME = f"/run/containerd-{NUMBER}"
-_API = ("--protocol", "tcp")
 _CUTS = (
-    ("INPUT", "--source", POD_SUBNET, *_API, "--dport", str(node.API_PORT), "--jump", "DROP"),
-    ("OUTPUT", "--destination", POD_SUBNET, *_API, "--sport", str(node.API_PORT), "--jump", "DROP"),
-    ("FORWARD", "--source", POD_SUBNET, "--destination", node.POD_SUBNET, "--jump", "DROP"),
-    ("FORWARD", "--source", node.POD_SUBNET, "--destination", POD_SUBNET, "--jump", "DROP"),
+    *packets.from_api_server(POD_SUBNET),
+    packets.between("FORWARD", "--source", POD_SUBNET, "--destination", node.POD_SUBNET),
+    packets.between("FORWARD", "--source", node.POD_SUBNET, "--destination", POD_SUBNET),
 )
-# kube-proxy changes rules all the time, under a lock.
-_IPTABLES = ("iptables", "--wait", "10")
 _PATH = f"/api/v1/nodes/{NAME}"
 
 
@@ -81,15 +77,14 @@ def kubelet_config(first: dict[str, object], folder: Path, cgroup: str) -> dict[
 def lose(cluster: Cluster) -> None:
     """Cut the node off at once: the control plane hears no more of it, its pods hear nothing of that and go on."""
     cluster.control.stop(KUBELET, grace=0)
-    for rule in _CUTS:
-        _inside(cluster, *_IPTABLES, "--insert", *rule)
+    packets.lose(cluster, _CUTS)
 
 
 def _mend(cluster: Cluster) -> None:
     """Let every packet through again."""
     for rule in _CUTS:
         with contextlib.suppress(ComponentError):
-            _inside(cluster, *_IPTABLES, "--delete", *rule)
+            packets.let_through(cluster, rule)
 
 
 def find(cluster: Cluster) -> None:

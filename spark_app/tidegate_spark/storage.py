@@ -175,14 +175,15 @@ def read_object(client: S3Client, storage: Storage, key: str) -> tuple[bytes, st
     before: tuple[bytes, str] | None = None
     for _ in range(_READS):
         found = _read_once(client, storage, key)
-        if found is None or found == before or _is_md5_of(*found):
+        if found is None or found == before or is_md5_of(*found):
             return found
         before = found
         time.sleep(_BETWEEN_READS)
     return before
 
 
-def _is_md5_of(body: bytes, etag: str) -> bool:
+def is_md5_of(body: bytes, etag: str) -> bool:
+    """Return whether the ETag is the content's MD5: then the two belong together."""
     return etag.strip('"') == hashlib.md5(body, usedforsecurity=False).hexdigest()
 
 

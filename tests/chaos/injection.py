@@ -13,14 +13,14 @@ from devcluster import kafka, s3
 from devcluster.apiclient import ApiRefusedError
 from tests.chaos.faults import Fault, Kind
 from tidegate.resources.names import DRIVER_CONTAINER, EXECUTOR_CONTAINER
-from tidegate_testing.live_cluster import OPERATOR_NAMESPACE, OPERATOR_SELECTOR, LiveCluster, until_answers
+from tidegate_testing.live_cluster import OPERATOR_NAMESPACE, LiveCluster, until_answers
+from tidegate_testing.operator_pods import CONTAINER, IS_OPERATOR, SELECTOR, is_held_by
 from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_module
 from tidegate_testing.waiting import wait_for
 
 AIM_SECONDS = 180.0
 """The longest that is waited for a target: a pod that runs."""
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases/tidegate-operator"
-OPERATOR_CONTAINER = "operator"
 
 
 def _nothing() -> None:
@@ -111,14 +111,14 @@ class Injector:
     def _operator(self) -> Shot:
         """Aim at the leader; the application does not need it, so what is survived is that another one leads."""
         killed = self._leader()
-        pods = self._live.pods(OPERATOR_NAMESPACE, OPERATOR_SELECTOR)
-        leading = [pod for pod in pods if killed.startswith(f"{pod['metadata']['name']}_")]
+        pods = self._live.pods(OPERATOR_NAMESPACE, SELECTOR)
+        leading = [pod for pod in pods if is_held_by(killed, pod)]
         assert leading, f"no operator pod is {killed!r}"
 
         def another_leads() -> bool:
             return self._leader() not in ("", killed)
 
-        return self._process(leading[0], OPERATOR_CONTAINER, runs_module("tidegate.main"), past=another_leads)
+        return self._process(leading[0], CONTAINER, IS_OPERATOR, past=another_leads)
 
     def _pod(self, pod: dict[str, Any], orderly: bool) -> Shot:
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]

@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 
 from devcluster import kafka, prometheus, tools
 from tidegate_testing.helm import Helm
+from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.prometheus_server import PrometheusServer
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import OPERATOR_NAMESPACE, World
@@ -152,7 +153,7 @@ def nothing_is_wrong(server: PrometheusServer) -> None:
 
 def promtool_finds_no_fault_in_what_the_pods_show(world: World) -> None:
     """Asked as Prometheus asks, but through the API server."""
-    operators = world.kubectl.list("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=tidegate")
+    operators = world.kubectl.list("pods", OPERATOR_NAMESPACE, SELECTOR)
     pods = [(OPERATOR_NAMESPACE, operator["metadata"]["name"], 8080) for operator in operators]
     for namespace, pod, port in (*pods, (NAMESPACE, f"{NAME}-driver", 8090)):
         text = world.kubectl.run("get", "--raw", f"/api/v1/namespaces/{namespace}/pods/{pod}:{port}/proxy/metrics")

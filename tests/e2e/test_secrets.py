@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tidegate_testing.kubectl import KubectlError
+from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import OPERATOR_NAMESPACE, World
 
@@ -44,8 +45,7 @@ def seen_by_people(world: World) -> dict[str, str]:
     kubectl = world.kubectl
     told = {"objects": json.dumps(kubectl.list(LOOKED_AT, NAMESPACE))}
     told["operator's objects"] = json.dumps(kubectl.list("pods,events,configmaps", OPERATOR_NAMESPACE))
-    selector = "app.kubernetes.io/name=tidegate"
-    told["operator's log"] = kubectl.run("logs", "-n", OPERATOR_NAMESPACE, "-l", selector, "--tail=-1")
+    told["operator's log"] = kubectl.run("logs", "-n", OPERATOR_NAMESPACE, "-l", SELECTOR, "--tail=-1")
     for name, more in (("driver's log", []), ("driver's log before", ["--previous"])):
         try:
             told[name] = kubectl.run("logs", f"{NAME}-driver", "-n", NAMESPACE, *more)

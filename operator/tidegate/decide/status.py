@@ -167,8 +167,7 @@ def _query(report: QueryReport) -> QueryStatus:
 def _at_the_end(query: QueryStatus, driver: PodRecord | None) -> QueryStatus:
     """Return the query with the batch that its driver's last words tell: nobody asks an agent that has ended."""
     # Of one that the kubelet started again it is not known yet whether it commits: its first batch is news.
-    ended = driver.ended if driver and not driver.running else None
-    told = read_termination(ended) if ended else None
+    told = read_termination(driver.ended) if driver and not driver.running else None
     last = told.batches.get(query.name, -1) if told else -1
     seen = -1 if query.batch_id is None else query.batch_id
     return msgspec.structs.replace(query, batch_id=last) if last > seen else query
@@ -179,8 +178,7 @@ def _last_batch(o: Observation, queries: tuple[QueryStatus, ...], lineage: int) 
     committed = [query.batch_id for query in queries if query.batch_id is not None]
     whole = bool(queries) and len(committed) == len(queries)
     if not whole and lineage == o.app.status.lineage:
-        ended = o.driver.ended if o.driver else None
-        told = read_termination(ended) if ended else None
+        told = read_termination(o.driver.ended) if o.driver else None
         committed += [batch for batch in (told.batches.values() if told else ()) if batch >= 0]
         committed += [] if o.app.status.batch is None else [o.app.status.batch]
     return max(committed, default=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import random
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from tidegate_spark.protocol import LINEAGE_PREFIX
 from tidegate_spark.snapshots.catalog import Catalog, violations
 from tidegate_spark.snapshots.catalog_json import decode, encode
 from tidegate_spark.snapshots.store import ObjectStore, SnapshotError
+from tidegate_spark.storage import is_md5_of
 
 SNAPSHOT_PREFIX, OBJECT_PREFIX = "snapshots", "objects"
 CATALOG_FILE, MANIFEST_FILE = "catalog.json", "manifest.json"
@@ -118,7 +118,7 @@ class Library:
         A store that keeps the two in different files may answer with an old content and a new ETag while somebody
         writes. A write on such a condition would undo what was written.
         """
-        if etag.strip('"') == hashlib.md5(body, usedforsecurity=False).hexdigest():
+        if is_md5_of(body, etag):
             return True
         found = self.store.head(self.catalog_key)
         return found is not None and not found.plain

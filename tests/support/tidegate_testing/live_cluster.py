@@ -16,11 +16,11 @@ from devcluster.demo.setting_up import connect, image_digest
 from devcluster.environment import Environment
 from tidegate_testing.apps import CREDENTIALS, credentials, scripts, streaming_app
 from tidegate_testing.commit_log import CommitLog
+from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.waiting import wait_for
 
 CHART = Path(__file__).parents[3] / "charts" / "tidegate"
 RELEASE, OPERATOR_NAMESPACE = "tidegate", "tidegate-system"
-OPERATOR_SELECTOR = "app.kubernetes.io/name=tidegate"
 APPS = "/apis/tidegate.dev/v1alpha1/namespaces/{}/streamingapps/{}"
 
 Say = Callable[[str], None]
@@ -136,7 +136,7 @@ def scale_operator(live: LiveCluster, replicas: int) -> None:
     live.tools.ctl("scale", f"deployment/{RELEASE}", "-n", OPERATOR_NAMESPACE, f"--replicas={replicas}")
 
     def there() -> bool:
-        pods = live.pods(OPERATOR_NAMESPACE, OPERATOR_SELECTOR)
+        pods = live.pods(OPERATOR_NAMESPACE, SELECTOR)
         ready = live.api.get(deployment)["status"].get("readyReplicas", 0)
         return len(pods) == replicas and ready == replicas
 

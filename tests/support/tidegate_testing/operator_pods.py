@@ -7,20 +7,19 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from devcluster import node
+from devcluster import packets
 from devcluster.cluster import Cluster
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.pod_processes import PodProcess, find, runs_module
 from tidegate_testing.waiting import wait_for
 
 SELECTOR = "app.kubernetes.io/name=tidegate"
-CONTAINER = "operator"
+CONTAINER, IS_OPERATOR = "operator", runs_module("tidegate.main")
 SETTLED_SECONDS = 180.0
 FRESH_SECONDS = 5.0
 """A Lease that was renewed so recently is held by a process that runs: renewals are two seconds apart."""
@@ -37,7 +36,7 @@ class Tenure:
 
     def is_of(self, pod: dict[str, Any]) -> bool:
         """Say whether a process of this pod holds it."""
-        return self.holder.startswith(f"{pod['metadata']['name']}_")
+        return is_held_by(self.holder, pod)
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class OperatorPods:
 
     def process(self, pod: dict[str, Any]) -> PodProcess:
         """Return the operator's process in a pod."""
-        return find(self._cluster, pod, CONTAINER, runs_module("tidegate.main"))
+        return find(self._cluster, pod, CONTAINER, IS_OPERATOR)
 
     @contextlib.contextmanager
     def killed(self, pod: dict[str, Any]) -> Iterator[None]:
@@ -154,23 +153,18 @@ class OperatorPods:
     @contextlib.contextmanager
     def cut_off(self, pod: dict[str, Any]) -> Iterator[None]:
         """Lose every packet between the pod and the API server while the context lasts; neither side is told."""
-        address, port = pod["status"]["podIP"], str(node.API_PORT)
-        rules = [
-            ["INPUT", "--source", address, "--protocol", "tcp", "--dport", port, "--jump", "DROP"],
-            ["OUTPUT", "--destination", address, "--protocol", "tcp", "--sport", port, "--jump", "DROP"],
-        ]
+        rules = packets.from_api_server(pod["status"]["podIP"])
         try:
-            for rule in rules:
-                self._iptables("--insert", *rule)
+            packets.lose(self._cluster, rules)
             yield
         finally:
             for rule in rules:
-                self._iptables("--delete", *rule)
+                packets.let_through(self._cluster, rule)
 
-    def _iptables(self, *arguments: str) -> None:
-        # kube-proxy changes rules all the time, under a lock.
-        command = self._cluster.enter("iptables", "--wait", "10", *arguments)
-        subprocess.run(command, check=True, capture_output=True, text=True)
+
+def is_held_by(holder: str, pod: dict[str, Any]) -> bool:
+    """Say whether the holder that a Lease names is a process of this pod."""
+    return holder.startswith(f"{pod['metadata']['name']}_")
 
 
 def last_exit(pod: dict[str, Any]) -> int | None:

@@ -12,6 +12,7 @@ from devcluster.cluster import Cluster
 from devcluster.environment import Environment
 from tidegate_testing.apps import CREDENTIALS, credentials, scripts, streaming_app
 from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.waiting import wait_for
 
 PREFIX = "tidegate-e2e"
@@ -82,7 +83,7 @@ class World:
 
     def operator_restarts(self) -> int:
         """Return how often the operator's container was restarted."""
-        pods = self.kubectl.list("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=tidegate")
+        pods = self.kubectl.list("pods", OPERATOR_NAMESPACE, SELECTOR)
         assert pods, f"no operator pod in {OPERATOR_NAMESPACE}"
         return sum(c["restartCount"] for pod in pods for c in pod["status"]["containerStatuses"])
 
@@ -156,7 +157,7 @@ class World:
         looks = (
             ["get", "sapp,pods", "-n", namespace, "-o", "wide"],
             ["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"],
-            ["logs", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=tidegate", "--tail=40"],
+            ["logs", "-n", OPERATOR_NAMESPACE, "-l", SELECTOR, "--tail=40"],
         )
         base = [str(self.kubectl.binary), "--kubeconfig", str(self.kubectl.kubeconfig)]
         seen = [subprocess.run([*base, *look], capture_output=True, text=True, check=False) for look in looks]
