@@ -70,21 +70,32 @@ class Tee:
         self._thread.start()
 
     def drain(self, seconds: float) -> None:
-        """Wait until the pipe is empty, at most ``seconds``: writers may still hold it open."""
+        """Wait until all that was written is passed on, at most ``seconds``: writers may still hold the pipe open."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and select.select([self._read_end], [], [], 0)[0]:
-            time.sleep(0.01)
         # Whoever copies holds the lock until it is written, which is for ever if nobody reads our output any more.
-        if self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            rest = self._stream.flush()
-            self._keep(rest, last=True)
-            if rest and select.select([], [self._target], [], 0)[1]:
-                _write_all(self._target, rest)
-            self._lock.release()
+        while self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            try:
+                if time.monotonic() >= deadline or not _ready(self._read_end):
+                    self._flush()
+                    return
+            finally:
+                self._lock.release()
+            time.sleep(0.01)
+
+    def _flush(self) -> None:
+        rest = self._stream.flush()
+        self._keep(rest, last=True)
+        if rest and select.select([], [self._target], [], 0)[1]:
+            _write_all(self._target, rest)
 
     def _copy(self) -> None:
-        while data := os.read(self._read_end, 65536):
+        while True:
+            select.select([self._read_end], [], [])
+            # Taken and passed on under one lock: what is in neither place would be missed by ``drain``, and lost.
             with self._lock:
+                data = os.read(self._read_end, 65536)
+                if not data:
+                    return
                 shown = self._stream.feed(data)
                 self._keep(shown)
                 _write_all(self._target, shown)
@@ -96,6 +107,10 @@ class Tee:
         if self._rest and (last or len(self._rest) > LONGEST_LINE):
             self._tail.add(self._rest)
             self._rest = b""
+
+
+def _ready(descriptor: int) -> bool:
+    return bool(select.select([descriptor], [], [], 0)[0])
 
 
 def _write_all(target: int, data: bytes) -> None:
