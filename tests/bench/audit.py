@@ -29,6 +29,10 @@ class Request:
         """True unless the request only reads."""
         return self.verb not in READS
 
+    def created(self, resource: str) -> bool:
+        """Return whether the request made an object of this resource."""
+        return (self.verb, self.resource, self.subresource, self.code) == ("create", resource, "", 201)
+
 
 def read_audit_log(path: Path) -> list[Request]:
     """Return the finished requests of an audit log in JSON lines, in the order of their arrival."""

@@ -71,10 +71,9 @@ class Load:
             async for line in answer.content:
                 yield msgspec.json.decode(line)["object"]
 
-    async def patch_status(self, path: str, status: Mapping[str, Any]) -> None:
-        """Merge ``status`` into an object's status."""
+    async def merge_patch(self, path: str, change: Mapping[str, Any]) -> None:
+        """Merge ``change`` into an object, or into a part of it that has a path of its own."""
         headers = {"Content-Type": "application/merge-patch+json"}
-        body = msgspec.json.encode({"status": status})
-        url = f"{self._connection.server}{path}/status"
-        async with self._session.patch(url, data=body, headers=headers) as answer:
+        url = self._connection.server + path
+        async with self._session.patch(url, data=msgspec.json.encode(change), headers=headers) as answer:
             answer.raise_for_status()

@@ -1,7 +1,10 @@
-"""CPU time and memory of a process and all it started. Reads /proc (proc(5))."""
+"""CPU time and memory of a process and all it started, and a halt for them. Reads /proc (proc(5))."""
 
+import contextlib
 import os
+import signal
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,3 +72,17 @@ class PeakMemory:
         self._ended.set()
         self._thread.join()
         return self.mib
+
+
+@contextlib.contextmanager
+def stopped(root: int) -> Iterator[None]:
+    """Keep the process ``root`` and its descendants from running (SIGSTOP), and let them go on in the end."""
+    tree = _tree(root)
+    try:
+        for pid in tree:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in tree:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)

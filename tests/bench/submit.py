@@ -15,14 +15,17 @@ from typing import Any
 
 from tests.bench.agents import StandInAgents
 from tests.bench.audit import Request, by_client, percentile, read_audit_log
+from tests.bench.floor import PREFIX, Floor
 from tests.bench.load import Load
-from tests.bench.process_tree import PeakMemory, Usage, usage_of_tree
+from tests.bench.process_tree import PeakMemory, Usage, stopped, usage_of_tree
 from tests.bench.report import print_report
 from tests.bench.server import NAMESPACE, Bench, bench_world
+from tidegate.resources.names import agent_secret_name, driver_pod_name
 
 OPERATOR = "tidegate-operator/"
 APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 SETTLE_SECONDS = 5
 
 
@@ -73,11 +76,15 @@ async def _run(name: str, apps: int, idle_seconds: int, variant: str) -> int:
             _say(f"idle for {idle_seconds} s")
             await asyncio.sleep(idle_seconds)
             idle_cpu = usage_of_tree(bench.operator_pid).cpu_seconds - before.cpu_seconds
+            idle = _idle_figures(read_audit_log(bench.audit_log), idle_from, idle_from + idle_seconds)
+            peak = memory.stop()
+            _say("the same writes before each pod, by a client that decides nothing")
+            await _find_floor(bench, load, apps)
             figures = {
                 **_launch_figures(read_audit_log(bench.audit_log), apps, launches, idle_from),
-                "peak_rss_mib": memory.stop(),
+                "peak_rss_mib": peak,
                 "idle_cpu_seconds": idle_cpu,
-                **_idle_figures(read_audit_log(bench.audit_log), idle_from, idle_from + idle_seconds),
+                **idle,
             }
     print_report(name, figures, {"variant": variant, "apps": apps, "idle_seconds": idle_seconds})
     return 0
@@ -100,6 +107,17 @@ async def _launch(bench: Bench, load: Load, apps: int, answering: asyncio.Task[N
     _say("creating the same pods bare")
     bare = [_bare(pod) for pod in pods]
     return Launches(used, await load.create_all(PODS, bare))
+
+
+async def _find_floor(bench: Bench, load: Load, apps: int) -> None:
+    """Write for as many applications what has to be written before a pod is there, while the operator is stopped."""
+    name = bench.app("app-0000")["metadata"]["name"]
+    status = (await load.get(f"{APPS}/{name}"))["status"]
+    secret = await load.get(f"{SECRETS}/{agent_secret_name(name)}")
+    pod = await load.get(f"{PODS}/{driver_pod_name(name)}")
+    with stopped(bench.operator_pid):
+        floor = Floor(load, NAMESPACE, secret, pod)
+        await floor.create_all((bench.app(f"app-{i:04d}") for i in range(apps)), status)
 
 
 async def _until_launched(load: Load, apps: int) -> list[dict[str, Any]]:
@@ -150,15 +168,10 @@ def _bare(pod: dict[str, Any]) -> dict[str, Any]:
 
 def _launch_figures(requests: list[Request], apps: int, launches: Launches, until: float) -> dict[str, float]:
     ours = [r for r in by_client(requests, OPERATOR) if r.namespace == NAMESPACE and r.received < until]
-    applied = {
-        r.name: r.received for r in requests if (r.verb, r.resource) == ("create", "streamingapps") and r.code == 201
-    }
-    created = {
-        r.name.removesuffix("-driver"): r.finished
-        for r in ours
-        if (r.verb, r.resource, r.code) == ("create", "pods", 201)
-    }
+    applied = {r.name: r.received for r in requests if r.created("streamingapps")}
+    created = {r.name.removesuffix("-driver"): r.finished for r in ours if r.created("pods")}
     latencies = [1000 * (created[name] - applied[name]) for name in created]
+    floor = [1000 * (r.finished - applied[r.name]) for r in requests if r.created("pods") and r.name.startswith(PREFIX)]
     return {
         "launches_per_cpu_second": len(created) / launches.operator.cpu_seconds,
         "cpu_ms_per_launch": 1000 * launches.operator.cpu_seconds / len(created),
@@ -167,6 +180,9 @@ def _launch_figures(requests: list[Request], apps: int, launches: Launches, unti
         "requests_per_app": len(ours) / apps,
         "p50_ms": percentile(latencies, 0.5),
         "p99_ms": percentile(latencies, 0.99),
+        "floor_p50_ms": percentile(floor, 0.5),
+        "floor_p99_ms": percentile(floor, 0.99),
+        "p99_ratio": percentile(latencies, 0.99) / percentile(floor, 0.99),
     }
 
 

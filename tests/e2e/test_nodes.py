@@ -150,14 +150,21 @@ def taint_of(stage: Stage) -> set[str]:
 
 
 def await_what_is_said(stage: Stage) -> dict[str, Any]:
-    """Wait until the status says what has to be done, and return the condition that does."""
+    """Wait until the status says what has to be done, and return the condition that does.
+
+    Before that nobody knows whether the driver stops at a batch boundary, and so nothing says it does.
+    """
+    reasons = []
 
     def said() -> dict[str, Any]:
         condition = stage.world.kubectl.condition(stage.world.get_app(NAME, NAMESPACE), "Ready")
+        reasons.append(condition.get("reason"))
         assert condition.get("reason") == "DriverNotGone", condition
         return condition
 
-    return wait_for("the application to say that its node does not answer", said, 300, 1)
+    condition = wait_for("the application to say that its node does not answer", said, 300, 1)
+    assert ("NodeTainted" in reasons, "DriverStopping" in reasons) == (True, False), reasons
+    return condition
 
 
 def written_log(stage: Stage, epoch: int) -> str:

@@ -55,6 +55,17 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
     changed = driver.spec_hash != o.spec_hash
     if not changed and ends_to_be_retried(driver):
         return _stalled(Phase.FAILED, name_end(driver), wake_after=overdue_at - now)
+    if driver.tainted:
+        return Verdict(
+            Phase.STOPPING,
+            Health.RECONCILING,
+            "NodeTainted",
+            f"Driver pod {driver.name} has to leave node {driver.node}, which was tainted. If the node answers, the "
+            "driver stops at a batch boundary and a new one follows. If it does not, the new one follows when the "
+            "node is back, or is tainted node.kubernetes.io/out-of-service because it is down for good.",
+            wake_after=overdue_at - now,
+            warning=True,
+        )
     return Verdict(
         Phase.STOPPING,
         Health.RECONCILING,

@@ -76,6 +76,8 @@ class PodRecord:
     reason: str = ""
     """The pod's own reason, for example Evicted."""
     message: str = ""
+    tainted: bool = False
+    """It has to go because its node was tainted, by somebody or because it does not answer."""
     delete_by: float = 0.0
     """When the grace period of a requested deletion ends; 0 if nobody asked."""
 
@@ -202,6 +204,7 @@ def build_record(pod: Pod) -> PodRecord:
         unschedulable=scheduled.message or scheduled.reason if scheduled and scheduled.status == "False" else "",
         reason=status.reason,
         message=status.message,
+        tainted=_is_tainted(conditions.get("DisruptionTarget")),
         delete_by=_seconds(meta.deletionTimestamp),
     )
 
@@ -218,6 +221,11 @@ def _first_waiting(pod: Pod) -> Waiting | None:
         if waiting is not None and waiting.reason not in ("PodInitializing", "ContainerCreating", ""):
             return Waiting(status.name, images.get(status.name) or status.image, waiting.reason, waiting.message)
     return None
+
+
+def _is_tainted(disruption: _Condition | None) -> bool:
+    # https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+    return disruption is not None and (disruption.status, disruption.reason) == ("True", "DeletionByTaintManager")
 
 
 def _last_end(status: _ContainerStatus) -> Exit | None:

@@ -146,6 +146,14 @@ def test_nothing_is_created_before_the_old_driver_is_gone() -> None:
     assert (plan.actions, plan.wake_after) == ((), 90.0)
 
 
+def test_a_driver_that_has_to_leave_a_tainted_node_is_not_said_to_stop_at_a_boundary_for_sure() -> None:
+    driver = running_driver(APP, delete_by=NOW + 30, tainted=True)
+    plan = decide(observe(APP, driver=driver), NOW)
+    assert (verdict_of(plan), plan.wake_after) == ((Phase.STOPPING, "Reconciling", "NodeTainted"), 90.0)
+    assert f"node {driver.node}, which was tainted" in plan.message
+    assert "node.kubernetes.io/out-of-service" in plan.message
+
+
 def test_a_driver_whose_node_is_silent_is_named_and_not_replaced() -> None:
     driver = running_driver(APP, delete_by=NOW - 61)
     plan = decide(observe(APP, driver=driver), NOW)

@@ -64,6 +64,13 @@ def test_a_pod_that_is_being_deleted_has_the_end_of_its_grace_period() -> None:
     assert (pod.terminating, pod.delete_by - pod.created_at) == (True, 120.0)
 
 
+def test_a_pod_that_its_nodes_taint_drives_away_is_told_from_one_that_is_evicted_otherwise() -> None:
+    disrupted = {"type": "DisruptionTarget", "status": "True"}
+    reasons = ("DeletionByTaintManager", "EvictionByEvictionAPI", "PreemptionByScheduler")
+    told = [record({"phase": "Running", "conditions": [{**disrupted, "reason": reason}]}).tainted for reason in reasons]
+    assert told == [True, False, False]
+
+
 def test_a_failed_init_container_is_named_until_it_runs_again() -> None:
     failed = container("tidegate-runtime", {"terminated": {"exitCode": 2}})
     again = container("tidegate-runtime", {"running": {}}, lastState={"terminated": {"exitCode": 2}})

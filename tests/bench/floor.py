@@ -1,0 +1,71 @@
+"""What the API server itself allows: the requests before each driver pod, from a client that decides nothing. Does I/O.
+
+The operator writes four times per application on the way to its pod: finalizer, Secret, epoch, pod. Here a plain
+client writes the same four, with the bodies that the operator sent for an application of the same run, as many at a
+time as the operator has workers, and does nothing afterwards. No operator that makes these writes is faster.
+"""
+
+import asyncio
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tests.bench.load import AT_ONCE, Load
+from tidegate.settings import Settings
+from tidegate_spark.protocol import FINALIZER
+
+PREFIX = "floor-"
+
+
+class Floor:
+    """Creates applications and, for each, what an operator would have to write before its driver pod is there."""
+
+    def __init__(self, load: Load, namespace: str, secret: Mapping[str, Any], pod: Mapping[str, Any]) -> None:
+        """Send copies of ``secret`` and ``pod``, an application's of the same run.
+
+        Args:
+            load: the client.
+            namespace: where.
+            secret: the Secret of an agent, as the API server has it.
+            pod: a driver pod, likewise.
+        """
+        self._load, self._secret, self._pod = load, secret, pod
+        self._apps = f"/apis/tidegate.dev/v1alpha1/namespaces/{namespace}/streamingapps"
+        self._core = f"/api/v1/namespaces/{namespace}"
+        self._waiting: asyncio.Queue[str | None] = asyncio.Queue()
+
+    async def create_all(self, apps: Iterable[dict[str, Any]], status: Mapping[str, Any]) -> None:
+        """Create everything; the audit log tells how long it took.
+
+        Args:
+            apps: manifests, whose names get :data:`PREFIX`.
+            status: what is written to each before its pod.
+        """
+        workers = [asyncio.create_task(self._work(status)) for _ in range(Settings("").concurrency)]
+        gate = asyncio.Semaphore(AT_ONCE)
+        await asyncio.gather(*(self._apply(app, gate) for app in apps))
+        for _ in workers:
+            self._waiting.put_nowait(None)
+        await asyncio.gather(*workers)
+
+    async def _apply(self, app: dict[str, Any], gate: asyncio.Semaphore) -> None:
+        name = PREFIX + app["metadata"]["name"]
+        async with gate:
+            await self._load.create(self._apps, {**app, "metadata": {**app["metadata"], "name": name}})
+        self._waiting.put_nowait(name)
+
+    async def _work(self, status: Mapping[str, Any]) -> None:
+        while name := await self._waiting.get():
+            path = f"{self._apps}/{name}"
+            await self._load.merge_patch(path, {"metadata": {"finalizers": [FINALIZER]}})
+            await self._load.create(f"{self._core}/secrets", bare(self._secret, name))
+            await self._load.merge_patch(f"{path}/status", {"status": status})
+            await self._load.create(f"{self._core}/pods", bare(self._pod, name))
+
+
+def bare(found: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return ``found`` as it may be created under another name: owned by nobody and on no node yet."""
+    body = copy.deepcopy({key: value for key, value in found.items() if key not in ("metadata", "status")})
+    body.get("spec", {}).pop("nodeName", None)
+    metadata = {key: found["metadata"][key] for key in ("labels", "annotations") if key in found["metadata"]}
+    return {**body, "metadata": {**metadata, "name": name}}
