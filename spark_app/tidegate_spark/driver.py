@@ -172,7 +172,12 @@ class Driver:
             lambda outcome: self._ending.request(self._judge(outcome)),
             self._environment.on_kubernetes,
         )
-        self._watch.look_for_stalls = stalls.look
+
+        def look() -> None:
+            self._progress.failures = self._account.look(self._progress.commits > 0)
+            stalls.look()
+
+        self._watch.look_further = look
         if self._wanted is not None:
             self._watch.want_executors(self._wanted)
         self._watch.start()

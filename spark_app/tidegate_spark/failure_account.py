@@ -12,6 +12,7 @@ import dataclasses
 import json
 import logging
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,8 @@ class FailureAccount:
         self._directory, self._settings, self._clock = Path(directory), settings, clock
         self._failures = Failures()
         self._began = clock()
+        self._lock = threading.Lock()
+        self._ended = False
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -71,6 +74,21 @@ class FailureAccount:
         self._put(MARK, str(os.getpid()))
         return None
 
+    def look(self, committed: bool) -> tuple[float, ...]:
+        """Clear the account once this process has proven healthy; return when the application failed in the window.
+
+        Not only at the end: a process that is killed after hours of work has no say then, and what came before it must
+        not count together with that.
+
+        Args:
+            committed: whether this process committed a batch.
+        """
+        with self._lock:
+            if not self._ended and self._failures.times and self._is_healthy(committed):
+                self._failures = Failures()
+                self._write()
+        return self.times
+
     def end(self, outcome: Outcome, committed: bool) -> Outcome:
         """Close the account; return how the process ends: as given, or for good if that was one failure too many.
 
@@ -78,18 +96,23 @@ class FailureAccount:
             outcome: how the driver ends.
             committed: whether this process committed a batch.
         """
-        now = self._clock()
-        if committed and now - self._began >= self._settings.healthy_seconds:
-            self._failures = Failures()
-        ended = outcome
-        if outcome.reason in COUNTED:
-            what = f"{outcome.exception}: {outcome.message}" if outcome.exception else outcome.message
-            self._failures = self._failures.and_one(now, what).within(self._settings.window_seconds, now)
-            if self._too_many():
-                ended = dataclasses.replace(self._exhausted(), exception=outcome.exception)
-        self._write()
-        self._remove(MARK)
-        return ended
+        with self._lock:
+            self._ended = True
+            now = self._clock()
+            if self._is_healthy(committed):
+                self._failures = Failures()
+            ended = outcome
+            if outcome.reason in COUNTED:
+                what = f"{outcome.exception}: {outcome.message}" if outcome.exception else outcome.message
+                self._failures = self._failures.and_one(now, what).within(self._settings.window_seconds, now)
+                if self._too_many():
+                    ended = dataclasses.replace(self._exhausted(), exception=outcome.exception)
+            self._write()
+            self._remove(MARK)
+            return ended
+
+    def _is_healthy(self, committed: bool) -> bool:
+        return committed and self._clock() - self._began >= self._settings.healthy_seconds
 
     def _too_many(self) -> bool:
         return len(self._failures.times) > self._settings.max_failures

@@ -61,7 +61,7 @@ class Watch:
         count_executors: bool,
     ) -> None:
         """``request_end`` is called with the failure of the JVM or of a query that nobody restarted."""
-        self.look_for_stalls: Callable[[], None] = lambda: None
+        self.look_further: Callable[[], None] = lambda: None
         self._context = session.sparkContext
         self._queries, self._progress, self._request_end = queries, progress, request_end
         self._count_executors = count_executors
@@ -99,7 +99,7 @@ class Watch:
 
     def _look(self) -> None:
         self._check_queries()
-        self.look_for_stalls()
+        self.look_further()
         if not self._count_executors:
             return
         if self._wanted != self._applied and self._wanted is not None:

@@ -82,6 +82,8 @@ class DriverProcess:
         self._account = DiskAccount(container.disk, self.config.restart, world.now)
         self._failures: tuple[float, ...] = ()
         self._began, self._commits, self._inside, self._counts = world.now(), 0, False, False
+        self._proven = False
+        """It ran and committed for long enough, and the account was told so: a kill comes after that."""
         self._entered: Held | Outcome | None = None
         self.entering = False
         self._asked, self._asked_at = asyncio.Event(), 0.0
@@ -104,7 +106,7 @@ class DriverProcess:
         assert self._task is not None
         self._task.cancel()
         self.ready = False
-        self._note_end(counted=self._counts)
+        self._note_end(counted=self._counts, healthy=self._proven)
         self.executors.abandon()
 
     def crash(self, outcome: Outcome) -> None:
@@ -148,19 +150,20 @@ class DriverProcess:
             outcome = Outcome(fault.reason, fault.message)
         self.state, self.ready = DriverState.ENDED, False
         if not outcome.message:
-            self._note_end(counted=True)
+            self._note_end(counted=True, healthy=self._proven)
             self.executors.abandon()
             ended(KILLED, "OOMKilled", "")
             return
-        lived = self._world.now() - self._began
-        healthy = self._commits > 0 and lived >= self.config.restart.healthy_seconds
-        self._note_end(counted=outcome.reason in COUNTED, healthy=healthy)
+        self._note_end(counted=outcome.reason in COUNTED, healthy=self._is_healthy())
         outcome = self._account.end(outcome, committed=self._commits > 0)
         self.executors.remove()
         code = EXIT_CODES[outcome.reason]
         ended(code, "Completed" if code == 0 else "Error", to_json(self._last_words(outcome)))
 
-    def _note_end(self, *, counted: bool, healthy: bool = False) -> None:
+    def _is_healthy(self) -> bool:
+        return self._commits > 0 and self._world.now() - self._began >= self.config.restart.healthy_seconds
+
+    def _note_end(self, *, counted: bool, healthy: bool) -> None:
         self._world.ledger.ended(self.holder, self.config.restart, counted=counted, healthy=healthy)
 
     def _last_words(self, outcome: Outcome) -> Termination:
@@ -274,6 +277,10 @@ class DriverProcess:
         self._world.ledger.committed(self.prefix, self.holder, number)
         self.batch = number
         self._commits += 1
+        if self._is_healthy() and not self._proven:
+            self._proven = True
+            self._world.count("proven healthy")
+        self._failures = self._account.look(committed=True)
         await self._pause(self._some(0.0, 5.0))
         return None
 

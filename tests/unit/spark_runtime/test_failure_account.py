@@ -55,6 +55,27 @@ def test_a_healthy_process_clears_what_was_before_it(pod: Pod) -> None:
     assert pod.run(FAILED) == FAILED
 
 
+def test_a_healthy_process_clears_what_was_before_it_though_it_is_killed(pod: Pod) -> None:
+    pod.run(FAILED)
+    pod.run(FAILED)
+    account, _ = pod.start()
+    assert len(account.look(committed=True)) == 2
+    pod.now += 49
+    assert len(account.look(committed=True)) == 2
+    pod.now += 1
+    assert len(account.look(committed=False)) == 2
+    assert account.look(committed=True) == ()
+    after, refusal = pod.start()
+    assert (refusal, after.times) == (None, (pod.now,))
+
+
+def test_a_look_after_the_end_does_not_forget_the_failure_that_was_the_end(pod: Pod) -> None:
+    account, _ = pod.start()
+    pod.now += 60
+    account.end(FAILED, committed=True)
+    assert account.look(committed=True) == (pod.now,)
+
+
 def test_a_long_run_without_a_batch_is_not_healthy(pod: Pod) -> None:
     pod.run(FAILED)
     pod.run(FAILED)
