@@ -21,7 +21,7 @@ class Look:
     """Rows that wait at the sources; -1 if they do not tell."""
     between_triggers: bool
     tasks_finished: frozenset[tuple[int, int]]
-    """Stages of the query and how many of their tasks have finished; anything that differs is progress."""
+    """Stages of the query and how many of their tasks have finished or failed; anything that differs is progress."""
     last_batch: int
 
 

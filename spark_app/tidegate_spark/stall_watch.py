@@ -79,9 +79,13 @@ class StallWatch:
         )
 
     def _tasks(self, group: str) -> frozenset[tuple[int, int]]:
-        """Return the query's active stages and how many tasks of each have finished; Spark's job group is its run."""
+        """Return the query's active stages and how many tasks of each have finished; Spark's job group is its run.
+
+        One that failed has finished, too: tasks that wait for a broker that is down fail by themselves, and with the
+        last of their attempts the query does, which then tells whose fault it was.
+        """
         active = set(self._tracker.getActiveJobsIds())
         jobs = (self._tracker.getJobInfo(job) for job in self._tracker.getJobIdsForGroup(group) if job in active)
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}
         infos = ((stage, self._tracker.getStageInfo(stage)) for stage in stages)
-        return frozenset((stage, info.numCompletedTasks) for stage, info in infos if info is not None)
+        return frozenset((stage, info.numCompletedTasks + info.numFailedTasks) for stage, info in infos if info)

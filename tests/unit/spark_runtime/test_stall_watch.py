@@ -1,0 +1,79 @@
+"""What is taken for a stall of real queries; Spark is a stand-in. No JVM."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tidegate_spark import stall_watch
+from tidegate_spark.progress import Progress
+from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
+from tidegate_spark.stall_watch import RUNS_BATCH, StallWatch
+
+CONFIG = DriverConfig(
+    app="a",
+    namespace="n",
+    uid="u",
+    epoch=1,
+    lineage=1,
+    pod_name="a-driver",
+    main="local:///m.py",
+    storage=Storage("s3://b/p/n/a"),
+    executor=ExecutorSettings(1, "i", "IfNotPresent", "sa", "a-e1"),
+)
+TIMEOUT = 600.0
+
+
+class Spark:
+    """One query inside a batch of one stage, and Spark's counts of that stage's tasks."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now, self.completed, self.failed = 0.0, 0, 0
+        patch.setattr(stall_watch.time, "monotonic", lambda: self.now)
+        status = SimpleNamespace(message=lambda: RUNS_BATCH, isTriggerActive=lambda: True)
+        query = SimpleNamespace(isActive=True, runId="r", _jsq=SimpleNamespace(status=lambda: status))
+        tracker = SimpleNamespace(
+            getActiveJobsIds=lambda: [1],
+            getJobIdsForGroup=lambda group: [1],
+            getJobInfo=lambda job: SimpleNamespace(stageIds=[7]),
+            getStageInfo=lambda stage: SimpleNamespace(numCompletedTasks=self.completed, numFailedTasks=self.failed),
+        )
+        session: Any = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
+        queries: Any = SimpleNamespace(entries=lambda: [SimpleNamespace(name="main", query=query)])
+        self.progress = Progress(CONFIG)
+        self.progress.query_started("main")
+        self._watch = StallWatch(session, queries, self.progress, TIMEOUT, lambda: True)
+
+    def go_on(self, seconds: int) -> None:
+        """Have the watch look for so long."""
+        for _ in range(seconds // 5):
+            self.now += 5.0
+            self._watch.look()
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
+    return Spark(monkeypatch)
+
+
+def test_a_batch_whose_tasks_neither_finish_nor_fail_is_stalled(spark: Spark) -> None:
+    spark.go_on(590)
+    assert spark.progress.stalled == ""
+    spark.go_on(30)
+    assert "'main'" in spark.progress.stalled
+
+
+def test_tasks_that_fail_one_attempt_after_the_other_because_the_broker_is_down_are_no_stall(spark: Spark) -> None:
+    # Each attempt to read waits for 180 s with Spark's and Kafka's defaults, and there are four of them.
+    for _ in range(4):
+        spark.go_on(180)
+        spark.failed += 1
+    assert spark.progress.stalled == ""
+
+
+def test_a_stall_is_over_when_a_task_finishes(spark: Spark) -> None:
+    spark.go_on(700)
+    assert spark.progress.stalled
+    spark.completed += 1
+    spark.go_on(10)
+    assert spark.progress.stalled == ""
