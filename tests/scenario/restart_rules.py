@@ -1,7 +1,7 @@
 """What must hold of starts that nobody, or somebody, asked for: looked at with each change, like the other invariants.
 
 * An application that has used up its budget, that failed under the policy Never, or that another one took the storage
-  from, is not launched again until somebody changes its spec.
+  from, is not launched again until somebody changes its spec, or takes that policy back.
 * A pod's processes end for good with the failure that is one too many; a pod that follows a lost one goes on counting,
   and one that follows a changed spec begins anew.
 * Nothing is launched that is to be suspended in that very version of the resource, nor with another spec than it has.
@@ -77,7 +77,9 @@ class RestartRules:
         if new.get("appliedSpecHash") != spec_hash:
             self.violated(f"epoch {new['epoch']} of {path} is launched with another spec than it has")
         same = old.get("appliedSpecHash") == spec_hash
-        if same and old.get("phase") == "Failed" and reason_of(before) in FOR_GOOD:
+        policy = before["spec"].get("restart", {}).get("policy", "OnFailure")
+        taken_back = reason_of(before) == "NoRestart" and policy != "Never"
+        if same and old.get("phase") == "Failed" and reason_of(before) in FOR_GOOD and not taken_back:
             self.violated(
                 f"epoch {new['epoch']} of {path} is launched; it was {reason_of(before)}, and nothing changed"
             )

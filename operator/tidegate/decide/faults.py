@@ -19,6 +19,8 @@ _REFUSED_REASONS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "PreCreateHookError"}
 )
 _KILLED_BY_MEMORY = "OOMKilled"
+_OUT_OF_SIGHT = frozenset({"Unknown", "ContainerStatusUnknown"})
+"""Reasons of an end that nobody saw: containerd's and the kubelet's, after the node itself was gone for a while."""
 _SIGKILL = 137
 """128 + 9: the exit code of a process that SIGKILL ended."""
 
@@ -80,15 +82,26 @@ def _read_words(message: str) -> Termination | None:
         return None
 
 
+def lost_from_sight(ended: Exit | None) -> bool:
+    """Return whether the process went with its node: nobody saw its end, and it is not the application's failure."""
+    return ended is not None and ended.reason in _OUT_OF_SIGHT and read_termination(ended) is None
+
+
 def name_end(pod: PodRecord) -> Problem:
     """Return why the pod's main process ended other than by finishing its work."""
     ended = pod.ended
+    if ended is None and not pod.reason and pod.init_ended is not None:
+        return _init_problem(pod, pod.init_ended)  # the main process never began
     told = read_termination(ended)
     if told is not None:
         what = f"{told.exception}: {told.message}" if told.exception else told.message
         return _with_remedy(told.reason, what)
     if pod.role == ROLE_PURGE:
         return _name_end_of_purge(pod, ended)
+    return _name_silent_end(pod, ended)
+
+
+def _name_silent_end(pod: PodRecord, ended: Exit | None) -> Problem:
     if ended is not None and ended.reason == _KILLED_BY_MEMORY:
         return Problem(
             "OutOfMemory",
@@ -96,6 +109,9 @@ def name_end(pod: PodRecord) -> Problem:
         )
     if pod.reason:
         return Problem("DriverLost", f"Pod {pod.name} was ended: {pod.reason}. {pod.message}".strip())
+    if lost_from_sight(ended):
+        message = f"The node of pod {pod.name} lost sight of its process, as when the node itself is started again."
+        return Problem("DriverLost", message)
     if ended is not None and ended.exit_code == _SIGKILL:
         return Problem(
             "DriverCrashed",
@@ -116,11 +132,7 @@ def name_start_problem(pod: PodRecord) -> Problem | None:
     if pod.waiting is not None and pod.waiting.reason in IMAGE_REASONS:
         return _image_problem(pod, pod.waiting)
     if pod.init_ended is not None:
-        return Problem(
-            "InitFailed",
-            f"Init container {pod.init_name} of pod {pod.name} failed (exit code {pod.init_ended.exit_code}). "
-            f"See its logs: kubectl logs {pod.name} -c {pod.init_name}",
-        )
+        return _init_problem(pod, pod.init_ended)
     if pod.waiting is not None and pod.waiting.reason in _REFUSED_REASONS:
         return Problem(
             "ContainerRefused",
@@ -135,6 +147,14 @@ def name_start_problem(pod: PodRecord) -> Problem | None:
             remedy = f"Free resources, add nodes, or ask for less in spec.{group}.resources."
         return Problem("Unschedulable", f"No node takes pod {pod.name}: {pod.unschedulable} {remedy}")
     return None
+
+
+def _init_problem(pod: PodRecord, ended: Exit) -> Problem:
+    return Problem(
+        "InitFailed",
+        f"Init container {pod.init_name} of pod {pod.name} failed (exit code {ended.exit_code}). "
+        f"See its logs: kubectl logs {pod.name} -c {pod.init_name}",
+    )
 
 
 def _name_end_of_purge(pod: PodRecord, ended: Exit | None) -> Problem:

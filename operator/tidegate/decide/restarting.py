@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 
 from tidegate.decide.actions import DeleteDriver, PublishEvent
-from tidegate.decide.faults import name_end, read_termination
+from tidegate.decide.faults import lost_from_sight, name_end, read_termination
 from tidegate.decide.running import ends_to_be_retried, judge_ended_driver
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
@@ -82,7 +82,8 @@ def judge_exhausted_driver(o: Observation, now: float) -> Verdict | None:
     told = _ended_for_good_with(o.driver, Reason.BUDGET_EXHAUSTED)
     if told is None:
         return None
-    return Verdict(Phase.FAILED, Health.STALLED, Reason.BUDGET_EXHAUSTED.value, f"{_what(told)} {_AFRESH}")
+    message = f"{_what(told)} {_AFRESH} A change of spec.restart alone does not."
+    return Verdict(Phase.FAILED, Health.STALLED, Reason.BUDGET_EXHAUSTED.value, message)
 
 
 def obey_policy_never(o: Observation, now: float) -> Verdict | None:
@@ -90,7 +91,7 @@ def obey_policy_never(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or o.app.spec.restart.policy is not RestartPolicy.NEVER:
         return None
-    if driver.phase != "Failed" or driver.reason or driver.ended is None:
+    if driver.phase != "Failed" or driver.reason or driver.ended is None or lost_from_sight(driver.ended):
         return None
     told = read_termination(driver.ended)
     if told is not None and told.reason in _NOT_THE_APPLICATION:
@@ -138,6 +139,8 @@ def _as_it_ended(o: Observation) -> Verdict | None:
         return None
     if status.phase is Phase.COMPLETED:
         return Verdict(Phase.COMPLETED, Health.READY, ready.reason, ready.message)
+    if ready.reason == NO_RESTART and o.app.spec.restart.policy is not RestartPolicy.NEVER:
+        return None  # somebody took back what it waits for
     final = status.phase is Phase.FAILED and ready.reason in _FINAL
     return Verdict(Phase.FAILED, Health.STALLED, ready.reason, ready.message) if final else None
 

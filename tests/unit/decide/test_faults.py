@@ -54,3 +54,16 @@ def test_a_driver_that_was_killed_is_said_to_be_and_memory_only_guessed_at() -> 
 def test_a_driver_that_the_kernel_killed_for_its_memory_is_told_to_have_more() -> None:
     killed = driver_of(app_with(), ended=Exit(137, "OOMKilled", "", NOW - 5))
     assert name_end(killed).reason == "OutOfMemory"
+
+
+@pytest.mark.parametrize("ended", [Exit(255, "Unknown", "", NOW), Exit(137, "ContainerStatusUnknown", "gone", NOW)])
+def test_a_driver_whose_node_started_again_is_lost_and_not_crashed(ended: Exit) -> None:
+    problem = name_end(driver_of(app_with(), ended=ended))
+    assert (problem.reason, "node" in problem.message, "memory" in problem.message) == ("DriverLost", True, False)
+
+
+def test_a_driver_whose_init_container_failed_for_good_is_told_so() -> None:
+    driver = driver_of(app_with(), phase="Failed", init_ended=Exit(1, "Error", "", NOW), init_name="tidegate-runtime")
+    problem = name_end(driver)
+    assert problem.reason == "InitFailed"
+    assert "-c tidegate-runtime" in problem.message

@@ -58,6 +58,7 @@ def test_an_application_that_failed_too_often_stays_failed_and_says_what_to_do()
     assert verdict_of(plan) == (Phase.FAILED, "Stalled", "RestartBudgetExhausted")
     assert "because of this." in plan.message
     assert "restartNonce" in plan.message
+    assert "spec.restart alone does not" in plan.message
     assert not acts(plan, DeleteDriver)
 
 
@@ -170,6 +171,9 @@ def test_under_policy_never_a_failed_application_stays_failed() -> None:
     "fields",
     [
         {"reason": "Evicted"},
+        {"ended": Exit(255, "Unknown", "", NOW - 5)},
+        {"ended": Exit(137, "ContainerStatusUnknown", "The container could not be located", NOW - 5)},
+        {"init_ended": Exit(1, "Error", "", NOW - 5), "init_name": "tidegate-runtime"},
         {"ended": ended(Reason.BROKER_UNAVAILABLE, 75)},
         {"ended": ended(Reason.STOPPED, 143)},
     ],
@@ -177,6 +181,15 @@ def test_under_policy_never_a_failed_application_stays_failed() -> None:
 def test_under_policy_never_what_is_not_the_applications_fault_is_mended(fields: dict[str, Any]) -> None:
     app = launched(app_with({"restart.policy": "Never"}), phase=Phase.RUNNING)
     assert acts(decide(observe(app, driver=driver_of(app, **FAILED, **fields)), NOW), DeleteDriver)
+
+
+def test_an_application_that_failed_under_policy_never_is_started_again_under_another_policy() -> None:
+    never = launched(app_with({"restart.policy": "Never"}), phase=Phase.RUNNING)
+    driver = driver_of(never, **FAILED, ended=ended_with(Reason.APPLICATION_FAILED, 1))
+    failed = written(observe(never, driver=driver))
+    mended = app_with({"restart.policy": "OnFailure"}, status=failed.status)
+    assert acts(decide(observe(mended, driver=driver), NOW), DeleteDriver)
+    assert acts(decide(observe(mended), NOW), CreateDriver)
 
 
 def test_under_policy_always_a_finished_application_is_started_again() -> None:
