@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tidegate.decide.actions import (
     Action,
     ConfirmDriverGone,
@@ -20,7 +18,7 @@ from tidegate.decide.actions import (
 )
 from tidegate.decide.faults import name_end, name_start_problem, read_termination
 from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
-from tidegate.decide.running import OVERDUE
+from tidegate.decide.overdue import OVERDUE, not_confirmed, wait_for_end
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import OnDelete, Phase
@@ -54,7 +52,7 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
             Phase.DELETING,
             Health.STALLED,
             "DriverNotGone",
-            _not_confirmed(driver),
+            not_confirmed(driver),
         )
     return Verdict(
         Phase.DELETING,
@@ -70,7 +68,7 @@ def remove_executors(o: Observation, now: float) -> Verdict | None:
     """Remove the executors: nothing may write any more when the storage is treated."""
     if not o.executors:
         return None
-    overdue = _wait_for_end(o.executors, now)
+    overdue = wait_for_end(o.executors, Phase.DELETING, now)
     if isinstance(overdue, Verdict):
         return overdue
     return Verdict(
@@ -80,22 +78,6 @@ def remove_executors(o: Observation, now: float) -> Verdict | None:
         "The executors are removed.",
         after=tuple(DeleteExecutor(pod) for pod in o.executors if not pod.terminating),
         wake_after=overdue,
-    )
-
-
-def _wait_for_end(pods: Iterable[PodRecord], now: float) -> Verdict | float | None:
-    """Return what to say of a pod whose end its node does not confirm, else in how many seconds to look again."""
-    terminating = [pod for pod in pods if pod.terminating]
-    late = next((pod for pod in terminating if now >= pod.delete_by + OVERDUE), None)
-    if late is not None:
-        return Verdict(Phase.DELETING, Health.STALLED, "PodNotGone", _not_confirmed(late))
-    return min((pod.delete_by + OVERDUE - now for pod in terminating), default=None)
-
-
-def _not_confirmed(pod: PodRecord) -> str:
-    return (
-        f"Node {pod.node} does not confirm the end of pod {pod.name}. If the node is down for good, taint it "
-        "node.kubernetes.io/out-of-service."
     )
 
 
@@ -120,7 +102,7 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
 
 
 def _replace_purge(purge: PodRecord, now: float) -> Verdict:
-    overdue = _wait_for_end((purge,), now)
+    overdue = wait_for_end((purge,), Phase.DELETING, now)
     if isinstance(overdue, Verdict):
         return overdue
     return Verdict(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.faults import Problem, name_end, name_reported, name_start_problem, read_termination
 from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE, growing_pause, starting_message, time_left
+from tidegate.decide.overdue import OVERDUE
 from tidegate.decide.suspension import suspending_message
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase
@@ -12,8 +13,6 @@ from tidegate.observe.observation import Observation, running_executors, wanted_
 from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
 from tidegate_spark.protocol import AgentReport, DriverState, Reason
 
-OVERDUE = 60.0
-"""Seconds after the end of its grace period at which a pod that is still there is called stuck."""
 AGENT_PATIENCE = 10.0
 """Seconds for the agent of a driver that has just become ready to tell more than the kubelet: one write, not two."""
 _RETRIED = frozenset({Reason.STORAGE_OWNED, Reason.STORAGE_UNSUITABLE})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidegate.decide.actions import DeleteDriver
 from tidegate.decide.faults import read_termination
+from tidegate.decide.overdue import wait_for_end
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
@@ -30,7 +31,11 @@ def stay_suspended(o: Observation, now: float) -> Verdict | None:
     if o.driver is not None or not o.app.spec.suspend:
         return None
     if o.executors:  # a finished one, too, is a pod that people see until it is gone
-        return Verdict(Phase.STOPPING, Health.RECONCILING, "Suspending", "The executors are removed.")
+        overdue = wait_for_end(o.executors, Phase.STOPPING, now)
+        if isinstance(overdue, Verdict):
+            return overdue
+        message = "The executors are removed."
+        return Verdict(Phase.STOPPING, Health.RECONCILING, "Suspending", message, wake_after=overdue)
     return Verdict(
         Phase.SUSPENDED,
         Health.READY,

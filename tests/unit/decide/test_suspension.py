@@ -55,6 +55,15 @@ def test_it_is_not_called_suspended_while_a_pod_that_has_ended_is_still_there() 
     assert decide(observe(SUSPENDED, executors=(executor,)), NOW).reason == "Suspending"
 
 
+def test_an_executor_that_does_not_go_with_its_lost_node_is_named_after_a_while() -> None:
+    o = observe(SUSPENDED, executors=(executor_of(SUSPENDED, 1, delete_by=NOW + 30),))
+    waits = decide(o, NOW)
+    assert (waits.reason, waits.wake_after) == ("Suspending", 90.0)
+    late = decide(o, NOW + 90)
+    assert verdict_of(late) == (Phase.STOPPING, "Stalled", "PodNotGone")
+    assert "out-of-service" in late.message
+
+
 @pytest.mark.parametrize("change", [{}, {"application.args": ["--new"]}])
 def test_set_back_to_false_it_goes_on_at_once_on_the_same_state(change: dict[str, Any]) -> None:
     status = launched(app_with(), phase=Phase.SUSPENDED).status

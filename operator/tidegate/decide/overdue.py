@@ -1,0 +1,29 @@
+"""Pods whose end their node does not confirm: waited for, and said to be after a while. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.streaming_app import Phase
+from tidegate.observe.pods import PodRecord
+
+OVERDUE = 60.0
+"""Seconds after the end of its grace period at which a pod that is still there is called stuck."""
+
+
+def wait_for_end(pods: Iterable[PodRecord], phase: Phase, now: float) -> Verdict | float | None:
+    """Return what to say of a pod whose end its node does not confirm, else in how many seconds to look again."""
+    terminating = [pod for pod in pods if pod.terminating]
+    late = next((pod for pod in terminating if now >= pod.delete_by + OVERDUE), None)
+    if late is not None:
+        return Verdict(phase, Health.STALLED, "PodNotGone", not_confirmed(late))
+    return min((pod.delete_by + OVERDUE - now for pod in terminating), default=None)
+
+
+def not_confirmed(pod: PodRecord) -> str:
+    """Return what is said of such a pod."""
+    return (
+        f"Node {pod.node} does not confirm the end of pod {pod.name}. If the node is down for good, taint it "
+        "node.kubernetes.io/out-of-service."
+    )
