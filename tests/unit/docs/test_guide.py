@@ -64,6 +64,16 @@ def test_every_reason_the_operator_decides_is_explained() -> None:
     assert {reason for reason in decided - {"Released"} if f"`{reason}`" not in GUIDE} == set()
 
 
+def test_every_event_that_is_no_condition_is_explained() -> None:
+    decided = (ROOT / "operator" / "tidegate").rglob("*.py")
+    noticed = (ROOT / "spark_app" / "tidegate_spark").rglob("*.py")
+    told = {name for path in decided for name in re.findall(r'PublishEvent\(\s*"(\w+)"', path.read_text())}
+    told |= {name for path in noticed for name in re.findall(r'\.notice\(\s*"(\w+)"', path.read_text())}
+    # The pattern does find them.
+    assert told >= {"GracePeriodExceeded", "StorageKept", "CheckpointRedirected"}
+    assert told - set(first_column(section("Events"))) == set()
+
+
 def test_every_phase_is_explained() -> None:
     assert first_column(section("Phases")) == [phase.value for phase in Phase]
 
