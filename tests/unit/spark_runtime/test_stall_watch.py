@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark import stall_watch
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.stall_watch import RUNS_BATCH, StallWatch
@@ -29,7 +28,7 @@ class Spark:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now, self.completed, self.failed = 0.0, 0, 0
-        patch.setattr(stall_watch.time, "monotonic", lambda: self.now)
+        patch.setattr("tidegate_spark.stall_watch.time", SimpleNamespace(monotonic=lambda: self.now))
         status = SimpleNamespace(message=lambda: RUNS_BATCH, isTriggerActive=lambda: True)
         query = SimpleNamespace(isActive=True, runId="r", _jsq=SimpleNamespace(status=lambda: status))
         tracker = SimpleNamespace(
