@@ -316,6 +316,29 @@ def test_an_operator_that_was_away_goes_on_where_it_was(
     assert pod(kubectl, space, "later-driver")
 
 
+def test_edits_made_while_the_operator_was_away_end_in_the_last_one_with_one_launch(
+    kubectl: Kubectl, space: str, operator: OperatorProcess
+) -> None:
+    create(kubectl, space)
+    pod(kubectl, space)
+    play_kubelet(kubectl, space, running())
+    wait_for_reason(kubectl, space, "Running")
+    operator.end(signal.SIGKILL)
+    try:
+        for argument in ("--first", "--last"):
+            kubectl.patch("streamingapp", "orders", space, {"spec": {"application": {"args": [argument]}}})
+    finally:
+        operator.start()
+
+    def last_one_runs() -> bool:
+        now = kubectl.get("pod", "orders-driver", space)
+        return now is not None and "--last" in json.dumps(now["spec"]["containers"])
+
+    wait_for("the driver of the last edit", last_one_runs, 30, 0.1)
+    assert pod(kubectl, space)["metadata"]["labels"]["tidegate.dev/epoch"] == "2"
+    assert app(kubectl, space)["status"]["epoch"] == 2
+
+
 def test_an_operator_killed_with_an_epoch_recorded_and_no_pod_launches_the_next_one(
     kubectl: Kubectl, space: str, operator: OperatorProcess
 ) -> None:

@@ -1,0 +1,81 @@
+"""What the operator does about an edit of each field is what the table of change classes says. Pure."""
+
+from typing import Any
+
+import pytest
+
+from tidegate.decide.actions import DeleteDriver, PublishEvent, RememberTold, SetExecutors, WriteStatus
+from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
+from tidegate.decide.plan import decide
+from tidegate.model.streaming_app import Phase
+from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
+
+OTHER: dict[str, Any] = {
+    "application.image": "shop/orders:2",
+    "application.imagePullPolicy": "Always",
+    "application.imagePullSecrets": [{"name": "registry"}],
+    "application.runtime": "Image",
+    "application.main": "local:///opt/other.py",
+    "application.args": ["--other"],
+    "application.env": [{"name": "OTHER", "value": "x"}],
+    "application.pyFiles": ["local:///opt/other.zip"],
+    "sparkConf": {"spark.other": "x"},
+    "driver.resources.cpu": "3",
+    "driver.resources.cpuLimit": "4",
+    "driver.resources.memory": "3Gi",
+    "driver.stopGracePeriodSeconds": 77,
+    "driver.serviceAccountName": "other",
+    "driver.podTemplate": {"metadata": {"labels": {"other": "x"}}},
+    "executor.instances": 7,
+    "executor.cores": 3,
+    "executor.resources.cpu": "3",
+    "executor.resources.cpuLimit": "4",
+    "executor.resources.memory": "3Gi",
+    "executor.podTemplate": {"metadata": {"labels": {"other": "x"}}},
+    "restart.policy": "Never",
+    "restart.maxFailures": 3,
+    "restart.windowSeconds": 77,
+    "restart.healthySeconds": 77,
+    "restart.stallTimeoutSeconds": 77,
+    "restartNonce": 1,
+    "suspend": True,
+    "state.partitions": 7,
+    "state.minBatchesToRetain": 77,
+    "storage.uri": "s3://other",
+    "storage.endpoint": "http://other:9000",
+    "storage.region": "eu-other-1",
+    "storage.pathStyleAccess": True,
+    "storage.credentialsSecret.name": "other",
+    "storage.onDelete": "Delete",
+}
+LIVE: dict[str, type[Any]] = {"executor.instances": SetExecutors, "suspend": DeleteDriver}
+_TOLD = (WriteStatus, PublishEvent, RememberTold)
+
+
+def what_is_done_about(path: str) -> set[type[Any]]:
+    """Return the kinds of actions, beside telling, after an edit of one field of an application that runs."""
+    old = launched(app_with(), phase=Phase.RUNNING)
+    edited = app_with({path: OTHER[path]}, status=old.status)
+    driver = running_driver(old, ready=True)
+    plan = decide(observe(edited, driver=driver, agent=report_of(driver)), NOW)
+    return {type(action) for action in plan.actions if not isinstance(action, _TOLD)}
+
+
+def test_every_field_of_the_table_is_edited_here() -> None:
+    assert sorted(OTHER) == sorted(CHANGE_CLASSES)
+
+
+@pytest.mark.parametrize("path", fields_of(ChangeClass.RESTART))
+def test_an_edit_of_class_restart_stops_the_driver_and_does_nothing_else(path: str) -> None:
+    assert what_is_done_about(path) == {DeleteDriver}
+
+
+@pytest.mark.parametrize("path", fields_of(ChangeClass.LIVE))
+def test_an_edit_of_class_live_is_applied_at_once(path: str) -> None:
+    assert what_is_done_about(path) == {LIVE[path]}
+
+
+# Of class Restate the API server refuses the edit; if one gets by, nothing may happen to what runs.
+@pytest.mark.parametrize("path", [*fields_of(ChangeClass.NONE), *fields_of(ChangeClass.RESTATE)])
+def test_any_other_edit_leaves_alone_what_runs(path: str) -> None:
+    assert what_is_done_about(path) == set()
