@@ -180,6 +180,8 @@ class Actor:
         outcome = await self._patch_app(run, item("StreamingApp", *run.key) + "/status", change)
         if outcome is None:
             self._remember(run.key, status_written_at=run.now)
+            if status.driver is not None:  # a pod is about to be made, or is there after all
+                self._remember(run.key, not_created="")
         return outcome
 
     async def _patch_app(self, run: _Run, path: str, change: Any, kind: type[Any] = StreamingApp) -> Outcome:
@@ -282,6 +284,7 @@ class Actor:
         # Whatever else was said, the pod is there or may be: whoever tries again is another launch, of another epoch.
         self._remember(run.key, refusal=None)
         if isinstance(answer, FAILURES):
+            self._remember(run.key, not_created=answer.message)
             raise RetryLaterError(f"creation of pod {name}: {answer}")
         self._index.put_pod(build_record(answer))
         return None

@@ -83,6 +83,13 @@ def wait_before_relaunch(o: Observation, now: float) -> Verdict | None:
     left = time_left(o.memory.launched_at, growing_pause(o.memory.quick_relaunches, FIRST_PAUSE, LONGEST_PAUSE), now)
     if not left:
         return None
+    if o.memory.not_created:
+        # An admission webhook that does not answer, for instance: no pod was lost, there never was one.
+        message = (
+            f"The API server could not create pod {driver_pod_name(o.app.metadata.name)}: {o.memory.not_created} "
+            "Mend what it names; it is tried again."
+        )
+        return Verdict(Phase.PENDING, Health.STALLED, "LaunchRefused", message, wake_after=left)
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,

@@ -45,6 +45,9 @@ class Memory:
     launched_at: float = 0.0
     quick_relaunches: int = 0
     """Launches nobody asked for, each less than ten minutes after the one before."""
+    not_created: str = ""
+    """The API server's words, if it answered the last creation of a pod with a fault of its own, or the client's, if it
+    gave no answer."""
     told: tuple[int, int] = (0, 0)
     """Epoch and sequence of the last notice of the agent that became an event."""
     secret_missing: bool = False

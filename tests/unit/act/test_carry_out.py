@@ -20,11 +20,13 @@ from tidegate.decide.actions import (
     Plan,
     ReleaseAccess,
     RemoveFinalizer,
+    WriteStatus,
 )
 from tidegate.decide.plan import decide
 from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound, Unavailable
 from tidegate.kube.paths import collection_of, path_of
 from tidegate.metrics.figures import Figures
+from tidegate.model.streaming_app import DriverStatus
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.observation import Memory, Refusal
@@ -45,6 +47,8 @@ class ApiServer:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.refusing: dict[str, Failure] = {}
+        self.patched: dict[str, Any] = {}
+        """Answers to patches."""
 
     def put(self, path: str, manifest: dict[str, Any]) -> None:
         uid = f"uid-{len(self.objects) + 1}"
@@ -61,6 +65,9 @@ class ApiServer:
             return AlreadyExists(place)
         self.put(place, manifest)
         return msgspec.Raw(b"{}")
+
+    async def merge_patch(self, path: str, change: Any, kind: type[Any]) -> Any:
+        return self.patched[path]
 
     async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
         if path not in self.objects:
@@ -215,6 +222,21 @@ async def test_an_epoch_that_was_refused_is_not_tried_again_once_its_pod_may_hav
         with pytest.raises(RetryLaterError):
             await world.do(CreateDriver(manifest, 1))
     assert world.index.memory(KEY).refusal is None
+
+
+async def test_what_the_api_server_says_of_a_pod_it_could_not_create_is_remembered_until_there_is_one() -> None:
+    world = World()
+    pods, app = "/api/v1/namespaces/shop/pods", "/apis/tidegate.dev/v1alpha1/namespaces/shop/streamingapps/orders"
+    world.api.refusing[pods] = Unavailable("failed calling webhook")
+    with pytest.raises(RetryLaterError):
+        await world.do(CreateDriver(build_driver_pod(APP, 1, 1, PLATFORM), 1))
+    assert world.index.memory(KEY).not_created == "failed calling webhook"
+    world.api.patched[f"{app}/status"] = APP
+    without, there = launched(APP).status, launched(APP, driver=DriverStatus(pod_name="orders-driver")).status
+    await world.do(WriteStatus(without))
+    assert world.index.memory(KEY).not_created == "failed calling webhook"
+    await world.do(WriteStatus(there))
+    assert world.index.memory(KEY).not_created == ""
 
 
 def pod_of(manifest: dict[str, Any]) -> dict[str, Any]:

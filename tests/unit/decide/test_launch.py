@@ -16,7 +16,7 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Memory, Observation, Refusal
 from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe
-from tidegate_testing.plans import acts, status_of
+from tidegate_testing.plans import acts, status_of, verdict_of
 
 
 def kinds(plan: Plan) -> list[str]:
@@ -63,6 +63,14 @@ def test_a_driver_lost_again_and_again_is_replaced_after_a_pause() -> None:
     memory = Memory(launched_at=NOW - 5, quick_relaunches=2)
     plan = decide(observe(launched(app_with()), memory=memory), NOW)
     assert (plan.rule, plan.reason, plan.wake_after) == ("wait_before_relaunch", "RelaunchDelayed", 15.0)
+
+
+def test_a_pod_that_the_api_server_could_not_create_is_not_called_lost() -> None:
+    words = "Internal error occurred: failed calling webhook"
+    memory = Memory(launched_at=NOW - 5, quick_relaunches=2, not_created=words)
+    plan = decide(observe(launched(app_with()), memory=memory), NOW)
+    assert (verdict_of(plan), plan.wake_after) == ((Phase.PENDING, "Stalled", "LaunchRefused"), 15.0)
+    assert words in plan.message
 
 
 def test_a_launch_somebody_asked_for_does_not_pause() -> None:
