@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 import structlog
 
 from tidegate.act.carry_out import Actor, Outcome
+from tidegate.act.unreadable import REASON as INVALID
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.decide.actions import Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
+from tidegate.decide.verdict import Health
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import restarts_between
 from tidegate.model.streaming_app import StreamingApp
@@ -111,6 +113,7 @@ class Reconciler:
 
     async def _treat_unreadable(self, known: UnreadableApp, now: float) -> float | None:
         if known.metadata.deletion_timestamp is None:
+            self.figures.show_health(known.key, health=Health.STALLED.value, reason=INVALID)
             await self.unreadable.tell(known, now)
             return None
         observation = observe_unreadable(self.index, known, self.platform)

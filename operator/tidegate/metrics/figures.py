@@ -149,6 +149,14 @@ class Figures:
         if health:
             self._health.labels(*app, health, reason).set(1)
 
+    def show_health(self, app: App, *, health: str, reason: str) -> None:
+        """Show the health of an application of which nothing else can be read; what was shown of its phase stays."""
+        before = self._shown.get(app, ("", "", ""))
+        if before[1]:
+            self._health.remove(*app, *before[1:])
+        self._shown[app] = (before[0], health, reason)
+        self._health.labels(*app, health, reason).set(1)
+
     def count_restarts(self, app: App, restarts: Iterable[Restart]) -> None:
         """Count what :func:`tidegate.metrics.lifecycle.restarts_between` found."""
         for restart in restarts:
@@ -161,12 +169,14 @@ class Figures:
         shown = self._shown.pop(key, None)
         if shown is not None:
             self._hide(key, shown)
-            self._epoch.remove(*key)
+            if shown[0]:
+                self._epoch.remove(*key)
         for reason in self._restart_reasons.pop(key, ()):
             self._restarts.remove(*key, reason)
 
     def _hide(self, app: App, shown: tuple[str, str, str]) -> None:
         phase, health, reason = shown
-        self._phase.remove(*app, phase)
+        if phase:
+            self._phase.remove(*app, phase)
         if health:
             self._health.remove(*app, health, reason)

@@ -14,6 +14,7 @@ from tidegate.reconcile import Reconciler
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import Reason
 from tidegate_testing.observations import NOW, PLATFORM, app_with, ended_with, launched, running_driver
+from tidegate_testing.values import body
 
 KEY: Key = ("shop", "orders")
 
@@ -45,6 +46,13 @@ class Poller:
         pass
 
 
+class Teller:
+    """Tells nobody."""
+
+    async def tell(self, app: object, now: float) -> None:
+        pass
+
+
 class Operator:
     """One operator process on a cluster that outlives it."""
 
@@ -52,8 +60,8 @@ class Operator:
         self.figures, self.writer = Figures(), Writer(index)
         actor: Any = self.writer
         poller: Any = Poller()
-        nobody: Any = None
-        self.reconciler = Reconciler(index, PLATFORM, actor, poller, self.figures, nobody, lambda: NOW)
+        teller: Any = Teller()
+        self.reconciler = Reconciler(index, PLATFORM, actor, poller, self.figures, teller, lambda: NOW)
 
     async def look(self) -> dict[str, float]:
         """Have it look at the application; return the application's series."""
@@ -114,3 +122,19 @@ async def test_an_application_of_the_same_name_did_not_restart_what_the_one_befo
     shown = await operator.look()
     assert [name for name in shown if "restarts" in name] == []
     assert shown['tidegate_app_epoch{app="orders",namespace="shop"}'] == 1
+
+
+@pytest.mark.parametrize("was_readable", [True, False])
+async def test_an_application_that_can_not_be_read_is_shown_as_stalled_and_leaves_nothing_behind(
+    was_readable: bool,
+) -> None:
+    index = cluster_with(launched(app_with())) if was_readable else Index()
+    operator = Operator(index)
+    if was_readable:
+        await operator.look()
+    index.put_app({**body(), "metadata": {**body()["metadata"], "resourceVersion": "9"}, "spec": {"unheard": 1}})
+    health = [name for name in await operator.look() if "health" in name]
+    assert health == ['tidegate_app_health{app="orders",health="Stalled",namespace="shop",reason="InvalidSpec"}']
+    assert await operator.look() == operator.series()
+    index.remove_app(KEY, "u-1")
+    assert await operator.look() == {}
