@@ -89,12 +89,13 @@ def wait_before_relaunch(o: Observation, now: float) -> Verdict | None:
             f"The API server could not create pod {driver_pod_name(o.app.metadata.name)}: {o.memory.not_created} "
             "Mend what it names; it is tried again."
         )
-        return Verdict(Phase.PENDING, Health.STALLED, "LaunchRefused", message, wake_after=left)
+        return Verdict(Phase.PENDING, Health.STALLED, "LaunchRefused", message, unplanned=True, wake_after=left)
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
         "RelaunchDelayed",
         f"The driver pod was lost {o.memory.quick_relaunches} times in quick succession; the next one follows later.",
+        unplanned=True,
         wake_after=left,
     )
 

@@ -197,7 +197,8 @@ def recent_failures(o: Observation, now: float) -> tuple[datetime.datetime, ...]
 def _unplanned_end(o: Observation, verdict: Verdict) -> str:
     """Return one word for an end of the driver that is to be counted now, or an empty string."""
     if o.driver is None:
-        return "DriverLost" if verdict.unplanned and verdict.launch and _ran_when_last_seen(o.app.status) else ""
+        # With the first look at its absence: the status that is written then knows no driver any more.
+        return "DriverLost" if verdict.unplanned and _ran_when_last_seen(o.app.status) else ""
     asked = o.app.spec.suspend or o.driver.spec_hash != o.spec_hash
     if asked or not is_new_end(o):
         return ""

@@ -34,7 +34,7 @@ class Verdict:
     launch: int = 0
     """The epoch that is launched; 0 if none is."""
     unplanned: bool = False
-    """The launch follows from a loss and not from somebody's wish."""
+    """The launch, now or after a pause, follows from a loss and not from somebody's wish."""
     adopt: tuple[int, int] = (0, 0)
     """Epoch and lineage that the storage knows and the status does not; zeros if there is nothing to adopt."""
     silent: bool = False

@@ -17,7 +17,7 @@ from tidegate.model.streaming_app import (
     RestartsStatus,
     StreamingApp,
 )
-from tidegate.observe.observation import Observation
+from tidegate.observe.observation import Memory, Observation
 from tidegate.observe.pods import Exit
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, Reason, Termination, from_json, to_json
 from tidegate_testing.observations import (
@@ -260,6 +260,18 @@ def test_a_driver_that_vanished_is_counted_when_it_is_replaced() -> None:
     last = LastExit(reason="Stopped", time=datetime.datetime.fromtimestamp(int(NOW - 5), datetime.UTC))
     seen_ending = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, last_exit=last))
     assert status_of(decide(observe(seen_ending), NOW)).restarts is None
+
+
+def test_a_driver_that_vanished_is_counted_once_although_its_replacement_has_to_wait() -> None:
+    started = datetime.datetime.fromtimestamp(int(NOW - 50), datetime.UTC)
+    app = launched(app_with(), phase=Phase.RUNNING, driver=DriverStatus(pod_name="orders-driver", started_at=started))
+    waits = observe(app, memory=Memory(launched_at=NOW - 5, quick_relaunches=2))
+    assert decide(waits, NOW).reason == "RelaunchDelayed"
+    later = replace(waits, app=written(waits))
+    plan = decide(later, NOW + 60)
+    assert acts(plan, CreateDriver)
+    totals = [status.restarts.total for status in (later.app.status, status_of(plan)) if status.restarts]
+    assert totals == [1, 1]
 
 
 def test_failures_older_than_the_window_are_forgotten() -> None:
