@@ -19,7 +19,7 @@ from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.failure_account import FailureAccount
-from tidegate_spark.leftovers import remove_leftovers
+from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import (
@@ -101,10 +101,12 @@ class Driver:
         self._keep_secret(credentials)
         if not self._take_fence():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
-        if self._environment.on_kubernetes:
-            remove_leftovers(self._config, self._environment)
-        self._session = spark_session.start_session(self._config, self._environment, self._progress, self._process_name)
-        spark_session.add_python_files(self._session, paths, self._environment.work_directory)
+        config, environment = self._config, self._environment
+        leftovers_gone = begin_removal(config, environment) if environment.on_kubernetes else lambda: None
+        self._session = spark_session.start_session(
+            config, environment, self._progress, self._process_name, leftovers_gone
+        )
+        spark_session.add_python_files(self._session, paths, environment.work_directory)
         self._observe(self._session)
         if self._ending.requested.is_set():
             return Outcome(Reason.STOPPED, "Stopped while starting.")

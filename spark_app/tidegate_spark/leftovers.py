@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,13 @@ def leftover_names(pods: dict[str, Any], prefix: str) -> list[str]:
     """Return the names, in a PodList, of the executors that Spark makes under ``prefix``; pure."""
     names = [item["metadata"]["name"] for item in pods.get("items", [])]
     return [name for name in names if name.startswith(f"{prefix}-exec-")]
+
+
+def begin_removal(config: DriverConfig, environment: Environment) -> Callable[[], object]:
+    """Remove them in a thread, while the JVM starts; the returned function waits until that is done."""
+    thread = threading.Thread(target=remove_leftovers, args=(config, environment), name="leftovers", daemon=True)
+    thread.start()
+    return thread.join
 
 
 def remove_leftovers(config: DriverConfig, environment: Environment) -> int:

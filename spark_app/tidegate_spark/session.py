@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,21 @@ _CLASS_MISSING = (
 )
 
 
-def start_session(config: DriverConfig, environment: Environment, progress: Progress, process: str) -> SparkSession:
+def start_session(
+    config: DriverConfig,
+    environment: Environment,
+    progress: Progress,
+    process: str,
+    before_executors: Callable[[], object] = lambda: None,
+) -> SparkSession:
     """Start Spark for the driver process ``process`` and return the session.
+
+    Args:
+        config: what the driver was told.
+        environment: where it runs.
+        progress: takes notices.
+        process: its name.
+        before_executors: called when the JVM runs and no executor is asked for yet.
 
     Raises:
         FaultError: CONNECTOR_MISSING if the class path lacks Hadoop's S3A connector.
@@ -49,6 +63,7 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
     if not available:
         progress.notice("CheckpointClassMissing", _CLASS_MISSING, warning=True)
     conf.setAll(list(sparkconf.checkpoint_files(settings, available).items()))
+    before_executors()
     SparkContext(conf=conf, gateway=gateway)
     session = SparkSession.builder.getOrCreate()
     for key in sparkconf.ignored_keys(config):
