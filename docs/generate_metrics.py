@@ -16,6 +16,8 @@ from prometheus_client.core import Metric
 
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import Restart
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotSpec, StreamSnapshotStatus
+from tidegate.model.streaming_app import LocalReference, Metadata
 from tidegate_spark.metrics import build_registry
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
@@ -53,7 +55,16 @@ def exercised_operator() -> CollectorRegistry:
     figures.show_leader(True)
     figures.show_app(app, phase="Running", health="Ready", reason="Running", epoch=1)
     figures.count_restarts(app, [Restart("SpecChanged", 1)])
+    figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.FAILED))
     return figures.registry
+
+
+def _snapshot(phase: SnapshotPhase) -> StreamSnapshot:
+    return StreamSnapshot(
+        metadata=Metadata(name="before-upgrade", namespace="shop", uid="uid"),
+        spec=StreamSnapshotSpec(app_ref=LocalReference(name="orders")),
+        status=StreamSnapshotStatus(phase=phase),
+    )
 
 
 def exercised_agent() -> CollectorRegistry:

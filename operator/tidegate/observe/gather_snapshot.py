@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidegate.model.stream_snapshot import StreamSnapshot, snapshot_id
+from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.snapshot_observation import SnapshotObservation
@@ -38,18 +39,23 @@ def observe_snapshot(index: Index, key: Key, platform: Platform, now: float) -> 
         agent=report.report if report else None,
         taking=find_pod(pods, snapshot_pod_name(identity, disposing=False), ROLE_SNAPSHOT),
         disposing=find_pod(pods, snapshot_pod_name(identity, disposing=True), ROLE_SNAPSHOT),
-        forks=tuple(
-            name for name in map(lambda fork: _waits(index, fork, snapshot), index.snapshots.forks(key)) if name
-        ),
+        forks=_waiting_forks(index, snapshot),
         memory=index.snapshots.memory(key),
     )
 
 
-def _waits(index: Index, fork: Key, origin: StreamSnapshot) -> str:
-    """Return the name of an application that is to begin with a snapshot and has not yet; else an empty string."""
-    known = index.app(fork)
-    if not isinstance(known, KnownApp) or known.metadata.deletion_timestamp is not None:
-        return ""
-    began = known.app.status.start_from
-    has_another = began is not None and began.id != origin.status.snapshot_id
-    return "" if has_another or (began is not None and began.begun) else fork[1]
+def _waiting_forks(index: Index, snapshot: StreamSnapshot) -> tuple[str, ...]:
+    found = []
+    for fork in index.snapshots.forks(snapshot.key):
+        known = index.app(fork)
+        if isinstance(known, KnownApp) and _waits(known.app, snapshot):
+            found.append(fork[1])
+    return tuple(found)
+
+
+def _waits(fork: StreamingApp, origin: StreamSnapshot) -> bool:
+    began = fork.status.start_from
+    if fork.metadata.deletion_timestamp is not None:
+        return False
+    # One that was recorded with an earlier snapshot of the same name needs that one.
+    return began is None or (began.id == origin.status.snapshot_id and not began.begun)

@@ -184,6 +184,10 @@ class Index:
         """Note that something beside the applications needs its namespace's access, until :meth:`leave_namespace`."""
         self._names.setdefault(key[0], set()).add(key[1])
 
+    def needs_namespace(self, key: Key) -> bool:
+        """Return whether an application, or whatever else is of this name, needs its namespace's access."""
+        return key[1] in self._names.get(key[0], ())
+
     def leave_namespace(self, key: Key) -> bool:
         """Note that an application needs nothing of its namespace any more; returns whether it was the last."""
         names = self._names.get(key[0], set())

@@ -64,8 +64,8 @@ class SnapshotIndex:
         _discard(self._of_app, known.app_key, key)
         return True
 
-    def replace(self, snapshots: Iterable[StreamSnapshot], namespace: str, version: str) -> set[Key]:
-        """Take in a whole list; returns the snapshots that changed, came or went.
+    def replace(self, snapshots: Iterable[StreamSnapshot], namespace: str, version: str) -> list[StreamSnapshot]:
+        """Take in a whole list; returns the snapshots that changed, came or went, as far as each is known.
 
         Args:
             snapshots: all there are.
@@ -80,8 +80,8 @@ class SnapshotIndex:
             and namespace in ("", key[0])
             and version_number(known.metadata.resource_version) <= version_number(version)
         ]
-        changed = {known.key for known in gone if self.remove(known.key, known.metadata.uid)}
-        changed |= {key for key, snapshot in listed.items() if self.put(snapshot)}
+        changed = [known for known in gone if self.remove(known.key, known.metadata.uid)]
+        changed += [snapshot for snapshot in listed.values() if self.put(snapshot)]
         self._unlisted.discard(namespace)
         if not self._unlisted:
             self.complete.set()

@@ -1,4 +1,4 @@
-"""What is newer, and what is gone: for every picture of a cluster that watches and own writes fill. In memory; no I/O."""
+"""What is newer, and what is gone: for every picture of a cluster that watches and own writes fill. No I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _REMEMBERED = 4096
 
 
 def version_number(resource_version: str) -> int:
-    """Return a resource version as a number (they are, since Kubernetes 1.35, and were in fact before); 0 if it is none."""
+    """Return a resource version as a number: it is one since Kubernetes 1.35, and was in fact before; else 0."""
     return int(resource_version) if resource_version.isdecimal() else 0
 
 

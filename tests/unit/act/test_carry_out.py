@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from tidegate.act.access import AccessKeeper
-from tidegate.act.carry_out import Actor, LookAgain, Outcome
+from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
+from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.agent_client import AgentClient
 from tidegate.decide.actions import (
     Action,
