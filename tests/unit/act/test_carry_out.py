@@ -3,7 +3,6 @@
 import base64
 from typing import Any
 
-import msgspec
 import pytest
 
 from tidegate.act.access import AccessKeeper
@@ -23,7 +22,7 @@ from tidegate.decide.actions import (
     RemoveFinalizer,
 )
 from tidegate.decide.plan import decide
-from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound, Unavailable
+from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import collection_of, path_of
 from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import observe
@@ -33,43 +32,12 @@ from tidegate.resources.access import build_access
 from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.driver import build_driver_pod
 from tidegate.workqueue import RetryLaterError
+from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
 
 APP = app_with()
 KEY = ("shop", "orders")
 SECRET = "/api/v1/namespaces/shop/secrets/orders-agent"
-
-
-class ApiServer:
-    """Objects by path; each created one gets a uid. Paths in ``refusing`` answer with a failure to every create."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, dict[str, Any]] = {}
-        self.refusing: dict[str, Failure] = {}
-
-    def put(self, path: str, manifest: dict[str, Any]) -> None:
-        uid = f"uid-{len(self.objects) + 1}"
-        self.objects[path] = {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
-
-    async def get(self, path: str, kind: type[Any]) -> Any:
-        return msgspec.convert(self.objects[path], kind) if path in self.objects else NotFound(path)
-
-    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
-        if path in self.refusing:
-            return self.refusing[path]
-        place = f"{path}/{manifest['metadata']['name']}"
-        if place in self.objects:
-            return AlreadyExists(place)
-        self.put(place, manifest)
-        return msgspec.Raw(b"{}")
-
-    async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
-        if path not in self.objects:
-            return NotFound(path)
-        if uid and uid != self.objects[path]["metadata"]["uid"]:
-            return Conflict(path)
-        del self.objects[path]
-        return b"{}"
 
 
 class World:
