@@ -13,7 +13,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from tidegate_spark import faults, fencing, logs, metrics, preflight, storage, watch
+import pyspark
+
+from tidegate_spark import faults, fencing, logs, metrics, preflight, snapshot_work, storage, watch
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.ending import Budget, Ending
@@ -32,12 +34,16 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.queries import Queries
 from tidegate_spark.script import COMPLETED, Outcome, run_script
+from tidegate_spark.snapshot_keeper import SnapshotKeeper
+from tidegate_spark.snapshot_metrics import SnapshotFigures
+from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_spark.termination import write_termination
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from pyspark.sql import SparkSession
 
 QUERY_POLL_SECONDS = 0.5
@@ -57,8 +63,9 @@ class Driver:
         self._account = FailureAccount(environment.work_directory, config.restart, time.time)
         self._ending = Ending(config, self._progress, self._queries, self._account, self._conclude)
         self._queries.on_refusal = lambda message: self._ending.request(Outcome(Reason.QUERY_REFUSED, message))
-        commands = Commands(stop=self._stop, set_executors=self._set_executors)
         registry = metrics.build_registry(config, self._progress)
+        self._snapshots = keep_snapshots(config, environment, self._progress, registry)
+        commands = Commands(self._stop, self._set_executors, self._snapshots.give)
         self._agent = Agent(environment, self._progress, registry, commands, output.secrets)
         self._session: SparkSession | None = None
         self._watch: watch.Watch | None = None
@@ -101,6 +108,7 @@ class Driver:
         self._keep_secret(credentials)
         if not self._take_fence():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
+        self._snapshots.start()
         if self._environment.on_kubernetes:
             remove_leftovers(self._config, self._environment)
         self._session = spark_session.start_session(self._config, self._environment, self._progress, self._process_name)
@@ -208,6 +216,7 @@ class Driver:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def _conclude(self, termination: Termination) -> None:
+        self._snapshots.stop()
         self._output.secrets.add(self._agent.token.value())
         self._progress.enter(DriverState.ENDED)
         extra = {"action": "end", "reason": termination.reason.value}
@@ -243,6 +252,18 @@ class Driver:
         self._output.secrets.add(*(credentials.secrets if credentials else ()))
         logs.put_driver_log(client, place, self._process_name, self._output.secrets.clean_bytes(content))
         logs.prune_logs(client, place)
+
+
+def keep_snapshots(
+    config: DriverConfig, environment: Environment, progress: Progress, registry: CollectorRegistry
+) -> SnapshotKeeper:
+    """Return who takes the application's snapshots, known to progress and metrics; it does not work yet."""
+    connect = snapshot_work.connector(config, environment.credentials_directory)
+    figures = SnapshotFigures(config)
+    keeper = SnapshotKeeper(Carrier(config, connect, pyspark.__version__), runs=True, observer=figures)
+    progress.snapshots = keeper.reports
+    registry.register(figures)
+    return keeper
 
 
 def judge(outcome: Outcome, fault: Fault | None) -> Outcome:
