@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark import faults, fencing, logs, metrics, preflight, snapshot_work, storage, watch
+from tidegate_spark import faults, fencing, logs, metrics, preflight, snapshot_work, starting_point, storage, watch
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.ending import Budget, Ending
@@ -108,6 +108,8 @@ class Driver:
         self._keep_secret(credentials)
         if not self._take_fence():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
+        if not self._fill_lineage():
+            return Outcome(Reason.STOPPED, "Stopped while starting.")
         self._snapshots.start()
         if self._environment.on_kubernetes:
             remove_leftovers(self._config, self._environment)
@@ -143,6 +145,22 @@ class Driver:
         )
         self._fence.start()
         return True
+
+    def _fill_lineage(self) -> bool:
+        """Let the lineage begin as it was said to; False if the driver was told to stop meanwhile."""
+        requested, notice, config = self._ending.requested, self._progress.notice, self._config
+        directory = self._environment.credentials_directory
+
+        def fill() -> bool:
+            # They may have been renewed while it was waited for.
+            self._keep_secret(storage.read_credentials(directory, config.credentials_secret))
+            starting_point.fill_lineage(config, self._credentials, requested, notice)
+            return True
+
+        try:
+            return preflight.wait_for(fill, requested, self._report_fault) is not None
+        except starting_point.StoppedError:
+            return False
 
     def _dependencies_up(self) -> bool:
         executors = self._progress.report().executors_running > 0 or not self._environment.on_kubernetes

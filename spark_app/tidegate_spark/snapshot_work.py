@@ -63,6 +63,8 @@ class Carrier:
     layout: Layout = layout
     clock: Callable[[], float] = time.time
     copiers: Copiers = USUAL
+    before_taking: Callable[[], None] = lambda: None
+    """Raises if nothing may be taken there."""
     newest: float | None = None
     """When the newest complete snapshot was begun, as far as it is known; seconds since the epoch."""
 
@@ -80,6 +82,7 @@ class Carrier:
         Raises:
             Exception: see :func:`tidegate_spark.snapshots.take.take`.
         """
+        self.before_taking()
         library, now = self.connect(), self.clock()
         copiers = dataclasses.replace(self.copiers, report=tell)
         made = take(library, self.layout, self._request(order), now, copiers)
