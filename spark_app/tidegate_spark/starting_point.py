@@ -28,10 +28,6 @@ from tidegate_spark.storage import Credentials, FaultError
 
 LOG_SECONDS = 10.0
 """Between two lines about how far it is."""
-REMEDY = (
-    "Nothing was started. Name a snapshot that is complete and whole in a new application's spec.startFrom, or leave "
-    "the field out to begin with nothing."
-)
 
 log = logging.getLogger("tidegate")
 
@@ -68,7 +64,8 @@ class Filler:
         except CatalogContendedError as error:
             raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{error}.")) from error
         except SnapshotError as error:
-            message = f"{self._words} cannot begin with {self._snapshot}: {str(error).rstrip('.')}. {REMEDY}"
+            why = f"{self._words} cannot begin with {self._snapshot} (spec.startFrom): {str(error).rstrip('.')}."
+            message = f"{why} Nothing was started."
             raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, message)) from error
         except (FaultError, StoppedError):
             raise
