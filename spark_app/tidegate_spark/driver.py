@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark import faults, fencing, logs, metrics, preflight, snapshot_work, starting_point, storage, watch
+from tidegate_spark import faults, fencing, logs, metrics, preflight, storage, watch
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.ending import Budget, Ending
@@ -34,16 +34,14 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.queries import Queries
 from tidegate_spark.script import COMPLETED, Outcome, run_script
-from tidegate_spark.snapshot_keeper import SnapshotKeeper
+from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
-from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_spark.termination import write_termination
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
     from pyspark.sql import SparkSession
 
 QUERY_POLL_SECONDS = 0.5
@@ -64,7 +62,10 @@ class Driver:
         self._ending = Ending(config, self._progress, self._queries, self._account, self._conclude)
         self._queries.on_refusal = lambda message: self._ending.request(Outcome(Reason.QUERY_REFUSED, message))
         registry = metrics.build_registry(config, self._progress)
-        self._snapshots = keep_snapshots(config, environment, self._progress, registry)
+        figures = SnapshotFigures(config)
+        registry.register(figures)
+        self._snapshots = desk_of(config, environment, pyspark.__version__, figures)
+        self._progress.snapshots = self._snapshots.reports
         commands = Commands(self._stop, self._set_executors, self._snapshots.give)
         self._agent = Agent(environment, self._progress, registry, commands, output.secrets)
         self._session: SparkSession | None = None
@@ -148,6 +149,10 @@ class Driver:
 
     def _fill_lineage(self) -> bool:
         """Let the lineage begin as it was said to; False if the driver was told to stop meanwhile."""
+        if self._config.start_from is None:
+            return True
+        from tidegate_spark import starting_point  # noqa: PLC0415 - few applications need it, at one start
+
         requested, notice, config = self._ending.requested, self._progress.notice, self._config
         directory = self._environment.credentials_directory
 
@@ -270,18 +275,6 @@ class Driver:
         self._output.secrets.add(*(credentials.secrets if credentials else ()))
         logs.put_driver_log(client, place, self._process_name, self._output.secrets.clean_bytes(content))
         logs.prune_logs(client, place)
-
-
-def keep_snapshots(
-    config: DriverConfig, environment: Environment, progress: Progress, registry: CollectorRegistry
-) -> SnapshotKeeper:
-    """Return who takes the application's snapshots, known to progress and metrics; it does not work yet."""
-    connect = snapshot_work.connector(config, environment.credentials_directory)
-    figures = SnapshotFigures(config)
-    keeper = SnapshotKeeper(Carrier(config, connect, pyspark.__version__), runs=True, observer=figures)
-    progress.snapshots = keeper.reports
-    registry.register(figures)
-    return keeper
 
 
 def judge(outcome: Outcome, fault: Fault | None) -> Outcome:

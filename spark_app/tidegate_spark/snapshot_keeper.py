@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from tidegate_spark import snapshot_book as book
 from tidegate_spark.snapshot_book import Job, OrderBook
@@ -36,8 +37,8 @@ class EndedError(Exception):
     """The work is not wanted any more: the process ends, or the snapshot is to be disposed of."""
 
 
-class Observer:
-    """Told of what orders come to, for metrics; this one listens to nothing."""
+class Observer(Protocol):
+    """Told of what orders come to, for metrics."""
 
     def copied(self, size: int) -> None:
         """Take note of bytes that were copied."""
@@ -47,6 +48,19 @@ class Observer:
 
     def newest(self, created: float | None) -> None:
         """Take note of when the newest snapshot was begun, None if there is none."""
+
+
+class Nobody:
+    """Listens to nothing."""
+
+    def copied(self, size: int) -> None:
+        """Do nothing."""
+
+    def ended(self, report: SnapshotReport) -> None:
+        """Do nothing."""
+
+    def newest(self, created: float | None) -> None:
+        """Do nothing."""
 
 
 class SnapshotKeeper:
@@ -59,7 +73,7 @@ class SnapshotKeeper:
         observer: Observer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; nothing is done before :meth:`start` or :meth:`attempt_next`.
+        """Prepare; nothing is done before :meth:`run` or :meth:`attempt_next`.
 
         Args:
             carrier: does the work.
@@ -67,7 +81,7 @@ class SnapshotKeeper:
             observer: told what orders come to.
             clock: for pauses and durations.
         """
-        self._carrier, self._runs, self._observer, self._clock = carrier, runs, observer or Observer(), clock
+        self._carrier, self._runs, self._observer, self._clock = carrier, runs, observer or Nobody(), clock
         self._book, self._wake, self._stopping = OrderBook(), threading.Event(), threading.Event()
         self._copied = Progress()
         self._logged = 0.0
@@ -83,10 +97,6 @@ class SnapshotKeeper:
         self._book.give(orders, self._clock())
         self._wake.set()
 
-    def start(self) -> None:
-        """Begin to carry orders out, in a thread."""
-        threading.Thread(target=self._run, name="snapshots", daemon=True).start()
-
     def stop(self) -> None:
         """End the work that is under way at its next step, and begin none."""
         self._stopping.set()
@@ -98,7 +108,8 @@ class SnapshotKeeper:
 
     # --- the work ---
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Carry orders out until :meth:`stop`."""
         with contextlib.suppress(Exception):  # the first order shows what is wrong
             self._carrier.look()
             self._observer.newest(self._carrier.newest)

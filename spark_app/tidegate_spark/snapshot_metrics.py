@@ -12,7 +12,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.snapshot_keeper import Observer
 from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
 
 LABELS = ("namespace", "app", "epoch")
@@ -20,7 +19,7 @@ DURATIONS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 
 """Upper bounds of the histogram, in seconds: from some small files to a terabyte."""
 
 
-class SnapshotFigures(Observer, Collector):
+class SnapshotFigures(Collector):
     """Remembers what orders came to, for the next scrape. Thread safe: the writer is who carries them out."""
 
     def __init__(self, config: DriverConfig, clock: Callable[[], float] = time.time) -> None:

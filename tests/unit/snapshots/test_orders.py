@@ -9,7 +9,8 @@ from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshot_book import KEPT, NOT_BEGUN
-from tidegate_spark.snapshot_keeper import Observer, SnapshotKeeper
+from tidegate_spark.snapshot_desk import SnapshotDesk
+from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_protocol import (
     LONGEST_OFFSETS,
     SnapshotOrder,
@@ -26,13 +27,14 @@ from tidegate_spark.snapshots.memory import Call
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_scenes import Scene
+from tidegate_testing.waiting import wait_for
 
 READY, FAILED, WAITING = SnapshotState.READY, SnapshotState.FAILED, SnapshotState.WAITING
 DOWN = EndpointConnectionError(endpoint_url="http://store")
 
 
 @dataclass
-class Heard(Observer):
+class Heard:
     """Remembers what it was told."""
 
     bytes: int = 0
@@ -414,3 +416,30 @@ def test_observers_are_told_bytes_ends_and_the_newest() -> None:
     assert desk.heard.bytes > 0
     assert [report.state for report in desk.heard.reports] == [READY, SnapshotState.DISPOSED]
     assert desk.heard.times == [1000.0, None]
+
+
+# --- the desk ---
+
+
+def test_the_desk_has_nobody_behind_it_until_the_first_order() -> None:
+    desk, made = desk_with(), list[SnapshotKeeper]()
+
+    def make() -> SnapshotKeeper:
+        made.append(desk.keeper)
+        return desk.keeper
+
+    front = SnapshotDesk(make)
+    assert (front.reports(), made) == ((), [])
+    for name in "ab":
+        front.give(SnapshotOrders(take=(SnapshotOrder(name),)))
+    assert made == [desk.keeper]
+    assert [report.id for report in front.reports()] == ["a", "b"]
+
+
+def test_what_was_given_to_the_desk_before_the_start_is_carried_out_after_it() -> None:
+    desk = desk_with()
+    front = SnapshotDesk(lambda: desk.keeper)
+    front.give(SnapshotOrders(take=(SnapshotOrder("a"),)))
+    front.start()
+    wait_for("the snapshot", lambda: front.reports()[0].state is READY, 30, 0.01)
+    front.stop()
