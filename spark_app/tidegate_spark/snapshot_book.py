@@ -53,6 +53,11 @@ class Job:
         return self.report.id
 
     @property
+    def is_exact(self) -> bool:
+        """Whether a batch is wanted by its number."""
+        return self.order is not None and bool(self.order.exact)
+
+    @property
     def ended(self) -> bool:
         """Whether nothing more is done."""
         return self.report.state in ENDED
@@ -96,11 +101,13 @@ class OrderBook:
         for name in ended[:-KEPT]:
             del self._jobs[name]
 
-    def next(self) -> Job | None:
+    def next(self, now: float) -> Job | None:
         """Return what is to be done first, at its time; None if all have ended."""
         with self._lock:
             waiting = [job for job in self._jobs.values() if not job.ended]
-        return min(waiting, key=lambda job: (job.due, job.number), default=None)
+        # A batch that must be this one perishes.
+        due = [job for job in waiting if job.due <= now and job.is_exact]
+        return min(due or waiting, key=lambda job: (job.due, job.number), default=None)
 
     def is_wanted(self, job: Job) -> bool:
         """Return whether a job is still to be done: it may have given way to another one."""
@@ -153,7 +160,7 @@ def put_off(job: Job, trouble: Trouble, now: float) -> Job:
     later = dataclasses.replace(job, tries=tries, due=now + pause, report=_timed(report, job, now))
     if job.order is None or job.verdict is not None or tries[trouble.reason] < trouble.tries:
         return later
-    return dataclasses.replace(later, verdict=trouble, due=now)
+    return dataclasses.replace(later, verdict=trouble, due=job.due)
 
 
 def failed(job: Job, verdict: Trouble, now: float) -> Job:

@@ -121,10 +121,10 @@ class SnapshotKeeper:
 
     def attempt_next(self) -> float | None:
         """Make the attempt that is due; return the seconds until the next one is, None if every order has ended."""
-        job = self._book.next()
+        job = self._book.next(self._clock())
         if job is not None and job.due <= self._clock():
             self._attempt(job)
-            job = self._book.next()
+            job = self._book.next(self._clock())
         return None if job is None else max(0.0, job.due - self._clock())
 
     def _attempt(self, job: Job) -> None:
@@ -159,7 +159,9 @@ class SnapshotKeeper:
         def tell(progress: Progress) -> None:
             self._go_on(job, copying, progress)
 
-        return self._carrier.take(order, tell)
+        # Else a newer batch does, and Spark is left alone.
+        pin = self._runs and (job.is_exact or SnapshotReason.TOO_FAST in job.tries)
+        return self._carrier.take(order, tell, pin)
 
     def _go_on(self, job: Job, copying: SnapshotReport, progress: Progress) -> None:
         """Show how far a copy is; raise EndedError if it is not wanted any more."""

@@ -6,12 +6,13 @@ The same for the driver of a running application and for the short pod of one th
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tidegate_spark import storage as store
-from tidegate_spark.protocol import DriverConfig, Fault, Reason, Storage
+from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, Storage
 from tidegate_spark.snapshot_protocol import (
     LONGEST_OFFSETS,
     QueryPin,
@@ -29,6 +30,9 @@ from tidegate_spark.snapshots.take import Request, take
 from tidegate_spark.storage import Credentials, FaultError
 
 CUT = "… (cut)"
+PIN_RENEWED_AFTER_SECONDS = 60.0
+
+log = logging.getLogger("tidegate")
 
 
 def reach_library(place: Storage, credentials: Credentials | None) -> Library:
@@ -52,6 +56,32 @@ def connector(config: DriverConfig, credentials_directory: str) -> Callable[[], 
     return connect
 
 
+class Pin:
+    """Keeps Spark from cleaning up state of a lineage; jvm/'s class of this name looks whether the object is there."""
+
+    def __init__(self, library: Library, lineage: int, clock: Callable[[], float]) -> None:
+        """Prepare."""
+        self._library, self._key = library, library.key(LINEAGE_PREFIX, f"{lineage}.pin")
+        self._clock, self._since = clock, 0.0
+
+    def put(self) -> None:
+        """Begin; raises what the store's client raises."""
+        self._since = self._clock()
+        self._library.store.put(self._key, b"{}")
+
+    def renew(self) -> None:
+        """Go on: it ends by itself after ten minutes."""
+        if self._clock() - self._since >= PIN_RENEWED_AFTER_SECONDS:
+            self.put()
+
+    def remove(self) -> None:
+        """End; if that fails it ends by itself."""
+        try:
+            self._library.store.delete([self._key])
+        except Exception as error:  # whatever it is: it must not hide how the work ended
+            log.warning("%s is left, for ten minutes: %s", self._key, error)
+
+
 @dataclass
 class Carrier:
     """One application's snapshots, for whoever works on them; one order at a time."""
@@ -72,20 +102,36 @@ class Carrier:
         """Find out which is the newest; raises what the store's client raises."""
         self._learn(self.connect().read())
 
-    def take(self, order: SnapshotOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
+    def take(self, order: SnapshotOrder, tell: Callable[[Progress], None], pin: bool = False) -> SnapshotReport:
         """Take a snapshot; return the report of a complete one.
 
         Args:
             order: which.
             tell: told how far it is; what it raises ends the work, which can be begun again.
+            pin: whether Spark is not to clean state up meanwhile.
 
         Raises:
             Exception: see :func:`tidegate_spark.snapshots.take.take`.
         """
         self.before_taking()
-        library, now = self.connect(), self.clock()
+        library = self.connect()
+        if not pin:
+            return self._take(library, order, tell)
+        pinned = Pin(library, self.config.lineage, self.clock)
+        pinned.put()
+        try:
+
+            def renew_and_tell(progress: Progress) -> None:
+                pinned.renew()
+                tell(progress)
+
+            return self._take(library, order, renew_and_tell)
+        finally:
+            pinned.remove()
+
+    def _take(self, library: Library, order: SnapshotOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
         copiers = dataclasses.replace(self.copiers, report=tell)
-        made = take(library, self.layout, self._request(order), now, copiers)
+        made = take(library, self.layout, self._request(order), self.clock(), copiers)
         known = library.read()
         self._learn(known)
         return report_of(library, made, known.snapshots.get(order.id))

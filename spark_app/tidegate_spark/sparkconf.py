@@ -18,6 +18,8 @@ DEFAULT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredential
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 CHECKPOINT_LOCATION = "spark.sql.streaming.checkpointLocation"
+PIN = "spark.hadoop.tidegate.checkpoint.pin"
+"""Read by jvm/'s class Pin."""
 TEMPLATE_NAME = "executor-template.yaml"
 
 OWNED_KEYS: dict[str, str] = {
@@ -46,6 +48,11 @@ OWNED_KEYS: dict[str, str] = {
 def lineage_uri(config: DriverConfig) -> str:
     """Return the directory below which each query of this lineage has its checkpoint."""
     return f"{config.storage.hadoop_uri}/{LINEAGE_PREFIX}/{config.lineage}"
+
+
+def pin_uri(config: DriverConfig) -> str:
+    """Return the object that keeps state of this lineage from being cleaned up while it is there."""
+    return f"{lineage_uri(config)}.pin"
 
 
 def build_spark_conf(config: DriverConfig, environment: Environment, process: str) -> dict[str, str]:
@@ -130,6 +137,7 @@ def _owned(config: DriverConfig, environment: Environment) -> dict[str, str]:
         SHUFFLE_PARTITIONS: str(config.state_partitions),
         "spark.sql.streaming.minBatchesToRetain": str(config.min_batches_to_retain),
         CHECKPOINT_LOCATION: lineage_uri(config),
+        PIN: pin_uri(config),
         "spark.dynamicAllocation.enabled": "false",
     }
     if not environment.on_kubernetes:

@@ -185,6 +185,20 @@ def test_a_driver_that_is_killed_while_it_takes_a_snapshot_is_followed_by_one_th
     assert ready.queries["main"].batch >= 2
 
 
+def test_snapshots_become_ready_though_spark_keeps_two_batches_and_cleans_up_all_the_time(
+    start_driver: StartDriver,
+) -> None:
+    stores = "spark.sql.streaming.stateStore"
+    cleaning = {f"{stores}.maintenanceInterval": "100ms", "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "0"}
+    driver = start_driver("app", "counting.py", min_batches_to_retain=2, spark_conf=cleaning)
+    driver.await_batch(5)
+    names = [f"s{number}" for number in range(10)]
+    for name in names:
+        take(driver, name)
+    reports = [await_state(driver, name, SnapshotState.READY) for name in names]
+    assert [report.parent for report in reports] == ["", *names[:-1]]
+
+
 def test_orders_that_cannot_be_meant_are_refused_and_those_before_the_start_wait(start_process: StartDriver) -> None:
     driver = start_process("early", "telling.py", secret="wrong")
     wait_for("the agent", driver.report, 30, 0.1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -211,6 +212,15 @@ def test_an_order_that_waits_does_not_keep_others_waiting() -> None:
     assert (desk.report("a").state, desk.report("b").state) == (WAITING, READY)
 
 
+def test_a_batch_that_was_asked_for_by_its_number_goes_first() -> None:
+    desk = desk_with(5)
+    for name in "ab":
+        desk.take(name)
+    desk.take("c", exact={"main": 3})
+    desk.attempt()
+    assert {report.id: report.state for report in desk.keeper.reports()} == {"a": WAITING, "b": WAITING, "c": READY}
+
+
 def test_a_batch_that_is_lost_is_given_up_and_nothing_is_left_of_it() -> None:
     desk = desk_with()
     desk.scene.clean(keep=1)
@@ -219,6 +229,16 @@ def test_a_batch_that_is_lost_is_given_up_and_nothing_is_left_of_it() -> None:
     assert (desk.report("a").state, desk.report("a").reason) == (FAILED, SnapshotReason.BATCH_LOST)
     assert "a" in known(desk).gone
     assert [key for key in desk.scene.keys("") if "/a/" in key or key.startswith("objects/")] == []
+
+
+def test_what_is_given_up_does_not_wait_for_others_to_be_called_so() -> None:
+    desk = desk_with()
+    desk.scene.clean(keep=1)
+    desk.take("a", exact={"main": 0})
+    for name in "bc":
+        desk.take(name)
+    desk.attempt(2)
+    assert desk.report("a").state is FAILED
 
 
 def test_giving_up_is_finished_when_the_store_is_back() -> None:
@@ -289,6 +309,85 @@ def test_the_next_process_finishes_what_one_that_ended_began() -> None:
     second.attempt()
     assert second.report("a").state is READY
     assert 0 < second.heard.bytes < second.report("a").bytes
+
+
+# --- keeping Spark from cleaning up meanwhile ---
+
+
+def pins(desk: Desk) -> list[bool]:
+    """Have noted at each copy whether cleaning is held up; return the notes."""
+    noted = list[bool]()
+
+    def watch(call: Call) -> None:
+        if call.verb == "copy" and not call.done:
+            noted.append("lineages/1.pin" in desk.scene.keys("lineages/"))
+
+    desk.watch = watch
+    return noted
+
+
+def test_an_exact_batch_is_pinned_while_it_is_copied() -> None:
+    desk = desk_with(5)
+    noted = pins(desk)
+    desk.take("a", exact={"main": 3})
+    desk.attempt()
+    assert desk.report("a").queries["main"].batch == 3
+    assert set(noted) == {True}
+    assert "lineages/1.pin" not in desk.scene.keys("lineages/")
+
+
+def test_the_newest_batch_needs_no_pin() -> None:
+    desk = desk_with()
+    noted = pins(desk)
+    desk.take("a")
+    desk.attempt()
+    assert set(noted) == {False}
+
+
+def test_after_spark_was_too_fast_it_is_pinned() -> None:
+    desk = desk_with(20)
+    noted = pins(desk)
+    note = desk.watch
+
+    def watch(call: Call) -> None:
+        note(call)
+        if call.verb == "copy" and not call.done and not noted[-1]:
+            desk.scene.batches(1)
+            desk.scene.clean(keep=1)
+
+    desk.watch = watch
+    desk.take("a")
+    desk.attempt()
+    assert desk.report("a").reason is SnapshotReason.TOO_FAST
+    assert set(noted) == {False}
+    desk.attempt()
+    assert desk.report("a").state is READY
+    assert noted[-1]
+
+
+def test_a_pin_goes_whatever_becomes_of_the_snapshot() -> None:
+    desk = desk_with()
+    desk.scene.clean(keep=1)
+    desk.take("a", exact={"main": 0})
+    desk.attempt()
+    assert desk.report("a").reason is SnapshotReason.BATCH_LOST
+    assert "lineages/1.pin" not in desk.scene.keys("lineages/")
+
+
+def test_a_pin_is_renewed_while_it_takes_long() -> None:
+    desk, puts = desk_with(5), list[float]()
+
+    def watch(call: Call) -> None:
+        if call.verb == "copy" and call.done:
+            desk.now += 45
+        if call.verb == "put" and call.done and call.key.endswith(".pin"):
+            puts.append(desk.now)
+
+    desk.watch = watch
+    desk.take("a", exact={"main": 4})
+    desk.attempt()
+    assert len(puts) > 2
+    assert max(later - earlier for earlier, later in pairwise(puts)) < 600
 
 
 # --- disposing ---

@@ -38,7 +38,7 @@ class Scripted(Carrier):
         super().__init__(config, Scene().library)
         self.failures, self.attempts = list(failures), 0
 
-    def take(self, order: SnapshotOrder, tell: object) -> SnapshotReport:
+    def take(self, order: SnapshotOrder, tell: object, pin: bool = False) -> SnapshotReport:
         self.attempts += 1
         if self.failures:
             raise self.failures.pop(0)
