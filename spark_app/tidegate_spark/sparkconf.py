@@ -88,6 +88,7 @@ def _session_defaults(config: DriverConfig, environment: Environment) -> dict[st
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB_CLASS,
         # File names with unique ids keep a late writer of an earlier epoch from overwriting; old lineages keep theirs.
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        PIN: pin_uri(config),
         "spark.local.dir": f"{environment.work_directory}/spark",
         "spark.ui.showConsoleProgress": "false",
         # Spark ends a driver after max(3, 2 x executors) failed executors, and counts each pod that the API server
@@ -137,7 +138,6 @@ def _owned(config: DriverConfig, environment: Environment) -> dict[str, str]:
         SHUFFLE_PARTITIONS: str(config.state_partitions),
         "spark.sql.streaming.minBatchesToRetain": str(config.min_batches_to_retain),
         CHECKPOINT_LOCATION: lineage_uri(config),
-        PIN: pin_uri(config),
         "spark.dynamicAllocation.enabled": "false",
     }
     if not environment.on_kubernetes:
