@@ -21,6 +21,7 @@ from tidegate.model.streaming_app import LocalReference, Metadata
 from tidegate_spark.metrics import build_registry
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
+from tidegate_spark.snapshot_metrics import SnapshotFigures
 
 PAGE = Path(__file__).with_name("metrics.md")
 OWN = "tidegate_"
@@ -74,6 +75,9 @@ def exercised_agent() -> CollectorRegistry:
     config = DriverConfig("orders", "shop", "uid", 1, 1, "orders-driver", "local:///main.py", storage, executor)
     progress = Progress(config)
     registry = build_registry(config, progress)
+    figures = SnapshotFigures(config)
+    figures.newest(1.0)
+    registry.register(figures)
     progress.query_started("main")
     progress.query_committed("main", Commit(0, 10, 1.0, 2.0, 100, 3, 400, 1.0, lag_rows=5))
     return registry

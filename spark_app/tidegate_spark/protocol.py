@@ -62,7 +62,7 @@ STATUS_PORT = 8090
 """Agent, open: GET /healthz, /readyz, /metrics."""
 
 COMMAND_PORT = 8091
-"""Agent, bearer token: GET /v1/progress; POST /v1/stop, /v1/executors."""
+"""Agent, bearer token: GET /v1/progress; POST /v1/stop, /v1/executors, /v1/snapshots."""
 
 # --- labels and annotations ------------------------------------------------------------------------------------------
 
