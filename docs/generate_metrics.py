@@ -16,9 +16,12 @@ from prometheus_client.core import Metric
 
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import Restart
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotSpec, StreamSnapshotStatus
+from tidegate.model.streaming_app import LocalReference, Metadata
 from tidegate_spark.metrics import build_registry
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
+from tidegate_spark.snapshot_metrics import SnapshotFigures
 
 PAGE = Path(__file__).with_name("metrics.md")
 OWN = "tidegate_"
@@ -53,7 +56,16 @@ def exercised_operator() -> CollectorRegistry:
     figures.show_leader(True)
     figures.show_app(app, phase="Running", health="Ready", reason="Running", epoch=1)
     figures.count_restarts(app, [Restart("SpecChanged", 1)])
+    figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.FAILED))
     return figures.registry
+
+
+def _snapshot(phase: SnapshotPhase) -> StreamSnapshot:
+    return StreamSnapshot(
+        metadata=Metadata(name="before-upgrade", namespace="shop", uid="uid"),
+        spec=StreamSnapshotSpec(app_ref=LocalReference(name="orders")),
+        status=StreamSnapshotStatus(phase=phase),
+    )
 
 
 def exercised_agent() -> CollectorRegistry:
@@ -63,6 +75,9 @@ def exercised_agent() -> CollectorRegistry:
     config = DriverConfig("orders", "shop", "uid", 1, 1, "orders-driver", "local:///main.py", storage, executor)
     progress = Progress(config)
     registry = build_registry(config, progress)
+    figures = SnapshotFigures(config)
+    figures.newest(1.0)
+    registry.register(figures)
     progress.query_started("main")
     progress.query_committed("main", Commit(0, 10, 1.0, 2.0, 100, 3, 400, 1.0, lag_rows=5))
     return registry

@@ -20,17 +20,20 @@ from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "crds" / "streamingapps.tidegate.dev.yaml"
 TARGET = ROOT / "docs" / "reference" / "streamingapp.md"
+SNAPSHOT_SOURCE = ROOT / "crds" / "streamsnapshots.tidegate.dev.yaml"
+SNAPSHOT_TARGET = ROOT / "docs" / "reference" / "streamsnapshot.md"
 ANNOTATION = "tidegate.dev/change-classes"
 
 _INTRODUCTION = """\
-# StreamingApp
+# {kind}
 
-Generated from `{source}` by `make generate`; `kubectl explain sapp.spec` tells the same.
+Generated from `{source}` by `make generate`; `kubectl explain {short}.spec` tells the same.
 
 `apiVersion: {group}/{version}`, `kind: {kind}`, short name `{short}`.
 
 {description}
-
+"""
+_CLASSES = """\
 What an edit does to a running application is its *class*:
 
 | Class | What happens |
@@ -39,9 +42,8 @@ What an edit does to a running application is its *class*:
 | Live | Applied to the running application, without a restart. |
 | Restart | The driver stops at a batch boundary and starts again on the same state. |
 | Restate | Refused: it would need other state. |
-
-Fields marked with * are required.
 """
+_REQUIRED = "Fields marked with * are required.\n"
 
 
 @dataclass(frozen=True)
@@ -109,26 +111,29 @@ def _limits(schema: Mapping[str, Any]) -> str:
     return f", at least {low}" if high is None else f", {low} to {high}"
 
 
-def render(crd: Mapping[str, Any], classes: Mapping[str, ChangeClass]) -> str:
-    """Return the page; pure."""
+def render(crd: Mapping[str, Any], classes: Mapping[str, ChangeClass], source: Path = SOURCE) -> str:
+    """Return the page; without classes, that of a resource with nothing that runs; pure."""
     names, version = crd["spec"]["names"], crd["spec"]["versions"][0]
     root = version["schema"]["openAPIV3Schema"]
     parts = [
         _INTRODUCTION.format(
-            source=SOURCE.relative_to(ROOT),
+            source=source.relative_to(ROOT),
             group=crd["spec"]["group"],
             version=version["name"],
             kind=names["kind"],
             short=names["shortNames"][0],
             description=root["description"],
-        )
+        ),
+        *([_CLASSES] if classes else []),
+        _REQUIRED,
     ]
     parts.append(_bullets(rule["message"] for rule in root["x-kubernetes-validations"]))
     spec = root["properties"]["spec"]
     for name, schema in spec["properties"].items():
         parts.append(_group(Field(name, schema, name in spec["required"]), classes))
-    parts.append("## Rules over several groups\n")
-    parts.append(_bullets(rule["message"] for rule in spec["x-kubernetes-validations"]))
+    if "x-kubernetes-validations" in spec:
+        parts.append("## Rules over several groups\n")
+        parts.append(_bullets(rule["message"] for rule in spec["x-kubernetes-validations"]))
     parts.append(_status(root["properties"]["status"], version["additionalPrinterColumns"]))
     return "\n".join(parts)
 
@@ -137,10 +142,14 @@ def _group(group: Field, classes: Mapping[str, ChangeClass]) -> str:
     fields = [*walk(group.schema, f"{group.path}.")] or [group]
     rows = [
         f"| `{f.path}`{'*' if f.required else ''} | {type_of(f.schema)} | {_default(f.schema)} "
-        f"| {change_class(f.path, classes)} | {f.schema['description']} |"
+        + (f"| {change_class(f.path, classes)} " if classes else "")
+        + f"| {f.schema['description']} |"
         for f in fields
     ]
-    table = "\n".join(["| Field | Type | Default | Class | |", "|---|---|---|---|---|", *rows])
+    heading = ["| Field | Type | Default | Class | |", "|---|---|---|---|---|"]
+    if not classes:
+        heading = ["| Field | Type | Default | |", "|---|---|---|---|"]
+    table = "\n".join([*heading, *rows])
     messages = _bullets(rules(group.schema))
     told = f"\nRefused by the API server, in these words:\n\n{messages}" if messages else ""
     return f"## spec.{group.path}{'*' if group.required else ''}\n\n{group.schema['description']}\n\n{table}\n{told}"
@@ -175,19 +184,21 @@ def main(arguments: list[str]) -> int:
         "--check", action="store_true", help="change nothing; fail if the page or the annotation differ"
     )
     check = parser.parse_args(arguments).check
-    crd = yaml.safe_load(SOURCE.read_text())
-    page = render(crd, CHANGE_CLASSES)
+    apps = yaml.safe_load(SOURCE.read_text())
+    snapshots = yaml.safe_load(SNAPSHOT_SOURCE.read_text())
+    pages = {TARGET: render(apps, CHANGE_CLASSES), SNAPSHOT_TARGET: render(snapshots, {}, SNAPSHOT_SOURCE)}
     problems = []
-    if crd["metadata"]["annotations"].get(ANNOTATION) != published(CHANGE_CLASSES):
+    if apps["metadata"]["annotations"].get(ANNOTATION) != published(CHANGE_CLASSES):
         problems.append(
             f"{SOURCE.relative_to(ROOT)}: the annotation {ANNOTATION} differs from the table; it should be\n"
             f"    {ANNOTATION}: '{published(CHANGE_CLASSES)}'"
         )
-    if not check:
-        TARGET.parent.mkdir(parents=True, exist_ok=True)
-        TARGET.write_text(page)
-    elif not TARGET.exists() or TARGET.read_text() != page:
-        problems.append(f"{TARGET.relative_to(ROOT)} differs: run `make generate` and commit what it writes")
+    for target, page in pages.items():
+        if not check:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(page)
+        elif not target.exists() or target.read_text() != page:
+            problems.append(f"{target.relative_to(ROOT)} differs: run `make generate` and commit what it writes")
     sys.stderr.write("".join(f"{problem}\n" for problem in problems))
     return 1 if problems else 0
 

@@ -1,4 +1,4 @@
-"""The operator's side of the agent: one question, one command, and the token for both. Does I/O.
+"""The operator's side of the agent: one question, two commands, and the token for all. Does I/O.
 
 Requests go straight to the pod, never through the API server.
 """
@@ -21,6 +21,7 @@ from tidegate.resources.agent_secret import TOKEN_KEY
 from tidegate.resources.names import agent_secret_name
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import COMMAND_PORT, AgentReport, ExecutorTarget
+from tidegate_spark.snapshot_protocol import SNAPSHOT_COMMAND, SnapshotOrders
 
 _TIMEOUT = aiohttp.ClientTimeout(total=3.0)
 _UNAUTHORIZED = 401
@@ -97,6 +98,15 @@ class AgentClient:
             NotLeadingError: this process does not lead any more, and nothing was sent.
         """
         answer = await self._request(key, pod, "POST", "/v1/executors", msgspec.json.encode(ExecutorTarget(instances)))
+        return answer if isinstance(answer, Unanswered) else None
+
+    async def order_snapshots(self, key: Key, pod: PodRecord, orders: SnapshotOrders) -> Unanswered | None:
+        """Have a driver take or dispose of snapshots; returns why it did not take the order, or None.
+
+        Raises:
+            NotLeadingError: this process does not lead any more, and nothing was sent.
+        """
+        answer = await self._request(key, pod, "POST", SNAPSHOT_COMMAND, msgspec.json.encode(orders))
         return answer if isinstance(answer, Unanswered) else None
 
     async def _request(

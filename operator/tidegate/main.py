@@ -20,6 +20,7 @@ import structlog
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
+from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent_client import AgentClient
 from tidegate.handlers import build_registry, build_settings
@@ -33,13 +34,16 @@ from tidegate.leadership import Candidate, NotLeadingError
 from tidegate.logs import configure_logging
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.server import serve_metrics
+from tidegate.model.stream_snapshot import SNAPSHOT_PLURAL
 from tidegate.model.streaming_app import PLURAL
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, build_record
 from tidegate.reconcile import Reconciler
+from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.resources.platform import Platform
 from tidegate.settings import Settings, read_settings
+from tidegate.snapshot_part import SnapshotPart
 from tidegate.workqueue import WorkQueue
 from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
 
@@ -63,6 +67,8 @@ class Operator:
     """Set once this process leads; until then it only looks."""
     leadership: Leadership | None = None
     """None: it leads because it was told that it is the only one."""
+    snapshots: SnapshotPart | None = None
+    """None: nobody looks after snapshots, as in tests of the other parts."""
     kopf: asyncio.Task[None] | None = None
     failed: bool = False
 
@@ -70,6 +76,8 @@ class Operator:
         """Return what is missing before decisions can be made, or an empty string; a standby misses nothing."""
         if self.index.first_lists.missing:
             return self.index.first_lists.missing
+        if self.snapshots is not None and self.snapshots.missing:
+            return self.snapshots.missing
         problem = self.leadership.missing if self.leadership is not None else ""
         return f"the lease can not be used: {problem}" if problem else ""
 
@@ -104,8 +112,10 @@ class Operator:
                 self.queue.wake(key)
 
     async def lead(self, part: Callable[[], Awaitable[None]]) -> None:
-        """Do what only the leader does; not before all pods and applications are known that were there at the start."""
+        """Do what only the leader does; not before everything is known that was there at the start."""
         await self.index.first_lists.complete.wait()
+        if self.snapshots is not None:
+            await self.index.snapshots.complete.wait()
         await self.leads.wait()
         await part()
 
@@ -122,6 +132,8 @@ class Operator:
         self.figures.show_leader(leads)
         if leads:
             self.queue.begin()
+            if self.snapshots is not None:
+                self.snapshots.queue.begin()
             self.leads.set()
 
     def supervise(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
@@ -210,12 +222,20 @@ def _build(
     async def work(key: tuple[str, str]) -> float | None:
         return await reconciler.reconcile(key)
 
+    async def work_on_snapshot(key: tuple[str, str]) -> float | None:
+        return await snapshots.reconcile(key)
+
     queue = WorkQueue(work, figures)
+    snapshot_queue = WorkQueue(work_on_snapshot, figures, subject="snapshot")
+    part = SnapshotPart(client, figures, index, snapshot_queue, queue.wake)
     actor = Actor(client, agents, index, access, events, figures, queue.wake)
     poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
     platform = Platform(settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format)
-    reconciler = Reconciler(index, platform, actor, poller, figures, UnreadableTeller(client, events))
-    return Operator(settings, connection, client, figures, index, queue, poller, asyncio.Event())
+    teller = UnreadableTeller(client, events)
+    reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_snapshots=part.wake_for)
+    snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
+    snapshots = SnapshotReconciler(index, platform, snapshot_actor, poller, figures.snapshots, queue.wake)
+    return Operator(settings, connection, client, figures, index, queue, poller, asyncio.Event(), snapshots=part)
 
 
 def _start(operator: Operator) -> list[asyncio.Task[None]]:
@@ -224,16 +244,29 @@ def _start(operator: Operator) -> list[asyncio.Task[None]]:
     namespaces = settings.watch_namespaces or ("",)
     tasks = [supervise(operator.watch_pods(ns), f"pods of {ns or 'all'}") for ns in namespaces]
     tasks += [supervise(operator.watch_ends(ns), f"ends of applications in {ns or 'all'}") for ns in namespaces]
+    if operator.snapshots is not None:
+        tasks += [supervise(operator.snapshots.watch(ns), f"snapshots of {ns or 'all'}") for ns in namespaces]
     for parts, name, part in (
         (settings.concurrency, "worker", operator.queue.run_worker),
         (operator.poller.workers, "agents", operator.poller.run_worker),
         (1, "timers", operator.queue.run_timers),
+        *_of_snapshots(operator),
     ):
         tasks += [supervise(operator.lead(part), f"{name} {n}") for n in range(parts)]
     if operator.leadership is not None:
         tasks.append(supervise(operator.stand(operator.leadership), "leadership"))
     tasks.append(supervise(operator.connection.renew_tokens(), "tokens"))
     return tasks
+
+
+def _of_snapshots(operator: Operator) -> list[tuple[int, str, Callable[[], Awaitable[None]]]]:
+    """Return which parts of the leader look after snapshots, and how many of each."""
+    if operator.snapshots is None:
+        return []
+    queue = operator.snapshots.queue
+    # A quarter: a look at a snapshot is short, and there are fewer of those on their way than applications.
+    workers = max(1, operator.settings.concurrency // 4)
+    return [(workers, "worker of snapshots", queue.run_worker), (1, "timers of snapshots", queue.run_timers)]
 
 
 async def _run_kopf(operator: Operator) -> None:
@@ -259,6 +292,8 @@ async def _run_kopf(operator: Operator) -> None:
 async def _drain(operator: Operator, tasks: list[asyncio.Task[None]]) -> None:
     """Let what has been begun finish, end everything else, and only then let another one lead."""
     operator.queue.stop()
+    if operator.snapshots is not None:
+        operator.snapshots.queue.stop()
     leadership = operator.leadership
     leads = leadership is None or leadership.holds()  # who does not lead can not finish what it has begun
     if leads and operator.index.first_lists.complete.is_set():
@@ -280,13 +315,16 @@ class _Resources(msgspec.Struct):
 
 
 async def _wait_for_crd(client: KubeClient) -> None:
-    """Wait until the API server knows StreamingApps: kopf looks for them only once."""
+    """Wait until the API server knows our resources: kopf looks for them only once."""
     while True:
         answer = await client.get(GROUP_PATH, _Resources)
-        if isinstance(answer, FAILURES):
-            log.warning("the StreamingApp CRD is not there yet; install it with the chart", answer=str(answer))
-        elif any(resource.name == PLURAL for resource in answer.resources):
-            return
+        missing = {PLURAL, SNAPSHOT_PLURAL}
+        if not isinstance(answer, FAILURES):
+            missing -= {resource.name for resource in answer.resources}
+            if not missing:
+                return
+        problem = str(answer) if isinstance(answer, FAILURES) else ""
+        log.warning("CRDs are not there yet; install them with the chart", missing=sorted(missing), answer=problem)
         await asyncio.sleep(_CRD_PAUSE)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from tidegate.act.carry_out import Actor, Outcome
+from tidegate.act.carry_out import Actor
+from tidegate.act.outcome import Outcome
 from tidegate.act.unreadable import REASON as INVALID
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.decide.actions import Plan, SetExecutors
@@ -43,6 +44,8 @@ class Reconciler:
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     """Ages of what was learned go by it; nobody sets it."""
+    wake_snapshots: Callable[[Key], None] = lambda key: None
+    """Has the snapshots looked at for which it matters what the application does."""
     _given_up: dict[Key, int] = field(default_factory=dict)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -51,6 +54,13 @@ class Reconciler:
         Raises:
             RetryLaterError: what is decided can not be carried out now.
         """
+        try:
+            return await self._reconcile(key)
+        finally:
+            # After each look, however it ended: whatever wakes an application may matter to its snapshots.
+            self.wake_snapshots(key)
+
+    async def _reconcile(self, key: Key) -> float | None:
         now = self.clock()
         observation = observe(self.index, key, self.platform, self.steady())
         if observation is None:

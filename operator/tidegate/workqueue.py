@@ -18,7 +18,7 @@ from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import DONE, ERROR, REPEAT, Figures
 
 Key = tuple[str, str]
-"""Namespace and name of an application."""
+"""Namespace and name of an application, or of another resource that has a queue of its own."""
 
 Work = Callable[[Key], Awaitable[float | None]]
 """Works on one key; returns seconds until the key wants to be looked at again, or None."""
@@ -36,14 +36,18 @@ log = structlog.get_logger()
 class WorkQueue:
     """Keys that want to be looked at, now or later."""
 
-    def __init__(self, work: Work, figures: Figures, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, work: Work, figures: Figures, clock: Callable[[], float] = time.monotonic, subject: str = "app"
+    ) -> None:
         """Prepare a queue; :meth:`run_worker` makes it move.
 
         Args:
             work: called with one key; an exception means: again later, with a pause that doubles up to a cap.
             figures: depth and latency are shown there.
             clock: seconds, monotonic.
+            subject: what a key names, in the log.
         """
+        self._subject = subject
         self._work = work
         self._figures = figures
         self._clock = clock
@@ -64,7 +68,7 @@ class WorkQueue:
         elif key not in self._since:
             self._since[key] = self._clock()
             self._waiting.append(key)
-            self._figures.queue_depth.set(len(self._waiting))
+            self._figures.queue_depth.inc()
             self._some.set()
 
     def wake_after(self, key: Key, seconds: float) -> None:
@@ -114,7 +118,7 @@ class WorkQueue:
                 await self._some.wait()
                 continue
             key = self._waiting.popleft()
-            self._figures.queue_depth.set(len(self._waiting))
+            self._figures.queue_depth.dec()
             self._figures.observe_queue_latency(self._clock() - self._since.pop(key))
             self._busy[key] = False
             self._due.pop(key, None)
@@ -131,7 +135,7 @@ class WorkQueue:
         started = self._clock()
         # Each line that is logged while this worker is at it tells the application; whoever decides adds the rest.
         structlog.contextvars.clear_contextvars()
-        structlog.contextvars.bind_contextvars(namespace=key[0], app=key[1])
+        structlog.contextvars.bind_contextvars(namespace=key[0], **{self._subject: key[1]})
         try:
             again = await self._work(key)
         except NotLeadingError:

@@ -21,10 +21,12 @@ from tidegate_spark.environment import Environment
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import ExecutorTarget, from_json, to_json
 from tidegate_spark.redaction import Secrets, clean_report
+from tidegate_spark.snapshot_protocol import LARGEST_ORDERS, SNAPSHOT_COMMAND, SnapshotOrders
 
 LARGEST_BODY = 4096
 READ_TIMEOUT_SECONDS = 10
 MOST_EXECUTORS = 10_000
+COMMANDS = "paths: GET /v1/progress, POST /v1/stop, POST /v1/executors, POST /v1/snapshots"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Commands:
 
     stop: Callable[[], None]
     set_executors: Callable[[int], None]
+    order_snapshots: Callable[[SnapshotOrders], None]
+    """Raises ValueError for orders that cannot be meant."""
 
 
 class Token:
@@ -115,7 +119,7 @@ class StatusHandler(Handler):
 
 
 class CommandHandler(Handler):
-    """GET /v1/progress; POST /v1/stop, /v1/executors."""
+    """GET /v1/progress; POST /v1/stop, /v1/executors, /v1/snapshots."""
 
     progress: ClassVar[Progress]
     token: ClassVar[Token]
@@ -129,14 +133,14 @@ class CommandHandler(Handler):
         elif self.path == "/v1/progress":
             self.answer(200, to_json(clean_report(self.progress.report(), self.secrets)))
         else:
-            self.refuse(404, "paths: GET /v1/progress, POST /v1/stop, POST /v1/executors")
+            self.refuse(404, COMMANDS)
 
     def do_POST(self) -> None:
         """Take a command; 202 means that it is under way."""
         if not self.token.accepts(self.headers.get("Authorization")):
             self.refuse(401, "the app's bearer token is needed")
             return
-        body = self._body()
+        body = self._body(LARGEST_ORDERS if self.path == SNAPSHOT_COMMAND else LARGEST_BODY)
         if body is None:
             return
         if self.path == "/v1/stop":
@@ -144,16 +148,18 @@ class CommandHandler(Handler):
             self.answer(202, "{}")
         elif self.path == "/v1/executors":
             self._set_executors(body)
+        elif self.path == SNAPSHOT_COMMAND:
+            self._order_snapshots(body)
         else:
-            self.refuse(404, "paths: GET /v1/progress, POST /v1/stop, POST /v1/executors")
+            self.refuse(404, COMMANDS)
 
-    def _body(self) -> bytes | None:
+    def _body(self, most: int) -> bytes | None:
         length = self.headers.get("Content-Length", "0")
         if not length.isdigit() or self.headers.get("Transfer-Encoding"):
             self.refuse(411, "a Content-Length is needed")
             return None
-        if int(length) > LARGEST_BODY:
-            self.refuse(413, f"at most {LARGEST_BODY} bytes")
+        if int(length) > most:
+            self.refuse(413, f"at most {most} bytes")
             return None
         return self.rfile.read(int(length))
 
@@ -168,6 +174,14 @@ class CommandHandler(Handler):
             return
         self.commands.set_executors(target.instances)
         self.answer(202, "{}")
+
+    def _order_snapshots(self, body: bytes) -> None:
+        try:
+            self.commands.order_snapshots(from_json(SnapshotOrders, body))
+        except ValueError as error:
+            self.refuse(400, str(error))
+        else:
+            self.answer(202, "{}")
 
 
 class Server(ThreadingHTTPServer):

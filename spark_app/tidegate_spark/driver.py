@@ -13,6 +13,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, NoReturn
 
+import pyspark
+
 from tidegate_spark import faults, fencing, logs, metrics, preflight, storage, watch
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
@@ -32,6 +34,8 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.queries import Queries
 from tidegate_spark.script import COMPLETED, Outcome, run_script
+from tidegate_spark.snapshot_desk import desk_of
+from tidegate_spark.snapshot_metrics import SnapshotFigures
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.storage import Credentials, FaultError
@@ -57,8 +61,12 @@ class Driver:
         self._account = FailureAccount(environment.work_directory, config.restart, time.time)
         self._ending = Ending(config, self._progress, self._queries, self._account, self._conclude)
         self._queries.on_refusal = lambda message: self._ending.request(Outcome(Reason.QUERY_REFUSED, message))
-        commands = Commands(stop=self._stop, set_executors=self._set_executors)
         registry = metrics.build_registry(config, self._progress)
+        figures = SnapshotFigures(config)
+        registry.register(figures)
+        self._snapshots = desk_of(config, environment, pyspark.__version__, figures)
+        self._progress.snapshots = self._snapshots.reports
+        commands = Commands(self._stop, self._set_executors, self._snapshots.give)
         self._agent = Agent(environment, self._progress, registry, commands, output.secrets)
         self._session: SparkSession | None = None
         self._watch: watch.Watch | None = None
@@ -101,6 +109,9 @@ class Driver:
         self._keep_secret(credentials)
         if not self._take_fence():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
+        if not self._fill_lineage():
+            return Outcome(Reason.STOPPED, "Stopped while starting.")
+        self._snapshots.start()
         config, environment = self._config, self._environment
         leftovers_gone = begin_removal(config, environment) if environment.on_kubernetes else lambda: None
         self._session = spark_session.start_session(
@@ -137,6 +148,26 @@ class Driver:
         )
         self._fence.start()
         return True
+
+    def _fill_lineage(self) -> bool:
+        """Let the lineage begin as it was said to; False if the driver was told to stop meanwhile."""
+        if self._config.start_from is None:
+            return True
+        from tidegate_spark import starting_point  # noqa: PLC0415 - few applications need it, at one start
+
+        requested, notice, config = self._ending.requested, self._progress.notice, self._config
+        directory = self._environment.credentials_directory
+
+        def fill() -> bool:
+            # They may have been renewed while it was waited for.
+            self._keep_secret(storage.read_credentials(directory, config.credentials_secret))
+            starting_point.fill_lineage(config, self._credentials, requested, notice)
+            return True
+
+        try:
+            return preflight.wait_for(fill, requested, self._report_fault) is not None
+        except starting_point.StoppedError:
+            return False
 
     def _dependencies_up(self) -> bool:
         executors = self._progress.report().executors_running > 0 or not self._environment.on_kubernetes
@@ -215,6 +246,7 @@ class Driver:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def _conclude(self, termination: Termination) -> None:
+        self._snapshots.stop()
         self._output.secrets.add(self._agent.token.value())
         self._progress.enter(DriverState.ENDED)
         extra = {"action": "end", "reason": termination.reason.value}

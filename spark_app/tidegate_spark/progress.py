@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate_spark.protocol import AgentReport, DriverConfig, DriverState, Fault, Notice, QueryReport
+from tidegate_spark.snapshot_protocol import SnapshotReport
 
 NOTICE_LIMIT = 100
 """Notices kept; an application that repeats itself must not grow the report without bound."""
@@ -65,6 +67,8 @@ class Progress:
         self.failures: tuple[float, ...] = ()
         """When the application failed within the window; seconds since the epoch."""
         self.observer = Observer()
+        self.snapshots: Callable[[], tuple[SnapshotReport, ...]] = tuple
+        """How far the orders about snapshots are."""
 
     def enter(self, state: DriverState, fault: Fault | None = None) -> None:
         """Note what the driver does now, and what keeps it from running if it waits."""
@@ -159,6 +163,7 @@ class Progress:
 
     def report(self) -> AgentReport:
         """Return everything, as the agent sends it."""
+        snapshots = self.snapshots()
         with self._lock:
             return AgentReport(
                 app=self._config.app,
@@ -172,4 +177,5 @@ class Progress:
                 notices=tuple(self._notices),
                 ready=self._is_ready(),
                 failures=self.failures,
+                snapshots=snapshots,
             )

@@ -16,6 +16,7 @@ from typing import Any
 
 from tidegate_spark.json_form import from_json as from_json  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.json_form import to_json as to_json  # noqa: PLC0414 - likewise
+from tidegate_spark.snapshot_protocol import SnapshotReport
 
 # --- names in the pod ------------------------------------------------------------------------------------------------
 
@@ -61,7 +62,7 @@ STATUS_PORT = 8090
 """Agent, open: GET /healthz, /readyz, /metrics."""
 
 COMMAND_PORT = 8091
-"""Agent, bearer token: GET /v1/progress; POST /v1/stop, /v1/executors."""
+"""Agent, bearer token: GET /v1/progress; POST /v1/stop, /v1/executors, /v1/snapshots."""
 
 # --- labels and annotations ------------------------------------------------------------------------------------------
 
@@ -70,10 +71,13 @@ LABEL_ROLE = "tidegate.dev/role"
 LABEL_EPOCH = "tidegate.dev/epoch"
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED_BY = "tidegate"
-ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE = "driver", "executor", "purge"
+ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE, ROLE_SNAPSHOT = "driver", "executor", "purge", "snapshot"
 ANNOTATION_SPEC_HASH = "tidegate.dev/spec-hash"
+LABEL_SNAPSHOT = "tidegate.dev/snapshot"
+"""On a snapshot pod: the id of the snapshot that it is for."""
 ANNOTATION_APP_UID = "tidegate.dev/app-uid"
 FINALIZER = "tidegate.dev/streamingapp"
+SNAPSHOT_FINALIZER = "tidegate.dev/streamsnapshot"
 
 
 # --- storage ---------------------------------------------------------------------------------------------------------
@@ -170,6 +174,20 @@ class RestartSettings:
 
 
 @dataclass(frozen=True)
+class StartFrom:
+    """The snapshot that a lineage begins with; credentials are the application's own."""
+
+    storage: Storage
+    """Of the application whose snapshot it is."""
+    snapshot: str
+    """Its id."""
+    holder: str
+    """Who needs the snapshot until the lineage is filled; the same for each attempt, and of nobody else."""
+    fork: bool = True
+    """Another application's lineage: its queries get ids of their own."""
+
+
+@dataclass(frozen=True)
 class DriverConfig:
     """Everything one launch of a driver needs, secrets excepted."""
 
@@ -195,6 +213,8 @@ class DriverConfig:
     injected: bool = True
     """True if the runtime came through the init container; its jars are then put on the class path."""
     restart: RestartSettings = field(default_factory=RestartSettings)
+    start_from: StartFrom | None = None
+    """Fill ``lineage`` from this before its first batch; nothing is done once it was filled."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +248,7 @@ class Reason(str, Enum):
     DRIVER_CRASHED = "DriverCrashed"
     STALLED = "Stalled"
     FENCED = "Fenced"
+    SNAPSHOT_UNUSABLE = "SnapshotUnusable"
     BUDGET_EXHAUSTED = "RestartBudgetExhausted"
 
 
@@ -307,6 +328,8 @@ class AgentReport:
     """As /readyz says: each of its queries has finished a trigger."""
     failures: tuple[float, ...] = ()
     """When the application failed within the window; seconds since the epoch."""
+    snapshots: tuple[SnapshotReport, ...] = ()
+    """Orders that this process knows, the oldest first; finished ones are left out after a while."""
 
 
 @dataclass(frozen=True)
@@ -343,6 +366,7 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.DRIVER_CRASHED: EXIT_APPLICATION,
     Reason.STALLED: EXIT_APPLICATION,
     Reason.FENCED: EXIT_OK,
+    Reason.SNAPSHOT_UNUSABLE: EXIT_OK,
     Reason.BUDGET_EXHAUSTED: EXIT_OK,
 }
 """The one table of ends. 0 means: the kubelet must not start it again (restartPolicy OnFailure); the reason in the

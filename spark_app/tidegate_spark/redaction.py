@@ -103,6 +103,7 @@ def clean_report(report: AgentReport, secrets: Secrets) -> AgentReport:
         report,
         fault=None if fault is None else dataclasses.replace(fault, message=secrets.clean(fault.message)),
         notices=tuple(dataclasses.replace(each, message=secrets.clean(each.message)) for each in report.notices),
+        snapshots=tuple(dataclasses.replace(each, message=secrets.clean(each.message)) for each in report.snapshots),
     )
 
 

@@ -18,6 +18,8 @@ DEFAULT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredential
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 CHECKPOINT_LOCATION = "spark.sql.streaming.checkpointLocation"
+PIN = "spark.hadoop.tidegate.checkpoint.pin"
+"""Read by jvm/'s class Pin."""
 TEMPLATE_NAME = "executor-template.yaml"
 
 OWNED_KEYS: dict[str, str] = {
@@ -46,6 +48,11 @@ OWNED_KEYS: dict[str, str] = {
 def lineage_uri(config: DriverConfig) -> str:
     """Return the directory below which each query of this lineage has its checkpoint."""
     return f"{config.storage.hadoop_uri}/{LINEAGE_PREFIX}/{config.lineage}"
+
+
+def pin_uri(config: DriverConfig) -> str:
+    """Return the object that keeps state of this lineage from being cleaned up while it is there."""
+    return f"{lineage_uri(config)}.pin"
 
 
 def build_spark_conf(config: DriverConfig, environment: Environment, process: str) -> dict[str, str]:
@@ -81,6 +88,7 @@ def _session_defaults(config: DriverConfig, environment: Environment) -> dict[st
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB_CLASS,
         # File names with unique ids keep a late writer of an earlier epoch from overwriting; old lineages keep theirs.
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        PIN: pin_uri(config),
         "spark.local.dir": f"{environment.work_directory}/spark",
         "spark.ui.showConsoleProgress": "false",
         # Spark ends a driver after max(3, 2 x executors) failed executors, and counts each pod that the API server

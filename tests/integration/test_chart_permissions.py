@@ -31,7 +31,16 @@ ACCOUNT = f"system:serviceaccount:{NAMESPACE}:tidegate"
 Grant = tuple[str, str, str]
 
 # Read only when a write meets a conflict, which a calm cluster does not offer.
-ONLY_AFTER_A_CONFLICT: set[Grant] = {("tidegate.dev", "streamingapps", "get")}
+ONLY_AFTER_A_CONFLICT: set[Grant] = {
+    ("tidegate.dev", "streamingapps", "get"),
+    ("tidegate.dev", "streamsnapshots", "get"),
+}
+SNAPSHOT: dict[str, Any] = {
+    "apiVersion": "tidegate.dev/v1alpha1",
+    "kind": "StreamSnapshot",
+    "metadata": {"name": "nightly", "namespace": TEAM},
+    "spec": {"appRef": {"name": APP}},
+}
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +113,11 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     with operator(account_kubeconfig, log):
         kubectl.patch("sapp", APP, TEAM, {"spec": {"application": {"args": ["changed"]}}})
         wait_for("the changed application to run", lambda: running_in_epoch(kubectl, 2), timeout=90)
+        kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": True}})
+        kubectl.apply(SNAPSHOT)
+        wait_for("the snapshot's pod", lambda: kubectl.list("pods", TEAM, "tidegate.dev/role=snapshot"), timeout=90)
+        kubectl.delete("snap", "nightly", TEAM)
+        wait_for("the snapshot to be gone", lambda: not kubectl.list("snap", TEAM), timeout=90)
         kubectl.delete("sapp", APP, TEAM)
         wait_for("the purge pod", lambda: kubectl.get("pod", f"{APP}-purge", TEAM), timeout=90)
         succeed(kubectl, f"{APP}-purge")

@@ -16,8 +16,9 @@ from tests.scenario.api_server import APPS, ApiServer, RefusedError
 from tests.scenario.weather import Crash, Fault, Weather
 from tests.scenario.wire import FIGURES, SimulatedAgents, SimulatedClient
 from tidegate.act.access import AccessKeeper
-from tidegate.act.carry_out import Actor, Outcome
+from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
+from tidegate.act.outcome import Outcome
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.decide.actions import Action, Plan
 from tidegate.kube.paths import collection

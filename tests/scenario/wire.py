@@ -29,7 +29,10 @@ def quiet_figures() -> Figures:
 
 
 class _Nothing:
-    def set(self, value: float) -> None:
+    def inc(self) -> None:
+        """Show nothing."""
+
+    def dec(self) -> None:
         """Show nothing."""
 
 

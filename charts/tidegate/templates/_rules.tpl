@@ -10,7 +10,14 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [tidegate.dev]
   resources: [streamingapps/status]
   verbs: [patch]
-# Driver pods and the pod that removes an application's storage.
+# The snapshots: the same.
+- apiGroups: [tidegate.dev]
+  resources: [streamsnapshots]
+  verbs: [get, list, watch, patch]
+- apiGroups: [tidegate.dev]
+  resources: [streamsnapshots/status]
+  verbs: [patch]
+# Driver pods, the pods that take and remove snapshots, and the pod that removes an application's storage.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, delete]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, assert_never
+from typing import Any, assert_never
 
 import msgspec
 import structlog
@@ -13,10 +13,12 @@ import structlog
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.agent_secret import ClearedAway, ensure_agent_secret, remove_agent_secret
 from tidegate.act.events import EventPublisher
+from tidegate.act.outcome import LookAgain, Outcome, must
+from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide import actions as do
-from tidegate.decide.deletion import NAMESPACE_TERMINATING
+from tidegate.decide.actions import NAMESPACE_TERMINATING
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
@@ -34,20 +36,6 @@ QUICK = 600.0
 _BOOKKEEPING = (do.WriteStatus, do.PublishEvent, do.RememberTold)
 """Actions that change nothing for the application; in the log of a quiet day there would be little else."""
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class LookAgain:
-    """The world is not the observed one: the rest of the plan is void, and the key is observed again at once."""
-
-    reason: str
-
-
-Outcome: TypeAlias = LookAgain | None
-
-
-class _Deleted(msgspec.Struct):
-    kind: str = ""
 
 
 @dataclass(slots=True)
@@ -104,7 +92,7 @@ class Actor:
         Raises:
             RetryLaterError: the API server can not now.
         """
-        _must(await self._access.release_unneeded(key), "removal of the drivers' access")
+        must(await self._access.release_unneeded(key), "removal of the drivers' access")
 
     async def _carry_out_one(self, run: _Run, action: do.Action) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
         match action:
@@ -115,12 +103,14 @@ class Actor:
             case do.EnsureAccess():
                 return await self._ensure_access(run)
             case do.ReleaseAccess():
-                return _must(await self._access.release(run.key), "removal of the drivers' access")
+                must(await self._access.release(run.key), "removal of the drivers' access")
+                return None
             case do.EnsureAgentSecret():
                 return await self._ensure_agent_secret(run)
             case do.DeleteAgentSecret():
                 gone = await remove_agent_secret(self._client, self._agents, run.key)
-                return _must(gone, "removal of the agent's Secret")
+                must(gone, "removal of the agent's Secret")
+                return None
             case do.ConfirmDriverGone(pod_name=name):
                 return await self._confirm_gone(run, name)
             case do.RecordLaunch(status=status, unplanned=unplanned):
@@ -130,7 +120,7 @@ class Actor:
             case do.CreateDriver(manifest=manifest) | do.CreatePurge(manifest=manifest):
                 return await self._create_pod(run, manifest)
             case do.DeleteDriver(pod=pod) | do.DeletePurge(pod=pod) | do.DeleteExecutor(pod=pod):
-                return await self._delete_pod(pod)
+                return await delete_pod(self._client, self._index, pod)
             case do.SetExecutors(pod=pod, instances=instances):
                 return await self._set_executors(run, pod, instances)
             case do.PublishEvent():
@@ -327,32 +317,6 @@ class Actor:
         self._refuse(run, name, reason, message, recorded=False)
         return LookAgain(message)
 
-    async def _delete_pod(self, pod: PodRecord) -> Outcome:
-        path = item("Pod", pod.namespace, pod.name)
-        answer = await self._client.delete(path, pod.uid, pod.resource_version)
-        if isinstance(answer, NotFound):
-            self._index.remove_pod(pod)
-            return LookAgain("the pod is gone")
-        if isinstance(answer, Conflict):
-            return await self._read_pod_anew(pod, path)
-        if isinstance(answer, FAILURES):
-            raise RetryLaterError(f"deletion of pod {pod.name}: {answer}")
-        if msgspec.json.decode(answer, type=_Deleted).kind == "Pod":
-            self._index.put_pod(build_record(msgspec.json.decode(answer, type=Pod)))
-        return None
-
-    async def _read_pod_anew(self, pod: PodRecord, path: str) -> Outcome:
-        answer = await self._client.get(path, Pod)
-        if isinstance(answer, NotFound):
-            self._index.remove_pod(pod)
-        elif isinstance(answer, FAILURES):
-            raise RetryLaterError(f"read of pod {pod.name}: {answer}")
-        else:
-            if answer.metadata.uid != pod.uid:
-                self._index.remove_pod(pod)
-            self._index.put_pod(build_record(answer))
-        return LookAgain("the pod has changed")
-
     # --- the driver's agent ---
 
     async def _set_executors(self, run: _Run, pod: PodRecord, instances: int) -> Outcome:
@@ -364,9 +328,3 @@ class Actor:
     def _remember(self, key: Key, **changes: Any) -> None:
         if isinstance(self._index.app(key), KnownApp):
             self._index.memories[key] = dataclasses.replace(self._index.memory(key), **changes)
-
-
-def _must(answer: bytes | Failure | None, what: str) -> Outcome:
-    if isinstance(answer, FAILURES):
-        raise RetryLaterError(f"{what}: {answer}")
-    return None

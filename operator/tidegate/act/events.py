@@ -13,11 +13,11 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists
 from tidegate.kube.paths import collection_of
-from tidegate.model.streaming_app import Metadata
+from tidegate.model.streaming_app import KIND, Metadata
 from tidegate.resources.event import build_event
 
 BURST, REFILL_SECONDS = 20.0, 60.0
-"""An application may have this many events at once, and one more for each such number of seconds."""
+"""A resource may have this many events at once, and one more for each such number of seconds."""
 _REMEMBERED = 4096
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -32,8 +32,8 @@ class EventPublisher:
         self._published: OrderedDict[str, None] = OrderedDict()
         self._budget: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    async def publish(self, about: Metadata, event: PublishEvent, now: float) -> None:
-        """Publish an event about an application, unless it was published before or the budget is used up."""
+    async def publish(self, about: Metadata, event: PublishEvent, now: float, kind: str = KIND) -> None:
+        """Publish an event about a resource of this kind, unless it was published before or the budget is used up."""
         manifest = build_event(
             about,
             reason=event.reason,
@@ -41,12 +41,13 @@ class EventPublisher:
             now=datetime.datetime.fromtimestamp(now, datetime.UTC),
             warning=event.warning,
             key=event.occasion,
+            kind=kind,
         )
         name = manifest["metadata"]["name"]
         if name in self._published:
             return
         if not self._spend(about.uid, now):
-            log.warning("event withheld", reason=event.reason, why="too many of this application")
+            log.warning("event withheld", reason=event.reason, why="too many of this resource")
             return
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):

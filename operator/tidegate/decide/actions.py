@@ -12,15 +12,18 @@ from typing import Any, TypeAlias
 from tidegate.model.streaming_app import StreamingAppStatus
 from tidegate.observe.pods import PodRecord
 
+NAMESPACE_TERMINATING = "NamespaceTerminating"
+"""Reason of a refusal by a namespace that is being deleted: it takes no pod any more, ever."""
+
 
 @dataclass(frozen=True, slots=True)
 class AddFinalizer:
-    """Keep the application's resource until its objects are gone."""
+    """Keep the resource until what belongs to it is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Let the application's resource go."""
+    """Let the resource go."""
 
 
 @dataclass(frozen=True, slots=True)

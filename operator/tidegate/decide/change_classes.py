@@ -51,6 +51,7 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "restart.stallTimeoutSeconds": ChangeClass.NONE,
     "restartNonce": ChangeClass.RESTART,
     "suspend": ChangeClass.LIVE,
+    "startFrom.snapshot.name": ChangeClass.RESTATE,
     "state.partitions": ChangeClass.RESTATE,
     "state.minBatchesToRetain": ChangeClass.RESTART,
     "storage.uri": ChangeClass.RESTATE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidegate.decide.actions import (
+    NAMESPACE_TERMINATING,
     Action,
     ConfirmDriverGone,
     CreatePurge,
@@ -29,8 +30,6 @@ from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.protocol import FINALIZER, Reason
 
-NAMESPACE_TERMINATING = "NamespaceTerminating"
-"""Reason of a refusal by a namespace that is being deleted: it takes no pod any more, ever."""
 _WAY_OUT = " To keep what is stored and finish the deletion, set spec.storage.onDelete to Retain."
 
 

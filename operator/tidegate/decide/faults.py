@@ -10,9 +10,17 @@ import functools
 from dataclasses import dataclass
 
 from tidegate.observe.pods import Exit, PodRecord, Waiting
-from tidegate.resources.names import PURGE_CONTAINER, RUNTIME_CONTAINER
+from tidegate.resources.names import PURGE_CONTAINER, RUNTIME_CONTAINER, SNAPSHOT_CONTAINER
 from tidegate_spark import protocol
-from tidegate_spark.protocol import ACCESS_KEY, ROLE_EXECUTOR, ROLE_PURGE, SECRET_KEY, Reason, Termination
+from tidegate_spark.protocol import (
+    ACCESS_KEY,
+    ROLE_EXECUTOR,
+    ROLE_PURGE,
+    ROLE_SNAPSHOT,
+    SECRET_KEY,
+    Reason,
+    Termination,
+)
 
 IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _REFUSED_REASONS = frozenset(
@@ -55,6 +63,10 @@ REMEDIES: dict[Reason, str] = {
         f"or only app.json if its state is meant to be gone on from; {_AGAIN}"
     ),
     Reason.CONNECTOR_MISSING: "Use an image that holds the connector's jars.",
+    Reason.SNAPSHOT_UNUSABLE: (
+        "Create the application anew from another snapshot, or mend what is named and change spec.restartNonce. It "
+        "does not start without the snapshot."
+    ),
     Reason.BROKER_UNAVAILABLE: f"Check the broker's address, topics and credentials, and the network; {_BY_ITSELF}",
 }
 """The only place that says what to do about a reason; the runtime's messages say what is wrong."""
@@ -139,7 +151,7 @@ def name_start_problem(pod: PodRecord) -> Problem | None:
             f"Container {pod.waiting.container} of pod {pod.name} can not be started: {pod.waiting.message}",
         )
     if pod.unschedulable:
-        if pod.role == ROLE_PURGE:
+        if pod.role in (ROLE_PURGE, ROLE_SNAPSHOT):
             # What it asks for is fixed and small; where it may run is the driver's.
             remedy = "Free resources, add nodes, or correct where it may run in spec.driver.podTemplate."
         else:
@@ -170,7 +182,7 @@ def _name_end_of_purge(pod: PodRecord, ended: Exit | None) -> Problem:
 
 def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
     # The kubelet's message alternates between two texts with each attempt; ours stays, and so does the status.
-    if waiting.container in (PURGE_CONTAINER, RUNTIME_CONTAINER):
+    if waiting.container in (PURGE_CONTAINER, SNAPSHOT_CONTAINER, RUNTIME_CONTAINER):
         remedy = "It is Tidegate's own: check its name in the values of Tidegate's chart, and"
     else:
         remedy = "Check the image's name and"

@@ -14,6 +14,7 @@ from tidegate.decide.actions import (
     EnsureAccess,
     EnsureAgentSecret,
 )
+from tidegate.decide.origin import lineage_of, with_beginning
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Phase, RestartPolicy
@@ -25,7 +26,6 @@ from tidegate_spark.protocol import FINALIZER
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between launches that nobody asked for."""
 FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 5.0, 300.0
-FIRST_LINEAGE = 1
 
 
 def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
@@ -159,14 +159,9 @@ def time_left(since: float, pause: float, now: float) -> float:
     return max(0.0, since + pause - now) if since <= now else 0.0
 
 
-def lineage_of(o: Observation) -> int:
-    """Return the lineage the application's state is in; the first launch opens the first one."""
-    return o.app.status.lineage or FIRST_LINEAGE
-
-
 def _create(o: Observation, epoch: int) -> tuple[Action, ...]:
     failures = _failures_before(o) if is_unplanned(o) else ()
-    manifest = build_driver_pod(o.app, epoch, lineage_of(o), o.platform, failures)
+    manifest = build_driver_pod(with_beginning(o), epoch, lineage_of(o), o.platform, failures)
     return (CreateDriver(manifest, epoch),)
 
 

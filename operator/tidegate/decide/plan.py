@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tidegate.decide import deletion, launch, restarting, running, suspension
+from tidegate.decide import beginning, deletion, launch, restarting, running, suspension
 from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
 from tidegate.decide.housekeeping import HOUSEKEEPING
 from tidegate.decide.status import build_status, write_is_due_in
@@ -51,6 +51,7 @@ RULES: tuple[Rule, ...] = (
     launch.leave_finished_alone,
     suspension.stay_suspended,
     restarting.leave_failed_alone,
+    beginning.wait_for_origin,
     launch.wait_after_refused_launch,
     launch.wait_before_relaunch,
     launch.launch,

@@ -12,10 +12,12 @@ from collections.abc import Iterable
 
 import msgspec
 
+from tidegate.decide.beginning import build_beginning, build_last_snapshot
 from tidegate.decide.faults import read_termination
-from tidegate.decide.launch import lineage_of, time_left
+from tidegate.decide.launch import time_left
+from tidegate.decide.origin import lineage_of
 from tidegate.decide.restarting import count_restarts
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Health, Judged, Verdict
 from tidegate.model.streaming_app import (
     Condition,
     DriverStatus,
@@ -60,10 +62,12 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
         executors=ExecutorsStatus(wanted=wanted_executors(o), running=running_executors(o)),
         selector=executor_selector(o.app.metadata.name),
+        start_from=build_beginning(o, verdict),
+        last_snapshot=build_last_snapshot(o),
     )
 
 
-def build_conditions(old: Iterable[Condition], verdict: Verdict, generation: int, now: float) -> tuple[Condition, ...]:
+def build_conditions(old: Iterable[Condition], verdict: Judged, generation: int, now: float) -> tuple[Condition, ...]:
     """Return the three conditions; a transition time changes only with its condition's status."""
     before = {condition.type: condition for condition in old}
     time = datetime.datetime.fromtimestamp(int(now), datetime.UTC)
@@ -111,6 +115,8 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         # Each end is told once: its event and its count depend on its being written at once.
         (last.reason, last.exception, last.exit_code, last.time) if last else None,
         status.restarts,
+        status.start_from,
+        status.last_snapshot,
     )
 
 

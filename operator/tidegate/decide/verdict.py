@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from tidegate.decide.actions import Action
 from tidegate.model.streaming_app import Phase
@@ -15,6 +16,22 @@ class Health(Enum):
     READY = "Ready"
     RECONCILING = "Reconciling"
     STALLED = "Stalled"
+
+
+class Judged(Protocol):
+    """What conditions are made of: the part that verdicts about all kinds of resources share."""
+
+    @property
+    def health(self) -> Health:
+        """Which condition is true."""
+
+    @property
+    def reason(self) -> str:
+        """One word, CamelCase."""
+
+    @property
+    def message(self) -> str:
+        """For a person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.streaming_app import API_VERSION, PLURAL
+from tidegate.model.stream_snapshot import SNAPSHOT_KIND, SNAPSHOT_PLURAL
+from tidegate.model.streaming_app import API_VERSION, KIND, PLURAL
 
 _BY_KIND = {
     "Pod": ("/api/v1", "pods"),
@@ -14,7 +15,8 @@ _BY_KIND = {
     "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
     "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
-    "StreamingApp": (f"/apis/{API_VERSION}", PLURAL),
+    KIND: (f"/apis/{API_VERSION}", PLURAL),
+    SNAPSHOT_KIND: (f"/apis/{API_VERSION}", SNAPSHOT_PLURAL),
 }
 GROUP_PATH = f"/apis/{API_VERSION}"
 

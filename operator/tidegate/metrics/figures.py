@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.process_collector import ProcessCollector
 
 from tidegate.metrics.lifecycle import Restart
+from tidegate.metrics.snapshots import SnapshotFigures
 
 # A time of creation beside every counter and histogram would double the number of series and tell nothing.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -35,6 +36,7 @@ class Figures:
         ProcessCollector(registry=registry)
         self._make_figures_of_the_process(registry)
         self._make_figures_of_applications(registry)
+        self.snapshots = SnapshotFigures(registry)
 
     def _make_figures_of_the_process(self, registry: CollectorRegistry) -> None:
         self._reconciles = Counter("tidegate_reconciles", "Reconciles by result.", ("result",), registry=registry)
@@ -57,7 +59,9 @@ class Figures:
         )
         self._polls = Counter("tidegate_agent_polls", "Questions to agents by result.", ("result",), registry=registry)
         self._events = Counter("tidegate_watch_events", "Watch events received.", ("resource",), registry=registry)
-        self.queue_depth = Gauge("tidegate_queue_depth", "Applications that wait for a worker.", registry=registry)
+        self.queue_depth = Gauge(
+            "tidegate_queue_depth", "Applications and snapshots that wait for a worker.", registry=registry
+        )
         self._queue_seconds = Histogram(
             "tidegate_queue_wait_seconds",
             "Time from a wake-up to the start of the reconcile.",

@@ -110,6 +110,12 @@ class StorageSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     on_delete: OnDelete = OnDelete.RETAIN
 
 
+class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the application's state begins with."""
+
+    snapshot: LocalReference
+
+
 class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the user wants."""
 
@@ -122,3 +128,4 @@ class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     restart: Restart = Restart()
     restart_nonce: int = 0
     suspend: bool = False
+    start_from: StartFromSpec | None = None

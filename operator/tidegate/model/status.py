@@ -79,6 +79,40 @@ class ExecutorsStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     running: int = 0
 
 
+class SnapshotBatch(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The batch after which a query is in a snapshot."""
+
+    name: str
+    batch_id: int
+
+
+class LastSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The newest complete StreamSnapshot of the application."""
+
+    name: str
+    id: str
+    ready_at: datetime | None = None
+    queries: tuple[SnapshotBatch, ...] = ()
+
+
+class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The snapshot that ``lineage`` begins with, so that it is found when its resource is gone.
+
+    ``uri`` is the place of the application whose snapshot it is, ``app_uid`` that application. ``begun``: a driver has
+    run on it, so the snapshot is not needed any more.
+    """
+
+    snapshot: str
+    id: str
+    app_uid: str
+    lineage: int
+    uri: str
+    endpoint: str = ""
+    region: str = "us-east-1"
+    path_style_access: bool = False
+    begun: bool = False
+
+
 class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the operator observed and decided.
 
@@ -101,6 +135,8 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     input_rows_per_second: int | None = None
     executors: ExecutorsStatus | None = None
     selector: str = ""
+    start_from: StartedFrom | None = None
+    last_snapshot: LastSnapshot | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this type, None if there is none."""

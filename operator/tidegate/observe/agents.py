@@ -28,12 +28,16 @@ from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name
 from tidegate.workqueue import Key, WorkQueue
 from tidegate_spark.protocol import AgentReport, DriverState
+from tidegate_spark.snapshot_protocol import SnapshotState
 
 PACES = {"running": (5.0, 30.0, 1.5), "starting": (2.0, 10.0, 1.25), "silent": (2.0, 60.0, 2.0)}
 """First and longest interval in seconds, and the factor from one to the next, as long as the answer is of a kind.
 
 A pod that can not be reached costs a connection that times out, each time.
 """
+SNAPSHOT_INTERVAL = 2.0
+"""Seconds between two questions while the agent is at a snapshot."""
+_OPEN = frozenset({SnapshotState.WAITING, SnapshotState.COPYING})
 log = structlog.get_logger()
 
 
@@ -170,6 +174,8 @@ class AgentPoller:
         else:
             _, longest, growth = PACES[pace]
             followed.interval = min(followed.interval * growth, longest)
+        if isinstance(answer, AgentReport) and any(order.state in _OPEN for order in answer.snapshots):
+            followed.interval = min(followed.interval, SNAPSHOT_INTERVAL)
         followed.doubt = followed.interval if pace == "silent" else 0.0
         self._schedule(key, 1.0 if followed.hurried else followed.interval)
         followed.hurried = False
@@ -208,7 +214,7 @@ def _matters(report: AgentReport) -> tuple[object, ...]:
     notices = report.notices[-1].sequence if report.notices else 0
     committed = any(query.batch_id >= 0 for query in report.queries)
     executors = (report.executors_wanted, report.executors_running)
-    return (report.epoch, report.state, report.ready, report.fault, executors, notices, committed)
+    return (report.epoch, report.state, report.ready, report.fault, executors, notices, committed, report.snapshots)
 
 
 def _commits(report: AgentReport) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Observation, TimedReport
 from tidegate.observe.pods import PodRecord
@@ -32,8 +33,8 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
     if not isinstance(known, KnownApp):
         return None
     pods = index.pods(key)
-    driver = _named(pods, driver_pod_name(key[1]), ROLE_DRIVER)
-    agent = _valid_report(index.reports.get(key), known, driver, now)
+    driver = find_pod(pods, driver_pod_name(key[1]), ROLE_DRIVER)
+    agent = valid_report(index.reports.get(key), known, driver, now)
     executors = tuple(pod for pod in pods if pod.role == ROLE_EXECUTOR)
     return Observation(
         app=known.app,
@@ -41,10 +42,12 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         platform=platform,
         driver=driver,
         executors=executors,
-        purge=_named(pods, purge_pod_name(key[1]), ROLE_PURGE),
+        purge=find_pod(pods, purge_pod_name(key[1]), ROLE_PURGE),
         agent=agent,
         access_ready=_access_ready(index.namespaces_with_access.age(key[0], now), driver, executors, agent),
         rival=index.rival(known.app),
+        origin=_origin(index, known),
+        last_snapshot=index.snapshots.newest_ready(known.app),
         memory=index.memory(key),
     )
 
@@ -81,13 +84,27 @@ def _lacks_executors(report: AgentReport, executors: Sequence[PodRecord]) -> boo
     return report.state is DriverState.RUNNING and max(report.executors_running, created) < report.executors_wanted
 
 
-def _named(pods: list[PodRecord], name: str, role: str) -> PodRecord | None:
+def _origin(index: Index, known: KnownApp) -> StreamSnapshot | None:
+    start = known.app.spec.start_from
+    return index.snapshots.get((known.metadata.namespace, start.snapshot.name)) if start is not None else None
+
+
+def find_pod(pods: list[PodRecord], name: str, role: str) -> PodRecord | None:
+    """Return the pod of this name and role, None if it is not there."""
     return next((pod for pod in pods if pod.name == name and pod.role == role), None)
 
 
-def _valid_report(
+def valid_report(
     report: TimedReport | None, known: KnownApp, driver: PodRecord | None, now: float
 ) -> TimedReport | None:
+    """Return a report if it is fresh, and of the process that runs now, else None.
+
+    Args:
+        report: the newest there is.
+        known: the application.
+        driver: its driver pod.
+        now: seconds of the monotonic clock.
+    """
     if report is None or driver is None or now - report.taken_at > REPORT_AGE:
         return None
     told = report.report

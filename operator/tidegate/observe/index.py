@@ -6,7 +6,6 @@ what is newer (they are comparable within a resource since Kubernetes 1.35, and 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,11 +17,11 @@ from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppEr
 from tidegate.observe.first_lists import FirstLists
 from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.storage_roots import StorageRoots
+from tidegate.observe.versions import Departed, version_number
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import FINALIZER
-
-_REMEMBERED_DELETIONS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,8 @@ class Index:
         self._pods: dict[Key, dict[str, PodRecord]] = {}
         self._names: dict[str, set[str]] = {}
         self._roots = StorageRoots()
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._gone = Departed()
+        self.snapshots = SnapshotIndex(namespaces)
         self.memories: dict[Key, Memory] = {}
         self.reports: dict[Key, TimedReport] = {}
         self.namespaces_with_access = CheckedAccess()
@@ -121,6 +121,7 @@ class Index:
         if _needs_namespace(app):
             self._names.setdefault(key[0], set()).add(key[1])
         self._roots.put(app)
+        self.snapshots.note_beginning(app)
         return keys
 
     def remove_app(self, key: Key, uid: str) -> set[Key]:
@@ -131,7 +132,7 @@ class Index:
             known.
         """
         known = self._apps.get(key)
-        self._note_gone(uid)
+        self._gone.note(uid)
         self.first_lists.note_app(uid)
         if known is None or known.metadata.uid != uid:
             return set()
@@ -153,7 +154,7 @@ class Index:
             for key, known in self._apps.items()
             if known.metadata.uid not in listed
             and namespace in ("", key[0])
-            and _number(known.metadata.resource_version) <= _number(version)
+            and version_number(known.metadata.resource_version) <= version_number(version)
         ]
         self.first_lists.note_apps(namespace, self._unknown(listed))
         return {woken for key, uid in gone for woken in self.remove_app(key, uid)}
@@ -179,6 +180,14 @@ class Index:
         """Return whether an application needs something of a namespace."""
         return bool(self._names.get(namespace))
 
+    def need_namespace(self, key: Key) -> None:
+        """Note that something beside the applications needs its namespace's access, until :meth:`leave_namespace`."""
+        self._names.setdefault(key[0], set()).add(key[1])
+
+    def needs_namespace(self, key: Key) -> bool:
+        """Return whether an application, or whatever else is of this name, needs its namespace's access."""
+        return key[1] in self._names.get(key[0], ())
+
     def leave_namespace(self, key: Key) -> bool:
         """Note that an application needs nothing of its namespace any more; returns whether it was the last."""
         names = self._names.get(key[0], set())
@@ -198,7 +207,7 @@ class Index:
         if pod.uid in self._gone:
             return None
         # Of two pods of a name, too: the later one has the later versions.
-        if known is not None and _number(known.resource_version) >= _number(pod.resource_version):
+        if known is not None and version_number(known.resource_version) >= version_number(pod.resource_version):
             return None
         self._pods.setdefault(key, {})[pod.name] = pod
         return key
@@ -206,7 +215,7 @@ class Index:
     def remove_pod(self, pod: PodRecord) -> Key:
         """Forget a pod that is gone."""
         key = (pod.namespace, pod.app)
-        self._note_gone(pod.uid)
+        self._gone.note(pod.uid)
         known = self._pods.get(key, {})
         if pod.name in known and known[pod.name].uid == pod.uid:
             del known[pod.name]
@@ -229,7 +238,7 @@ class Index:
             for pod in known.values()
             if pod.uid not in listed
             and namespace in ("", pod.namespace)
-            and _number(pod.resource_version) <= _number(version)
+            and version_number(pod.resource_version) <= version_number(version)
         ]
         keys = {self.remove_pod(pod) for pod in missing}
         keys |= {key for key in map(self.put_pod, pods) if key is not None}
@@ -243,7 +252,7 @@ class Index:
         return self.memories.get(key, Memory())
 
     def _unknown(self, uids: frozenset[str]) -> set[str]:
-        return set(uids) - {known.metadata.uid for known in self._apps.values()} - self._gone.keys()
+        return self._gone.without(set(uids) - {known.metadata.uid for known in self._apps.values()})
 
     def _put_unreadable(self, body: Mapping[str, Any], problem: str) -> set[Key]:
         readable = _metadata_of(body)
@@ -269,18 +278,13 @@ class Index:
     def _forget(self, key: Key) -> None:
         self._apps.pop(key, None)
         self._roots.remove(key)
+        self.snapshots.forget_beginning(key)
         self.memories.pop(key, None)
         self.reports.pop(key, None)
         names = self._names.get(key[0], set())
         names.discard(key[1])
         if not names:
             self._names.pop(key[0], None)
-
-    def _note_gone(self, uid: str) -> None:
-        # The answer to one of our own writes can come after the watch has told of the object's end.
-        self._gone[uid] = None
-        if len(self._gone) > _REMEMBERED_DELETIONS:
-            self._gone.popitem(last=False)
 
 
 def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
@@ -326,11 +330,7 @@ def _needs_namespace(app: StreamingApp) -> bool:
 
 
 def _newer(metadata: Metadata, known: Metadata) -> bool:
-    return _number(metadata.resource_version) > _number(known.resource_version)
-
-
-def _number(resource_version: str) -> int:
-    return int(resource_version) if resource_version.isdecimal() else 0
+    return version_number(metadata.resource_version) > version_number(known.resource_version)
 
 
 def _age(app: StreamingApp) -> tuple[str, bool, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.platform import Platform
@@ -71,6 +72,10 @@ class Observation:
     """The namespace's ServiceAccount, Role and RoleBinding are known to be as they should be."""
     rival: str = ""
     """``namespace/name`` of an older application whose storage overlaps this one's."""
+    origin: StreamSnapshot | None = None
+    """The snapshot that ``spec.startFrom`` names, if it is there."""
+    last_snapshot: StreamSnapshot | None = None
+    """The newest complete one of this application."""
     memory: Memory = Memory()
 
 

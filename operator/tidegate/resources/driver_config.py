@@ -9,7 +9,14 @@ from tidegate.resources.platform import Platform
 from tidegate.resources.pod_parts import is_injected
 from tidegate.spark.memory import split_memory
 from tidegate.spark.settings import spark_settings
-from tidegate_spark.protocol import DriverConfig, ExecutorSettings, RestartSettings, Storage, application_uri
+from tidegate_spark.protocol import (
+    DriverConfig,
+    ExecutorSettings,
+    RestartSettings,
+    StartFrom,
+    Storage,
+    application_uri,
+)
 
 
 def app_storage(app: StreamingApp) -> Storage:
@@ -63,7 +70,20 @@ def build_driver_config(
             stall_timeout_seconds=spec.restart.stall_timeout_seconds,
             failures=failures,
         ),
+        start_from=_start_from(app, lineage),
     )
+
+
+def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
+    began = app.status.start_from
+    if began is None or began.lineage != lineage:
+        return None
+    place = Storage(
+        uri=began.uri, endpoint=began.endpoint, region=began.region, path_style_access=began.path_style_access
+    )
+    # The uid: one of the same name that is made later is another one, and must not let go of what this one holds.
+    holder = f"fork-{app.metadata.uid}"
+    return StartFrom(place, began.id, holder, fork=began.app_uid != app.metadata.uid)
 
 
 def _executor_settings(app: StreamingApp, epoch: int, platform: Platform) -> ExecutorSettings:

@@ -1,4 +1,4 @@
-"""Kubernetes Events, as ``kubectl describe`` shows them below the application. No I/O."""
+"""Kubernetes Events, as ``kubectl describe`` shows them below the resource. No I/O."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ def build_event(  # noqa: PLR0913 - the parts of one sentence, all but the first
     now: datetime,
     warning: bool = False,
     key: str = "",
+    kind: str = KIND,
 ) -> dict[str, Any]:
-    """Return an Event about the application.
+    """Return an Event about an application or another resource of ours.
 
     Its name follows from what it says: a decision that is carried out twice, because the operator died in between,
     is told once (the second create is answered with a conflict).
 
     Args:
-        about: metadata of the application.
+        about: metadata of the resource.
         reason: one word in CamelCase.
         message: for a person; cut at :data:`MESSAGE_LIMIT`.
         now: when it happened, with a time zone.
         warning: True for what needs attention.
         key: tells apart what happens again with the same words, such as the epoch.
+        kind: of the resource.
     """
     identity = "\0".join((about.uid, reason, message, key))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -45,11 +47,11 @@ def build_event(  # noqa: PLR0913 - the parts of one sentence, all but the first
         "metadata": {
             "name": f"{about.name}.{digest}",
             "namespace": about.namespace,
-            "labels": {LABEL_APP: about.name, LABEL_MANAGED_BY: MANAGED_BY},
+            "labels": {**({LABEL_APP: about.name} if kind == KIND else {}), LABEL_MANAGED_BY: MANAGED_BY},
         },
         "involvedObject": {
             "apiVersion": API_VERSION,
-            "kind": KIND,
+            "kind": kind,
             "name": about.name,
             "namespace": about.namespace,
             "uid": about.uid,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.streaming_app import API_VERSION, KIND, StreamingApp
+from tidegate.model.streaming_app import API_VERSION, KIND, Metadata, StreamingApp
 from tidegate_spark.protocol import (
     LABEL_APP,
     LABEL_EPOCH,
@@ -31,15 +31,20 @@ def executor_selector(app_name: str) -> str:
 
 
 def owner_reference(app: StreamingApp) -> dict[str, Any]:
-    """Return the reference by which Kubernetes removes an object together with its application.
+    """Return the reference by which Kubernetes removes an object together with its application."""
+    return reference_to(KIND, app.metadata)
+
+
+def reference_to(kind: str, owner: Metadata) -> dict[str, Any]:
+    """Return the reference by which Kubernetes removes an object together with one of our resources.
 
     It does not block the owner's deletion: that would need a permission on finalizers and buy nothing.
     """
     return {
         "apiVersion": API_VERSION,
-        "kind": KIND,
-        "name": app.metadata.name,
-        "uid": app.metadata.uid,
+        "kind": kind,
+        "name": owner.name,
+        "uid": owner.uid,
         "controller": True,
         "blockOwnerDeletion": False,
     }

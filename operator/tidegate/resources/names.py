@@ -12,6 +12,7 @@ ACCESS_NAME = "tidegate-driver"
 DRIVER_CONTAINER = "driver"
 EXECUTOR_CONTAINER = "executor"
 PURGE_CONTAINER = "purge"
+SNAPSHOT_CONTAINER = "snapshot"
 RUNTIME_CONTAINER = "tidegate-runtime"
 """The init container that copies the runtime into the pod."""
 
@@ -34,3 +35,8 @@ def agent_secret_name(app_name: str) -> str:
 def purge_pod_name(app_name: str) -> str:
     """Return the name of the pod that removes the application's storage."""
     return f"{app_name}-purge"
+
+
+def snapshot_pod_name(snapshot_id: str, *, disposing: bool) -> str:
+    """Return the name of the pod that takes a snapshot of an application that does not run, or disposes of one."""
+    return f"{snapshot_id}-{'dispose' if disposing else 'take'}"

@@ -109,6 +109,11 @@ class Catalog:
         return sorted(ids, key=lambda name: self.snapshots[name].sequence)
 
 
+def is_id(name: str) -> bool:
+    """Return whether a snapshot can be called so."""
+    return _ID.fullmatch(name) is not None
+
+
 # --- taking ----------------------------------------------------------------------------------------------------------
 
 
@@ -125,7 +130,7 @@ def begin(catalog: Catalog, name: str, wanted: Snapshot) -> Catalog:
         DisposedError: it was there, and is gone or going.
         SnapshotError: that is no id.
     """
-    if not _ID.fullmatch(name):
+    if not is_id(name):
         raise SnapshotError(f"{name!r} is no id of a snapshot: up to 63 of a-z and 0-9, and - between them")
     known = catalog.snapshots.get(name)
     if name in catalog.gone or (known is not None and known.state is State.DELETING):

@@ -119,3 +119,34 @@ def test_the_first_of_two_writers_wins_with_files_of_any_size_and_what_is_cancel
     assert set(object_store.text(place.bucket, "folder/large")) == {"x"}
     assert object_store.text(place.bucket, "folder/overwritten") == "after"
     assert "Uploads" not in object_store.client.list_multipart_uploads(Bucket=place.bucket)
+
+
+def test_state_that_is_pinned_is_cleaned_up_when_the_pin_is_gone(
+    start_driver: StartDriver, place: Storage, object_store: ObjectStore
+) -> None:
+    quick = {"maintenanceInterval": "100ms", "rocksdb.changelogCheckpointing.enabled": "false"}
+    settings = {f"spark.sql.streaming.stateStore.{name}": value for name, value in quick.items()}
+    settings["spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint"] = "0"
+    driver = start_driver("app", "counting.py", min_batches_to_retain=2, spark_conf=settings)
+    pin = place.key("lineages", "1.pin")
+
+    def state() -> set[str]:
+        keys = object_store.keys(place.bucket, place.key("lineages", "1", "main", "state", "0") + "/")
+        return {key for key in keys if key.endswith((".zip", ".sst"))}
+
+    def stays() -> set[str]:
+        """Return the state's files if all of them are still there some batches later."""
+        before = state()
+        driver.await_batch(driver.batch() + 6)
+        return before if before <= state() else set()
+
+    driver.await_batch(3)
+    object_store.client.put_object(Bucket=place.bucket, Key=pin, Body=b"{}")
+    wait_for("the pin's being seen", stays, 120, 0)
+    pinned = stays()
+    assert pinned
+    object_store.client.delete_object(Bucket=place.bucket, Key=pin)
+    # Not the SST files: some of them may be of use for long.
+    zips = {key for key in pinned if key.endswith(".zip")}
+    assert zips
+    wait_for("Spark's cleaning", lambda: not zips & state(), 120, 0.5)

@@ -59,9 +59,9 @@ class World:
         return found
 
     def delete_apps(self, namespace: str) -> None:
-        """Delete every StreamingApp of the namespace and wait for their end."""
-        self.kubectl.run("delete", "sapp", "--all", "-n", namespace, "--wait=false")
-        wait_for(f"{namespace} to have no applications", lambda: not self.kubectl.list("sapp", namespace), timeout=300)
+        """Delete every StreamSnapshot and StreamingApp of the namespace and wait for their end."""
+        self.kubectl.run("delete", "snap,sapp", "--all", "-n", namespace, "--wait=false")
+        wait_for(f"{namespace} to be empty", lambda: not self.kubectl.list("snap,sapp", namespace), timeout=300)
 
     def make_namespace(self, name: str) -> None:
         """Have a namespace with scripts and credentials, held to the restricted pod security standard."""
@@ -155,7 +155,7 @@ class World:
     def diagnosis(self, namespace: str) -> str:
         """Return what one looks at when a test fails: resources, pods, events, and the operator's last lines."""
         looks = (
-            ["get", "sapp,pods", "-n", namespace, "-o", "wide"],
+            ["get", "sapp,snap,pods", "-n", namespace, "-o", "wide"],
             ["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"],
             ["logs", "-n", OPERATOR_NAMESPACE, "-l", SELECTOR, "--tail=40"],
         )

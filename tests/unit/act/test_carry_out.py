@@ -3,12 +3,12 @@
 import base64
 from typing import Any
 
-import msgspec
 import pytest
 
 from tidegate.act.access import AccessKeeper
-from tidegate.act.carry_out import Actor, LookAgain, Outcome
+from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
+from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.agent_client import AgentClient
 from tidegate.decide.actions import (
     Action,
@@ -23,7 +23,7 @@ from tidegate.decide.actions import (
     WriteStatus,
 )
 from tidegate.decide.plan import decide
-from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound, Unavailable
+from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import collection_of, path_of
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import DriverStatus
@@ -34,48 +34,12 @@ from tidegate.resources.access import build_access
 from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.driver import build_driver_pod
 from tidegate.workqueue import RetryLaterError
+from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
 
 APP = app_with()
 KEY = ("shop", "orders")
 SECRET = "/api/v1/namespaces/shop/secrets/orders-agent"
-
-
-class ApiServer:
-    """Objects by path; each created one gets a uid. Paths in ``refusing`` answer with a failure to every create."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, dict[str, Any]] = {}
-        self.refusing: dict[str, Failure] = {}
-        self.patched: dict[str, Any] = {}
-        """Answers to patches."""
-
-    def put(self, path: str, manifest: dict[str, Any]) -> None:
-        uid = f"uid-{len(self.objects) + 1}"
-        self.objects[path] = {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
-
-    async def get(self, path: str, kind: type[Any]) -> Any:
-        return msgspec.convert(self.objects[path], kind) if path in self.objects else NotFound(path)
-
-    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
-        if path in self.refusing:
-            return self.refusing[path]
-        place = f"{path}/{manifest['metadata']['name']}"
-        if place in self.objects:
-            return AlreadyExists(place)
-        self.put(place, manifest)
-        return msgspec.Raw(b"{}")
-
-    async def merge_patch(self, path: str, change: Any, kind: type[Any]) -> Any:
-        return self.patched[path]
-
-    async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
-        if path not in self.objects:
-            return NotFound(path)
-        if uid and uid != self.objects[path]["metadata"]["uid"]:
-            return Conflict(path)
-        del self.objects[path]
-        return b"{}"
 
 
 class World:
@@ -231,12 +195,11 @@ async def test_what_the_api_server_says_of_a_pod_it_could_not_create_is_remember
     with pytest.raises(RetryLaterError):
         await world.do(CreateDriver(build_driver_pod(APP, 1, 1, PLATFORM), 1))
     assert world.index.memory(KEY).not_created == "failed calling webhook"
-    world.api.patched[f"{app}/status"] = APP
     without, there = launched(APP).status, launched(APP, driver=DriverStatus(pod_name="orders-driver")).status
-    await world.do(WriteStatus(without))
-    assert world.index.memory(KEY).not_created == "failed calling webhook"
-    await world.do(WriteStatus(there))
-    assert world.index.memory(KEY).not_created == ""
+    for status, words in ((without, "failed calling webhook"), (there, "")):
+        world.api.keep(app, APP)
+        await world.do(WriteStatus(status))
+        assert world.index.memory(KEY).not_created == words
 
 
 def pod_of(manifest: dict[str, Any]) -> dict[str, Any]:

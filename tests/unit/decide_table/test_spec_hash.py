@@ -50,6 +50,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "restart.stallTimeoutSeconds": st.integers(30, 86400),
     "restartNonce": st.integers(0, 2**62),
     "suspend": st.booleans(),
+    "startFrom.snapshot.name": names,
     "state.partitions": st.integers(1, 64),
     "state.minBatchesToRetain": st.integers(2, 200),
     "storage.uri": names,

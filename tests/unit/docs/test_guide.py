@@ -2,19 +2,24 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 import yaml
 
 from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
+from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshotSpec
 from tidegate.model.streaming_app import Phase, StreamingAppSpec
 from tidegate.spark.settings import OWNED_KEYS
 from tidegate_spark.protocol import Reason
+from tidegate_spark.snapshot_protocol import SnapshotReason
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
-EXAMPLES = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)]
+BLOCKS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)]
+EXAMPLES = [block for block in BLOCKS if block.get("kind") != SNAPSHOT_KIND]
+SNAPSHOTS = [block for block in BLOCKS if block.get("kind") == SNAPSHOT_KIND]
 REQUIRED = {"application": {"image": "x", "main": "x"}, "storage": {"uri": "s3://x"}}
 
 
@@ -38,6 +43,12 @@ def test_every_example_is_a_spec_the_operator_reads(example: dict[str, dict[str,
         assert fields == read[group] if not isinstance(fields, dict) else fields.keys() <= read[group].keys(), group
 
 
+@pytest.mark.parametrize("example", SNAPSHOTS)
+def test_every_example_of_a_snapshot_is_one_the_operator_reads(example: dict[str, Any]) -> None:
+    read = msgspec.to_builtins(msgspec.convert(example["spec"], StreamSnapshotSpec))
+    assert example["spec"].keys() <= read.keys()
+
+
 def test_every_reason_of_the_runtime_is_explained() -> None:
     explained = first_column(section("What each reason means"))
     assert {reason.value for reason in Reason} - set(explained) == set()
@@ -46,7 +57,7 @@ def test_every_reason_of_the_runtime_is_explained() -> None:
 def test_every_reason_the_operator_decides_is_explained() -> None:
     """Reasons are CamelCase literals in the tables of rules; the guide names each of them."""
     folders = [ROOT / "operator" / "tidegate" / name for name in ("decide", "act")]
-    source = "\n".join(path.read_text() for folder in folders for path in folder.glob("*.py"))
+    source = "\n".join(path.read_text() for folder in folders for path in sorted(folder.rglob("*.py")))
     decided = set(re.findall(r'(?:Health\.\w+,|Problem\()\s*"([A-Z][A-Za-z]+)"', source))
     decided |= set(re.findall(r'self\._refuse(?:_launch)?\([^")]+"([A-Z][A-Za-z]+)"', source))
     # The pattern does find them.
@@ -72,6 +83,11 @@ def test_every_event_that_is_no_condition_is_explained() -> None:
     # The pattern does find them.
     assert told >= {"GracePeriodExceeded", "StorageKept", "CheckpointRedirected"}
     assert told - set(first_column(section("Events"))) == set()
+
+
+def test_every_reason_of_a_snapshot_that_waits_or_failed_is_explained() -> None:
+    explained = first_column(section("What happens to a snapshot"))
+    assert {reason.value for reason in SnapshotReason if reason.value} - set(explained) == set()
 
 
 def test_every_phase_is_explained() -> None:

@@ -23,6 +23,7 @@ from tidegate.observe.observation import Memory
 from tidegate.observe.pods import PodRecord
 from tidegate.workqueue import WorkQueue
 from tidegate_spark.protocol import AgentReport, DriverState, QueryReport, to_json
+from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, UID, app_with, launched, running_driver
 
 APP = launched(app_with())
@@ -253,3 +254,17 @@ async def test_an_exception_while_asking_is_silence_and_the_agent_is_asked_again
     agents = Agents(ValueError("odd"), None, REPORT)
     assert await poll(agents) == agents.asked_at[2:]
     assert agents.asked_at[1] - agents.asked_at[0] == 2.0
+
+
+async def test_an_agent_that_is_at_a_snapshot_is_asked_every_two_seconds_and_its_progress_is_news() -> None:
+    def at(files: int, state: SnapshotState = SnapshotState.COPYING) -> AgentReport:
+        order = SnapshotReport("nightly-1", state, files=files, of_files=9)
+        return AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, snapshots=(order,))
+
+    done = at(9, SnapshotState.READY)
+    agents = Agents(at(1), at(2), at(2), at(5), done, done)
+    woken = await poll(agents)
+    pauses = [later - earlier for earlier, later in zip(agents.asked_at, agents.asked_at[1:], strict=False)]
+    assert pauses[:4] == [2.0] * 4
+    assert pauses[4] > 2.0
+    assert woken == [agents.asked_at[number] for number in (0, 1, 3, 4)]

@@ -97,11 +97,13 @@ public final class CheckpointFiles implements CheckpointFileManager {
 
         private final FileSystem store;
         private final Path directory;
+        private final Pin pin;
 
         Objects(Path path, Configuration conf) throws IOException {
             super(path, conf);
             store = path.getFileSystem(conf);
             directory = path;
+            pin = Pin.of(conf);
         }
 
         @Override
@@ -129,6 +131,13 @@ public final class CheckpointFiles implements CheckpointFileManager {
             // A directory comes and goes with its files: an object that stands for it would only be one more to write.
             if (path.getName().equals(SINK_LOG)) {
                 super.mkdirs(path);
+            }
+        }
+
+        @Override
+        public void delete(Path path) {
+            if (pin == null || !pin.holds(store, path)) {
+                super.delete(path);
             }
         }
 

@@ -1,0 +1,29 @@
+"""How an action ends that can not be carried out as it was decided. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidegate.kube.failures import FAILURES, Failure
+from tidegate.workqueue import RetryLaterError
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """The world is not the observed one: the rest of the plan is void, and the key is observed again at once."""
+
+    reason: str
+
+
+Outcome: TypeAlias = LookAgain | None
+
+
+def must(answer: bytes | Failure | None, what: str) -> None:
+    """Return if the API server did it.
+
+    Raises:
+        RetryLaterError: it did not.
+    """
+    if isinstance(answer, FAILURES):
+        raise RetryLaterError(f"{what}: {answer}")

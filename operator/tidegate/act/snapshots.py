@@ -1,0 +1,244 @@
+"""Carries out plans about StreamSnapshots, as :mod:`tidegate.act.carry_out` does those about applications. Does I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import structlog
+
+from tidegate.act.access import AccessKeeper, Taken
+from tidegate.act.events import EventPublisher
+from tidegate.act.outcome import LookAgain, Outcome, must
+from tidegate.act.pods import delete_pod
+from tidegate.act.status import merge_difference
+from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.decide import actions as do
+from tidegate.decide.snapshots import actions as about_snapshots
+from tidegate.decide.snapshots.verdict import process_of
+from tidegate.kube.client import KubeClient
+from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
+from tidegate.kube.paths import collection_of, item
+from tidegate.metrics.figures import Figures
+from tidegate.model.stream_snapshot import (
+    SNAPSHOT_KIND,
+    StreamSnapshot,
+    StreamSnapshotStatus,
+    encode_snapshot_status,
+    snapshot_id,
+)
+from tidegate.observe.index import Index
+from tidegate.observe.pods import Pod, build_record
+from tidegate.observe.snapshot_observation import PodRefusal
+from tidegate.resources.names import ACCESS_NAME, snapshot_pod_name
+from tidegate.workqueue import Key, RetryLaterError
+from tidegate_spark.protocol import LABEL_SNAPSHOT, SNAPSHOT_FINALIZER
+
+_BOOKKEEPING = (about_snapshots.WriteSnapshotStatus, do.PublishEvent)
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Run:
+    """One plan being carried out; ``snapshot`` moves on with each of our own writes to it."""
+
+    snapshot: StreamSnapshot
+    now: float
+
+    @property
+    def key(self) -> Key:
+        return self.snapshot.key
+
+    @property
+    def path(self) -> str:
+        return item(SNAPSHOT_KIND, *self.snapshot.key)
+
+
+@dataclass(slots=True)
+class SnapshotActor:
+    """Carries out plans on a cluster."""
+
+    _client: KubeClient
+    _agents: AgentClient
+    _index: Index
+    _access: AccessKeeper
+    _events: EventPublisher
+    _figures: Figures
+
+    async def carry_out(self, snapshot: StreamSnapshot, plan: about_snapshots.SnapshotPlan, now: float) -> Outcome:
+        """Carry out the plan's actions in order.
+
+        Args:
+            snapshot: the version of the resource that was observed; every write to it has its resource version.
+            plan: what to do.
+            now: seconds since the epoch; the time of the decision.
+
+        Returns:
+            LookAgain if the plan was given up half way, else None.
+
+        Raises:
+            RetryLaterError: the API server can not or does not want to; the reason is in the text.
+        """
+        run = _Run(snapshot, now)
+        for action in plan.actions:
+            name = type(action).__name__
+            structlog.contextvars.bind_contextvars(action=name)
+            outcome = await self._carry_out_one(run, action)
+            self._figures.count_action(name)
+            if outcome is not None:
+                return outcome
+            (log.debug if isinstance(action, _BOOKKEEPING) else log.info)("carried out")
+            structlog.contextvars.unbind_contextvars("action")
+        return None
+
+    async def clean_up(self, key: Key) -> None:
+        """Give back what a snapshot needed that went without a word.
+
+        Raises:
+            RetryLaterError: the API server can not now.
+        """
+        if self._index.needs_namespace(_holder(key)):
+            must(await self._access.release(_holder(key)), "removal of the drivers' access")
+
+    async def _carry_out_one(self, run: _Run, action: about_snapshots.SnapshotAction) -> Outcome:  # noqa: PLR0911 - one arm each
+        match action:
+            case do.AddFinalizer():
+                return await self._patch(run, _finalizers(run, [*run.snapshot.metadata.finalizers, SNAPSHOT_FINALIZER]))
+            case do.RemoveFinalizer():
+                left = [name for name in run.snapshot.metadata.finalizers if name != SNAPSHOT_FINALIZER]
+                return await self._patch(run, _finalizers(run, left))
+            case do.EnsureAccess():
+                return await self._ensure_access(run)
+            case do.ReleaseAccess():
+                must(await self._access.release(_holder(run.key)), "removal of the drivers' access")
+                self._remember(run.key, refusal=None)
+                return None
+            case about_snapshots.WriteSnapshotStatus(status=status):
+                return await self._write_status(run, status)
+            case about_snapshots.GiveOrders():
+                return await self._give_orders(run, action)
+            case about_snapshots.CreateSnapshotPod(manifest=manifest):
+                return await self._create_pod(run, manifest)
+            case about_snapshots.DeleteSnapshotPod(pod=pod):
+                return await delete_pod(self._client, self._index, pod)
+            case do.PublishEvent():
+                await self._events.publish(run.snapshot.metadata, action, run.now, SNAPSHOT_KIND)
+                return None
+            case _:
+                assert_never(action)
+
+    # --- the resource ---
+
+    async def _write_status(self, run: _Run, status: StreamSnapshotStatus) -> Outcome:
+        before = encode_snapshot_status(run.snapshot.status)
+        difference = merge_difference(before, encode_snapshot_status(status))
+        if not difference:
+            return None
+        change = {"metadata": {"resourceVersion": run.snapshot.metadata.resource_version}, "status": difference}
+        outcome = await self._patch(run, change, "/status")
+        if outcome is None:
+            self._remember(run.key, status_written_at=run.now)
+        return outcome
+
+    async def _patch(self, run: _Run, change: dict[str, Any], part: str = "") -> Outcome:
+        answer = await self._client.merge_patch(run.path + part, change, StreamSnapshot)
+        if isinstance(answer, Conflict):
+            return await self._read_anew(run)
+        if isinstance(answer, NotFound):
+            self._index.snapshots.remove(run.key, run.snapshot.metadata.uid)
+            return LookAgain("the snapshot is gone")
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"write to the snapshot: {answer}")
+        # A resource that goes with its last finalizer is told of by the watch.
+        run.snapshot = answer
+        self._index.snapshots.put(answer)
+        return None
+
+    async def _read_anew(self, run: _Run) -> Outcome:
+        answer = await self._client.get(run.path, StreamSnapshot)
+        if isinstance(answer, NotFound):
+            self._index.snapshots.remove(run.key, run.snapshot.metadata.uid)
+        elif isinstance(answer, FAILURES):
+            raise RetryLaterError(f"read of the snapshot: {answer}")
+        else:
+            self._index.snapshots.put(answer)
+        return LookAgain("the snapshot has changed")
+
+    # --- the driver's agent ---
+
+    async def _give_orders(self, run: _Run, action: about_snapshots.GiveOrders) -> Outcome:
+        answer = await self._agents.order_snapshots(run.snapshot.app_key, action.pod, action.orders)
+        not_taken = answer.reason if isinstance(answer, Unanswered) else ""
+        self._remember(run.key, ordered_at=run.now, ordered_to=process_of(action.pod), not_taken=not_taken)
+        return LookAgain(f"the order was not taken: {not_taken}") if not_taken else None
+
+    # --- pods ---
+
+    async def _ensure_access(self, run: _Run) -> Outcome:
+        self._index.need_namespace(_holder(run.key))
+        answer = await self._access.ensure(run.key[0])
+        if isinstance(answer, Taken):
+            message = (
+                f"{answer.kind} {ACCESS_NAME} exists and is not Tidegate's. Remove it, or use another name for it."
+            )
+            return self._refuse(run, "AccessNameTaken", message)
+        if isinstance(answer, Invalid | Forbidden):
+            return self._refuse_as_told(run, answer, "the drivers' access")
+        must(answer, "creation of the drivers' access")
+        return None
+
+    async def _create_pod(self, run: _Run, manifest: dict[str, Any]) -> Outcome:
+        answer = await self._client.create(collection_of(manifest), manifest, Pod)
+        name = manifest["metadata"]["name"]
+        if isinstance(answer, AlreadyExists):
+            return await self._look_at_occupant(run, name)
+        if isinstance(answer, Invalid | Forbidden | NotFound):
+            # The reason may be a removed ServiceAccount: what was known of the namespace is no longer relied on.
+            self._index.namespaces_with_access.discard(run.key[0])
+            return self._refuse_as_told(run, answer, f"pod {name}")
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"creation of pod {name}: {answer}")
+        self._index.put_pod(build_record(answer))
+        return None
+
+    async def _look_at_occupant(self, run: _Run, name: str) -> Outcome:
+        answer = await self._client.get(item("Pod", run.key[0], name), Pod)
+        if isinstance(answer, NotFound):
+            return LookAgain("the pod was there a moment ago")
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"read of pod {name}: {answer}")
+        if answer.metadata.labels.get(LABEL_SNAPSHOT) != snapshot_id(run.snapshot.metadata):
+            message = f"Pod {name} exists and is not of this snapshot. Remove that pod."
+            return self._refuse(run, "PodNameTaken", message)
+        self._index.put_pod(build_record(answer))
+        return LookAgain("the pod is there")
+
+    def _refuse_as_told(self, run: _Run, answer: Failure, what: str) -> Outcome:
+        if isinstance(answer, Forbidden) and answer.namespace_terminating:
+            message = f"Namespace {run.key[0]} is being deleted and takes no pod any more."
+            return self._refuse(run, do.NAMESPACE_TERMINATING, message)
+        message = f"The API server refuses {what}: {answer.message} Mend what it names; it is tried again."
+        return self._refuse(run, "LaunchRefused", message)
+
+    def _refuse(self, run: _Run, reason: str, message: str) -> Outcome:
+        deleted = run.snapshot.metadata.deletion_timestamp is not None
+        name = snapshot_pod_name(snapshot_id(run.snapshot.metadata), disposing=deleted)
+        known = self._index.snapshots.memory(run.key).refusal
+        attempts = known.attempts + 1 if known is not None and known.pod_name == name else 1
+        self._remember(run.key, refusal=PodRefusal(name, reason, message, run.now, attempts))
+        return LookAgain(message)
+
+    def _remember(self, key: Key, **changes: Any) -> None:
+        if self._index.snapshots.get(key) is not None:
+            memory = self._index.snapshots.memory(key)
+            self._index.snapshots.memories[key] = dataclasses.replace(memory, **changes)
+
+
+def _holder(key: Key) -> Key:
+    """Return under which name a snapshot needs its namespace's access: no application has a slash in its name."""
+    return key[0], f"snapshot/{key[1]}"
+
+
+def _finalizers(run: _Run, names: list[str]) -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": run.snapshot.metadata.resource_version, "finalizers": names}}

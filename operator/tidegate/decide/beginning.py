@@ -1,0 +1,56 @@
+"""What an application's state begins with, if not with nothing, and which of its snapshots is the newest. No I/O."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidegate.decide.origin import is_usable, recorded_or_found
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.stream_snapshot import SnapshotPhase
+from tidegate.model.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
+from tidegate.observe.observation import Observation
+from tidegate_spark.protocol import DriverState
+
+
+def wait_for_origin(o: Observation, now: float) -> Verdict | None:
+    """Wait with the first launch until the snapshot is complete: an application never begins with less."""
+    start = o.app.spec.start_from
+    if o.driver is not None or start is None or o.app.status.start_from is not None or is_usable(o.origin):
+        return None
+    name, origin = start.snapshot.name, o.origin
+    if origin is None:
+        reason, what = "SnapshotNotFound", f"There is no StreamSnapshot {name} in this namespace"
+    elif origin.metadata.deletion_timestamp is not None:
+        reason, what = "SnapshotDeleting", f"StreamSnapshot {name} is being deleted"
+    elif origin.status.phase is SnapshotPhase.FAILED:
+        reason, what = "SnapshotFailed", f"StreamSnapshot {name} has failed"
+    else:
+        phase = origin.status.phase.value if origin.status.phase is not None else SnapshotPhase.PENDING.value
+        message = f"The application begins with StreamSnapshot {name}, which is {phase}; it is waited for."
+        return Verdict(Phase.PENDING, Health.RECONCILING, "SnapshotNotReady", message)
+    message = f"{what}. Make one of that name, or the application anew with another spec.startFrom."
+    return Verdict(Phase.PENDING, Health.STALLED, reason, message)
+
+
+def build_beginning(o: Observation, verdict: Verdict) -> StartedFrom | None:
+    """Return the status's record of the beginning: from the first launch on, and for ever."""
+    known = o.app.status.start_from
+    if known is None:
+        return recorded_or_found(o) if verdict.launch else None
+    runs = o.agent is not None and o.agent.report.state is DriverState.RUNNING
+    begun = known.begun or runs or verdict.phase in (Phase.RUNNING, Phase.COMPLETED)
+    return msgspec.structs.replace(known, begun=begun)
+
+
+def build_last_snapshot(o: Observation) -> LastSnapshot | None:
+    """Return the newest complete snapshot of the application as its status shows it."""
+    found = o.last_snapshot
+    if found is None:
+        return None
+    status = found.status
+    return LastSnapshot(
+        name=found.metadata.name,
+        id=status.snapshot_id,
+        ready_at=status.ready_at,
+        queries=tuple(SnapshotBatch(name=query.name, batch_id=query.batch_id) for query in status.queries),
+    )

@@ -1,0 +1,59 @@
+"""Which history of its state an application continues, and what that begins with. No I/O."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidegate.decide.verdict import Health
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
+from tidegate.model.streaming_app import StartedFrom, StreamingApp
+from tidegate.observe.observation import Observation
+
+FIRST_LINEAGE = 1
+NEEDED_BY_FORK = "NeededByFork"
+"""Reason of a snapshot's deletion that waits for applications which are to begin with it: it is whole, and they may."""
+
+
+def lineage_of(o: Observation) -> int:
+    """Return the lineage the application's state is in; the first launch opens the first one."""
+    return o.app.status.lineage or FIRST_LINEAGE
+
+
+def is_usable(origin: StreamSnapshot | None) -> bool:
+    """Return whether an application can begin with a snapshot.
+
+    One that is being deleted is whole for as long as it is kept for applications that are to begin with it.
+    """
+    if origin is None or origin.status.storage is None or origin.status.app is None:
+        return False
+    if origin.metadata.deletion_timestamp is None:
+        return origin.status.phase is SnapshotPhase.READY
+    ready = origin.status.condition(Health.READY.value)
+    kept = origin.status.phase is SnapshotPhase.DELETING and ready is not None and ready.reason == NEEDED_BY_FORK
+    return kept and origin.status.ready_at is not None
+
+
+def with_beginning(o: Observation) -> StreamingApp:
+    """Return the application with what its coming launch begins with in the status, where drivers are built from."""
+    status = msgspec.structs.replace(o.app.status, start_from=recorded_or_found(o))
+    return msgspec.structs.replace(o.app, status=status)
+
+
+def recorded_or_found(o: Observation) -> StartedFrom | None:
+    """Return what the application began with or, if it has not begun, what it can begin with now."""
+    start, origin = o.app.spec.start_from, o.origin
+    if o.app.status.start_from is not None or start is None or origin is None or not is_usable(origin):
+        return o.app.status.start_from
+    storage, owner = origin.status.storage, origin.status.app
+    assert storage is not None
+    assert owner is not None
+    return StartedFrom(
+        snapshot=start.snapshot.name,
+        id=origin.status.snapshot_id,
+        app_uid=owner.uid,
+        lineage=lineage_of(o),
+        uri=storage.uri,
+        endpoint=storage.endpoint,
+        region=storage.region,
+        path_style_access=storage.path_style_access,
+    )

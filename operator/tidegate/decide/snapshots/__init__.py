@@ -1,0 +1,1 @@
+"""Pure decisions about StreamSnapshots, in the same shape as those about applications."""

@@ -1,0 +1,67 @@
+"""Everything the operator can do about a StreamSnapshot, as a closed union of values. No I/O.
+
+Carried out as :mod:`tidegate.decide.actions` are. What both kinds of resources need is taken from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent, ReleaseAccess, RemoveFinalizer
+from tidegate.model.stream_snapshot import StreamSnapshotStatus
+from tidegate.observe.pods import PodRecord
+from tidegate_spark.snapshot_protocol import SnapshotOrders
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSnapshotStatus:
+    """Write the status."""
+
+    status: StreamSnapshotStatus
+
+
+@dataclass(frozen=True, slots=True)
+class GiveOrders:
+    """Tell the agent of a running driver; what is in the orders is in the status already."""
+
+    pod: PodRecord
+    orders: SnapshotOrders
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSnapshotPod:
+    """Create the pod that does what no driver can."""
+
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSnapshotPod:
+    """Remove it."""
+
+    pod: PodRecord
+
+
+SnapshotAction: TypeAlias = (
+    AddFinalizer
+    | RemoveFinalizer
+    | EnsureAccess
+    | ReleaseAccess
+    | WriteSnapshotStatus
+    | GiveOrders
+    | CreateSnapshotPod
+    | DeleteSnapshotPod
+    | PublishEvent
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPlan:
+    """What to do now, why, and when to look again; as :class:`tidegate.decide.actions.Plan`."""
+
+    rule: str
+    reason: str
+    message: str
+    actions: tuple[SnapshotAction, ...] = ()
+    wake_after: float | None = None

@@ -1,0 +1,190 @@
+"""Rules for a snapshot whose resource is being deleted: keep the files, or have them removed, and let go. No I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tidegate.decide.actions import PublishEvent, RemoveFinalizer
+from tidegate.decide.launch import time_left
+from tidegate.decide.origin import NEEDED_BY_FORK
+from tidegate.decide.snapshots import pods
+from tidegate.decide.snapshots.actions import DeleteSnapshotPod, GiveOrders, SnapshotAction
+from tidegate.decide.snapshots.taking import REMEDIES
+from tidegate.decide.snapshots.verdict import (
+    NOT_TAKEN_PAUSE,
+    ORDER_PAUSE,
+    SnapshotVerdict,
+    agent_takes_orders,
+    agents_report,
+    is_at_rest,
+    ordered_seconds_ago,
+    put_away,
+    refers_to_its_app,
+)
+from tidegate.decide.verdict import Health
+from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase
+from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate_spark.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
+
+HELD, POD_STOPPING = "Held", "PodStopping"
+REMINDER = 30.0
+"""Seconds between two orders to an agent whose report does not tell whether it knows of the first."""
+HELD_PAUSE = 60.0
+"""Seconds until another pod asks whether the snapshot is still held."""
+_WAY_OUT = " To keep the files and finish the deletion, set spec.reclaimPolicy to Retain."
+_DELETING = SnapshotPhase.DELETING
+
+
+def leave_released_alone(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Leave alone what our finalizer is not on."""
+    if SNAPSHOT_FINALIZER in o.snapshot.metadata.finalizers:
+        return None
+    return SnapshotVerdict(_DELETING, Health.RECONCILING, "Released", "Nothing is left to do.", silent=True)
+
+
+def stop_taking(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Remove the pod that takes it: what is disposed of must not go on growing."""
+    if o.taking is None:
+        return None
+    message = f"Pod {o.taking.name} is removed."
+    after = put_away(o, o.taking)
+    return SnapshotVerdict(_DELETING, Health.RECONCILING, POD_STOPPING, message, after=after)
+
+
+def keep_what_is_retained(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Let go and keep the files; what is not complete is of no use, and a driver that runs removes it."""
+    if o.snapshot.spec.reclaim_policy is not ReclaimPolicy.RETAIN:
+        return None
+    status, report = o.snapshot.status, agents_report(o)
+    unfinished = status.ready_at is None and bool(status.snapshot_id) and agent_takes_orders(o)
+    if unfinished and (report is None or report.state not in (SnapshotState.DISPOSED, SnapshotState.HELD)):
+        return _order(o, now)
+    return _release(o)
+
+
+def release_what_never_was(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Let go of what nobody was told to take."""
+    return None if o.snapshot.status.snapshot_id and o.snapshot.status.storage is not None else _release(o)
+
+
+def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Keep it for applications that are to begin with it, until they have; only what is complete is of use to them."""
+    status = o.snapshot.status
+    ready = status.condition(Health.READY.value)
+    begun = status.phase is _DELETING and ready is not None and ready.reason not in (NEEDED_BY_FORK, POD_STOPPING)
+    if not o.forks or status.ready_at is None or begun:
+        return None
+    names = ", ".join(o.forks)
+    message = f"It is kept until StreamingApp {names} has begun with it. To give it up now, delete that application."
+    return SnapshotVerdict(_DELETING, Health.RECONCILING, NEEDED_BY_FORK, message)
+
+
+def judge_disposal(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Let go of what a driver disposed of; say who keeps it from doing so."""
+    report = agents_report(o)
+    if report is None:
+        return None
+    if report.state is SnapshotState.DISPOSED:
+        return _release(o, _tell_disposed())
+    return _held(report) if report.state is SnapshotState.HELD else None
+
+
+def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Let go of what the pod disposed of; follow one that is still at it."""
+    pod = o.disposing
+    if pod is None:
+        return None
+    report = pods.pods_report(o, pod)
+    if report is None or not pods.has_done_its_work(pod) or pod.terminating:
+        verdict = pods.follow(o, pod, _DELETING, now)
+        return _with_way_out(verdict)
+    if report.state is SnapshotState.DISPOSED:
+        return _release(o, _tell_disposed())
+    ended_at = pod.ended.finished_at if pod.ended is not None else pod.created_at
+    left = time_left(ended_at, HELD_PAUSE, now)
+    again: tuple[SnapshotAction, ...] = () if left else (DeleteSnapshotPod(pod),)
+    said = _held(report) if report.state is SnapshotState.HELD else _not_disposed(report)
+    return dataclasses.replace(said, after=again, wake_after=left or None)
+
+
+def order_from_agent(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Have the running driver dispose of it."""
+    return _order(o, now) if agent_takes_orders(o) else None
+
+
+def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Have a pod dispose of it if the application is gone or does not run."""
+    if o.app_unreadable or (refers_to_its_app(o) and not is_at_rest(o)):
+        return None
+    if pods.namespace_goes(o):
+        why = f"namespace {o.snapshot.metadata.namespace} is being deleted and takes no pod that could remove them."
+        return _release(o, _tell_kept(o, why))
+    orders = SnapshotOrders(dispose=(o.snapshot.status.snapshot_id,))
+    return _with_way_out(pods.begin(o, orders, _DELETING, now))
+
+
+def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
+    """Wait: the application starts or stops."""
+    name = o.snapshot.spec.app_ref.name
+    message = f"StreamingApp {name} does not take orders at the moment; the files are removed when it does.{_WAY_OUT}"
+    return SnapshotVerdict(_DELETING, Health.RECONCILING, "AppNotRunning", message)
+
+
+def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:
+    assert o.driver is not None
+    since, report = ordered_seconds_ago(o, now), agents_report(o)
+    if o.memory.not_taken and since < NOT_TAKEN_PAUSE:
+        message = f"The agent in pod {o.driver.name} did not take the order: {o.memory.not_taken}. It is told again."
+        return SnapshotVerdict(
+            _DELETING, Health.STALLED, "OrderNotTaken", message + _WAY_OUT, wake_after=NOT_TAKEN_PAUSE - since
+        )
+    waits = report is not None and report.state is SnapshotState.WAITING
+    pause = REMINDER if waits else ORDER_PAUSE
+    told = since < pause and not o.memory.not_taken
+    health, message = Health.RECONCILING, f"The driver in pod {o.driver.name} disposes of the snapshot."
+    if waits and told and report is not None and report.reason.value:
+        health, message = Health.STALLED, _not_disposed(report).message
+    orders = GiveOrders(o.driver, SnapshotOrders(dispose=(o.snapshot.status.snapshot_id,)))
+    return SnapshotVerdict(
+        _DELETING,
+        health,
+        "Disposing",
+        message,
+        after=() if told else (orders,),
+        wake_after=pause - since if told else ORDER_PAUSE,
+    )
+
+
+def _held(report: SnapshotReport) -> SnapshotVerdict:
+    message = f"{report.message.strip()} It is disposed of once nobody needs it.{_WAY_OUT}".strip()
+    return SnapshotVerdict(_DELETING, Health.STALLED, HELD, message)
+
+
+def _not_disposed(report: SnapshotReport) -> SnapshotVerdict:
+    what = report.message.strip() or report.reason.value or report.state.value
+    message = f"The snapshot was not disposed of: {what} {REMEDIES.get(report.reason, '')}".strip()
+    return SnapshotVerdict(_DELETING, Health.STALLED, report.reason.value or "NotDisposed", message + _WAY_OUT)
+
+
+def _with_way_out(verdict: SnapshotVerdict) -> SnapshotVerdict:
+    if verdict.health is not Health.STALLED:
+        return verdict
+    return dataclasses.replace(verdict, message=verdict.message + _WAY_OUT)
+
+
+def _release(o: SnapshotObservation, *told: PublishEvent) -> SnapshotVerdict:
+    after: tuple[SnapshotAction, ...] = (*put_away(o, o.disposing), *told, RemoveFinalizer())
+    message = "Nothing is left to do."
+    return SnapshotVerdict(_DELETING, Health.RECONCILING, "Released", message, after=after, silent=True)
+
+
+def _tell_disposed() -> PublishEvent:
+    message = "The snapshot's files were removed, but for those that others need."
+    return PublishEvent("SnapshotDisposed", message, False, "disposed")
+
+
+def _tell_kept(o: SnapshotObservation, why: str) -> PublishEvent:
+    place = o.snapshot.status.storage.uri if o.snapshot.status.storage is not None else ""
+    message = f"The files of snapshot {o.snapshot.status.snapshot_id} in {place} were not removed: {why}"
+    return PublishEvent("SnapshotKept", message, True, "kept")

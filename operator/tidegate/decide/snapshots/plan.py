@@ -1,0 +1,89 @@
+"""decide_snapshot(observation, now) -> plan: two tables of rules that read from top to bottom.
+
+Pure: no I/O, no clock, no randomness; the same observation and time give the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.snapshots import disposing, taking
+from tidegate.decide.snapshots.actions import SnapshotAction, SnapshotPlan, WriteSnapshotStatus
+from tidegate.decide.snapshots.status import build_snapshot_status, snapshot_write_is_due_in
+from tidegate.decide.snapshots.verdict import SnapshotVerdict
+from tidegate.decide.verdict import Health
+from tidegate.model.stream_snapshot import StreamSnapshotStatus
+from tidegate.observe.snapshot_observation import SnapshotObservation
+
+SnapshotRule: TypeAlias = Callable[[SnapshotObservation, float], SnapshotVerdict | None]
+
+DISPOSING_RULES: tuple[SnapshotRule, ...] = (
+    disposing.leave_released_alone,
+    disposing.stop_taking,
+    disposing.keep_what_is_retained,
+    disposing.release_what_never_was,
+    disposing.wait_for_forks,
+    disposing.judge_disposal,
+    disposing.judge_pod,
+    disposing.order_from_agent,
+    disposing.begin_pod,
+    disposing.wait_for_driver,
+)
+"""For a resource that somebody deleted."""
+
+TAKING_RULES: tuple[SnapshotRule, ...] = (
+    taking.keep_final,
+    taking.refuse_another_app,
+    taking.wait_for_app,
+    taking.judge_report,
+    taking.judge_pod,
+    taking.order_from_agent,
+    taking.begin_pod,
+    taking.wait_for_driver,
+)
+"""For every other one. The first rule that applies decides; the last one always does."""
+
+
+def decide_snapshot(observation: SnapshotObservation, now: float) -> SnapshotPlan:
+    """Return what to do about one snapshot.
+
+    Args:
+        observation: everything that is known.
+        now: seconds since the epoch.
+    """
+    deleted = observation.snapshot.metadata.deletion_timestamp is not None
+    name, verdict = _first_verdict(DISPOSING_RULES if deleted else TAKING_RULES, observation, now)
+    if verdict.silent:
+        return SnapshotPlan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
+    status = build_snapshot_status(observation, verdict, now)
+    due = snapshot_write_is_due_in(observation, status, now)
+    actions: tuple[SnapshotAction, ...] = verdict.before
+    if due == 0.0:
+        actions = (*actions, WriteSnapshotStatus(status))
+    actions += verdict.after + _announce(observation, verdict, status)
+    waits = [seconds for seconds in (verdict.wake_after, due or None) if seconds is not None]
+    return SnapshotPlan(name, verdict.reason, verdict.message, actions, min(waits, default=None))
+
+
+def _first_verdict(
+    rules: tuple[SnapshotRule, ...], observation: SnapshotObservation, now: float
+) -> tuple[str, SnapshotVerdict]:
+    for rule in rules:
+        verdict = rule(observation, now)
+        if verdict is not None:
+            return rule.__name__, verdict
+    raise AssertionError("the last rule of each table applies to everything the others leave")
+
+
+def _announce(
+    observation: SnapshotObservation, verdict: SnapshotVerdict, status: StreamSnapshotStatus
+) -> tuple[SnapshotAction, ...]:
+    kind = Health.READY.value
+    old, new = observation.snapshot.status.condition(kind), status.condition(kind)
+    assert new is not None
+    if old is not None and old.reason == new.reason and observation.snapshot.status.phase == status.phase:
+        return ()
+    occasion = f"{new.last_transition_time.timestamp():.0f}"
+    return (PublishEvent(verdict.reason, verdict.message, verdict.health is Health.STALLED, occasion),)

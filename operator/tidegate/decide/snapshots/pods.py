@@ -1,0 +1,121 @@
+"""What a snapshot's own pod says and does, and how one is begun. No I/O."""
+
+from __future__ import annotations
+
+import functools
+
+import msgspec
+
+from tidegate.decide.actions import NAMESPACE_TERMINATING, EnsureAccess
+from tidegate.decide.faults import Problem, name_start_problem
+from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
+from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
+from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refers_to_its_app
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.decide.verdict import Health
+from tidegate.model.errors import SpecError
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, snapshot_id
+from tidegate.observe.pods import PodRecord
+from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.resources.names import snapshot_pod_name
+from tidegate.resources.snapshot_pod import build_snapshot_pod
+from tidegate_spark.protocol import from_json
+from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports
+
+SILENT_PAUSE = 30.0
+"""Seconds after the end of a pod that said nothing of its snapshot until another one is made."""
+
+
+def pods_report(o: SnapshotObservation, pod: PodRecord) -> SnapshotReport | None:
+    """Return the last words of a pod about the snapshot, None if there are none."""
+    told = _read_words(pod.ended.message) if pod.ended is not None else None
+    return find_report(told.snapshots, o.snapshot) if told is not None else None
+
+
+def has_done_its_work(pod: PodRecord) -> bool:
+    """Return whether the pod's process ended and will not be started again."""
+    ended = pod.ended is not None and pod.ended.exit_code == 0 and not pod.running
+    return pod.phase == "Succeeded" or (ended and pod.phase != "Failed")
+
+
+def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: float) -> SnapshotVerdict:
+    """Say how a pod is doing whose work is not done; one that gets nowhere is replaced."""
+    if pod.terminating:
+        message = f"Pod {pod.name} is removed."
+        return SnapshotVerdict(phase, Health.RECONCILING, "PodReplaced", message)
+    if pod.phase == "Failed" or _is_of_an_older_spec(o, pod):
+        message = f"Pod {pod.name} is replaced."
+        return SnapshotVerdict(phase, Health.RECONCILING, "PodReplaced", message, after=(DeleteSnapshotPod(pod),))
+    if has_done_its_work(pod):
+        ended_at = pod.ended.finished_at if pod.ended is not None else pod.created_at
+        left = time_left(ended_at, SILENT_PAUSE, now)
+        message = f"Pod {pod.name} ended without a word about the snapshot; another one follows. See its logs."
+        after = () if left else (DeleteSnapshotPod(pod),)
+        return SnapshotVerdict(phase, Health.STALLED, "NoReport", message, after=after, wake_after=left or None)
+    problem = name_start_problem(pod) or _name_failure(o, pod)
+    if problem is not None:
+        return SnapshotVerdict(phase, Health.STALLED, problem.reason, problem.message)
+    what = "disposes of the snapshot" if phase is SnapshotPhase.DELETING else "copies"
+    return SnapshotVerdict(phase, Health.RECONCILING, "PodAtWork", f"Pod {pod.name} {what}.")
+
+
+def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, now: float) -> SnapshotVerdict:
+    """Begin a pod, or say why the API server takes none.
+
+    Args:
+        o: the observation.
+        orders: what it is to do.
+        phase: of the snapshot meanwhile.
+        now: seconds since the epoch.
+    """
+    name = snapshot_pod_name(orders.dispose[0] if orders.dispose else orders.take[0].id, disposing=bool(orders.dispose))
+    refusal = o.memory.refusal
+    if refusal is not None and refusal.pod_name == name:
+        pause = growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
+        left = time_left(refusal.at, pause, now)
+        if left:
+            return SnapshotVerdict(phase, Health.STALLED, refusal.reason, refusal.message, wake_after=left)
+    try:
+        app = o.app if refers_to_its_app(o) else None
+        create = CreateSnapshotPod(build_snapshot_pod(_identified(o), app, orders, o.platform))
+    except SpecError as error:
+        return SnapshotVerdict(phase, Health.STALLED, "InvalidSpec", f"No pod can be made for the snapshot: {error}")
+    message = f"Pod {name} does it, because no driver runs."
+    return SnapshotVerdict(phase, Health.RECONCILING, "PodStarting", message, before=(EnsureAccess(),), after=(create,))
+
+
+def namespace_goes(o: SnapshotObservation) -> bool:
+    """Return whether the namespace is being deleted, and takes no pod any more."""
+    return o.memory.refusal is not None and o.memory.refusal.reason == NAMESPACE_TERMINATING
+
+
+def _identified(o: SnapshotObservation) -> StreamSnapshot:
+    status = msgspec.structs.replace(o.snapshot.status, snapshot_id=snapshot_id(o.snapshot.metadata))
+    return msgspec.structs.replace(o.snapshot, status=status)
+
+
+def _is_of_an_older_spec(o: SnapshotObservation, pod: PodRecord) -> bool:
+    # One that was made before somebody mended the spec would go on with what was wrong.
+    return o.app is not None and refers_to_its_app(o) and pod.spec_hash != spec_hash(o.app)
+
+
+def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
+    """Return why the process in the pod ended, if the kubelet is to start it again."""
+    if pod.ended is None or pod.ended.exit_code == 0 or pod.ready:
+        return None
+    told = pods_report(o, pod)
+    if told is not None and told.message:
+        return Problem(told.reason.value or "SnapshotPodFailed", f"{told.message} Pod {pod.name} tries it again.")
+    return Problem(
+        "SnapshotPodFailed",
+        f"The process in pod {pod.name} left no word (exit code {pod.ended.exit_code}). It is started again and goes "
+        f"on where it was; if that recurs, see its logs: kubectl logs {pod.name} --previous.",
+    )
+
+
+@functools.lru_cache(64)
+def _read_words(message: str) -> SnapshotReports | None:
+    try:
+        return from_json(SnapshotReports, message) if message.startswith("{") else None
+    except ValueError:
+        return None

@@ -1,0 +1,119 @@
+"""The status that follows from an observation of a snapshot and a verdict, and when it is worth a write. No I/O."""
+
+from __future__ import annotations
+
+import datetime
+
+import msgspec
+
+from tidegate.decide.launch import time_left
+from tidegate.decide.snapshots.verdict import SnapshotVerdict, refers_to_its_app
+from tidegate.decide.status import build_conditions
+from tidegate.model.stream_snapshot import (
+    SnapshotApp,
+    SnapshotManifest,
+    SnapshotPhase,
+    SnapshotProgress,
+    SnapshotQuery,
+    StreamSnapshotStatus,
+    snapshot_id,
+)
+from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.resources.snapshot_pod import storage_of
+from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
+
+PROGRESS_INTERVAL = 10.0
+"""Seconds between two writes of nothing but progress."""
+_UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi")
+
+
+def build_snapshot_status(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) -> StreamSnapshotStatus:
+    """Return what the status should be."""
+    old, generation = o.snapshot.status, o.snapshot.metadata.generation
+    status = msgspec.structs.replace(
+        old,
+        phase=verdict.phase,
+        conditions=build_conditions(old.conditions, verdict, generation, now),
+        observed_generation=generation,
+    )
+    if verdict.begins or old.snapshot_id:
+        status = _with_intent(o, status, now)
+    report = verdict.report
+    if report is not None and verdict.phase is SnapshotPhase.COPYING:
+        status = msgspec.structs.replace(status, progress=_progress_of(report))
+    if report is not None and report.state is SnapshotState.READY:
+        status = _with_results(status, report, now)
+    return status
+
+
+def snapshot_write_is_due_in(o: SnapshotObservation, new: StreamSnapshotStatus, now: float) -> float | None:
+    """Return in how many seconds the new status is to be written: 0 is now, None is never."""
+    old = o.snapshot.status
+    if _core(old) != _core(new):
+        return 0.0
+    return time_left(o.memory.status_written_at, PROGRESS_INTERVAL, now) if old != new else None
+
+
+def human_size(size: int) -> str:
+    """Return a number of bytes as people read it, such as 1.2Gi."""
+    value, unit = float(max(size, 0)), ""
+    for larger in _UNITS:
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.1f}{unit}" if unit and value < 10 else f"{value:.0f}{unit}"
+
+
+def _core(status: StreamSnapshotStatus) -> StreamSnapshotStatus:
+    # Whoever waits, waits for a phase or a condition; words and figures can wait a little.
+    silent = tuple(msgspec.structs.replace(condition, message="") for condition in status.conditions)
+    return msgspec.structs.replace(status, conditions=silent, progress=None)
+
+
+def _with_intent(o: SnapshotObservation, status: StreamSnapshotStatus, now: float) -> StreamSnapshotStatus:
+    app = o.app if refers_to_its_app(o) else None
+    status = msgspec.structs.replace(
+        status, snapshot_id=snapshot_id(o.snapshot.metadata), started_at=status.started_at or _time(now)
+    )
+    if app is None:
+        return status
+    # How the storage is reached may change; what the snapshot is of may not, once it is complete.
+    status = msgspec.structs.replace(status, storage=storage_of(app))
+    if status.ready_at is not None or status.image:
+        return status
+    owner = SnapshotApp(uid=app.metadata.uid, lineage=app.status.lineage)
+    return msgspec.structs.replace(status, app=owner, image=app.spec.application.image)
+
+
+def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: float) -> StreamSnapshotStatus:
+    queries = tuple(
+        SnapshotQuery(name=name, batch_id=pin.batch, offsets=pin.offsets)
+        for name, pin in sorted(report.queries.items())
+    )
+    owner = status.app
+    if owner is not None and report.lineage:
+        owner = SnapshotApp(uid=owner.uid, lineage=report.lineage)
+    return msgspec.structs.replace(
+        status,
+        app=owner,
+        ready_at=status.ready_at or _time(now),
+        progress=None,
+        queries=queries,
+        batch=max((query.batch_id for query in queries), default=None),
+        files=report.files,
+        bytes=report.bytes,
+        new_bytes=report.new_bytes,
+        size=human_size(report.bytes),
+        new_size=human_size(report.new_bytes),
+        parent=report.parent,
+        spark_version=report.spark_version,
+        manifest=SnapshotManifest(uri=report.manifest, digest=report.digest),
+    )
+
+
+def _progress_of(report: SnapshotReport) -> SnapshotProgress:
+    return SnapshotProgress(files=report.files, of_files=report.of_files, bytes=report.bytes, of_bytes=report.of_bytes)
+
+
+def _time(now: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(int(now), datetime.UTC)

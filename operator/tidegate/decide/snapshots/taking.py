@@ -1,0 +1,218 @@
+"""Rules for a snapshot that somebody wants: of whom, who takes it, how far it is. No I/O.
+
+The order of things is finalizer, intent in status, order. Whatever is interrupted in between is taken up by the next
+observation: an order that is given twice is one order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import assert_never
+
+from tidegate.decide.actions import AddFinalizer
+from tidegate.decide.snapshots import pods
+from tidegate.decide.snapshots.actions import GiveOrders, SnapshotAction
+from tidegate.decide.snapshots.status import human_size
+from tidegate.decide.snapshots.verdict import (
+    NOT_TAKEN_PAUSE,
+    ORDER_PAUSE,
+    SnapshotVerdict,
+    agent_takes_orders,
+    agents_report,
+    is_at_rest,
+    ordered_seconds_ago,
+    put_away,
+    refers_to_its_app,
+)
+from tidegate.decide.verdict import Health
+from tidegate.model.stream_snapshot import SnapshotPhase, snapshot_id
+from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate_spark.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.snapshot_protocol import (
+    SnapshotOrder,
+    SnapshotOrders,
+    SnapshotReason,
+    SnapshotReport,
+    SnapshotState,
+)
+
+_ANOTHER = "Make another StreamSnapshot."
+REMEDIES: dict[SnapshotReason, str] = {
+    SnapshotReason.NOTHING_COMMITTED: "It is taken after the first batch.",
+    SnapshotReason.BATCH_LOST: _ANOTHER,
+    SnapshotReason.TOO_FAST: f"Raise the application's spec.state.minBatchesToRetain. {_ANOTHER}",
+    SnapshotReason.UNREADABLE_CHECKPOINT: "No snapshot can be taken of state that is not understood.",
+    SnapshotReason.STORAGE_UNAVAILABLE: (
+        "Check the application's spec.storage, its credentials, the network and the store; it is tried again by itself."
+    ),
+    SnapshotReason.CATALOG_LOST: (
+        "Nothing is taken or deleted without snapshots/catalog.json: restore that object, or move snapshots/ and "
+        "objects/ away; it is tried again by itself."
+    ),
+    SnapshotReason.DISPOSED: _ANOTHER,
+    SnapshotReason.INTERNAL: f"See the driver's log. {_ANOTHER}",
+}
+"""What to do about a reason; the runtime's messages say what is wrong."""
+_FOR_A_PERSON = frozenset({SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST})
+"""Reasons to wait that do not pass without somebody."""
+_ENDED = frozenset({SnapshotState.READY, SnapshotState.FAILED, SnapshotState.DISPOSED})
+
+
+def keep_final(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Keep what is complete or given up as it is, and put its pod away."""
+    status = o.snapshot.status
+    ready = status.condition(Health.READY.value)
+    if not o.snapshot.is_final or status.phase is None or ready is None:
+        return None
+    health = Health.READY if status.phase is SnapshotPhase.READY else Health.STALLED
+    return SnapshotVerdict(status.phase, health, ready.reason, ready.message, after=put_away(o, o.taking))
+
+
+def refuse_another_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Give up if the application is gone that it was begun of: one of the same name has another state."""
+    if o.snapshot.status.app is None or o.app_unreadable or refers_to_its_app(o):
+        return None
+    name = o.snapshot.spec.app_ref.name
+    what = "was deleted" if o.app is None else "was deleted and made anew"
+    message = f"StreamingApp {name} {what} before the snapshot was complete. {_ANOTHER}"
+    return SnapshotVerdict(SnapshotPhase.FAILED, Health.STALLED, "AppReplaced", message, after=put_away(o, o.taking))
+
+
+def wait_for_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Wait for an application that has state."""
+    name = o.snapshot.spec.app_ref.name
+    if o.app_unreadable:
+        return _waiting(o, "AppUnreadable", f"StreamingApp {name} can not be read; see its conditions.")
+    if o.app is None:
+        message = f"There is no StreamingApp {name} in namespace {o.snapshot.metadata.namespace}; it is waited for."
+        return _waiting(o, "AppNotFound", message)
+    if o.app.metadata.deletion_timestamp is not None:
+        message = f"StreamingApp {name} is being deleted; nothing is taken of it any more."
+        return dataclasses.replace(_waiting(o, "AppDeleting", message), after=put_away(o, o.taking))
+    if o.app.status.epoch == 0:
+        return _waiting(o, "AppNotStarted", f"StreamingApp {name} has never run; it is waited for.")
+    return None
+
+
+def judge_report(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Believe the driver's agent about an order that it knows."""
+    report = agents_report(o)
+    if report is None or not _was_ordered(o):
+        return None
+    who = f"The driver in pod {o.driver.name}" if o.driver is not None else "The driver"
+    return _judge(o, report, who)
+
+
+def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Follow the pod that was begun, also if the application runs again meanwhile."""
+    pod = o.taking
+    if pod is None or not _was_ordered(o):
+        return None
+    report = pods.pods_report(o, pod)
+    if report is not None and report.state in _ENDED and pods.has_done_its_work(pod):
+        return _judge(o, report, f"Pod {pod.name}")
+    return pods.follow(o, pod, SnapshotPhase.COPYING, now)
+
+
+def order_from_agent(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Have the running driver take it."""
+    if o.driver is None or not agent_takes_orders(o):
+        return None
+    since = ordered_seconds_ago(o, now)
+    if o.memory.not_taken and since < NOT_TAKEN_PAUSE:
+        message = (
+            f"The agent in pod {o.driver.name} did not take the order: {o.memory.not_taken}. It is told again. If its "
+            "runtime is older than the operator, change the application's spec.restartNonce."
+        )
+        return _waiting(o, "OrderNotTaken", message, health=Health.STALLED, wake_after=NOT_TAKEN_PAUSE - since)
+    message = f"The driver in pod {o.driver.name} is told to take it."
+    if since < ORDER_PAUSE and not o.memory.not_taken:
+        return _waiting(o, "Ordered", message, wake_after=ORDER_PAUSE - since)
+    return SnapshotVerdict(
+        _phase(o),
+        Health.RECONCILING,
+        "Ordered",
+        message,
+        before=_finalizer(o),
+        after=(GiveOrders(o.driver, _orders(o)),),
+        begins=True,
+        wake_after=ORDER_PAUSE,
+    )
+
+
+def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Have a pod take it if the application does not run."""
+    if not is_at_rest(o):
+        return None
+    verdict = pods.begin(o, _orders(o), _phase(o), now)
+    return dataclasses.replace(verdict, before=(*_finalizer(o), *verdict.before), begins=bool(verdict.after))
+
+
+def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
+    """Wait: the application starts, stops, or can not be asked."""
+    name = o.snapshot.spec.app_ref.name
+    message = f"StreamingApp {name} does not take orders at the moment; it is waited for until it runs or is stopped."
+    return _waiting(o, "AppNotRunning", message)
+
+
+def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> SnapshotVerdict:
+    reason, why = report.reason.value or report.state.value, _with_remedy(report)
+    match report.state:
+        case SnapshotState.READY:
+            return SnapshotVerdict(
+                SnapshotPhase.READY, Health.READY, "Complete", _complete(report), report, after=put_away(o, o.taking)
+            )
+        case SnapshotState.FAILED | SnapshotState.DISPOSED:
+            return SnapshotVerdict(
+                SnapshotPhase.FAILED, Health.STALLED, reason, why, report, after=put_away(o, o.taking)
+            )
+        case SnapshotState.COPYING:
+            message = f"{who} copies: {report.files} of {report.of_files} files."
+            return SnapshotVerdict(SnapshotPhase.COPYING, Health.RECONCILING, "Copying", message, report)
+        case SnapshotState.WAITING | SnapshotState.HELD:
+            health = Health.STALLED if report.reason in _FOR_A_PERSON else Health.RECONCILING
+            return SnapshotVerdict(_phase(o), health, reason, f"{who} waits: {why}", report)
+        case _:
+            assert_never(report.state)
+
+
+def _complete(report: SnapshotReport) -> str:
+    batches = ", ".join(f"{name} after batch {pin.batch}" for name, pin in sorted(report.queries.items()))
+    return f"Complete: {batches or 'no query'}; {report.files} files, {human_size(report.bytes)}."
+
+
+def _with_remedy(report: SnapshotReport) -> str:
+    text = report.message.strip() or report.reason.value or report.state.value
+    ending = "" if text.endswith((".", "!", "?")) else "."
+    return f"{text}{ending} {REMEDIES.get(report.reason, '')}".strip()
+
+
+def _waiting(
+    o: SnapshotObservation,
+    reason: str,
+    message: str,
+    *,
+    health: Health = Health.RECONCILING,
+    wake_after: float | None = None,
+) -> SnapshotVerdict:
+    return SnapshotVerdict(_phase(o), health, reason, message, wake_after=wake_after)
+
+
+def _phase(o: SnapshotObservation) -> SnapshotPhase:
+    """Return Copying once something was copied, Pending before: a pause in between is none of a beginning."""
+    copied = o.snapshot.status.phase is SnapshotPhase.COPYING
+    return SnapshotPhase.COPYING if copied else SnapshotPhase.PENDING
+
+
+def _was_ordered(o: SnapshotObservation) -> bool:
+    # Without the record on the resource nothing of it counts: it may be another resource's of the same name.
+    return SNAPSHOT_FINALIZER in o.snapshot.metadata.finalizers and bool(o.snapshot.status.snapshot_id)
+
+
+def _orders(o: SnapshotObservation) -> SnapshotOrders:
+    image = o.snapshot.status.image or (o.app.spec.application.image if o.app is not None else "")
+    return SnapshotOrders(take=(SnapshotOrder(snapshot_id(o.snapshot.metadata), manual=True, image=image),))
+
+
+def _finalizer(o: SnapshotObservation) -> tuple[SnapshotAction, ...]:
+    return () if SNAPSHOT_FINALIZER in o.snapshot.metadata.finalizers else (AddFinalizer(),)

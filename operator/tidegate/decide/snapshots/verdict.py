@@ -1,0 +1,102 @@
+"""What a rule says of a snapshot, and the facts that several rules ask for. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.decide.actions import ReleaseAccess
+from tidegate.decide.snapshots.actions import DeleteSnapshotPod, SnapshotAction
+from tidegate.decide.verdict import Health
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, snapshot_id
+from tidegate.model.streaming_app import Phase
+from tidegate.observe.pods import PodRecord
+from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate_spark.protocol import DriverState
+from tidegate_spark.snapshot_protocol import SnapshotReport
+
+ORDER_PAUSE = 5.0
+"""Seconds between two orders to an agent whose report does not show the first: the next report is on its way."""
+NOT_TAKEN_PAUSE = 15.0
+"""Seconds between two orders to an agent that did not take the first."""
+_AT_REST = frozenset({Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotVerdict:
+    """The result of the first rule that applies."""
+
+    phase: SnapshotPhase
+    health: Health
+    reason: str
+    """One word, CamelCase; the conditions' and the event's reason."""
+    message: str
+    """For a person: what is, and what to do if something must be done."""
+    report: SnapshotReport | None = None
+    """What is known of the work, for the status."""
+    before: tuple[SnapshotAction, ...] = ()
+    """Carried out before the status is written."""
+    after: tuple[SnapshotAction, ...] = ()
+    """Carried out after the status was written: what is ordered is on record."""
+    begins: bool = False
+    """Something is ordered for the first time: the status records what, and of whom."""
+    silent: bool = False
+    """Write no status: the resource is about to go."""
+    wake_after: float | None = None
+
+
+def refers_to_its_app(o: SnapshotObservation) -> bool:
+    """Return whether the application is there, and is the one that was recorded if one was."""
+    recorded = o.snapshot.status.app
+    return o.app is not None and (recorded is None or recorded.uid == o.app.metadata.uid)
+
+
+def agent_takes_orders(o: SnapshotObservation) -> bool:
+    """Return whether a driver of this application runs and its agent answers."""
+    driver = o.driver
+    if driver is None or driver.terminating or o.agent is None or not refers_to_its_app(o):
+        return False
+    return o.agent.state is DriverState.RUNNING
+
+
+def is_at_rest(o: SnapshotObservation) -> bool:
+    """Return whether the application does not run and is not on its way to."""
+    if o.app is None or agent_takes_orders(o):
+        return False
+    stalled = o.app.status.condition(Health.STALLED.value)
+    return o.app.status.phase in _AT_REST or (stalled is not None and stalled.status == "True")
+
+
+def agents_report(o: SnapshotObservation) -> SnapshotReport | None:
+    """Return what the agent tells of this snapshot, None if nothing."""
+    return find_report(o.agent.snapshots, o.snapshot) if o.agent is not None and refers_to_its_app(o) else None
+
+
+def find_report(reports: tuple[SnapshotReport, ...], snapshot: StreamSnapshot) -> SnapshotReport | None:
+    """Return the report of this snapshot, None if it is not among them."""
+    wanted = snapshot_id(snapshot.metadata)
+    return next((report for report in reports if report.id == wanted), None)
+
+
+def process_of(driver: PodRecord) -> str:
+    """Return what tells one driver process from another: an order is forgotten with the process it was given to."""
+    return f"{driver.uid}/{driver.restarts}"
+
+
+def ordered_seconds_ago(o: SnapshotObservation, now: float) -> float:
+    """Return how long ago the driver process that runs now was told; infinity if it was not.
+
+    A time that is still to come was noted before somebody set the clock back.
+    """
+    memory = o.memory
+    if o.driver is None or memory.ordered_to != process_of(o.driver) or memory.ordered_at > now:
+        return float("inf")
+    return now - memory.ordered_at
+
+
+def put_away(o: SnapshotObservation, pod: PodRecord | None) -> tuple[SnapshotAction, ...]:
+    """Return what removes the snapshot's pod, if it is there, and gives back the access that it needed."""
+    if pod is None and o.memory.refusal is None:
+        return ()
+    # The access first: the pod that is still there tells the next look to give it back, if this one is cut off.
+    removed = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)
+    return (ReleaseAccess(), *removed)

@@ -1,0 +1,170 @@
+"""The StreamSnapshot as one value, and its decoding. No I/O."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tidegate.model.errors import UnreadableAppError
+from tidegate.model.spec import LocalReference
+from tidegate.model.status import Condition
+from tidegate.model.streaming_app import Metadata
+
+SNAPSHOT_KIND = "StreamSnapshot"
+SNAPSHOT_PLURAL = "streamsnapshots"
+
+
+class SnapshotPhase(StrEnum):
+    """One word for where a snapshot is."""
+
+    PENDING = "Pending"
+    COPYING = "Copying"
+    READY = "Ready"
+    FAILED = "Failed"
+    DELETING = "Deleting"
+
+
+class ReclaimPolicy(StrEnum):
+    """What happens to a snapshot's files when its resource is deleted."""
+
+    RETAIN = "Retain"
+    DELETE = "Delete"
+
+
+class StreamSnapshotSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the user wants."""
+
+    app_ref: LocalReference
+    reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
+
+
+class SnapshotApp(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Whose state it is: an application of the same name that is made later is another one."""
+
+    uid: str
+    lineage: int = 0
+
+
+class SnapshotQuery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One streaming query in the snapshot; ``offsets`` are its sources' after ``batch_id``, as Spark writes them."""
+
+    name: str
+    batch_id: int
+    offsets: str = ""
+
+
+class SnapshotProgress(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Copied so far, of what is to be copied."""
+
+    files: int = 0
+    of_files: int = 0
+    bytes: int = 0
+    of_bytes: int = 0
+
+
+class SnapshotManifest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The object that names every file of the snapshot."""
+
+    uri: str = ""
+    digest: str = ""
+
+
+class SnapshotStorage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Where the files are and how they are reached, for when the application is gone; no secrets.
+
+    ``uri`` is the application's own place, ``<storage.uri>/<namespace>/<app>``.
+    """
+
+    uri: str
+    endpoint: str = ""
+    region: str = "us-east-1"
+    path_style_access: bool = False
+    credentials_secret: str = ""
+    service_account_name: str = ""
+
+
+class StreamSnapshotStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What the operator decided and what came of it.
+
+    ``snapshot_id``, ``app``, ``image`` and ``storage`` are written before anything is ordered, the figures and
+    ``manifest`` once it is complete. ``batch``, ``size`` and ``new_size`` sum up for the columns of ``kubectl get``.
+    """
+
+    phase: SnapshotPhase | None = None
+    conditions: tuple[Condition, ...] = ()
+    observed_generation: int = 0
+    snapshot_id: str = ""
+    app: SnapshotApp | None = None
+    image: str = ""
+    storage: SnapshotStorage | None = None
+    started_at: datetime | None = None
+    ready_at: datetime | None = None
+    progress: SnapshotProgress | None = None
+    queries: tuple[SnapshotQuery, ...] = ()
+    batch: int | None = None
+    files: int = 0
+    bytes: int = 0
+    new_bytes: int = 0
+    size: str = ""
+    new_size: str = ""
+    parent: str = ""
+    spark_version: str = ""
+    manifest: SnapshotManifest | None = None
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of this type, None if there is none."""
+        return next((condition for condition in self.conditions if condition.type == kind), None)
+
+
+class StreamSnapshot(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One StreamSnapshot as the API server holds it."""
+
+    metadata: Metadata
+    spec: StreamSnapshotSpec
+    status: StreamSnapshotStatus = StreamSnapshotStatus()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.metadata.namespace, self.metadata.name
+
+    @property
+    def app_key(self) -> tuple[str, str]:
+        """Namespace and name of the application it is of."""
+        return self.metadata.namespace, self.spec.app_ref.name
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is complete or given up, and nobody deletes it: nothing around it changes it any more."""
+        ended = self.status.phase in (SnapshotPhase.READY, SnapshotPhase.FAILED)
+        return ended and self.metadata.deletion_timestamp is None
+
+
+_json = msgspec.json.Decoder(StreamSnapshot)
+
+
+def decode_snapshot(body: bytes | msgspec.Raw) -> StreamSnapshot:
+    """Return the StreamSnapshot that ``body`` holds; unknown fields are ignored, missing ones have their defaults.
+
+    Raises:
+        UnreadableAppError: a field is missing or of another type.
+    """
+    try:
+        return _json.decode(body)
+    except msgspec.DecodeError as error:
+        raise UnreadableAppError("", str(error)) from error
+
+
+def encode_snapshot_status(status: StreamSnapshotStatus) -> dict[str, Any]:
+    """Return the status as the API server stores it, as :func:`tidegate.model.status.encode_status` does."""
+    encoded: dict[str, Any] = msgspec.to_builtins(status)
+    return encoded
+
+
+def snapshot_id(metadata: Metadata) -> str:
+    """Return the id of a resource's snapshot: one of the same name that is made later is another snapshot."""
+    return f"{metadata.name}-{metadata.uid.replace('-', '')[:8]}"

@@ -1,0 +1,61 @@
+"""observe: one StreamSnapshot's observation out of the index. Writes nothing."""
+
+from __future__ import annotations
+
+from tidegate.model.stream_snapshot import StreamSnapshot, snapshot_id
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.gather import find_pod, valid_report
+from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.resources.names import driver_pod_name, snapshot_pod_name
+from tidegate.resources.platform import Platform
+from tidegate.workqueue import Key
+from tidegate_spark.protocol import ROLE_DRIVER, ROLE_SNAPSHOT
+
+
+def observe_snapshot(index: Index, key: Key, platform: Platform, now: float) -> SnapshotObservation | None:
+    """Return everything a decision about a snapshot may know, or None if it is gone.
+
+    Args:
+        index: the picture of the cluster.
+        key: namespace and name.
+        platform: what the installation decides.
+        now: seconds of the monotonic clock; old answers of agents are left out.
+    """
+    snapshot = index.snapshots.get(key)
+    if snapshot is None:
+        return None
+    app_key, identity = snapshot.app_key, snapshot_id(snapshot.metadata)
+    known, pods = index.app(app_key), index.pods(app_key)
+    driver = find_pod(pods, driver_pod_name(app_key[1]), ROLE_DRIVER)
+    readable = known if isinstance(known, KnownApp) else None
+    report = valid_report(index.reports.get(app_key), readable, driver, now) if readable else None
+    return SnapshotObservation(
+        snapshot=snapshot,
+        platform=platform,
+        app=readable.app if readable else None,
+        app_unreadable=isinstance(known, UnreadableApp),
+        driver=driver,
+        agent=report.report if report else None,
+        taking=find_pod(pods, snapshot_pod_name(identity, disposing=False), ROLE_SNAPSHOT),
+        disposing=find_pod(pods, snapshot_pod_name(identity, disposing=True), ROLE_SNAPSHOT),
+        forks=_waiting_forks(index, snapshot),
+        memory=index.snapshots.memory(key),
+    )
+
+
+def _waiting_forks(index: Index, snapshot: StreamSnapshot) -> tuple[str, ...]:
+    found = []
+    for fork in index.snapshots.forks(snapshot.key):
+        known = index.app(fork)
+        if isinstance(known, KnownApp) and _waits(known.app, snapshot):
+            found.append(fork[1])
+    return tuple(found)
+
+
+def _waits(fork: StreamingApp, origin: StreamSnapshot) -> bool:
+    began = fork.status.start_from
+    if fork.metadata.deletion_timestamp is not None:
+        return False
+    # One that was recorded with an earlier snapshot of the same name needs that one.
+    return began is None or (began.id == origin.status.snapshot_id and not began.begun)

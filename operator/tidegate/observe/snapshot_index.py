@@ -1,0 +1,139 @@
+"""What the watch and our own writes told of StreamSnapshots, and which applications have to do with each. No I/O."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable
+
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.snapshot_observation import SnapshotMemory
+from tidegate.observe.versions import Departed, version_number
+from tidegate.workqueue import Key
+
+
+class SnapshotIndex:
+    """The StreamSnapshots by key, by the application they are of, and by those that begin with them."""
+
+    def __init__(self, namespaces: Collection[str] = ("",)) -> None:
+        """Start empty; ``namespaces`` are those whose lists will come, an empty name stands for all."""
+        self.complete = asyncio.Event()
+        """Set once every namespace was listed, and for ever."""
+        self.memories: dict[Key, SnapshotMemory] = {}
+        self._unlisted = set(namespaces)
+        self._known: dict[Key, StreamSnapshot] = {}
+        self._of_app: dict[Key, set[Key]] = {}
+        self._beginnings: dict[Key, Key] = {}
+        self._forks: dict[Key, set[Key]] = {}
+        self._gone = Departed()
+
+    def get(self, key: Key) -> StreamSnapshot | None:
+        """Return a snapshot, None if it is not there."""
+        return self._known.get(key)
+
+    def keys(self) -> list[Key]:
+        """Return all snapshots."""
+        return list(self._known)
+
+    def memory(self, key: Key) -> SnapshotMemory:
+        """Return what this process remembers of a snapshot."""
+        return self.memories.get(key, SnapshotMemory())
+
+    def put(self, snapshot: StreamSnapshot) -> bool:
+        """Take in a version; returns whether it is news: not if it is known, or older, or known to be gone."""
+        key, known = snapshot.key, self._known.get(snapshot.key)
+        if snapshot.metadata.uid in self._gone:
+            return False
+        if known is not None:
+            if version_number(snapshot.metadata.resource_version) <= version_number(known.metadata.resource_version):
+                return False
+            if known.metadata.uid != snapshot.metadata.uid:
+                self.remove(key, known.metadata.uid)
+        self._known[key] = snapshot
+        self._of_app.setdefault(snapshot.app_key, set()).add(key)
+        return True
+
+    def remove(self, key: Key, uid: str) -> bool:
+        """Forget one that is gone, and take in no late news of it; returns whether it was known."""
+        self._gone.note(uid)
+        known = self._known.get(key)
+        if known is None or known.metadata.uid != uid:
+            return False
+        del self._known[key]
+        self.memories.pop(key, None)
+        _discard(self._of_app, known.app_key, key)
+        return True
+
+    def replace(self, snapshots: Iterable[StreamSnapshot], namespace: str, version: str) -> list[StreamSnapshot]:
+        """Take in a whole list; returns the snapshots that changed, came or went, as far as each is known.
+
+        Args:
+            snapshots: all there are.
+            namespace: where; empty for all namespaces.
+            version: the list's resource version: what is known in a later version came after it, and stays.
+        """
+        listed = {snapshot.key: snapshot for snapshot in snapshots}
+        gone = [
+            known
+            for key, known in self._known.items()
+            if (key not in listed or listed[key].metadata.uid != known.metadata.uid)
+            and namespace in ("", key[0])
+            and version_number(known.metadata.resource_version) <= version_number(version)
+        ]
+        changed = [known for known in gone if self.remove(known.key, known.metadata.uid)]
+        changed += [snapshot for snapshot in listed.values() if self.put(snapshot)]
+        self._unlisted.discard(namespace)
+        if not self._unlisted:
+            self.complete.set()
+        return changed
+
+    # --- what they have to do with applications ---
+
+    def note_beginning(self, app: StreamingApp) -> None:
+        """Note which snapshot an application begins with, if it does."""
+        key = (app.metadata.namespace, app.metadata.name)
+        if app.spec.start_from is None:
+            self.forget_beginning(key)
+            return
+        origin = (key[0], app.spec.start_from.snapshot.name)
+        if self._beginnings.get(key) != origin:
+            self.forget_beginning(key)
+            self._beginnings[key] = origin
+            self._forks.setdefault(origin, set()).add(key)
+
+    def forget_beginning(self, key: Key) -> None:
+        """Forget an application that is gone."""
+        origin = self._beginnings.pop(key, None)
+        if origin is not None:
+            _discard(self._forks, origin, key)
+
+    def forks(self, key: Key) -> list[Key]:
+        """Return the applications that begin with a snapshot, whether they have begun or not."""
+        return sorted(self._forks.get(key, ()))
+
+    def waiting_for(self, app: Key) -> set[Key]:
+        """Return the snapshots for which it matters what an application does."""
+        of_it = {key for key in self._of_app.get(app, ()) if not self._known[key].is_final}
+        origin = self._beginnings.get(app)
+        known = self._known.get(origin) if origin is not None else None
+        return of_it | ({known.key} if known is not None and not known.is_final else set())
+
+    def newest_ready(self, app: StreamingApp) -> StreamSnapshot | None:
+        """Return the newest complete snapshot of this very application, None if there is none."""
+        key, uid = (app.metadata.namespace, app.metadata.name), app.metadata.uid
+        of_it = [self._known[found] for found in self._of_app.get(key, ())]
+        ready = [s for s in of_it if s.status.phase is SnapshotPhase.READY and s.status.app and s.status.app.uid == uid]
+        return max(ready, key=_time_and_id, default=None)
+
+
+def _time_and_id(snapshot: StreamSnapshot) -> tuple[float, str]:
+    at = snapshot.status.ready_at
+    return (at.timestamp() if at else 0.0, snapshot.status.snapshot_id)
+
+
+def _discard(groups: dict[Key, set[Key]], group: Key, key: Key) -> None:
+    members = groups.get(group)
+    if members is not None:
+        members.discard(key)
+        if not members:
+            del groups[group]

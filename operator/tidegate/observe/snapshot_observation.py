@@ -1,0 +1,56 @@
+"""Everything one decision about a StreamSnapshot may know, as one frozen value. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.model.stream_snapshot import StreamSnapshot
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.pods import PodRecord
+from tidegate.resources.platform import Platform
+from tidegate_spark.protocol import AgentReport
+
+
+@dataclass(frozen=True, slots=True)
+class PodRefusal:
+    """The API server's refusal to create the snapshot's pod."""
+
+    pod_name: str
+    reason: str
+    message: str
+    at: float
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotMemory:
+    """What this process remembers of a snapshot. All of it may be lost: an order is then given once more."""
+
+    status_written_at: float = 0.0
+    ordered_at: float = 0.0
+    ordered_to: str = ""
+    """Uid of the driver pod and number of its restarts: another process has to be told again."""
+    not_taken: str = ""
+    """Why the agent did not take the last order; empty if it did."""
+    refusal: PodRefusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotObservation:
+    """One StreamSnapshot and everything around it; taken at one moment, changed by nobody."""
+
+    snapshot: StreamSnapshot
+    platform: Platform
+    app: StreamingApp | None = None
+    """The application of the name that it refers to, whichever that is."""
+    app_unreadable: bool = False
+    """There is one, and it can not be read."""
+    driver: PodRecord | None = None
+    agent: AgentReport | None = None
+    """The newest answer of the driver process that runs now; None if there is none, or it is old."""
+    taking: PodRecord | None = None
+    disposing: PodRecord | None = None
+    """The snapshot's own pods."""
+    forks: tuple[str, ...] = ()
+    """Names of applications that are to begin with it and have not yet, sorted."""
+    memory: SnapshotMemory = SnapshotMemory()

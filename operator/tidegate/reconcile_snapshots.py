@@ -1,0 +1,87 @@
+"""observe -> decide -> act, for one StreamSnapshot. Does I/O through its collaborators."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from tidegate.act.snapshots import SnapshotActor
+from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
+from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.metrics.snapshots import SnapshotFigures
+from tidegate.model.stream_snapshot import StreamSnapshot
+from tidegate.observe.agents import AgentPoller
+from tidegate.observe.gather_snapshot import observe_snapshot
+from tidegate.observe.index import Index
+from tidegate.reconcile import LOOKS_IN_A_ROW
+from tidegate.resources.platform import Platform
+from tidegate.workqueue import Key, RetryLaterError
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class SnapshotReconciler:
+    """Brings one snapshot a step nearer to what its resource says."""
+
+    index: Index
+    platform: Platform
+    actor: SnapshotActor
+    poller: AgentPoller
+    figures: SnapshotFigures
+    wake_app: Callable[[Key], None]
+    """Has an application looked at to which the snapshot matters."""
+    clock: Callable[[], float] = time.time
+    steady: Callable[[], float] = time.monotonic
+    _given_up: dict[Key, int] = field(default_factory=dict)
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Observe, decide, act; returns seconds until the snapshot wants to be looked at again, or None.
+
+        Raises:
+            RetryLaterError: what is decided can not be carried out now.
+        """
+        now = self.clock()
+        observation = observe_snapshot(self.index, key, self.platform, self.steady())
+        if observation is None:
+            self._given_up.pop(key, None)
+            self.figures.forget(key)
+            await self.actor.clean_up(key)
+            return None
+        before, plan = observation.snapshot, decide_snapshot(observation, now)
+        structlog.contextvars.bind_contextvars(app=before.spec.app_ref.name, reason=plan.reason)
+        if plan.actions:
+            log.info(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
+        try:
+            outcome = await self.actor.carry_out(before, plan, now)
+        finally:
+            self._show(key, before)
+        self._hurry(before, plan)
+        if outcome is None:
+            self._given_up.pop(key, None)
+            return plan.wake_after
+        return self._look_again(key, outcome.reason)
+
+    def _show(self, key: Key, before: StreamSnapshot) -> None:
+        after = self.index.snapshots.get(key)
+        if after is None:
+            return
+        self.figures.show(before, after)
+        if after.metadata.resource_version != before.metadata.resource_version:
+            # The watch brings no news of what we wrote ourselves.
+            for app in (after.app_key, *self.index.snapshots.forks(key)):
+                self.wake_app(app)
+
+    def _hurry(self, snapshot: StreamSnapshot, plan: SnapshotPlan) -> None:
+        if any(isinstance(action, GiveOrders) for action in plan.actions):
+            self.poller.hurry(snapshot.app_key)
+
+    def _look_again(self, key: Key, reason: str) -> float:
+        times = self._given_up[key] = self._given_up.get(key, 0) + 1
+        log.info("looked at again", why=reason)
+        if times >= LOOKS_IN_A_ROW:
+            raise RetryLaterError(f"the plan was given up {times} times in a row, the last time because {reason}")
+        return 0.0

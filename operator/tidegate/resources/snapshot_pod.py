@@ -1,0 +1,93 @@
+"""The pod that takes or disposes of a snapshot when no driver can: its application does not run, or is gone. No I/O."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.model.stream_snapshot import SNAPSHOT_KIND, SnapshotStorage, StreamSnapshot
+from tidegate.model.streaming_app import (
+    Application,
+    Driver,
+    LocalReference,
+    Metadata,
+    StorageSpec,
+    StreamingApp,
+    StreamingAppSpec,
+    StreamingAppStatus,
+)
+from tidegate.resources.driver_config import app_storage, service_account
+from tidegate.resources.metadata import reference_to
+from tidegate.resources.names import SNAPSHOT_CONTAINER, snapshot_pod_name
+from tidegate.resources.platform import Platform
+from tidegate.resources.storage_pod import Errand, build_storage_pod
+from tidegate_spark.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, to_json
+from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
+
+
+def storage_of(app: StreamingApp) -> SnapshotStorage:
+    """Return what has to be remembered of an application to reach its storage without it."""
+    place, secret = app_storage(app), app.spec.storage.credentials_secret
+    return SnapshotStorage(
+        uri=place.uri,
+        endpoint=place.endpoint,
+        region=place.region,
+        path_style_access=place.path_style_access,
+        credentials_secret=secret.name if secret is not None else "",
+        service_account_name=service_account(app),
+    )
+
+
+def build_snapshot_pod(
+    snapshot: StreamSnapshot, app: StreamingApp | None, orders: SnapshotOrders, platform: Platform
+) -> dict[str, Any]:
+    """Return the pod that carries orders about one snapshot out.
+
+    Args:
+        snapshot: the resource; its id and, if there is no application, the storage are in its status.
+        app: the application whose snapshot it is; None if it is gone.
+        orders: what to do.
+        platform: what the installation decides.
+
+    Raises:
+        SpecError: no pod can be built of the application's spec.
+        ValueError: the application is gone and nothing was remembered of its storage.
+    """
+    errand = Errand(
+        pod_name=snapshot_pod_name(snapshot.status.snapshot_id, disposing=bool(orders.dispose)),
+        role=ROLE_SNAPSHOT,
+        container=SNAPSHOT_CONTAINER,
+        module="tidegate_spark.snapshot_pod",
+        owner=reference_to(SNAPSHOT_KIND, snapshot.metadata),
+        labels={LABEL_SNAPSHOT: snapshot.status.snapshot_id},
+        env={ORDERS_VARIABLE: to_json(orders)},
+    )
+    return build_storage_pod(app or remembered_app(snapshot), errand, platform)
+
+
+def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:
+    """Return of an application that is gone what reaches its storage; everything else of it says nothing.
+
+    Raises:
+        ValueError: nothing was remembered.
+    """
+    status = snapshot.status
+    storage, owner = status.storage, status.app
+    if storage is None or owner is None:
+        raise ValueError(f"nothing is known of the storage of snapshot {snapshot.metadata.name}")
+    namespace, name = snapshot.app_key
+    spec = StreamingAppSpec(
+        application=Application(image="", main=""),
+        storage=StorageSpec(
+            uri=storage.uri.removesuffix(f"/{namespace}/{name}"),
+            endpoint=storage.endpoint,
+            region=storage.region,
+            path_style_access=storage.path_style_access,
+            credentials_secret=LocalReference(name=storage.credentials_secret) if storage.credentials_secret else None,
+        ),
+        driver=Driver(service_account_name=storage.service_account_name),
+    )
+    return StreamingApp(
+        metadata=Metadata(name=name, namespace=namespace, uid=owner.uid),
+        spec=spec,
+        status=StreamingAppStatus(lineage=owner.lineage),
+    )

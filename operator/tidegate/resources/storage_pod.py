@@ -1,0 +1,173 @@
+"""A short pod in the operator's image that works on an application's storage: what purges and snapshots share. No I/O.
+
+It runs in the operator's image, not in the application's: an application whose image is broken, gone or private must
+still be deletable. Of the application it has what reaches the storage: place, credentials, ServiceAccount (a cloud
+identity may be bound to it), and those of its environment variables that say how to reach it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
+from tidegate.resources import pod_parts
+from tidegate.resources.driver_config import build_driver_config, service_account
+from tidegate.resources.metadata import labels
+from tidegate.resources.names import DRIVER_CONTAINER
+from tidegate.resources.platform import Platform
+from tidegate_spark.protocol import (
+    ANNOTATION_APP_UID,
+    ANNOTATION_SPEC_HASH,
+    CONFIG_VARIABLE,
+    TERMINATION_LOG,
+    to_json,
+)
+
+_PLACEMENT = ("nodeSelector", "tolerations", "affinity", "priorityClassName", "schedulerName", "runtimeClassName")
+_REACHES_STORAGE = re.compile(r"AWS_.+|(?i:https?_proxy|no_proxy)|REQUESTS_CA_BUNDLE")
+"""Variables that boto3 reads. All others are left out: they are meant for another image, whose PATH or PYTHONHOME would
+break this one, and a ConfigMap that one of them names may be gone."""
+_FILES = ("configMap", "secret", "projected")
+"""Kinds of volumes that hold what such a variable names: a certificate bundle, a profile, a token."""
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What such a pod is for."""
+
+    pod_name: str
+    role: str
+    container: str
+    module: str
+    """Of the runtime; the pod runs it."""
+    owner: Mapping[str, Any]
+    labels: Mapping[str, str]
+    """Beside those of the application."""
+    env: Mapping[str, str]
+    """Beside the configuration of a launch, as JSON."""
+
+
+def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> dict[str, Any]:
+    """Return the pod that goes on an errand in the application's storage.
+
+    Of the driver's template it takes what decides where the pod may run, and the files that lead to the storage.
+    Everything else of the driver and the executors is left out, so that an application with a broken template or
+    impossible memory can still be deleted.
+    """
+    metadata = {
+        "name": errand.pod_name,
+        "namespace": app.metadata.namespace,
+        "labels": {**labels(app.metadata.name, errand.role), **errand.labels},
+        # The hash tells a pod that was made before somebody mended the spec from one made after.
+        "annotations": {ANNOTATION_APP_UID: app.metadata.uid, ANNOTATION_SPEC_HASH: spec_hash(app)},
+        "ownerReferences": [dict(errand.owner)],
+    }
+    template = app.spec.driver.pod_template.get("spec") or {}
+    bare, env = _without_what_runs(app), _env_for_storage(app)
+    volumes, mounts = _files_for_storage(template, env)
+    spec: dict[str, Any] = {
+        **{key: template[key] for key in _PLACEMENT if template.get(key) is not None},
+        "restartPolicy": "OnFailure",
+        "serviceAccountName": service_account(app),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": pod_parts.pod_security(),
+        "containers": [_container(bare, errand, (env, mounts), platform)],
+        "volumes": [*pod_parts.scratch_volumes(), *volumes, *pod_parts.owned_volumes(bare)],
+    }
+    # As for the init container of drivers: the operator's image may be in the application's registry. A Secret that is
+    # not there keeps nothing from being pulled.
+    if app.spec.application.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": secret.name} for secret in app.spec.application.image_pull_secrets]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _without_what_runs(app: StreamingApp) -> StreamingApp:
+    application = Application(image="", main=app.spec.application.main, runtime=Runtime.IMAGE)
+    spec = msgspec.structs.replace(
+        app.spec, application=application, driver=Driver(), executor=Executor(), spark_conf={}
+    )
+    return msgspec.structs.replace(app, spec=spec)
+
+
+def _container(
+    bare: StreamingApp,
+    errand: Errand,
+    users: tuple[list[dict[str, Any]], list[dict[str, Any]]],
+    platform: Platform,
+) -> dict[str, Any]:
+    users_env, users_mounts = users
+    config = to_json(build_driver_config(bare, bare.status.epoch, bare.status.lineage, platform))
+    owned_env = [
+        {"name": "PYTHONPATH", "value": f"{pod_parts.RUNTIME_IN_OPERATOR_IMAGE}/python"},
+        *pod_parts.owned_env(bare, users_env, platform),
+        {"name": CONFIG_VARIABLE, "value": pod_parts.literal(config)},
+        *({"name": name, "value": pod_parts.literal(value)} for name, value in errand.env.items()),
+    ]
+    return {
+        "name": errand.container,
+        "image": platform.operator_image,
+        "imagePullPolicy": platform.operator_image_pull_policy,
+        "command": ["python3", "-m", errand.module],
+        # Of two variables with one name, the kubelet takes the later.
+        "env": [*pod_parts.default_env(), *users_env, *owned_env],
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
+        "securityContext": pod_parts.container_security(),
+        "terminationMessagePath": TERMINATION_LOG,
+        "terminationMessagePolicy": "File",
+        "volumeMounts": [*pod_parts.scratch_mounts(), *users_mounts, *pod_parts.owned_mounts(bare)],
+    }
+
+
+def _env_for_storage(app: StreamingApp) -> list[dict[str, Any]]:
+    kept: list[dict[str, Any]] = []
+    mentioned: set[str] = set()
+    # Backwards: a variable's value may hold $(NAME) of one before it.
+    for item in reversed(app.spec.application.env):
+        name = str(item.get("name", ""))
+        if _REACHES_STORAGE.fullmatch(name) or name in mentioned:
+            kept.insert(0, item)
+            mentioned.update(re.findall(r"\$\(([^)]+)\)", str(item.get("value", ""))))
+    return kept
+
+
+def _files_for_storage(
+    template: dict[str, Any], env: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the volumes and mounts of the driver's template in which a file is that a variable names.
+
+    What does not look like volumes and mounts is passed over: a broken template must not be in the way.
+    """
+    named = [str(item.get("value", "")) for item in env]
+    drivers = [c for c in _objects(template.get("containers")) if c.get("name") == DRIVER_CONTAINER]
+    mounts = [
+        mount
+        for container in drivers
+        for mount in _objects(container.get("volumeMounts"))
+        if any(_is_below(value, str(mount.get("mountPath"))) for value in named)
+    ]
+    wanted = [mount["name"] for mount in mounts if "name" in mount]
+    volumes = [v for v in _objects(template.get("volumes")) if v.get("name") in wanted and any(k in v for k in _FILES)]
+    kept = [volume["name"] for volume in volumes]
+    return [_optional(volume) for volume in volumes], [mount for mount in mounts if mount.get("name") in kept]
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _optional(volume: dict[str, Any]) -> dict[str, Any]:
+    # A pod that waits for a ConfigMap that is gone can not say so.
+    kinds = [kind for kind in ("configMap", "secret") if isinstance(volume.get(kind), dict)]
+    sources: dict[str, Any] = {kind: {**volume[kind], "optional": True} for kind in kinds}
+    return {**volume, **sources}

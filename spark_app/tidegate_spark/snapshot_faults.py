@@ -1,0 +1,83 @@
+"""What keeps an order about snapshots from being carried out: whether it passes by itself, and its words. Pure."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from tidegate_spark import storage as store
+from tidegate_spark.protocol import Storage
+from tidegate_spark.snapshot_protocol import SnapshotReason
+from tidegate_spark.snapshots.catalog import DisposedError, HeldError
+from tidegate_spark.snapshots.catalog_json import UnreadableCatalogError
+from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
+from tidegate_spark.snapshots.library import CatalogContendedError, CatalogLostError
+from tidegate_spark.snapshots.store import MismatchError, NotDeletedError, SnapshotError, VanishedError
+from tidegate_spark.snapshots.take import BatchLostError, NothingCommittedError, TooFastError
+from tidegate_spark.storage import FaultError
+
+ALWAYS = sys.maxsize
+"""So often an attempt is repeated that fails for a cause which passes, or which a person removes."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why an attempt failed."""
+
+    reason: SnapshotReason
+    message: str
+    tries: int
+    """Attempts in all that are worth while, if each of them fails for this reason."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    error: type[Exception]
+    reason: SnapshotReason
+    tries: int
+    remedy: str = ""
+
+
+_KINDS = (
+    _Kind(NothingCommittedError, SnapshotReason.NOTHING_COMMITTED, ALWAYS),
+    _Kind(BatchLostError, SnapshotReason.BATCH_LOST, 1, "Take a snapshot without a batch's number, of the newest."),
+    _Kind(TooFastError, SnapshotReason.TOO_FAST, 2),
+    _Kind(DisposedError, SnapshotReason.DISPOSED, 1, "Take another one, of another name."),
+    _Kind(HeldError, SnapshotReason.HELD, ALWAYS, "It goes when they do not need it any more."),
+    _Kind(CatalogLostError, SnapshotReason.CATALOG_LOST, ALWAYS),
+    _Kind(UnreadableCatalogError, SnapshotReason.CATALOG_LOST, ALWAYS, "Restore the object, or use a newer Tidegate."),
+    _Kind(CatalogContendedError, SnapshotReason.STORAGE_UNAVAILABLE, ALWAYS),
+    _Kind(NotDeletedError, SnapshotReason.STORAGE_UNAVAILABLE, ALWAYS, "Let the credentials delete objects."),
+    # A listing is not made in one moment: what it lacked may be there the next time.
+    _Kind(VanishedError, SnapshotReason.UNREADABLE_CHECKPOINT, 3, "The checkpoint is not whole."),
+    _Kind(UnreadableCheckpointError, SnapshotReason.UNREADABLE_CHECKPOINT, 1),
+    _Kind(MismatchError, SnapshotReason.INTERNAL, 3, "The store does not copy soundly."),
+    _Kind(SnapshotError, SnapshotReason.INTERNAL, 1),
+)
+"""The first that fits."""
+
+
+def trouble_of(error: Exception, place: Storage, secret: str, *, runs: bool) -> Trouble:
+    """Return what ``error`` means.
+
+    Args:
+        error: what the library, or the store's client, raised.
+        place: the storage that was used.
+        secret: the name of the credentials' Secret, for words.
+        runs: whether the application runs, so that it may commit something.
+    """
+    if isinstance(error, FaultError):
+        return Trouble(SnapshotReason.STORAGE_UNAVAILABLE, error.fault.message, ALWAYS)
+    for kind in _KINDS:
+        if isinstance(error, kind.error):
+            tries = 1 if kind.reason is SnapshotReason.NOTHING_COMMITTED and not runs else kind.tries
+            return Trouble(kind.reason, f"{_sentence(str(error))} {kind.remedy}".strip(), tries)
+    # A ValueError is a storage's fault only where a client is made, and whoever makes it says so.
+    fault = None if isinstance(error, ValueError) else store.fault_of(error, place, secret)
+    if fault is not None:
+        return Trouble(SnapshotReason.STORAGE_UNAVAILABLE, fault.message, ALWAYS)
+    return Trouble(SnapshotReason.INTERNAL, f"{type(error).__name__}: {_sentence(str(error))}", 1)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

@@ -1,0 +1,202 @@
+"""Carries orders about snapshots out, one after the other, and knows how far each is. I/O through the carrier.
+
+What may pass by itself is tried again, with pauses that grow; what cannot is given up, and what was begun of it
+removed. A process that ends leaves everything as it is: the next one is given the order again, and goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from tidegate_spark import snapshot_book as book
+from tidegate_spark.snapshot_book import Job, OrderBook
+from tidegate_spark.snapshot_faults import Trouble, trouble_of
+from tidegate_spark.snapshot_protocol import (
+    SnapshotOrder,
+    SnapshotOrders,
+    SnapshotReason,
+    SnapshotReport,
+    SnapshotState,
+)
+from tidegate_spark.snapshot_work import Carrier
+from tidegate_spark.snapshots.copying import Progress
+
+LOG_SECONDS = 10.0
+"""Between two lines about how far a copy is."""
+
+log = logging.getLogger("tidegate")
+
+
+class EndedError(Exception):
+    """The work is not wanted any more: the process ends, or the snapshot is to be disposed of."""
+
+
+class Observer(Protocol):
+    """Told of what orders come to, for metrics."""
+
+    def copied(self, size: int) -> None:
+        """Take note of bytes that were copied."""
+
+    def ended(self, report: SnapshotReport) -> None:
+        """Take note of an order that has ended."""
+
+    def newest(self, created: float | None) -> None:
+        """Take note of when the newest snapshot was begun, None if there is none."""
+
+
+class Nobody:
+    """Listens to nothing."""
+
+    def copied(self, size: int) -> None:
+        """Do nothing."""
+
+    def ended(self, report: SnapshotReport) -> None:
+        """Do nothing."""
+
+    def newest(self, created: float | None) -> None:
+        """Do nothing."""
+
+
+class SnapshotKeeper:
+    """The orders of one process and who carries them out."""
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        runs: bool,
+        observer: Observer | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; nothing is done before :meth:`run` or :meth:`attempt_next`.
+
+        Args:
+            carrier: does the work.
+            runs: whether the application runs, and may commit a first batch.
+            observer: told what orders come to.
+            clock: for pauses and durations.
+        """
+        self._carrier, self._runs, self._observer, self._clock = carrier, runs, observer or Nobody(), clock
+        self._book, self._wake, self._stopping = OrderBook(), threading.Event(), threading.Event()
+        self._copied = Progress()
+        self._logged = 0.0
+
+    # --- from outside ---
+
+    def give(self, orders: SnapshotOrders) -> None:
+        """Take orders in; returns at once.
+
+        Raises:
+            ValueError: they cannot be meant.
+        """
+        self._book.give(orders, self._clock())
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End the work that is under way at its next step, and begin none."""
+        self._stopping.set()
+        self._wake.set()
+
+    def reports(self) -> tuple[SnapshotReport, ...]:
+        """Return how far each order is."""
+        return self._book.reports()
+
+    # --- the work ---
+
+    def run(self) -> None:
+        """Carry orders out until :meth:`stop`."""
+        with contextlib.suppress(Exception):  # the first order shows what is wrong
+            self._carrier.look()
+            self._observer.newest(self._carrier.newest)
+        while not self._stopping.is_set():
+            self._wake.clear()
+            pause = self.attempt_next()
+            if pause != 0:
+                self._wake.wait(pause)
+
+    def attempt_next(self) -> float | None:
+        """Make the attempt that is due; return the seconds until the next one is, None if every order has ended."""
+        job = self._book.next(self._clock())
+        if job is not None and job.due <= self._clock():
+            self._attempt(job)
+            job = self._book.next(self._clock())
+        return None if job is None else max(0.0, job.due - self._clock())
+
+    def _attempt(self, job: Job) -> None:
+        job = book.begun(job, self._clock())
+        try:
+            after = self._after(job)
+        except EndedError:
+            log.info("snapshot %s: stopped; whoever needs it orders it again", job.id, extra={"action": "snapshot"})
+            return
+        except Exception as error:
+            after = self._after_failure(job, error)
+        self._show(after)
+        if after.ended:
+            self._observer.ended(after.report)
+        self._observer.newest(self._carrier.newest)
+
+    def _after(self, job: Job) -> Job:
+        """Return what became of a job; raises what keeps it from being done."""
+        if job.order is None:
+            self._carrier.dispose(job.id)
+            return book.at(job, SnapshotReport(job.id, SnapshotState.DISPOSED), self._clock())
+        if job.verdict is not None:
+            self._carrier.abandon(job.order)
+            return book.failed(job, job.verdict, self._clock())
+        return book.at(job, self._take(job, job.order), self._clock())
+
+    def _take(self, job: Job, order: SnapshotOrder) -> SnapshotReport:
+        self._copied, self._logged = Progress(), self._clock()
+        copying = SnapshotReport(job.id, SnapshotState.COPYING)
+        self._book.put(dataclasses.replace(job, report=copying))
+
+        def tell(progress: Progress) -> None:
+            self._go_on(job, copying, progress)
+
+        # Else a newer batch does, and Spark is left alone.
+        pin = self._runs and (job.is_exact or SnapshotReason.TOO_FAST in job.tries)
+        return self._carrier.take(order, tell, pin)
+
+    def _go_on(self, job: Job, copying: SnapshotReport, progress: Progress) -> None:
+        """Show how far a copy is; raise EndedError if it is not wanted any more."""
+        again = progress.files <= self._copied.files
+        self._observer.copied(progress.bytes - (0 if again else self._copied.bytes))
+        self._copied = progress
+        if self._stopping.is_set() or not self._book.is_wanted(job):
+            raise EndedError
+        now = self._clock()
+        self._book.put(book.at(job, dataclasses.replace(copying, **vars(progress)), now))
+        if now - self._logged >= LOG_SECONDS:
+            self._logged = now
+            words = (job.id, progress.files, progress.of_files, progress.bytes, progress.of_bytes)
+            log.info("snapshot %s: %d of %d files copied, %d of %d bytes", *words, extra={"action": "snapshot"})
+
+    def _after_failure(self, job: Job, error: Exception) -> Job:
+        config, now = self._carrier.config, self._clock()
+        trouble = trouble_of(error, config.storage, config.credentials_secret, runs=self._runs)
+        if trouble.reason not in job.tries:
+            _log_trouble(job, trouble, error)
+        return book.put_off(job, trouble, now)
+
+    def _show(self, job: Job) -> None:
+        self._book.put(job)
+        report = job.report
+        if job.ended:
+            batches = {name: pin.batch for name, pin in report.queries.items()}
+            words = (job.id, report.state.value, report.seconds, report.files, report.bytes, report.new_bytes, batches)
+            extra = {"action": "snapshot", "reason": report.reason.value}
+            log.info(
+                "snapshot %s: %s after %.1f s, %d files, %d bytes, %d of them new, batches %s", *words, extra=extra
+            )
+
+
+def _log_trouble(job: Job, trouble: Trouble, error: Exception) -> None:
+    extra = {"action": "snapshot", "reason": trouble.reason.value}
+    unforeseen = error if trouble.reason is SnapshotReason.INTERNAL else None
+    log.warning("snapshot %s: %s", job.id, trouble.message, extra=extra, exc_info=unforeseen)

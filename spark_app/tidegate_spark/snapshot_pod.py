@@ -1,0 +1,162 @@
+"""``python3 -m tidegate_spark.snapshot_pod``: carries orders about snapshots out where no driver does. Does I/O.
+
+Idempotent: it can be interrupted and started again at any time. Exit codes: 0 every order has ended, or is held by
+somebody; 75 (EXIT_DEPENDENCY) something did not pass while it was waited for, such as a storage that does not answer;
+1 no usable configuration. The termination message says how far each order is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from tidegate_spark import preflight, storage
+from tidegate_spark.environment import Environment
+from tidegate_spark.log_lines import log_to_stderr
+from tidegate_spark.protocol import (
+    CONFIG_VARIABLE,
+    EXIT_APPLICATION,
+    EXIT_DEPENDENCY,
+    EXIT_OK,
+    TERMINATION_MESSAGE_LIMIT,
+    DriverConfig,
+    from_json,
+    to_json,
+)
+from tidegate_spark.redaction import Secrets
+from tidegate_spark.snapshot_book import ENDED
+from tidegate_spark.snapshot_keeper import SnapshotKeeper
+from tidegate_spark.snapshot_protocol import (
+    ORDERS_VARIABLE,
+    SnapshotOrders,
+    SnapshotReason,
+    SnapshotReport,
+    SnapshotReports,
+    SnapshotState,
+)
+from tidegate_spark.snapshot_work import Carrier, connector
+from tidegate_spark.snapshots.store import SnapshotError
+from tidegate_spark.storage import FaultError
+
+FOR_THE_KUBELET = frozenset((SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST))
+"""Reasons to end and be started again, with pauses that are the kubelet's."""
+ATTEMPTS = 5
+"""At one order; no fault that passes sooner takes more."""
+LONGEST_MESSAGE = 400
+
+log = logging.getLogger("tidegate")
+
+
+def main() -> int:
+    """Carry the orders out, leave word, and return the exit code."""
+    log_to_stderr(os.environ)
+    environment = Environment.read(os.environ)
+    try:
+        config = from_json(DriverConfig, os.environ.get(CONFIG_VARIABLE, ""))
+        orders = from_json(SnapshotOrders, os.environ.get(ORDERS_VARIABLE, ""))
+        keeper = keeper_of(config, environment.credentials_directory)
+        keeper.give(orders)
+    except ValueError as error:
+        log.error("%s, %s: %s", CONFIG_VARIABLE, ORDERS_VARIABLE, error)
+        return EXIT_APPLICATION
+    code = carry_out(keeper, time.sleep)
+    credentials = storage.mounted_credentials(environment.credentials_directory)
+    secrets = Secrets(credentials.secrets if credentials else ())
+    leave_word(environment.termination_log, keeper.reports(), secrets)
+    return code
+
+
+def keeper_of(config: DriverConfig, credentials_directory: str) -> SnapshotKeeper:
+    """Return who carries orders out for an application that does not run."""
+
+    def refuse_foreign() -> None:
+        try:
+            credentials = storage.read_credentials(credentials_directory, config.credentials_secret)
+            claim = preflight.read_claim(storage.connect(config.storage, credentials), config)
+        except ValueError as error:
+            fault = storage.fault_of(error, config.storage, config.credentials_secret)
+            raise (FaultError(fault) if fault else error) from error
+        if claim is not None and claim[0].get("uid") != config.uid:
+            owner = claim[0].get("uid")
+            raise SnapshotError(
+                f"{config.storage.uri} belongs to another application by now (uid {owner}): nothing is taken there."
+            )
+
+    carrier = Carrier(config, connector(config, credentials_directory), before_taking=refuse_foreign)
+    return SnapshotKeeper(carrier, runs=False)
+
+
+def carry_out(keeper: SnapshotKeeper, pause: Callable[[float], None]) -> int:
+    """Attempt what there is until it has ended or is the kubelet's to wait for; return the exit code."""
+    for _ in range(ATTEMPTS * len(keeper.reports())):
+        seconds = keeper.attempt_next()
+        if all(map(is_settled, keeper.reports())):
+            break
+        pause(seconds or 0.0)
+    unfinished = [report for report in keeper.reports() if not has_ended(report)]
+    for report in unfinished:
+        extra = {"action": "snapshot", "reason": report.reason.value}
+        log.warning("snapshot %s: to be tried again: %s", report.id, report.message, extra=extra)
+    return EXIT_DEPENDENCY if unfinished else EXIT_OK
+
+
+def has_ended(report: SnapshotReport) -> bool:
+    """Return whether another start of the pod would change nothing by itself; pure."""
+    return report.state in ENDED or report.state is SnapshotState.HELD
+
+
+def is_settled(report: SnapshotReport) -> bool:
+    """Return whether this process is through with an order; pure."""
+    return has_ended(report) or report.reason in FOR_THE_KUBELET
+
+
+def leave_word(path: str, reports: tuple[SnapshotReport, ...], secrets: Secrets) -> None:
+    """Write the termination message; a failure is only logged."""
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(word_of(reports, secrets))
+    except OSError as error:
+        log.warning("termination message: %s", error)
+
+
+def word_of(reports: tuple[SnapshotReport, ...], secrets: Secrets) -> str:
+    """Return the termination message: as much of the reports as the kubelet takes, and no secret; pure.
+
+    What there is no room for goes in this order: offsets, long messages, queries, the last reports.
+    """
+    cleaned = tuple(dataclasses.replace(each, message=secrets.clean(each.message)) for each in reports)
+    for shorter in (_as_it_is, _without_offsets, _with_short_message, _without_queries):
+        cleaned = tuple(map(shorter, cleaned))
+        text = to_json(SnapshotReports(cleaned))
+        if len(text.encode()) <= TERMINATION_MESSAGE_LIMIT:
+            return text
+    while cleaned and len(to_json(SnapshotReports(cleaned)).encode()) > TERMINATION_MESSAGE_LIMIT:
+        cleaned = cleaned[:-1]
+    return to_json(SnapshotReports(cleaned))
+
+
+def _as_it_is(report: SnapshotReport) -> SnapshotReport:
+    return report
+
+
+def _without_offsets(report: SnapshotReport) -> SnapshotReport:
+    pins = {name: dataclasses.replace(pin, offsets="") for name, pin in report.queries.items()}
+    return dataclasses.replace(report, queries=pins)
+
+
+def _with_short_message(report: SnapshotReport) -> SnapshotReport:
+    if len(report.message) <= LONGEST_MESSAGE:
+        return report
+    return dataclasses.replace(report, message=report.message[: LONGEST_MESSAGE - 1] + "…")
+
+
+def _without_queries(report: SnapshotReport) -> SnapshotReport:
+    return dataclasses.replace(report, queries={})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""The part of the contract between operator and runtime that is about snapshots: what is ordered, and what came of it.
+
+An order goes to the agent of a running driver, or, if there is none, to a short pod of its own; both carry it out in
+the same way. Orders are level-triggered: one that was lost is given again, and one that is known is not begun twice.
+Standard library only, no I/O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+ORDERS_VARIABLE = "TIDEGATE_SNAPSHOT_ORDERS"
+"""Environment variable of a snapshot pod's container that holds :class:`SnapshotOrders` as JSON."""
+
+SNAPSHOT_COMMAND = "/v1/snapshots"
+"""POST, bearer token, body :class:`SnapshotOrders`: 202 means that each is known and will be carried out."""
+
+LARGEST_ORDERS = 64 * 1024
+"""Bytes of one body."""
+
+LONGEST_OFFSETS = 2048
+"""Characters of a query's source offsets in a report; longer ones are cut, and say so. The manifest has them whole."""
+
+
+@dataclass(frozen=True)
+class SnapshotOrder:
+    """Take this snapshot."""
+
+    id: str
+    """``[a-z0-9-]``, at most 63 characters, unique for ever; the same for each attempt at this snapshot."""
+    manual: bool = False
+    """Asked for by a person: no retention removes it."""
+    exact: dict[str, int] = field(default_factory=dict)
+    """Query -> batch, if it must be this one."""
+    holders: tuple[str, ...] = ()
+    """Who needs it from the first."""
+    image: str = ""
+    """Of the application, for the manifest."""
+
+
+@dataclass(frozen=True)
+class SnapshotOrders:
+    """Everything that is wanted now of one application's snapshots."""
+
+    take: tuple[SnapshotOrder, ...] = ()
+    dispose: tuple[str, ...] = ()
+    """Ids of snapshots that shall be gone, complete or not."""
+
+
+class SnapshotState(str, Enum):
+    """What became of an order."""
+
+    WAITING = "Waiting"
+    """Not begun, or given up for now, for the reason given; it is tried again by itself."""
+    COPYING = "Copying"
+    READY = "Ready"
+    FAILED = "Failed"
+    """Given up for good; what was copied is disposed of."""
+    DISPOSED = "Disposed"
+    HELD = "Held"
+    """Not disposed of: somebody needs it, whom the message names."""
+
+
+class SnapshotReason(str, Enum):
+    """Why an order waits or failed."""
+
+    NONE = ""
+    NOTHING_COMMITTED = "NothingCommitted"
+    BATCH_LOST = "BatchLost"
+    TOO_FAST = "CleanedTooFast"
+    UNREADABLE_CHECKPOINT = "UnreadableCheckpoint"
+    STORAGE_UNAVAILABLE = "StorageUnavailable"
+    CATALOG_LOST = "CatalogLost"
+    DISPOSED = "DisposedMeanwhile"
+    HELD = "Held"
+    INTERNAL = "InternalError"
+
+
+@dataclass(frozen=True)
+class QueryPin:
+    """One query in a snapshot."""
+
+    batch: int
+    offsets: str
+    """JSON lines as in Spark's ``offsets/<batch>``, sources only; cut at :data:`LONGEST_OFFSETS`."""
+
+
+@dataclass(frozen=True)
+class SnapshotReport:
+    """How far one order is; sizes in bytes, times in seconds since the epoch."""
+
+    id: str
+    state: SnapshotState
+    reason: SnapshotReason = SnapshotReason.NONE
+    message: str = ""
+    """For a person: what it is, and what to do."""
+    files: int = 0
+    bytes: int = 0
+    of_files: int = 0
+    of_bytes: int = 0
+    """Copied, of what is to be copied; of a ready one all it needs."""
+    new_bytes: int = 0
+    """How much of a ready one no earlier snapshot had."""
+    created: float = 0.0
+    seconds: float = 0.0
+    """From its order's first attempt in this process to its end."""
+    lineage: int = 0
+    parent: str = ""
+    digest: str = ""
+    manifest: str = ""
+    """s3://bucket/key."""
+    spark_version: str = ""
+    queries: dict[str, QueryPin] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SnapshotReports:
+    """The termination message of a snapshot pod."""
+
+    snapshots: tuple[SnapshotReport, ...] = ()

@@ -1,0 +1,217 @@
+"""Carries one order about an application's snapshots out, once, and says what came of it. I/O through the library.
+
+The same for the driver of a running application and for the short pod of one that does not run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tidegate_spark import storage as store
+from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, Storage
+from tidegate_spark.snapshot_protocol import (
+    LONGEST_OFFSETS,
+    QueryPin,
+    SnapshotOrder,
+    SnapshotReport,
+    SnapshotState,
+)
+from tidegate_spark.snapshots import catalog, collect, layout, manifest, s3
+from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
+from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.manifest import Application, Manifest
+from tidegate_spark.snapshots.reader import Layout
+from tidegate_spark.snapshots.take import Request, take
+from tidegate_spark.storage import Credentials, FaultError
+
+CUT = "… (cut)"
+PIN_RENEWED_AFTER_SECONDS = 60.0
+
+log = logging.getLogger("tidegate")
+
+
+def reach_library(place: Storage, credentials: Credentials | None) -> Library:
+    """Return the snapshots in ``place``.
+
+    Raises:
+        FaultError: the endpoint is no URL.
+    """
+    try:
+        return Library(s3.reach(place, credentials, USUAL.number), place.prefix)
+    except ValueError as error:
+        raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{place.endpoint} (endpoint): {error}.")) from error
+
+
+def connector(config: DriverConfig, credentials_directory: str) -> Callable[[], Library]:
+    """Return what reaches the application's snapshots with the credentials of the moment; it may raise FaultError."""
+
+    def connect() -> Library:
+        return reach_library(config.storage, store.read_credentials(credentials_directory, config.credentials_secret))
+
+    return connect
+
+
+class Pin:
+    """Keeps Spark from cleaning up state of a lineage; jvm/'s class of this name looks whether the object is there."""
+
+    def __init__(self, library: Library, lineage: int, clock: Callable[[], float]) -> None:
+        """Prepare."""
+        self._library, self._key = library, library.key(LINEAGE_PREFIX, f"{lineage}.pin")
+        self._clock, self._since = clock, 0.0
+
+    def put(self) -> None:
+        """Begin; raises what the store's client raises."""
+        self._since = self._clock()
+        self._library.store.put(self._key, b"{}")
+
+    def renew(self) -> None:
+        """Go on: it ends by itself after ten minutes."""
+        if self._clock() - self._since >= PIN_RENEWED_AFTER_SECONDS:
+            self.put()
+
+    def remove(self) -> None:
+        """End; if that fails it ends by itself."""
+        try:
+            self._library.store.delete([self._key])
+        except Exception as error:  # whatever it is: it must not hide how the work ended
+            log.warning("%s is left, for ten minutes: %s", self._key, error)
+
+
+@dataclass
+class Carrier:
+    """One application's snapshots, for whoever works on them; one order at a time."""
+
+    config: DriverConfig
+    connect: Callable[[], Library]
+    """Reaches the storage; called for each attempt, since credentials may be renewed."""
+    spark_version: str = ""
+    layout: Layout = layout
+    clock: Callable[[], float] = time.time
+    copiers: Copiers = USUAL
+    before_taking: Callable[[], None] = lambda: None
+    """Raises if nothing may be taken there."""
+    newest: float | None = None
+    """When the newest complete snapshot was begun, as far as it is known; seconds since the epoch."""
+
+    def look(self) -> None:
+        """Find out which is the newest; raises what the store's client raises."""
+        self._learn(self.connect().read())
+
+    def take(self, order: SnapshotOrder, tell: Callable[[Progress], None], pin: bool = False) -> SnapshotReport:
+        """Take a snapshot; return the report of a complete one.
+
+        Args:
+            order: which.
+            tell: told how far it is; what it raises ends the work, which can be begun again.
+            pin: whether Spark is not to clean state up meanwhile.
+
+        Raises:
+            Exception: see :func:`tidegate_spark.snapshots.take.take`.
+        """
+        self.before_taking()
+        library = self.connect()
+        if not pin:
+            return self._take(library, order, tell)
+        pinned = Pin(library, self.config.lineage, self.clock)
+        pinned.put()
+        try:
+
+            def renew_and_tell(progress: Progress) -> None:
+                pinned.renew()
+                tell(progress)
+
+            return self._take(library, order, renew_and_tell)
+        finally:
+            pinned.remove()
+
+    def _take(self, library: Library, order: SnapshotOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
+        copiers = dataclasses.replace(self.copiers, report=tell)
+        made = take(library, self.layout, self._request(order), self.clock(), copiers)
+        known = library.read()
+        self._learn(known)
+        return report_of(library, made, known.snapshots.get(order.id))
+
+    def dispose(self, name: str) -> None:
+        """Remove a snapshot, complete or not, and whatever else nothing needs; one that is not there is fine.
+
+        Raises:
+            HeldError: somebody needs it.
+            Exception: what the store's client raises; to be done again.
+        """
+        library = self.connect()
+        self._learn(collect.dispose(library, name))
+        collect.collect(library, self.clock())
+
+    def abandon(self, order: SnapshotOrder) -> None:
+        """Remove what was begun of a snapshot that is given up; one that is complete by now stays.
+
+        Raises:
+            Exception: what the store's client raises; to be done again.
+        """
+        library = self.connect()
+        known = library.change(lambda it: abandoned(it, order))
+        snapshot = known.snapshots.get(order.id)
+        if snapshot is not None and snapshot.state is State.DELETING:
+            collect.collect(library, self.clock())
+
+    def _request(self, order: SnapshotOrder) -> Request:
+        config = self.config
+        return Request(
+            order.id,
+            Application(config.namespace, config.app, config.uid, config.lineage, config.epoch),
+            exact=order.exact,
+            manual=order.manual,
+            holders=frozenset(order.holders),
+            image=order.image,
+            spark_version=self.spark_version,
+        )
+
+    def _learn(self, known: Catalog) -> None:
+        self.newest = max((known.snapshots[name].created for name in known.ready()), default=None)
+
+
+def abandoned(known: Catalog, order: SnapshotOrder) -> Catalog:
+    """Return the catalog without a snapshot that was being taken; nobody else can hold one of those. Pure."""
+    snapshot = known.snapshots.get(order.id)
+    if snapshot is None or snapshot.state is not State.TAKING:
+        return known
+    for holder in snapshot.holders:
+        known = catalog.release(known, order.id, holder)
+    return catalog.dispose(known, order.id)
+
+
+def report_of(library: Library, made: Manifest, known: Snapshot | None) -> SnapshotReport:
+    """Return the report of a complete snapshot; the digest is the catalog's as long as that knows it. Pure."""
+    sizes = {file.key: file.size for file in made.files}
+    return SnapshotReport(
+        id=made.id,
+        state=SnapshotState.READY,
+        files=len(sizes),
+        bytes=sum(sizes.values()),
+        of_files=len(sizes),
+        of_bytes=sum(sizes.values()),
+        new_bytes=made.new_bytes(),
+        created=made.created,
+        lineage=made.application.lineage,
+        parent=made.parent,
+        digest=known.digest if known is not None and known.digest else manifest.digest(made.body()),
+        manifest=f"s3://{library.store.bucket}/{library.manifest_key(made.id)}",
+        spark_version=made.spark_version,
+        queries=pins_of(made.queries),
+    )
+
+
+def pins_of(queries: Mapping[str, manifest.QueryAt]) -> dict[str, QueryPin]:
+    """Return each query's batch, and its sources' offsets as far as a report has room for them. Pure."""
+    return {name: QueryPin(query.batch, shown_offsets(query.offsets)) for name, query in queries.items()}
+
+
+def shown_offsets(text: str) -> str:
+    """Return the sources' lines of ``offsets/<batch>``, cut if they are too long: version and settings go first."""
+    sources = "\n".join(text.split("\n")[2:])
+    return sources if len(sources) <= LONGEST_OFFSETS else sources[: LONGEST_OFFSETS - len(CUT)] + CUT

@@ -1,0 +1,196 @@
+"""Lets a lineage begin with a snapshot, of this application or of another one. I/O through the library.
+
+An object beside the lineage says that it was filled. Without it no query is started, so that an application never
+begins with nothing, or with half of what it was to begin with, whatever happened in between. With it nothing is filled
+again: the lineage has batches of its own by then.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate_spark import storage as store
+from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom
+from tidegate_spark.snapshot_work import reach_library
+from tidegate_spark.snapshots import restore
+from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
+from tidegate_spark.snapshots.library import CatalogContendedError, Library
+from tidegate_spark.snapshots.manifest import Manifest
+from tidegate_spark.snapshots.restore import Origin, Target
+from tidegate_spark.snapshots.store import SnapshotError
+from tidegate_spark.storage import Credentials, FaultError
+
+LOG_SECONDS = 10.0
+"""Between two lines about how far it is."""
+
+log = logging.getLogger("tidegate")
+
+
+class StoppedError(Exception):
+    """The driver was told to stop meanwhile; the next one goes on."""
+
+
+@dataclass(frozen=True)
+class Filler:
+    """Fills one lineage."""
+
+    config: DriverConfig
+    start_from: StartFrom
+    own: Library
+    origin: Library
+    stopping: threading.Event
+    notice: Callable[[str, str], None]
+    """Tells the user something once: reason and message."""
+    copiers: Copiers = USUAL
+
+    def fill(self) -> None:
+        """Fill the lineage, if it was not filled before. Try once; what was done is not done again.
+
+        Raises:
+            FaultError: SNAPSHOT_UNUSABLE if it cannot be, a storage's fault if that does not answer.
+            StoppedError: the driver is to stop.
+        """
+        try:
+            mark = self._mark()
+            if not mark:
+                mark = self._filled()
+            self._let_go(mark)
+        except CatalogContendedError as error:
+            raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{error}.")) from error
+        except SnapshotError as error:
+            why = f"{self._words} cannot begin with {self._snapshot} (spec.startFrom): {str(error).rstrip('.')}."
+            message = f"{why} Nothing was started."
+            raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, message)) from error
+        except (FaultError, StoppedError):
+            raise
+        except Exception as error:
+            fault = self._fault_of(error)
+            if fault is None:
+                raise
+            raise FaultError(fault) from error
+
+    # --- the mark ---
+
+    @property
+    def _key(self) -> str:
+        return self.own.key(LINEAGE_PREFIX, f"{self.config.lineage}.json")
+
+    def _mark(self) -> dict[str, Any]:
+        """Return what says that the lineage was filled, nothing if nothing does.
+
+        Raises:
+            SnapshotError: what is there says nothing.
+        """
+        found = self.own.store.get(self._key)
+        if found is None:
+            return {}
+        try:
+            mark = json.loads(found[0])
+        except ValueError:
+            mark = None
+        if not isinstance(mark, dict) or not mark.get("snapshot"):
+            raise SnapshotError(f"{self._key} does not say what the lineage was filled with")
+        return mark
+
+    def _put_mark(self, mark: dict[str, Any]) -> None:
+        self.own.store.put(self._key, json.dumps(mark, sort_keys=True).encode())
+
+    # --- the work ---
+
+    @property
+    def _words(self) -> str:
+        return f"Lineage {self.config.lineage} of {self.config.namespace}/{self.config.app}"
+
+    @property
+    def _snapshot(self) -> str:
+        return f"snapshot {self.start_from.snapshot} of {self.start_from.storage.uri}"
+
+    def _filled(self) -> dict[str, Any]:
+        log.info("%s is filled from %s", self._words, self._snapshot, extra={"action": "fill"})
+        began = logged = time.monotonic()
+
+        def report(progress: Progress) -> None:
+            nonlocal logged
+            if self.stopping.is_set():
+                raise StoppedError
+            if time.monotonic() - logged >= LOG_SECONDS:
+                logged = time.monotonic()
+                words = (progress.files, progress.of_files, progress.bytes, progress.of_bytes)
+                log.info("filling: %d of %d files, %d of %d bytes", *words, extra={"action": "fill"})
+
+        origin, target = self._origin, Target(self.own, self.config.lineage, fork=self.start_from.fork)
+        copiers = Copiers(self.copiers.number, report)
+        made = restore.restore(origin, target, self.start_from.holder, copiers)
+        batches = {name: query.batch for name, query in sorted(made.queries.items())}
+        mark = {"snapshot": made.id, "origin": self.start_from.storage.uri, "batches": batches, "released": False}
+        self._put_mark(mark)
+        seconds = time.monotonic() - began
+        log.info("filled in %.1f s: %d files, batches %s", seconds, len(made.files), batches, extra={"action": "fill"})
+        self._tell(made, batches)
+        return mark
+
+    @property
+    def _origin(self) -> Origin:
+        return Origin(self.origin, self.start_from.snapshot)
+
+    def _tell(self, made: Manifest, batches: dict[str, int]) -> None:
+        after = ", ".join(f"{name!r} after batch {batch}" for name, batch in batches.items())
+        self.notice("StartedFromSnapshot", f"Started from {self._snapshot}: {after}.")
+        for name, query in sorted(made.queries.items()):
+            partitions = query.facts.get("partitions")
+            if query.facts.get("stateless") or not partitions or partitions == self.config.state_partitions:
+                continue
+            message = (
+                f"The state of query {name!r} keeps the {partitions} partitions that it has in the snapshot; "
+                f"spec.state.partitions, {self.config.state_partitions}, is for queries that begin anew."
+            )
+            self.notice("StatePartitionsKept", message)
+
+    def _let_go(self, mark: dict[str, Any]) -> None:
+        """Say that the snapshot is not needed any more: the lineage has everything. What fails, the next start does."""
+        if mark.get("released"):
+            return
+        try:
+            restore.release(self._origin, self.start_from.holder)
+        except Exception as error:  # whatever it is: nothing here depends on it
+            log.warning("%s is not released: %s", self._snapshot, error, extra={"action": "fill"})
+        else:
+            self._put_mark({**mark, "released": True})
+
+    def _fault_of(self, error: Exception) -> Fault | None:
+        """Return whose fault an exception of the store's client is, None if no storage's."""
+        if isinstance(error, ValueError):
+            return None
+        secret = self.config.credentials_secret
+        try:
+            self.origin.read()
+        except Exception as of_origin:
+            fault = store.fault_of(of_origin, self.start_from.storage, secret)
+            if fault is not None:
+                message = f"The storage of the snapshot in spec.startFrom: {fault.message}"
+                return Fault(fault.reason, message)
+        return store.fault_of(error, self.config.storage, secret)
+
+
+def fill_lineage(
+    config: DriverConfig,
+    credentials: Credentials | None,
+    stopping: threading.Event,
+    notice: Callable[[str, str], None],
+) -> None:
+    """Let the lineage of ``config`` begin with the snapshot that it names, if it names one. Try once.
+
+    Raises:
+        FaultError, StoppedError: see :meth:`Filler.fill`.
+    """
+    if config.start_from is None:
+        return
+    own = reach_library(config.storage, credentials)
+    origin = reach_library(config.start_from.storage, credentials)
+    Filler(config, config.start_from, own, origin, stopping, notice).fill()

@@ -1,0 +1,152 @@
+"""A snapshot of a running application, a fork that goes on exactly where it was taken, and its end."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from devcluster.demo.replay import create_topics, delete_topics
+from tidegate_testing.waiting import wait_for
+from tidegate_testing.world import World
+
+NAMESPACE = "tidegate-e2e-snapshots"
+TOPIC = "tidegate-e2e-numbers"
+BEFORE, AFTER = 1_000, 600
+"""Numbers in the topic before the snapshot is asked for, and those that come afterwards."""
+
+
+@pytest.fixture
+def topic(world: World) -> Iterator[str]:
+    brokers = world.environment.kafka_host
+    delete_topics(brokers, [TOPIC])
+    create_topics(brokers, {TOPIC: 2})
+    yield TOPIC
+    world.delete_apps(NAMESPACE)
+    delete_topics(brokers, [TOPIC])
+
+
+def send(world: World, first: int, count: int) -> None:
+    """Have the topic hold so many more numbers, each confirmed."""
+    producer = Producer({"bootstrap.servers": world.environment.kafka_host, "enable.idempotence": True, "acks": "all"})
+    for number in range(first, first + count):
+        producer.produce(TOPIC, key=str(number), value=str(number))
+    assert producer.flush(60) == 0
+
+
+def folder(app: str) -> str:
+    return f"output/{NAMESPACE}/{app}"
+
+
+def tallying(world: World, name: str, **groups: Any) -> dict[str, Any]:
+    args = [world.environment.kafka_pods, TOPIC, f"s3a://{world.bucket}/{folder(name)}"]
+    return world.app(name, NAMESPACE, main="script:tallying.py", args=args, spec=groups)
+
+
+def tallies(world: World, app: str) -> dict[int, int]:
+    """Return how many numbers an application had tallied after each batch that it wrote."""
+    listed = world.s3.get_paginator("list_objects_v2").paginate(Bucket=world.bucket, Prefix=f"{folder(app)}/")
+    keys = [o["Key"] for page in listed for o in page.get("Contents", [])]
+    written = {key.split("/")[-2] for key in keys if key.endswith("/_SUCCESS")}
+    lines = [(key.split("/")[-2], world.read(key)) for key in keys if "/part-" in key]
+    found = dict.fromkeys(map(int, written), 0)
+    for batch, text in lines:
+        if batch in written:
+            found[int(batch)] += sum(json.loads(line)["count"] for line in text.splitlines())
+    return found
+
+
+def await_tally(world: World, app: str, numbers: int) -> dict[int, int]:
+    """Return an application's tallies once they hold so many numbers."""
+
+    def probe() -> dict[int, int]:
+        seen = tallies(world, app)
+        assert max(seen.values(), default=0) >= numbers, seen
+        return seen
+
+    return wait_for(f"{app} to tally {numbers} numbers", probe, timeout=300, interval=2)
+
+
+def take(world: World, name: str, app: str, policy: str) -> dict[str, Any]:
+    """Have a snapshot taken, and return its status once it is Ready."""
+    world.kubectl.apply(
+        {
+            "apiVersion": "tidegate.dev/v1alpha1",
+            "kind": "StreamSnapshot",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"appRef": {"name": app}, "reclaimPolicy": policy},
+        }
+    )
+    world.kubectl.run("wait", f"snap/{name}", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=180s", timeout=190)
+    found = world.kubectl.get("snap", name, NAMESPACE)
+    assert found is not None
+    status: dict[str, Any] = found["status"]
+    return status
+
+
+def of_snapshots(world: World, app: str) -> list[str]:
+    """Return the keys of an application's snapshots, without the catalog."""
+    return [
+        key
+        for key in world.keys(app, NAMESPACE)
+        if ("/snapshots/" in key or "/objects/" in key) and not key.endswith("/catalog.json")
+    ]
+
+
+def test_a_fork_goes_on_exactly_where_a_running_application_was_snapped(world: World, topic: str) -> None:
+    world.make_namespace(NAMESPACE)
+    send(world, 0, BEFORE)
+    world.kubectl.apply(tallying(world, "origin"))
+    await_tally(world, "origin", 200)
+
+    status = take(world, "midway", "origin", "Delete")
+    (query,) = status["queries"]
+    batch = query["batchId"]
+    assert (query["name"], status["batch"], status["files"] > 0) == ("tallying", batch, True)
+    assert world.get_app("origin", NAMESPACE)["status"]["epoch"] == 1
+
+    world.kubectl.apply(tallying(world, "variant", startFrom={"snapshot": {"name": "midway"}}))
+    send(world, BEFORE, AFTER)
+    original = await_tally(world, "origin", BEFORE + AFTER)
+    forked = await_tally(world, "variant", BEFORE + AFTER)
+    # Not one number is lost or counted twice, and the first batch of the fork is the one after the snapshot's.
+    assert max(original.values()) == max(forked.values()) == BEFORE + AFTER
+    assert min(forked) == batch + 1
+    assert 0 < forked[batch + 1] - original[batch] <= 40
+    began = world.get_app("variant", NAMESPACE)["status"]["startFrom"]
+    assert (began["id"], began["begun"]) == (status["snapshotId"], True)
+
+    dispose(world)
+
+
+def dispose(world: World) -> None:
+    """Deleted, the snapshot takes its files along, and both applications run on."""
+    assert of_snapshots(world, "origin") != []
+    world.kubectl.delete("snap", "midway", NAMESPACE)
+    wait_for("the snapshot to be gone", lambda: world.kubectl.get("snap", "midway", NAMESPACE) is None, timeout=180)
+    assert of_snapshots(world, "origin") == []
+    for app in ("origin", "variant"):
+        world.kubectl.run("wait", f"sapp/{app}", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=60s")
+
+
+def test_a_suspended_application_is_snapped_by_a_pod_and_its_snapshot_outlives_it(world: World, topic: str) -> None:
+    world.make_namespace(NAMESPACE)
+    send(world, 0, BEFORE)
+    world.kubectl.apply(tallying(world, "resting"))
+    await_tally(world, "resting", 200)
+    world.kubectl.patch("sapp", "resting", NAMESPACE, {"spec": {"suspend": True}})
+    wait_for(
+        "the application to rest",
+        lambda: world.get_app("resting", NAMESPACE)["status"]["phase"] == "Suspended",
+        timeout=180,
+    )
+    last = max(tallies(world, "resting"))
+    assert take(world, "at-rest", "resting", "Delete")["batch"] == last
+
+    world.kubectl.delete("sapp", "resting", NAMESPACE)
+    wait_for("the application to be gone", lambda: world.kubectl.get("sapp", "resting", NAMESPACE) is None, timeout=180)
+    assert of_snapshots(world, "resting") != []
+    world.kubectl.delete("snap", "at-rest", NAMESPACE)
+    wait_for("the snapshot to be gone", lambda: world.kubectl.get("snap", "at-rest", NAMESPACE) is None, timeout=180)
+    assert of_snapshots(world, "resting") == []

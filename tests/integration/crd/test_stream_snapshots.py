@@ -1,0 +1,134 @@
+"""What the API server takes, refuses and shows of StreamSnapshots, and of forks. Runs kubectl."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from tidegate.model.stream_snapshot import ReclaimPolicy, decode_snapshot
+from tidegate_testing.crd import MINIMAL, REMOVED, changed, create
+from tidegate_testing.kubectl import Kubectl, KubectlError
+
+SNAPSHOT: dict[str, Any] = {
+    "apiVersion": "tidegate.dev/v1alpha1",
+    "kind": "StreamSnapshot",
+    "metadata": {"name": "nightly"},
+    "spec": {"appRef": {"name": "orders"}},
+}
+STATUS = {
+    "phase": "Ready",
+    "snapshotId": "nightly-aabbccdd",
+    "app": {"uid": "u-1", "lineage": 1},
+    "queries": [{"name": "main", "batchId": 7, "offsets": "{}"}],
+    "batch": 7,
+    "size": "1.2Gi",
+    "newSize": "140Mi",
+    "parent": "earlier-11112222",
+    "conditions": [
+        {"type": "Ready", "status": "True", "reason": "Complete", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    ],
+}
+
+
+def snapshot(path: str, value: Any) -> dict[str, Any]:
+    found = copy.deepcopy(SNAPSHOT)
+    *parents, leaf = path.split("/")
+    node = found
+    for parent in parents:
+        node = node[parent]
+    if value is REMOVED:
+        del node[leaf]
+    else:
+        node[leaf] = value
+    return found
+
+
+def write_status(kubectl: Kubectl, namespace: str, name: str = "nightly") -> None:
+    change = json.dumps({"status": STATUS})
+    kubectl.run("patch", "snap", name, "-n", namespace, "--subresource=status", "--type=merge", "-p", change)
+
+
+def test_the_smallest_snapshot_is_stored_with_its_default(api_kubectl: Kubectl, namespace: str) -> None:
+    stored = create(api_kubectl, namespace, SNAPSHOT)
+    assert stored["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Retain"}
+    assert decode_snapshot(json.dumps(stored).encode()).spec.reclaim_policy is ReclaimPolicy.RETAIN
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("metadata/name", "a" * 55, "at most 54 characters"),
+        ("metadata/name", "a.b", "no dots"),
+        ("spec/appRef", REMOVED, "spec.appRef: Required value"),
+        ("spec/appRef", {"name": ""}, "spec.appRef.name"),
+        ("spec/appRef", {"name": "a" * 41}, "spec.appRef.name"),
+        ("spec/reclaimPolicy", "Recycle", "spec.reclaimPolicy"),
+        ("spec/uri", "s3://elsewhere", 'unknown field "spec.uri"'),
+    ],
+)
+def test_what_can_not_be_a_snapshot_is_refused(
+    api_kubectl: Kubectl, namespace: str, path: str, value: Any, words: str
+) -> None:
+    with pytest.raises(KubectlError) as refused:
+        create(api_kubectl, namespace, snapshot(path, value))
+    assert words in str(refused.value)
+
+
+def test_the_longest_name_is_taken(api_kubectl: Kubectl, namespace: str) -> None:
+    create(api_kubectl, namespace, snapshot("metadata/name", "a" * 54))
+
+
+def test_a_snapshot_stays_that_of_its_application(api_kubectl: Kubectl, namespace: str) -> None:
+    create(api_kubectl, namespace, SNAPSHOT)
+    with pytest.raises(KubectlError, match="appRef cannot be changed"):
+        api_kubectl.patch("streamsnapshot", "nightly", namespace, {"spec": {"appRef": {"name": "bills"}}})
+    api_kubectl.patch("streamsnapshot", "nightly", namespace, {"spec": {"reclaimPolicy": "Delete"}})
+
+
+def test_kubectl_shows_the_line_of_snapshots(api_kubectl: Kubectl, namespace: str) -> None:
+    create(api_kubectl, namespace, SNAPSHOT)
+    write_status(api_kubectl, namespace)
+    table = [line.split() for line in api_kubectl.run("get", "snap", "-n", namespace).splitlines()]
+    assert table[0] == ["NAME", "APP", "PHASE", "BATCH", "PARENT", "SIZE", "NEW", "AGE"]
+    assert table[1][:7] == ["nightly", "orders", "Ready", "7", "earlier-11112222", "1.2Gi", "140Mi"]
+    api_kubectl.run("wait", "--for=condition=Ready", "snap/nightly", "-n", namespace, "--timeout=10s")
+
+
+def test_the_whole_status_is_stored_and_nobody_writes_it_with_the_spec(api_kubectl: Kubectl, namespace: str) -> None:
+    create(api_kubectl, namespace, SNAPSHOT)
+    api_kubectl.patch("streamsnapshot", "nightly", namespace, {"status": STATUS})
+    assert "status" not in (api_kubectl.get("snap", "nightly", namespace) or {})
+    write_status(api_kubectl, namespace)
+    assert (api_kubectl.get("snap", "nightly", namespace) or {})["status"] == STATUS
+
+
+# --- applications that begin with one ---
+
+START = {"snapshot": {"name": "nightly"}}
+
+
+def test_an_application_may_begin_with_a_snapshot(api_kubectl: Kubectl, namespace: str) -> None:
+    assert create(api_kubectl, namespace, changed("spec/startFrom", START))["spec"]["startFrom"] == START
+    api_kubectl.patch("sapp", "app", namespace, {"spec": {"suspend": True}})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (None, START, "startFrom can only be set when the application is created"),
+        (START, None, "startFrom can only be set when the application is created"),
+        (START, {"snapshot": {"name": "another"}}, "startFrom cannot be changed"),
+    ],
+)
+def test_what_an_application_begins_with_is_decided_at_its_creation(
+    api_kubectl: Kubectl, namespace: str, before: Any, after: Any, words: str
+) -> None:
+    create(api_kubectl, namespace, changed("spec/startFrom", before) if before else MINIMAL)
+    with pytest.raises(KubectlError, match=words):
+        api_kubectl.patch("sapp", "app", namespace, {"spec": {"startFrom": after}})
+
+
+def test_a_beginning_names_a_snapshot(api_kubectl: Kubectl, namespace: str) -> None:
+    with pytest.raises(KubectlError, match=r"spec\.startFrom\.snapshot"):
+        create(api_kubectl, namespace, changed("spec/startFrom", {}))

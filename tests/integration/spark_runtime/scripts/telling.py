@@ -1,0 +1,20 @@
+"""Counts rows by key, four more of each key in each batch, and says what every batch came to."""
+
+import json
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+spark = SparkSession.builder.getOrCreate()
+rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
+
+
+def tell(batch: DataFrame, number: int) -> None:
+    """Print the batch on one line."""
+    counts = {str(row["key"]): row["count"] for row in batch.collect()}
+    print(f"told {json.dumps([number, counts])}", flush=True)
+
+
+counts = rows.groupBy((f.col("value") % 5).alias("key")).count()
+sink = counts.writeStream.outputMode("update").foreachBatch(tell).trigger(processingTime="300 milliseconds")
+sink.start().awaitTermination()

@@ -1,0 +1,245 @@
+"""Snapshots with the real operator process on a real API server; the test plays kubelet and agents. Runs processes."""
+
+import itertools
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from devcluster.apiserver import ApiServer
+from tidegate_spark import protocol
+from tidegate_spark.protocol import AgentReport, DriverConfig, DriverState, from_json, to_json
+from tidegate_spark.snapshot_protocol import (
+    SNAPSHOT_COMMAND,
+    QueryPin,
+    SnapshotOrders,
+    SnapshotReport,
+    SnapshotReports,
+    SnapshotState,
+)
+from tidegate_testing.apps import streaming_app
+from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.operator_process import ROOT, OperatorProcess
+from tidegate_testing.waiting import wait_for
+
+STORAGE = {"uri": "s3://bucket/apps"}
+_numbers = itertools.count(1)
+
+
+class Agent(ThreadingHTTPServer):
+    """The agent of a driver that runs: it takes orders and does each at once, or as told."""
+
+    def __init__(self, address: str, uid: str) -> None:
+        self.uid, self.snapshots, self.orders = uid, dict[str, SnapshotReport](), list[SnapshotOrders]()
+        super().__init__((address, protocol.COMMAND_PORT), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def report(self) -> str:
+        told = AgentReport(
+            "orders", self.uid, 1, DriverState.RUNNING, ready=True, snapshots=tuple(self.snapshots.values())
+        )
+        return to_json(told)
+
+    def take_in(self, orders: SnapshotOrders) -> None:
+        self.orders.append(orders)
+        for order in orders.take:
+            self.snapshots.setdefault(order.id, SnapshotReport(order.id, SnapshotState.COPYING, files=1, of_files=3))
+        for name in orders.dispose:
+            self.snapshots[name] = SnapshotReport(name, SnapshotState.DISPOSED)
+
+    def complete(self) -> None:
+        self.snapshots = {name: ready(name) for name in self.snapshots}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Two addresses of the command port."""
+
+    server: Agent
+
+    def do_GET(self) -> None:
+        self._answer(200, self.server.report())
+
+    def do_POST(self) -> None:
+        assert self.path == SNAPSHOT_COMMAND
+        self.server.take_in(from_json(SnapshotOrders, self.rfile.read(int(self.headers["Content-Length"])).decode()))
+        self._answer(202, "{}")
+
+    def _answer(self, code: int, text: str) -> None:
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def ready(name: str) -> SnapshotReport:
+    return SnapshotReport(
+        name,
+        SnapshotState.READY,
+        files=3,
+        bytes=4096,
+        new_bytes=1024,
+        lineage=1,
+        digest="sha256:1",
+        manifest=f"s3://bucket/apps/{name}/manifest.json",
+        queries={"main": QueryPin(7, "{}")},
+    )
+
+
+@pytest.fixture(scope="module")
+def kubectl() -> Iterator[Kubectl]:
+    with ApiServer() as server:
+        found = Kubectl(server.kubectl, server.kubeconfig)
+        found.run("apply", "--server-side", "-f", str(ROOT / "crds"))
+        found.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        yield found
+
+
+@pytest.fixture(scope="module")
+def operator(kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
+    alone = {"TIDEGATE_LEADER_ELECTION": "false"}
+    process = OperatorProcess(kubectl.kubeconfig, tmp_path_factory.mktemp("operator") / "log", alone)
+    process.start()
+    yield process
+    assert process.end(signal.SIGTERM) == 0, process.log.read_text()[-3000:]
+
+
+@pytest.fixture
+def space(kubectl: Kubectl, operator: OperatorProcess) -> str:
+    name = f"snapshots-{next(_numbers)}"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+    return name
+
+
+def create_app(kubectl: Kubectl, space: str, name: str = "orders", **spec: Any) -> None:
+    app = streaming_app(name, space, image="shop/orders:1", storage=STORAGE, main="local:///opt/main.py", spec=spec)
+    app["spec"] |= {key: value for key, value in spec.items() if not isinstance(value, dict)}
+    kubectl.apply(app)
+
+
+def create_snapshot(kubectl: Kubectl, space: str, name: str = "nightly", policy: str = "Retain") -> str:
+    """Make a StreamSnapshot of orders; return its id."""
+    spec = {"appRef": {"name": "orders"}, "reclaimPolicy": policy}
+    metadata = {"name": name, "namespace": space}
+    resource = {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
+    kubectl.apply(resource)
+    uid = (kubectl.get("snap", name, space) or {})["metadata"]["uid"]
+    return f"{name}-{uid.replace('-', '')[:8]}"
+
+
+def pod(kubectl: Kubectl, space: str, name: str) -> dict[str, Any]:
+    return wait_for(f"pod {name}", lambda: kubectl.get("pod", name, space), 30, 0.1) or {}
+
+
+def play_kubelet(kubectl: Kubectl, space: str, name: str, status: dict[str, Any]) -> None:
+    change = json.dumps({"status": status})
+    kubectl.run("patch", "pod", name, "-n", space, "--subresource=status", "--type=merge", "-p", change)
+
+
+def container(name: str, state: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"name": name, "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": state}]
+
+
+@pytest.fixture
+def agent(kubectl: Kubectl, space: str) -> Iterator[Agent]:
+    """An application that runs, as far as the operator can see."""
+    create_app(kubectl, space)
+    driver = pod(kubectl, space, "orders-driver")
+    address = f"127.0.77.{next(_numbers)}"
+    server = Agent(address, driver["metadata"]["annotations"][protocol.ANNOTATION_APP_UID])
+    running = container("driver", {"running": {"startedAt": "2026-01-01T00:00:00Z"}})
+    condition = {"type": "Ready", "status": "True"}
+    status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "conditions": [condition]}
+    play_kubelet(kubectl, space, "orders-driver", {**status, "containerStatuses": running})
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def end_pod(kubectl: Kubectl, space: str, name: str, *reports: SnapshotReport) -> None:
+    """Let a snapshot's pod end with these words."""
+    pod(kubectl, space, name)
+    ended = {"exitCode": 0, "reason": "Completed", "message": to_json(SnapshotReports(reports))}
+    status = {"phase": "Succeeded", "containerStatuses": container("snapshot", {"terminated": ended})}
+    play_kubelet(kubectl, space, name, status)
+
+
+def snap(kubectl: Kubectl, space: str, name: str = "nightly") -> dict[str, Any]:
+    return kubectl.get("snap", name, space) or {}
+
+
+def wait_for_phase(kubectl: Kubectl, space: str, phase: str, name: str = "nightly") -> dict[str, Any]:
+    def probe() -> dict[str, Any] | None:
+        seen = snap(kubectl, space, name)
+        assert seen.get("status", {}).get("phase") == phase, seen.get("status")
+        return seen
+
+    return wait_for(f"phase {phase}", probe, 60, 0.2) or {}
+
+
+def test_a_running_application_has_a_snapshot_taken_and_another_begins_with_it(
+    kubectl: Kubectl, space: str, agent: Agent
+) -> None:
+    name = create_snapshot(kubectl, space, policy="Delete")
+    copying = wait_for_phase(kubectl, space, "Copying")
+    assert copying["status"]["progress"] == {"files": 1, "ofFiles": 3, "bytes": 0, "ofBytes": 0}
+    create_app(kubectl, space, "variant", startFrom={"snapshot": {"name": "nightly"}})
+    agent.complete()
+    kubectl.run("wait", "--for=condition=Ready", "snap/nightly", "-n", space, "--timeout=60s")
+    assert [order.id for orders in agent.orders for order in orders.take] == [name]
+    status = snap(kubectl, space)["status"]
+    assert (status["batch"], status["queries"][0]["batchId"], status["size"]) == (7, 7, "4.0Ki")
+    wait_for("lastSnapshot", lambda: kubectl.get("sapp", "orders", space)["status"].get("lastSnapshot"), 30, 0.2)  # type: ignore[index]
+
+    driver = pod(kubectl, space, "variant-driver")
+    (env,) = [c["env"] for c in driver["spec"]["containers"] if c["name"] == "driver"]
+    config = from_json(DriverConfig, next(v["value"] for v in env if v["name"] == protocol.CONFIG_VARIABLE))
+    assert config.start_from is not None
+    assert (config.start_from.snapshot, config.start_from.storage.uri) == (name, f"s3://bucket/apps/{space}/orders")
+
+    kubectl.run("delete", "snap", "nightly", "-n", space, "--wait=false")
+    kept = wait_for_phase(kubectl, space, "Deleting")
+    assert kubectl.condition(kept, "Ready")["reason"] == "NeededByFork"
+    assert not agent.orders[-1].dispose
+    kubectl.run("delete", "sapp", "variant", "-n", space, "--wait=false")
+    wait_for("the snapshot to be gone", lambda: not snap(kubectl, space), 60, 0.2)
+    assert agent.orders[-1].dispose == (name,)
+
+
+def test_a_suspended_application_has_its_snapshot_taken_by_a_pod_and_removed_by_one_when_it_is_gone(
+    kubectl: Kubectl, space: str
+) -> None:
+    create_app(kubectl, space)
+    pod(kubectl, space, "orders-driver")
+    kubectl.patch("sapp", "orders", space, {"spec": {"suspend": True}})
+    name = create_snapshot(kubectl, space, policy="Delete")
+    end_pod(kubectl, space, f"{name}-take", ready(name))
+    wait_for_phase(kubectl, space, "Ready")
+    kubectl.run("delete", "sapp", "orders", "-n", space)
+    assert kubectl.list("pods", space) == []
+
+    kubectl.run("delete", "snap", "nightly", "-n", space, "--wait=false")
+    end_pod(kubectl, space, f"{name}-dispose", SnapshotReport(name, SnapshotState.DISPOSED))
+    wait_for("the snapshot to be gone", lambda: not snap(kubectl, space), 60, 0.2)
+    ours = "app.kubernetes.io/managed-by=tidegate"
+    assert wait_for("nothing", lambda: not kubectl.list("pods,roles,rolebindings", space, ours), 30, 0.2)
+
+
+def test_the_operator_that_is_killed_goes_on_with_what_was_ordered(
+    kubectl: Kubectl, space: str, agent: Agent, operator: OperatorProcess
+) -> None:
+    name = create_snapshot(kubectl, space)
+    wait_for("the order", lambda: agent.orders, 30, 0.05)
+    operator.end(signal.SIGKILL)
+    agent.complete()
+    operator.start()
+    assert wait_for_phase(kubectl, space, "Ready")["status"]["snapshotId"] == name
+    kubectl.run("delete", "snap", "nightly", "-n", space, "--timeout=30s")
+    assert not agent.orders[-1].dispose

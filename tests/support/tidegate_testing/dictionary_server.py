@@ -1,0 +1,69 @@
+"""A client of the API server that is a dictionary of objects by path. No I/O."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from tidegate.kube.failures import AlreadyExists, Conflict, Failure, NotFound
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key), value)
+    return merged
+
+
+class ApiServer:
+    """Objects by path; each created one gets a uid. Paths in ``refusing`` answer with a failure to every create."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.refusing: dict[str, Failure] = {}
+
+    def put(self, path: str, manifest: dict[str, Any]) -> None:
+        uid = f"uid-{len(self.objects) + 1}"
+        self.objects[path] = {**manifest, "metadata": {"resourceVersion": "1", **manifest["metadata"], "uid": uid}}
+
+    async def get(self, path: str, kind: type[Any]) -> Any:
+        return msgspec.convert(self.objects[path], kind) if path in self.objects else NotFound(path)
+
+    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
+        if path in self.refusing:
+            return self.refusing[path]
+        place = f"{path}/{manifest['metadata']['name']}"
+        if place in self.objects:
+            return AlreadyExists(place)
+        self.put(place, manifest)
+        return msgspec.Raw(b"{}") if kind is msgspec.Raw else msgspec.convert(self.objects[place], kind)
+
+    def keep(self, path: str, resource: msgspec.Struct) -> None:
+        """Have a resource of ours, as it is."""
+        self.objects[path] = msgspec.json.decode(msgspec.json.encode(resource))
+
+    async def merge_patch(self, path: str, change: dict[str, Any], kind: type[Any]) -> Any:
+        """Change a resource, if it is of the version that the change names."""
+        place, plain = path.removesuffix("/status"), json.loads(msgspec.json.encode(change))
+        if place not in self.objects:
+            return NotFound(path)
+        found = self.objects[place]
+        if plain["metadata"].pop("resourceVersion") != found["metadata"]["resourceVersion"]:
+            return Conflict(path)
+        merged = _merged(found, plain)
+        merged["metadata"]["resourceVersion"] = str(int(found["metadata"]["resourceVersion"]) + 1)
+        self.objects[place] = merged
+        return msgspec.convert(merged, kind)
+
+    async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
+        if path not in self.objects:
+            return NotFound(path)
+        if uid and uid != self.objects[path]["metadata"]["uid"]:
+            return Conflict(path)
+        del self.objects[path]
+        return b"{}"

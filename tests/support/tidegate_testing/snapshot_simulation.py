@@ -1,0 +1,206 @@
+"""A cluster small enough to be a value: one StreamSnapshot, its application, an agent, pods and an object store. Pure.
+
+Plans are carried out as the real actor does: in order, and cut off after any action, as by a crash. The agent and the
+pods do what the runtime promises: an order is done once, a driver that is new knows of none.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import msgspec
+
+from tidegate.decide import actions as do
+from tidegate.decide.snapshots import actions as about
+from tidegate.decide.snapshots.verdict import process_of
+from tidegate.model.stream_snapshot import ReclaimPolicy, StreamSnapshot
+from tidegate.model.streaming_app import Phase, StreamingApp
+from tidegate.observe.pods import PodRecord
+from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
+from tidegate_spark.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
+from tidegate_testing.observations import NOW, app_with, launched, running_driver
+from tidegate_testing.snapshot_observations import (
+    ID,
+    agent,
+    deleted,
+    observe,
+    pod,
+    pod_that_said,
+    report,
+    snapshot,
+)
+
+
+@dataclass
+class SnapshotWorld:
+    """The world; methods are what happens in it."""
+
+    snapshot: StreamSnapshot | None = field(default_factory=snapshot)
+    app: StreamingApp | None = None
+    now: float = NOW
+    restarts: int = 0
+    holder: bool = False
+    """Somebody holds the snapshot in the store."""
+    quota: bool = False
+    forks: tuple[str, ...] = ()
+    stored: str = ""
+    """What the store has of it: nothing, ``taking`` or ``ready``."""
+    book: dict[str, SnapshotReport] = field(default_factory=dict)
+    """What the agent of the driver process that runs knows."""
+    pods: dict[str, PodRecord] = field(default_factory=dict)
+    memory: SnapshotMemory = field(default_factory=SnapshotMemory)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the application's driver runs."""
+        return self.app is not None and self.app.status.phase is Phase.RUNNING
+
+    def observe(self) -> SnapshotObservation | None:
+        """Return what the operator would observe now."""
+        if self.snapshot is None:
+            return None
+        driver = running_driver(self.app, restarts=self.restarts) if self.runs and self.app is not None else None
+        uid = self.app.metadata.uid if self.app is not None else ""
+        return observe(
+            self.snapshot,
+            app=self.app,
+            driver=driver,
+            agent=agent(*self.book.values(), uid=uid) if driver is not None else None,
+            taking=self.pods.get(f"{ID}-take"),
+            disposing=self.pods.get(f"{ID}-dispose"),
+            forks=self.forks,
+            memory=self.memory,
+        )
+
+    def carry_out(self, plan: about.SnapshotPlan, crash_after: int | None = None) -> None:
+        """Carry out a plan, or only its first actions; a crash also loses what the process remembered."""
+        for number, action in enumerate(plan.actions):
+            if number == crash_after:
+                self.memory = SnapshotMemory()
+                return
+            if not self._carry_out_one(action):
+                return
+
+    def _carry_out_one(self, action: about.SnapshotAction) -> bool:
+        assert self.snapshot is not None
+        match action:
+            case do.AddFinalizer():
+                self._set_finalizers((*self.snapshot.metadata.finalizers, SNAPSHOT_FINALIZER))
+            case do.RemoveFinalizer():
+                self._set_finalizers(())
+            case about.WriteSnapshotStatus(status=status):
+                self.snapshot = msgspec.structs.replace(self.snapshot, status=status)
+                self._remember(status_written_at=self.now)
+            case about.GiveOrders(pod=driver, orders=orders):
+                self._check_record()
+                self._give([order.id for order in orders.take], list(orders.dispose))
+                self._remember(ordered_at=self.now, ordered_to=process_of(driver))
+            case about.CreateSnapshotPod(manifest=manifest):
+                return self._create(manifest["metadata"]["name"])
+            case about.DeleteSnapshotPod(pod=known):
+                self.pods[known.name] = dataclasses.replace(known, delete_by=self.now + 30)
+            case do.ReleaseAccess():
+                self._remember(refusal=None)
+            case do.EnsureAccess() | do.PublishEvent():
+                pass
+        return True
+
+    def _check_record(self) -> None:
+        assert self.snapshot is not None
+        assert self.snapshot.status.snapshot_id == ID, "ordered before the resource says so"
+        assert SNAPSHOT_FINALIZER in self.snapshot.metadata.finalizers
+
+    def _give(self, take: list[str], dispose: list[str]) -> None:
+        for name in take:
+            self.book.setdefault(name, report(SnapshotState.WAITING))
+        if dispose:
+            self.book[ID] = report(SnapshotState.WAITING, message="dispose")
+
+    def _create(self, name: str) -> bool:
+        self._check_record()
+        assert name not in self.pods, "the API server would have refused a second one"
+        if self.quota:
+            attempts = self.memory.refusal.attempts + 1 if self.memory.refusal else 1
+            self._remember(refusal=PodRefusal(name, "LaunchRefused", "quota", self.now, attempts))
+            return False
+        self._remember(refusal=None)
+        app = self.app or launched(app_with())
+        self.pods[name] = pod(app, disposing=name.endswith("dispose"))
+        return True
+
+    # --- what the runtime, people and misfortune do ---
+
+    def work(self) -> bool:
+        """Have everybody do the next thing; returns whether anything changed."""
+        before = (dict(self.pods), dict(self.book), self.stored, self.snapshot)
+        if self.runs and ID in self.book:
+            self.book[ID] = self._step(self.book[ID], disposing=self.book[ID].message == "dispose")
+        for name, known in list(self.pods.items()):
+            if known.terminating:
+                del self.pods[name]
+            elif known.running:
+                self._finish(known, name.endswith("dispose"))
+        gone = self.snapshot is not None and self.snapshot.metadata.deletion_timestamp is not None
+        if gone and self.snapshot is not None and not self.snapshot.metadata.finalizers:
+            self.snapshot = None
+        return before != (self.pods, self.book, self.stored, self.snapshot)
+
+    def _finish(self, known: PodRecord, disposing: bool) -> None:
+        waiting = report(SnapshotState.WAITING)
+        said = self._step(self._step(waiting, disposing=disposing), disposing=disposing)
+        ended = pod_that_said(said, disposing=disposing, finished_at=self.now, spec_hash=known.spec_hash)
+        self.pods[known.name] = ended
+
+    def _step(self, known: SnapshotReport, *, disposing: bool) -> SnapshotReport:
+        if disposing:
+            if self.holder and self.stored == "ready":
+                return report(SnapshotState.HELD, SnapshotReason.HELD, message="dispose")
+            self.stored = ""
+            return report(SnapshotState.DISPOSED)
+        if known.state is SnapshotState.WAITING:
+            self.stored = self.stored or "taking"
+            return report(SnapshotState.COPYING, files=1, of_files=2)
+        if known.state is SnapshotState.COPYING:
+            self.stored = "ready"
+            return report(SnapshotState.READY)
+        return known
+
+    def app_runs(self) -> None:
+        """The application runs, with a new driver process."""
+        uid = self.app.metadata.uid if self.app is not None else "u-1"
+        self._set_app(uid, Phase.RUNNING)
+
+    def app_starts(self) -> None:
+        """The application is on its way."""
+        if self.app is not None:
+            self._set_app(self.app.metadata.uid, Phase.STARTING)
+
+    def app_rests(self) -> None:
+        """The application is suspended."""
+        if self.app is not None:
+            self._set_app(self.app.metadata.uid, Phase.SUSPENDED)
+
+    def app_goes(self) -> None:
+        """The application is deleted; its storage is retained."""
+        self.app, self.book = None, {}
+
+    def app_is_made_anew(self) -> None:
+        """Another application of the same name."""
+        self._set_app("u-2", Phase.RUNNING)
+
+    def delete(self, policy: ReclaimPolicy) -> None:
+        """Somebody deletes the snapshot, or says otherwise what is to become of its files."""
+        if self.snapshot is not None:
+            self.snapshot = deleted(self.snapshot, policy)
+
+    def _set_app(self, uid: str, phase: Phase) -> None:
+        self.app, self.book = launched(app_with(uid=uid), phase=phase), {}
+        self.restarts += 1
+
+    def _set_finalizers(self, finalizers: tuple[str, ...]) -> None:
+        assert self.snapshot is not None
+        metadata = msgspec.structs.replace(self.snapshot.metadata, finalizers=finalizers)
+        self.snapshot = msgspec.structs.replace(self.snapshot, metadata=metadata)
+
+    def _remember(self, **changes: object) -> None:
+        self.memory = dataclasses.replace(self.memory, **changes)  # type: ignore[arg-type] # names checked at run time

@@ -1,0 +1,199 @@
+"""What plans about snapshots do to a cluster, and how the reconciler goes on. The API server is a dictionary."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from tidegate.act.access import AccessKeeper
+from tidegate.act.events import EventPublisher
+from tidegate.act.snapshots import SnapshotActor
+from tidegate.agent_client import Unanswered
+from tidegate.kube.failures import Forbidden
+from tidegate.kube.paths import item
+from tidegate.metrics.figures import Figures
+from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, StreamSnapshot
+from tidegate.model.streaming_app import Phase
+from tidegate.observe.index import Index
+from tidegate.observe.observation import TimedReport
+from tidegate.reconcile_snapshots import SnapshotReconciler
+from tidegate.workqueue import Key
+from tidegate_spark.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_testing.dictionary_server import ApiServer
+from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, running_driver
+from tidegate_testing.snapshot_observations import (
+    APP,
+    ID,
+    SNAPSHOT_UID,
+    agent,
+    deleted,
+    pod_that_said,
+    ready_snapshot,
+    report,
+    snapshot,
+)
+
+KEY, ORDERS = ("shop", "nightly"), ("shop", "orders")
+PATH = item("StreamSnapshot", *KEY)
+"""Where the resource is."""
+TAKE, DISPOSE = f"/api/v1/namespaces/shop/pods/{ID}-take", f"/api/v1/namespaces/shop/pods/{ID}-dispose"
+ACCOUNT = "/api/v1/namespaces/shop/serviceaccounts/tidegate-driver"
+
+
+class Agent:
+    """Takes orders, unless it is told not to."""
+
+    def __init__(self) -> None:
+        self.orders: list[SnapshotOrders] = []
+        self.refusal = ""
+
+    async def order_snapshots(self, key: Key, pod: object, orders: SnapshotOrders) -> Unanswered | None:
+        if self.refusal:
+            return Unanswered(self.refusal)
+        self.orders.append(orders)
+        return None
+
+
+class Poller:
+    """Counts who is to be asked soon."""
+
+    def __init__(self) -> None:
+        self.hurried: list[Key] = []
+
+    def hurry(self, key: Key) -> None:
+        self.hurried.append(key)
+
+
+class World:
+    """A cluster with one snapshot, and an operator that looks at it."""
+
+    def __init__(self, of: StreamSnapshot | None = None) -> None:
+        self.api, self.index, self.agent, self.poller, self.figures = ApiServer(), Index(), Agent(), Poller(), Figures()
+        self.woken: list[Key] = []
+        client, agents, poller = self.api, self.agent, self.poller
+        nothing: Any = client
+        access, events = AccessKeeper(nothing, self.index), EventPublisher(nothing)
+        actor = SnapshotActor(nothing, agents, self.index, access, events, self.figures)  # type: ignore[arg-type]
+        self.reconciler = SnapshotReconciler(
+            self.index,
+            PLATFORM,
+            actor,
+            poller,  # type: ignore[arg-type]
+            self.figures.snapshots,
+            self.woken.append,
+            lambda: NOW,
+            lambda: NOW,
+        )
+        self.api.keep(PATH, of or snapshot())
+        self.index.snapshots.put(of or snapshot())
+
+    def runs(self, *reports: SnapshotReport) -> None:
+        driver = running_driver(APP)
+        self.index.put_app(APP)
+        self.index.put_pod(driver)
+        self.index.reports[ORDERS] = TimedReport(agent(*reports), NOW, driver.uid, driver.restarts)
+
+    async def look(self) -> float | None:
+        return await self.reconciler.reconcile(KEY)
+
+    async def settle(self) -> None:
+        for _ in range(4):
+            await self.look()
+
+    def stored(self) -> StreamSnapshot:
+        return msgspec.convert(self.api.objects[PATH], StreamSnapshot)
+
+    def series(self) -> dict[tuple[str, ...], float]:
+        families = [f for f in self.figures.registry.collect() if f.name.startswith("tidegate_snapshots")]
+        return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+
+
+async def test_an_order_is_given_once_the_resource_says_what_is_ordered() -> None:
+    world = World()
+    world.runs()
+    await world.look()
+    assert [order.id for orders in world.agent.orders for order in orders.take] == [ID]
+    assert world.stored().metadata.finalizers == (SNAPSHOT_FINALIZER,)
+    assert world.stored().status.snapshot_id == ID
+    assert (world.poller.hurried, ORDERS in world.woken) == ([ORDERS], True)
+    await world.look()
+    assert len(world.agent.orders) == 1
+
+
+async def test_what_the_agent_tells_is_written_and_shown() -> None:
+    world = World()
+    world.runs()
+    await world.look()
+    world.runs(report(SnapshotState.READY))
+    await world.settle()
+    assert (world.stored().status.phase, world.stored().status.batch) == (SnapshotPhase.READY, 7)
+    assert world.series() == {("tidegate_snapshots", "shop", "orders", "Ready"): 1.0}
+
+
+async def test_an_agent_that_does_not_take_the_order_is_not_asked_again_at_once() -> None:
+    world = World()
+    world.runs()
+    world.agent.refusal = "HTTP 404"
+    await world.settle()
+    assert "HTTP 404" in world.stored().status.conditions[2].message
+
+
+async def test_a_pod_takes_it_with_the_access_of_drivers() -> None:
+    world = World()
+    world.index.put_app(launched(app_with(), phase=Phase.SUSPENDED))
+    await world.settle()
+    assert {TAKE, ACCOUNT} <= world.api.objects.keys()
+
+
+async def test_a_refused_pod_is_told_and_the_access_made_for_it_goes_with_the_snapshot() -> None:
+    world = World(deleted(ready_snapshot(), ReclaimPolicy.DELETE))
+    world.api.refusing["/api/v1/namespaces/shop/pods"] = Forbidden("quota")
+    await world.settle()
+    assert "quota" in world.stored().status.conditions[0].message
+    assert (ACCOUNT in world.api.objects, DISPOSE in world.api.objects) == (True, False)
+    world.index.snapshots.remove(KEY, SNAPSHOT_UID)
+    await world.look()
+    assert ACCOUNT not in world.api.objects
+
+
+async def test_a_disposal_by_a_pod_leaves_nothing_behind() -> None:
+    world = World(deleted(ready_snapshot(), ReclaimPolicy.DELETE))
+    await world.settle()
+    assert {DISPOSE, ACCOUNT} <= world.api.objects.keys()
+    world.index.put_pod(
+        pod_that_said(report(SnapshotState.DISPOSED), disposing=True, resource_version="99", uid="uid-9")
+    )
+    world.api.objects[DISPOSE]["metadata"]["uid"] = "uid-9"
+    await world.settle()
+    assert world.stored().metadata.finalizers == ()
+    assert (ACCOUNT in world.api.objects, DISPOSE in world.api.objects) == (False, False)
+
+
+async def test_a_snapshot_of_nobody_waits_and_changes_nothing() -> None:
+    world = World()
+    await world.settle()
+    assert [path for path in world.api.objects if "/events/" not in path] == [PATH]
+    assert world.series() == {("tidegate_snapshots", "shop", "orders", "Pending"): 1.0}
+
+
+async def test_the_series_of_a_snapshot_that_is_gone_are_gone() -> None:
+    world = World()
+    world.runs(report(SnapshotState.FAILED))
+    await world.settle()
+    world.runs(report(SnapshotState.FAILED))
+    await world.settle()
+    assert world.series()["tidegate_snapshots_failed_total", "shop", "orders", "Failed"] == 1.0
+    world.index.snapshots.remove(KEY, snapshot().metadata.uid)
+    await world.look()
+    assert world.series() == {}
+
+
+async def test_a_write_that_meets_another_version_is_decided_anew() -> None:
+    world = World()
+    world.runs()
+    changed = json.loads(msgspec.json.encode(snapshot()))
+    changed["metadata"]["resourceVersion"] = "77"
+    world.api.objects[PATH] = changed
+    await world.settle()
+    assert world.stored().status.snapshot_id == ID

@@ -1,0 +1,162 @@
+"""What becomes of the files when a StreamSnapshot is deleted, and who keeps them."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tidegate.decide.actions import NAMESPACE_TERMINATING, PublishEvent
+from tidegate.decide.snapshots.actions import GiveOrders
+from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.decide.snapshots.verdict import process_of
+from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, StreamSnapshot
+from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
+from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReason, SnapshotState
+from tidegate_testing.observations import NOW, app_with, launched, running_driver
+from tidegate_testing.snapshot_observations import (
+    APP,
+    ID,
+    SUSPENDED,
+    agent,
+    begun,
+    deleted,
+    kinds,
+    observe,
+    observe_running,
+    pod,
+    pod_that_said,
+    ready_snapshot,
+    report,
+    said,
+    settled,
+    snapshot,
+    status_of,
+)
+
+DELETING = SnapshotPhase.DELETING
+GONE = ["RemoveFinalizer"]
+TOLD = SnapshotMemory(ordered_at=NOW - 1, ordered_to=process_of(running_driver(APP)))
+
+
+def doomed(of: StreamSnapshot | None = None) -> StreamSnapshot:
+    return deleted(of or ready_snapshot(), ReclaimPolicy.DELETE)
+
+
+def test_what_is_retained_is_let_go_and_nobody_is_told() -> None:
+    for o in (observe(deleted(ready_snapshot())), observe_running(deleted(ready_snapshot()))):
+        assert kinds(decide_snapshot(o, NOW)) == GONE
+
+
+@pytest.mark.parametrize("around", [{}, {"app": SUSPENDED}, {"app": APP}])
+def test_what_was_never_ordered_is_let_go(around: dict[str, Any]) -> None:
+    waiting = snapshot(finalizers=("tidegate.dev/streamsnapshot",))
+    assert kinds(decide_snapshot(observe(doomed(waiting), **around), NOW)) == GONE
+
+
+def test_others_finalizers_are_none_of_our_business() -> None:
+    assert decide_snapshot(observe_running(doomed(snapshot(finalizers=("others/own",)))), NOW).actions == ()
+
+
+def test_a_running_driver_disposes_of_it_and_then_it_goes() -> None:
+    o = observe_running(doomed())
+    plan = decide_snapshot(o, NOW)
+    assert kinds(plan) == ["WriteSnapshotStatus", "GiveOrders"]
+    assert GiveOrders(running_driver(APP), SnapshotOrders(dispose=(ID,))) in plan.actions
+    assert said(plan) == (DELETING, "Reconciling", "Disposing")
+    # The report is still that of the order to take it.
+    on_its_way = dataclasses.replace(settled(o), memory=TOLD, agent=agent(report(SnapshotState.READY)))
+    assert kinds(decide_snapshot(on_its_way, NOW)) == []
+    assert kinds(decide_snapshot(on_its_way, NOW + 5)) == ["GiveOrders"]
+    done = decide_snapshot(dataclasses.replace(on_its_way, agent=agent(report(SnapshotState.DISPOSED))), NOW)
+    assert kinds(done) == GONE
+    assert [a.reason for a in done.actions if isinstance(a, PublishEvent)] == ["SnapshotDisposed"]
+
+
+def test_what_somebody_holds_waits_and_says_who() -> None:
+    held = report(SnapshotState.HELD, SnapshotReason.HELD, message="fork-u-9 needs it.")
+    plan = decide_snapshot(observe_running(doomed(), held), NOW)
+    assert said(plan) == (DELETING, "Stalled", "Held")
+    assert "fork-u-9 needs it." in status_of(plan).conditions[0].message
+    assert "spec.reclaimPolicy to Retain" in status_of(plan).conditions[0].message
+
+
+def test_a_disposal_that_gets_nowhere_says_why() -> None:
+    waits = report(SnapshotState.WAITING, SnapshotReason.STORAGE_UNAVAILABLE, message="No answer.")
+    plan = decide_snapshot(observe_running(doomed(), waits, memory=TOLD), NOW)
+    assert said(plan) == (DELETING, "Stalled", "Disposing")
+    assert "No answer." in plan.message
+
+
+@pytest.mark.parametrize(
+    "around",
+    [{}, {"app": SUSPENDED}, {"app": launched(app_with(uid="u-2"))}],
+    ids=["the application is gone", "it is suspended", "another one has its name"],
+)
+def test_a_pod_disposes_of_it_if_no_driver_of_its_application_runs(around: dict[str, Any]) -> None:
+    plan = decide_snapshot(observe(doomed(), **around), NOW)
+    assert kinds(plan) == ["EnsureAccess", "WriteSnapshotStatus", "CreateSnapshotPod"]
+    assert said(plan) == (DELETING, "Reconciling", "PodStarting")
+
+
+def test_it_waits_for_an_application_that_starts() -> None:
+    starting = launched(app_with())
+    plan = decide_snapshot(observe(doomed(), app=starting, driver=running_driver(starting)), NOW)
+    assert said(plan) == (DELETING, "Reconciling", "AppNotRunning")
+
+
+def test_it_goes_when_its_pod_has_disposed_of_it() -> None:
+    at_work = observe(doomed(), disposing=pod(disposing=True))
+    assert said(decide_snapshot(at_work, NOW)) == (DELETING, "Reconciling", "PodAtWork")
+    done = dataclasses.replace(at_work, disposing=pod_that_said(report(SnapshotState.DISPOSED), disposing=True))
+    assert kinds(decide_snapshot(done, NOW)) == ["ReleaseAccess", "DeleteSnapshotPod", "RemoveFinalizer"]
+
+
+def test_a_pod_asks_again_after_a_while_whether_it_is_still_held() -> None:
+    held = report(SnapshotState.HELD, SnapshotReason.HELD, message="fork-u-9 needs it.")
+    o = observe(doomed(), disposing=pod_that_said(held, disposing=True))
+    plan = decide_snapshot(o, NOW)
+    assert (said(plan), plan.wake_after) == ((DELETING, "Stalled", "Held"), 55.0)
+    assert kinds(decide_snapshot(settled(o), NOW + 60)) == ["DeleteSnapshotPod"]
+
+
+def test_a_namespace_that_goes_takes_no_pod_and_the_files_stay() -> None:
+    refusal = PodRefusal(f"{ID}-dispose", NAMESPACE_TERMINATING, "", NOW, 1)
+    plan = decide_snapshot(observe(doomed(), memory=SnapshotMemory(refusal=refusal)), NOW)
+    assert kinds(plan) == ["ReleaseAccess", "RemoveFinalizer"]
+    assert [a.reason for a in plan.actions if isinstance(a, PublishEvent)] == ["SnapshotKept"]
+
+
+def test_the_pod_that_takes_it_goes_first() -> None:
+    plan = decide_snapshot(observe(doomed(snapshot(begun(SUSPENDED))), app=SUSPENDED, taking=pod()), NOW)
+    assert kinds(plan) == ["WriteSnapshotStatus", "ReleaseAccess", "DeleteSnapshotPod"]
+
+
+def test_what_is_not_complete_is_cancelled_by_a_driver_that_runs_whatever_is_retained() -> None:
+    half = deleted(snapshot(begun(phase=SnapshotPhase.COPYING)))
+    o = observe_running(half, report(SnapshotState.COPYING, files=1, of_files=9))
+    assert GiveOrders(running_driver(APP), SnapshotOrders(dispose=(ID,))) in decide_snapshot(o, NOW).actions
+    assert kinds(decide_snapshot(observe_running(half, report(SnapshotState.DISPOSED)), NOW)) == GONE
+    assert kinds(decide_snapshot(observe(half, app=SUSPENDED), NOW)) == GONE
+
+
+# --- forks ---
+
+
+def test_it_is_kept_until_the_applications_that_begin_with_it_have_begun() -> None:
+    o = observe_running(doomed(), forks=("variant",))
+    plan = decide_snapshot(o, NOW)
+    assert said(plan) == (DELETING, "Reconciling", "NeededByFork")
+    assert "variant" in plan.message
+    assert decide_snapshot(settled(o), NOW).actions == ()
+    assert "GiveOrders" in kinds(decide_snapshot(dataclasses.replace(settled(o), forks=()), NOW))
+
+
+def test_a_fork_that_comes_when_the_disposal_has_begun_does_not_stop_it() -> None:
+    begun_disposal = settled(observe_running(doomed()))
+    late = dataclasses.replace(begun_disposal, forks=("variant",), memory=SnapshotMemory())
+    assert kinds(decide_snapshot(late, NOW)) == ["GiveOrders"]
+
+
+def test_what_never_was_complete_is_kept_for_nobody() -> None:
+    plan = decide_snapshot(observe_running(doomed(snapshot(begun())), forks=("variant",)), NOW)
+    assert "GiveOrders" in kinds(plan)

@@ -1,0 +1,273 @@
+"""Whom a snapshot is ordered from, what is said of it on the way, and how it ends."""
+
+import dataclasses
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent
+from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, WriteSnapshotStatus
+from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.decide.snapshots.verdict import process_of
+from tidegate.model.stream_snapshot import SnapshotApp, SnapshotManifest, SnapshotPhase, SnapshotQuery
+from tidegate.model.streaming_app import Phase
+from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
+from tidegate_spark.protocol import DriverState
+from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReason, SnapshotState
+from tidegate_testing.observations import NOW, app_with, launched, running_driver, waiting
+from tidegate_testing.observations import deleted as deleted_app
+from tidegate_testing.snapshot_observations import (
+    APP,
+    ID,
+    SUSPENDED,
+    TIME,
+    agent,
+    begun,
+    kinds,
+    observe,
+    observe_running,
+    pod,
+    pod_that_said,
+    ready_snapshot,
+    report,
+    said,
+    settled,
+    snapshot,
+    status_of,
+)
+
+PENDING, COPYING, READY, FAILED = (
+    SnapshotPhase.PENDING,
+    SnapshotPhase.COPYING,
+    SnapshotPhase.READY,
+    SnapshotPhase.FAILED,
+)
+TOLD = SnapshotMemory(ordered_at=NOW - 1, ordered_to=process_of(running_driver(APP)))
+UNREADY = launched(app_with(), phase=Phase.STARTING)
+
+
+def at_rest(**fields: Any) -> SnapshotObservation:
+    return observe(snapshot(begun(SUSPENDED)), app=SUSPENDED, **fields)
+
+
+# --- of whom ---
+
+
+def test_a_snapshot_of_a_running_application_is_recorded_and_then_ordered_from_its_driver() -> None:
+    o = observe_running(snapshot())
+    plan = decide_snapshot(o, NOW)
+    assert [type(action) for action in plan.actions] == [AddFinalizer, WriteSnapshotStatus, GiveOrders, PublishEvent]
+    order = SnapshotOrder(ID, manual=True, image="shop/orders:1")
+    assert plan.actions[2] == GiveOrders(o.driver, SnapshotOrders(take=(order,)))  # type: ignore[arg-type] # there is one
+    status = status_of(plan)
+    assert (status.snapshot_id, status.app, status.started_at) == (ID, SnapshotApp(uid="u-1", lineage=1), TIME)
+    assert status.storage is not None
+    assert status.storage.uri == "s3://streams/apps/shop/orders"
+
+
+@pytest.mark.parametrize(
+    ("around", "reason"),
+    [
+        ({}, "AppNotFound"),
+        ({"app_unreadable": True}, "AppUnreadable"),
+        ({"app": app_with()}, "AppNotStarted"),
+        ({"app": deleted_app(APP), "driver": running_driver(APP), "agent": agent()}, "AppDeleting"),
+        ({"app": UNREADY}, "AppNotRunning"),
+        ({"app": UNREADY, "driver": running_driver(APP)}, "AppNotRunning"),
+        ({"app": UNREADY, "driver": running_driver(APP), "agent": agent(state=DriverState.STARTING)}, "AppNotRunning"),
+        ({"app": APP, "driver": running_driver(APP, delete_by=NOW + 9), "agent": agent()}, "AppNotRunning"),
+    ],
+)
+def test_a_snapshot_waits_for_an_application_that_takes_orders(around: dict[str, Any], reason: str) -> None:
+    plan = decide_snapshot(observe(snapshot(), **around), NOW)
+    assert (said(plan), kinds(plan)) == ((PENDING, "Reconciling", reason), ["WriteSnapshotStatus"])
+    assert status_of(plan).snapshot_id == ""
+
+
+def test_an_order_that_is_on_its_way_is_not_given_again() -> None:
+    o = observe_running(snapshot(begun()), memory=TOLD)
+    plan = decide_snapshot(o, NOW)
+    assert (kinds(plan), plan.wake_after) == (["WriteSnapshotStatus"], 4.0)
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        SnapshotMemory(),
+        dataclasses.replace(TOLD, ordered_at=NOW - 6),
+        dataclasses.replace(TOLD, ordered_to="another process"),
+        dataclasses.replace(TOLD, ordered_at=NOW + 3600),
+    ],
+    ids=["the operator is new", "the report does not know it", "the driver is new", "the clock was set back"],
+)
+def test_an_order_that_nobody_may_know_is_given_again(memory: SnapshotMemory) -> None:
+    o = settled(observe_running(snapshot(begun()), memory=TOLD))
+    assert kinds(decide_snapshot(dataclasses.replace(o, memory=memory), NOW)) == ["GiveOrders"]
+
+
+def test_an_agent_that_refuses_the_order_is_named_and_told_again_later() -> None:
+    memory = dataclasses.replace(TOLD, not_taken="HTTP 404")
+    plan = decide_snapshot(observe_running(snapshot(begun()), memory=memory), NOW)
+    assert said(plan) == (PENDING, "Stalled", "OrderNotTaken")
+    assert "HTTP 404" in plan.message
+    later = decide_snapshot(observe_running(snapshot(begun()), memory=memory), NOW + 20)
+    assert "GiveOrders" in kinds(later)
+
+
+# --- on the way ---
+
+
+def test_progress_is_shown_and_written_every_ten_seconds() -> None:
+    first = observe_running(snapshot(begun()), report(SnapshotState.COPYING, files=3, of_files=8, bytes=5, of_bytes=9))
+    plan = decide_snapshot(first, NOW)
+    assert said(plan) == (COPYING, "Reconciling", "Copying")
+    shown = status_of(plan).progress
+    assert shown is not None
+    assert (shown.files, shown.of_files, shown.bytes, shown.of_bytes) == (3, 8, 5, 9)
+    later = dataclasses.replace(settled(first), agent=agent(report(SnapshotState.COPYING, files=5, of_files=8)))
+    assert (kinds(decide_snapshot(later, NOW + 4)), decide_snapshot(later, NOW + 4).wake_after) == ([], 6.0)
+    assert kinds(decide_snapshot(later, NOW + 10)) == ["WriteSnapshotStatus"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "condition"),
+    [
+        (SnapshotReason.NOTHING_COMMITTED, "Reconciling"),
+        (SnapshotReason.TOO_FAST, "Reconciling"),
+        (SnapshotReason.STORAGE_UNAVAILABLE, "Stalled"),
+        (SnapshotReason.CATALOG_LOST, "Stalled"),
+    ],
+)
+def test_what_waits_says_why_and_whether_somebody_has_to_do_something(reason: SnapshotReason, condition: str) -> None:
+    plan = decide_snapshot(observe_running(snapshot(begun()), report(SnapshotState.WAITING, reason)), NOW)
+    assert said(plan) == (PENDING, condition, reason.value)
+
+
+def test_a_driver_that_restarts_in_the_middle_makes_no_beginning_of_it() -> None:
+    copying = settled(observe_running(snapshot(begun()), report(SnapshotState.COPYING, files=3, of_files=8)))
+    plan = decide_snapshot(dataclasses.replace(copying, agent=None, app=UNREADY), NOW)
+    assert said(plan) == (COPYING, "Reconciling", "AppNotRunning")
+
+
+def test_what_an_agent_tells_of_a_snapshot_that_was_never_ordered_does_not_count() -> None:
+    plan = decide_snapshot(observe_running(snapshot(), report(SnapshotState.READY)), NOW)
+    assert said(plan) == (PENDING, "Reconciling", "Ordered")
+
+
+# --- how it ends ---
+
+
+def test_a_complete_snapshot_shows_what_is_in_it() -> None:
+    plan = decide_snapshot(observe_running(snapshot(begun()), report(SnapshotState.READY)), NOW)
+    status = status_of(plan)
+    assert said(plan) == (READY, "Ready", "Complete")
+    assert status.queries == (SnapshotQuery(name="main", batch_id=7, offsets='{"topic":{"0":5}}'),)
+    assert (status.batch, status.files, status.bytes, status.new_bytes) == (7, 34, 2048, 512)
+    assert (status.size, status.new_size, status.parent) == ("2.0Ki", "512", "earlier-11112222")
+    assert status.manifest == SnapshotManifest(
+        uri=f"s3://streams/apps/shop/orders/snapshots/{ID}/manifest.json", digest="sha256:1"
+    )
+    assert (status.ready_at, status.progress, status.spark_version) == (TIME, None, "4.2.1")
+
+
+@pytest.mark.parametrize("state", [SnapshotState.FAILED, SnapshotState.DISPOSED])
+def test_what_the_runtime_gave_up_has_failed_with_its_words_and_what_to_do(state: SnapshotState) -> None:
+    plan = decide_snapshot(observe_running(snapshot(begun()), report(state, SnapshotReason.BATCH_LOST)), NOW)
+    assert said(plan) == (FAILED, "Stalled", "BatchLost")
+    assert plan.message == "because. Make another StreamSnapshot."
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        {},
+        {"app": APP, "driver": running_driver(APP), "agent": agent()},
+        {"app": SUSPENDED},
+        {"app": launched(app_with(uid="u-2"))},
+    ],
+    ids=["the application is gone", "it runs", "it is suspended", "it is another one"],
+)
+def test_nothing_around_it_changes_what_is_complete(around: dict[str, Any]) -> None:
+    assert decide_snapshot(observe(ready_snapshot(), **around), NOW).actions == ()
+
+
+def test_an_edit_of_what_is_complete_is_seen() -> None:
+    done = ready_snapshot()
+    edited = msgspec.structs.replace(done, metadata=msgspec.structs.replace(done.metadata, generation=2))
+    assert status_of(decide_snapshot(observe_running(edited), NOW)).observed_generation == 2
+
+
+@pytest.mark.parametrize("app", [None, launched(app_with(uid="u-2"), phase=Phase.RUNNING)])
+def test_a_snapshot_fails_whose_application_went_before_it_was_complete(app: Any) -> None:
+    plan = decide_snapshot(observe(snapshot(begun()), app=app), NOW)
+    assert said(plan) == (FAILED, "Stalled", "AppReplaced")
+
+
+# --- by a pod ---
+
+
+def test_a_pod_takes_the_snapshot_of_an_application_that_does_not_run() -> None:
+    plan = decide_snapshot(observe(snapshot(), app=SUSPENDED), NOW)
+    assert [type(action) for action in plan.actions] == [
+        AddFinalizer,
+        EnsureAccess,
+        WriteSnapshotStatus,
+        CreateSnapshotPod,
+        PublishEvent,
+    ]
+    assert status_of(plan).snapshot_id == ID
+
+
+@pytest.mark.parametrize("phase", [Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED])
+def test_an_application_at_rest_is_one_that_was_stopped_or_ended(phase: Phase) -> None:
+    app = launched(app_with(), phase=phase)
+    assert "CreateSnapshotPod" in kinds(decide_snapshot(observe(snapshot(), app=app), NOW))
+
+
+def test_the_pod_is_followed_also_when_the_application_runs_again() -> None:
+    o = observe_running(snapshot(begun()), taking=pod(APP))
+    assert said(decide_snapshot(o, NOW)) == (COPYING, "Reconciling", "PodAtWork")
+
+
+def test_what_the_pod_took_is_complete_and_the_pod_goes() -> None:
+    o = at_rest(taking=pod_that_said(report(SnapshotState.READY)))
+    plan = decide_snapshot(o, NOW)
+    assert said(plan) == (READY, "Ready", "Complete")
+    assert kinds(plan) == ["WriteSnapshotStatus", "ReleaseAccess", "DeleteSnapshotPod"]
+    gone = dataclasses.replace(settled(o), taking=None)
+    assert decide_snapshot(gone, NOW).actions == ()
+
+
+def test_a_pod_that_is_started_again_says_why() -> None:
+    told = report(SnapshotState.WAITING, SnapshotReason.STORAGE_UNAVAILABLE)
+    plan = decide_snapshot(at_rest(taking=pod_that_said(told, exit_code=75)), NOW)
+    assert said(plan) == (COPYING, "Stalled", "StorageUnavailable")
+
+
+def test_a_pod_that_can_not_start_says_why() -> None:
+    stuck = pod(phase="Pending", running=False, waiting=waiting("ErrImagePull", "snapshot"))
+    assert said(decide_snapshot(at_rest(taking=stuck), NOW)) == (COPYING, "Stalled", "ImagePullFailed")
+
+
+@pytest.mark.parametrize(
+    "useless",
+    [
+        pod(phase="Failed", running=False, reason="Evicted"),
+        pod(spec_hash="of an older spec"),
+        pod_that_said(finished_at=NOW - 60),
+        pod_that_said(report(SnapshotState.WAITING), finished_at=NOW - 60),
+    ],
+    ids=["evicted", "of another spec", "silent", "not at its end"],
+)
+def test_a_pod_that_gets_nowhere_makes_room_for_another(useless: Any) -> None:
+    plan = decide_snapshot(at_rest(taking=useless), NOW)
+    assert [a for a in plan.actions if isinstance(a, DeleteSnapshotPod)] == [DeleteSnapshotPod(useless)]
+
+
+def test_a_pod_that_the_api_server_refuses_is_tried_again_with_pauses() -> None:
+    refusal = PodRefusal(f"{ID}-take", "LaunchRefused", "quota", NOW - 1, 1)
+    o = at_rest(memory=SnapshotMemory(refusal=refusal))
+    plan = decide_snapshot(o, NOW)
+    assert (said(plan), plan.wake_after) == ((PENDING, "Stalled", "LaunchRefused"), 4.0)
+    assert "CreateSnapshotPod" in kinds(decide_snapshot(o, NOW + 5))

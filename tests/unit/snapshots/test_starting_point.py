@@ -1,0 +1,196 @@
+"""A lineage that is to begin with a snapshot, begins with it or not at all. The stores are in memory."""
+
+import json
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from tidegate_spark.protocol import Reason, StartFrom, Storage
+from tidegate_spark.snapshots import catalog, collect
+from tidegate_spark.snapshots.copying import Copiers
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.memory import Call, MemoryStore
+from tidegate_spark.starting_point import Filler, StoppedError
+from tidegate_spark.storage import FaultError
+from tidegate_testing.driver_process import driver_config
+from tidegate_testing.fake_checkpoint import content_of
+from tidegate_testing.snapshot_scenes import Scene
+
+HOLDER = "fork-uid-2"
+MARK = "apps/variant/lineages/1.json"
+ROOT = "apps/variant/lineages/1/main"
+
+
+class Fork:
+    """Application ``variant``, which is to begin with snapshot ``a`` of the scene's application."""
+
+    def __init__(self, batches: int = 3) -> None:
+        self.scene, self.notices = Scene(), list[tuple[str, str]]()
+        self.scene.batches(batches)
+        self.made = self.scene.take("a", image="shop:1")
+        self.stopping = threading.Event()
+
+    def fill(
+        self,
+        watch: Callable[[Call], None] = lambda call: None,
+        origin_watch: Callable[[Call], None] = lambda call: None,
+        **fields: Any,
+    ) -> None:
+        place = Storage("s3://here/apps/variant")
+        start_from = StartFrom(Storage("s3://here/apps/orders"), fields.pop("snapshot", "a"), HOLDER)
+        config = driver_config("variant", "local:///main.py", place, start_from=start_from, **fields)
+        own = Library(MemoryStore(self.scene.buckets, "here", watch), "apps/variant", lambda seconds: None)
+        origin = self.scene.library(origin_watch)
+        Filler(config, start_from, own, origin, self.stopping, self._note, Copiers(1)).fill()
+
+    def _note(self, reason: str, message: str) -> None:
+        self.notices.append((reason, message))
+
+    @property
+    def content(self) -> dict[str, bytes]:
+        return content_of(self.scene.store(), ROOT, 2)
+
+    @property
+    def holders(self) -> frozenset[str]:
+        return self.scene.library().read().snapshots["a"].holders
+
+    def mark(self) -> Any:
+        stored = self.scene.buckets.read("here", MARK)
+        return json.loads(stored.body) if stored else None
+
+
+def refusal(attempt: Callable[[], None]) -> FaultError:
+    with pytest.raises(FaultError) as caught:
+        attempt()
+    return caught.value
+
+
+def no_answer(call: Call) -> None:
+    raise EndpointConnectionError(endpoint_url="http://store")
+
+
+def test_the_lineage_holds_the_snapshot_and_another_query_id() -> None:
+    fork = Fork()
+    fork.fill()
+    original = content_of(fork.scene.store(), fork.scene.root(), 2)
+    assert {path: body for path, body in fork.content.items() if path != "metadata"} == {
+        path: body for path, body in original.items() if path != "metadata"
+    }
+    assert fork.content["metadata"] != original["metadata"]
+
+
+def test_the_snapshot_is_held_while_it_is_copied_and_let_go_after_it() -> None:
+    fork, held = Fork(), list[frozenset[str]]()
+    fork.fill(lambda call: held.append(fork.holders) if call.verb == "copy" else None)
+    assert set(held) == {frozenset({HOLDER})}
+    assert fork.holders == frozenset()
+    assert fork.mark() == {"snapshot": "a", "origin": "s3://here/apps/orders", "batches": {"main": 2}, "released": True}
+
+
+def test_a_lineage_that_was_filled_is_not_touched_again_whatever_became_of_the_snapshot() -> None:
+    fork = Fork()
+    fork.fill()
+    collect.dispose(fork.scene.library(), "a")
+    collect.collect(fork.scene.library(), 2000.0)
+    fork.scene.store().put(f"{ROOT}/commits/3", b"its own")
+    calls: list[Call] = []
+    fork.fill(calls.append, no_answer)
+    assert [call for call in calls if call.writes] == []
+
+
+def test_wherever_an_attempt_ends_the_next_one_finishes() -> None:
+    requests: list[Call] = []
+    Fork().fill(requests.append)
+    for number in range(len(requests)):
+        fork, left = Fork(), [number]
+
+        def watch(call: Call, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                no_answer(call)
+
+        attempt = partial(fork.fill, watch)
+        assert refusal(attempt).fault.reason is Reason.STORAGE_UNAVAILABLE
+        fork.fill()
+        assert fork.mark()["released"]
+        assert fork.holders == frozenset()
+        assert fork.content.keys() == content_of(fork.scene.store(), fork.scene.root(), 2).keys()
+
+
+def test_a_stop_ends_it_in_the_middle_without_a_mark() -> None:
+    fork = Fork()
+    fork.stopping.set()
+    with pytest.raises(StoppedError):
+        fork.fill()
+    assert fork.mark() is None
+    fork.stopping.clear()
+    fork.fill()
+    assert fork.mark() is not None
+
+
+def test_a_snapshot_that_is_not_there_is_refused_and_nothing_written() -> None:
+    fork = Fork()
+    fault = refusal(lambda: fork.fill(snapshot="b")).fault
+    assert fault.reason is Reason.SNAPSHOT_UNUSABLE
+    assert "there is no snapshot b" in fault.message
+    assert "spec.startFrom" in fault.message
+    assert fork.scene.buckets.keys("here", "apps/variant/") == []
+
+
+def test_a_damaged_snapshot_is_refused_with_the_objects_name() -> None:
+    fork = Fork()
+    key = f"apps/orders/{fork.made.files[0].key}"
+    fork.scene.store().delete([key])
+    fault = refusal(fork.fill).fault
+    assert fault.reason is Reason.SNAPSHOT_UNUSABLE
+    assert key in fault.message
+
+
+def test_a_lineage_that_holds_something_else_is_refused() -> None:
+    fork = Fork()
+    fork.scene.store().put(f"{ROOT}/commits/9", b"whose?")
+    fault = refusal(fork.fill).fault
+    assert fault.reason is Reason.SNAPSHOT_UNUSABLE
+    assert "commits/9" in fault.message
+
+
+def test_a_storage_of_the_snapshot_that_is_away_is_waited_for_and_called_so() -> None:
+    fork = Fork()
+    fault = refusal(lambda: fork.fill(origin_watch=no_answer)).fault
+    assert fault.reason is Reason.STORAGE_UNAVAILABLE
+    assert fault.message.startswith("The storage of the snapshot in spec.startFrom: ")
+
+
+def test_a_snapshot_that_cannot_be_let_go_now_is_let_go_by_the_next_start() -> None:
+    fork = Fork()
+
+    def watch(call: Call) -> None:
+        if fork.mark() is not None:
+            no_answer(call)
+
+    fork.fill(origin_watch=watch)
+    assert fork.holders == {HOLDER}
+    assert not fork.mark()["released"]
+    fork.fill()
+    assert fork.holders == frozenset()
+    assert fork.mark()["released"]
+
+
+def test_the_user_is_told_the_batches() -> None:
+    fork = Fork()
+    fork.fill()
+    assert fork.notices == [
+        ("StartedFromSnapshot", "Started from snapshot a of s3://here/apps/orders: 'main' after batch 2.")
+    ]
+
+
+def test_a_snapshot_held_by_us_is_not_disposed_of_before_the_lineage_is_filled() -> None:
+    fork = Fork()
+    with pytest.raises(FaultError):
+        fork.fill(lambda call: no_answer(call) if call.verb == "copy" else None)
+    with pytest.raises(catalog.HeldError, match=HOLDER):
+        collect.dispose(fork.scene.library(), "a")
