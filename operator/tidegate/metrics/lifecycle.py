@@ -13,6 +13,8 @@ from tidegate_spark.protocol import Reason
 
 LOST, CRASHED, OUT_OF_MEMORY = "DriverLost", "DriverCrashed", "OutOfMemory"
 SPEC_CHANGED, RESUMED = "SpecChanged", "Resumed"
+STARTING = "DriverStarting"
+"""The condition's word from the record of a launch until there is news of its driver."""
 _TOLD = frozenset(reason.value for reason in Reason)
 _OF_THE_KUBELET = {
     "OOMKilled": OUT_OF_MEMORY,
@@ -40,8 +42,8 @@ def restarts_between(old: StreamingAppStatus, new: StreamingAppStatus) -> tuple[
         new: as it was written, of the same application.
     """
     if new.epoch > old.epoch:
-        # The first launch of an application follows nothing.
-        return (Restart(_reason_of_launch(old, new), 1),) if old.epoch else ()
+        # The first launch of an application follows nothing, and neither does one after launches without a process.
+        return (Restart(_reason_of_launch(old, new), 1),) if old.epoch and _had_a_process(old) else ()
     times = _process_restarts(new) - _process_restarts(old)
     if new.epoch < old.epoch or times <= 0:
         return ()
@@ -51,6 +53,16 @@ def restarts_between(old: StreamingAppStatus, new: StreamingAppStatus) -> tuple[
 def _process_restarts(status: StreamingAppStatus) -> int:
     # Without a driver the number starts again from nothing: with the next one comes a new epoch.
     return status.driver.restarts if status.driver else 0
+
+
+def _had_a_process(status: StreamingAppStatus) -> bool:
+    """Return whether the launch that a status tells of came to a driver process, as far as was seen."""
+    if status.phase is Phase.PENDING:
+        return False  # its pod was refused, or never made
+    ready, driver = status.condition("Ready"), status.driver
+    if status.phase is not Phase.STARTING or ready is None or ready.reason != STARTING:
+        return True
+    return driver is not None and (driver.started_at is not None or driver.restarts > 0)
 
 
 def _reason_of_launch(old: StreamingAppStatus, new: StreamingAppStatus) -> str:
