@@ -11,6 +11,7 @@ import datetime
 from tidegate.decide.actions import DeleteDriver, PublishEvent
 from tidegate.decide.faults import lost_from_sight, name_end, read_termination
 from tidegate.decide.running import ends_to_be_retried, judge_ended_driver
+from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
 from tidegate.observe.observation import Observation
@@ -200,7 +201,8 @@ def _unplanned_end(o: Observation, verdict: Verdict) -> str:
         # With the first look at its absence: the status that is written then knows no driver any more.
         return "DriverLost" if verdict.unplanned and _ran_when_last_seen(o.app.status) else ""
     asked = o.app.spec.suspend or o.driver.spec_hash != o.spec_hash
-    if asked or not is_new_end(o):
+    taken_back = o.driver.terminating and stop_was_asked_for(o.app.status)
+    if asked or taken_back or not is_new_end(o):
         return ""
     told = read_termination(o.driver.ended)
     if told is not None and told.reason in (Reason.COMPLETED, Reason.STOPPED):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.model.status import Phase, StreamingAppStatus
 from tidegate_spark.protocol import Reason
 
@@ -70,6 +71,8 @@ def _reason_of_launch(old: StreamingAppStatus, new: StreamingAppStatus) -> str:
         return RESUMED
     if old.applied_spec_hash and new.applied_spec_hash != old.applied_spec_hash:
         return SPEC_CHANGED
+    if stop_was_asked_for(old):
+        return RESUMED  # the wish was taken back before the driver had ended
     last, driver = old.last_exit, old.driver
     started = driver.started_at if driver else None
     if last is None or (started and last.time and last.time < started):
