@@ -217,7 +217,7 @@ def test_a_lost_status_is_taken_from_what_the_storage_knows_before_the_next_laun
     told = ended(Reason.FENCED, adopt_epoch=7, adopt_lineage=2)
     seen = observe(app, driver=driver_of(app, **ENDED, ended=told))
     plan = decide(seen, NOW)
-    assert [type(a) for a in plan.actions[:2]] == [WriteStatus, DeleteDriver]
+    assert [type(a) for a in plan.actions] == [PublishEvent, WriteStatus, DeleteDriver]
     assert (status_of(plan).epoch, status_of(plan).lineage) == (7, 2)
     after = written(seen)
     # The pod is still there, as after a crash between the two: it is only removed.
@@ -327,3 +327,28 @@ def test_a_batch_that_was_cut_off_is_told_once() -> None:
         for o in (whole, cut, replace(cut, app=written(cut)))
     ]
     assert told == [[], ["GracePeriodExceeded"], []]
+
+
+@pytest.mark.parametrize("boundary", [True, False])
+def test_what_only_this_look_can_tell_is_told_before_the_status_says_that_it_was(boundary: bool) -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    end = ended(Reason.STOPPED, 143, boundary=boundary)
+    plan = decide(observe(app, driver=driver_of(app, **FAILED, reason="Evicted", ended=end)), NOW)
+    told = ["PublishEvent"] if boundary else ["PublishEvent", "PublishEvent"]
+    assert [type(action).__name__ for action in plan.actions] == [*told, "WriteStatus", "DeleteDriver"]
+
+
+def test_what_is_decided_again_because_it_was_not_written_has_the_same_event_and_what_recurs_another() -> None:
+    app = launched(app_with(), phase=Phase.STARTING)
+    up = running_driver(app, ready=True)
+    down = driver_of(app, **FAILED, reason="Evicted", ended=ended(Reason.STOPPED, 143))
+    runs, lost = observe(app, driver=up, agent=report_of(up)), observe(app, driver=down)
+
+    def occasion(ran: StreamingApp, now: float) -> str:
+        (event,) = [a for a in decide(replace(lost, app=ran), now).actions if isinstance(a, PublishEvent)]
+        return event.occasion
+
+    ran = written(runs, NOW)
+    ran_again = written(replace(runs, app=written(replace(lost, app=ran), NOW + 20)), NOW + 60)
+    assert occasion(ran, NOW + 20) == occasion(ran, NOW + 27)
+    assert occasion(ran_again, NOW + 80) != occasion(ran, NOW + 20)
