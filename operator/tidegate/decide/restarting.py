@@ -14,7 +14,7 @@ from tidegate.decide.running import ends_to_be_retried, judge_ended_driver
 from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
-from tidegate.observe.observation import Observation
+from tidegate.observe.observation import Observation, is_told
 from tidegate.observe.pods import PodRecord, time_from_seconds
 from tidegate_spark.protocol import DEPENDENCY_REASONS, Reason, Termination
 
@@ -164,8 +164,7 @@ def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
 def is_new_end(o: Observation) -> bool:
     """Return whether the driver's last end is not in the status yet."""
     ended = o.driver.ended if o.driver is not None else None
-    known = o.app.status.last_exit
-    return ended is not None and (known is None or known.time != time_from_seconds(ended.finished_at))
+    return ended is not None and not is_told(ended, o.app.status)
 
 
 def count_restarts(o: Observation, verdict: Verdict, now: float) -> RestartsStatus | None:
