@@ -72,16 +72,18 @@ def decide(observation: Observation, now: float) -> Plan:
         return Plan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
     status = build_status(observation, verdict, now)
     due = write_is_due_in(observation, status, now)
-    # Told before the status is written, which is what keeps it from being told again: told twice is told once, because
-    # an event's name follows from what it says, but what a later action's conflict cut off would never be told.
-    actions: tuple[Action, ...] = verdict.before + _announce(observation, verdict, status)
+    told = _announce(observation, verdict, status)
+    actions: tuple[Action, ...] = verdict.before
     if not deleted:
         actions += tell_cut_batch(observation, now)
     if verdict.launch:
-        actions = (*actions, RecordLaunch(status, verdict.unplanned))
-    elif due == 0.0:
-        actions = (*actions, WriteStatus(status))
-    actions += verdict.after
+        # Nothing that can wait is to come before the pod.
+        actions = (*actions, RecordLaunch(status, verdict.unplanned), *verdict.after, *told)
+    else:
+        # Told before the status is written, which is what keeps it from being told again: told twice is told once,
+        # because an event's name follows from what it says, but what a later action's conflict cut off would never be.
+        written = (WriteStatus(status),) if due == 0.0 else ()
+        actions = (*actions, *told, *written, *verdict.after)
     if not deleted:
         actions += tuple(action for keep in HOUSEKEEPING for action in keep(observation, now))
     wake_after = _earliest(verdict.wake_after, due or None)

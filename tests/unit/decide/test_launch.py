@@ -34,9 +34,9 @@ def test_a_new_application_gets_everything_in_the_order_that_survives_a_crash() 
         AddFinalizer,
         EnsureAccess,
         EnsureAgentSecret,
-        PublishEvent,
         RecordLaunch,
         CreateDriver,
+        PublishEvent,
     ]
 
 
@@ -54,7 +54,7 @@ def test_the_epoch_in_status_is_that_of_the_pod() -> None:
 
 def test_a_lost_driver_gets_a_new_epoch_after_a_live_look_that_it_is_gone() -> None:
     plan = decide(observe(launched(app_with(), epoch=4)), NOW)
-    assert kinds(plan) == ["EnsureAgentSecret", "ConfirmDriverGone", "PublishEvent", "RecordLaunch", "CreateDriver"]
+    assert kinds(plan) == ["EnsureAgentSecret", "ConfirmDriverGone", "RecordLaunch", "CreateDriver", "PublishEvent"]
     assert status_of(plan).epoch == 5
     assert ConfirmDriverGone("orders-driver") in plan.actions
 
