@@ -77,7 +77,8 @@ class Reconciler:
             self.poller.hurry(key)
         if outcome is None:
             self._given_up.pop(key, None)
-            return plan.wake_after
+            gone = observation.driver is not None and (after is None or after.driver is None)
+            return 0.0 if gone else plan.wake_after
         return self._look_again(key, outcome.reason)
 
     def _show(self, key: Key, before: StreamingApp) -> None:

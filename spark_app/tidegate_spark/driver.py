@@ -58,7 +58,7 @@ class Driver:
         self._process_name = logs.process_name(time.time(), config.epoch)
         self._progress = Progress(config)
         self._queries = Queries(lineage_uri(config), config.state_partitions, self._progress)
-        self._account = FailureAccount(environment.work_directory, config.restart, time.time)
+        self._account = FailureAccount(environment.work_directory, config.restart, time.time, time.monotonic)
         self._ending = Ending(config, self._progress, self._queries, self._account, self._conclude)
         self._queries.on_refusal = lambda message: self._ending.request(Outcome(Reason.QUERY_REFUSED, message))
         registry = metrics.build_registry(config, self._progress)

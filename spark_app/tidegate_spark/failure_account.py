@@ -47,11 +47,20 @@ class Failures:
 class FailureAccount:
     """The account of one pod's processes."""
 
-    def __init__(self, directory: str, settings: RestartSettings, clock: Callable[[], float]) -> None:
-        """Keep the account in ``directory``; ``clock`` gives seconds since the epoch."""
-        self._directory, self._settings, self._clock = Path(directory), settings, clock
+    def __init__(
+        self, directory: str, settings: RestartSettings, clock: Callable[[], float], steady: Callable[[], float]
+    ) -> None:
+        """Keep the account in ``directory``.
+
+        Args:
+            directory: outlives the process.
+            settings: what is too many, and how long a healthy process runs.
+            clock: gives seconds since the epoch; failures are told with it.
+            steady: gives seconds that nobody sets; a clock that is put forward must not pass for health.
+        """
+        self._directory, self._settings, self._clock, self._steady = Path(directory), settings, clock, steady
         self._failures = Failures()
-        self._began = clock()
+        self._began = steady()
         self._lock = threading.Lock()
         self._ended = False
 
@@ -62,7 +71,7 @@ class FailureAccount:
 
     def begin(self) -> Outcome | None:
         """Open the account for this process; return the end if the failures before it are too many already."""
-        now = self._began = self._clock()
+        now, self._began = self._clock(), self._steady()
         failures = self._read() or Failures(self._settings.failures)
         if self._load(MARK) is not None:
             failures = failures.and_one(now, SILENT_END)
@@ -112,7 +121,7 @@ class FailureAccount:
             return ended
 
     def _is_healthy(self, committed: bool) -> bool:
-        return committed and self._clock() - self._began >= self._settings.healthy_seconds
+        return committed and self._steady() - self._began >= self._settings.healthy_seconds
 
     def _too_many(self) -> bool:
         return len(self._failures.times) > self._settings.max_failures

@@ -42,7 +42,7 @@ class DiskAccount(FailureAccount):
     """The runtime's account of failures, on a disk that is a dictionary."""
 
     def __init__(self, disk: dict[str, str], settings: RestartSettings, clock: Callable[[], float]) -> None:
-        super().__init__("/", settings, clock)
+        super().__init__("/", settings, clock, clock)
         self._disk = disk
 
     def _load(self, name: str) -> str | None:

@@ -12,7 +12,6 @@ from tidegate.decide.actions import (
     RememberTold,
     SetExecutors,
 )
-from tidegate.decide.restarting import tell_cut_batch
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import FINALIZER, DriverState
@@ -73,4 +72,4 @@ def _is_left_over(driver: PodRecord | None, executor: PodRecord) -> bool:
     return executor.finished and driver.running and executor.created_at < driver.started_at
 
 
-HOUSEKEEPING = (keep_prerequisites, remove_leftover_executors, rescale_live, tell_notices, tell_cut_batch)
+HOUSEKEEPING = (keep_prerequisites, remove_leftover_executors, rescale_live, tell_notices)

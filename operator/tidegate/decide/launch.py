@@ -15,6 +15,7 @@ from tidegate.decide.actions import (
     EnsureAgentSecret,
 )
 from tidegate.decide.origin import lineage_of, with_beginning
+from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Phase, RestartPolicy
@@ -63,6 +64,8 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
     if not refusal.recorded:
         return None  # no epoch was spent on it: launch as if for the first time
     access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
+    # Of the launch that was refused. One that the API server failed to answer, or answered with a fault of its own, is
+    # not taken up in this way: its pod may yet appear, so each further attempt spends an epoch, which costs nothing.
     create = _create(o, refusal.epoch)
     # Looked at again at once: the watch does not wake for a pod that the answer to its creation has already brought.
     return Verdict(
@@ -143,7 +146,7 @@ def is_unplanned(o: Observation) -> bool:
     """Return whether the coming launch follows from a loss and not from somebody's wish."""
     status = o.app.status
     same = status.epoch > 0 and status.applied_spec_hash == o.spec_hash
-    return same and status.phase is not Phase.SUSPENDED
+    return same and status.phase is not Phase.SUSPENDED and not stop_was_asked_for(status)
 
 
 def growing_pause(attempts: int, first: float, longest: float) -> float:

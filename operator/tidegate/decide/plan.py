@@ -11,6 +11,7 @@ from typing import TypeAlias
 from tidegate.decide import beginning, deletion, launch, restarting, running, suspension
 from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
 from tidegate.decide.housekeeping import HOUSEKEEPING
+from tidegate.decide.restarting import tell_cut_batch
 from tidegate.decide.status import build_status, write_is_due_in
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import StreamingAppStatus
@@ -72,15 +73,20 @@ def decide(observation: Observation, now: float) -> Plan:
         return Plan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
     status = build_status(observation, verdict, now)
     due = write_is_due_in(observation, status, now)
+    told = _announce(observation, verdict, status)
     actions: tuple[Action, ...] = verdict.before
+    if not deleted:
+        actions += tell_cut_batch(observation, now)
     if verdict.launch:
-        actions = (*actions, RecordLaunch(status, verdict.unplanned))
-    elif due == 0.0:
-        actions = (*actions, WriteStatus(status))
-    actions += verdict.after
+        # Nothing that can wait is to come before the pod.
+        actions = (*actions, RecordLaunch(status, verdict.unplanned), *verdict.after, *told)
+    else:
+        # Told before the status is written, which is what keeps it from being told again: told twice is told once,
+        # because an event's name follows from what it says, but what a later action's conflict cut off would never be.
+        written = (WriteStatus(status),) if due == 0.0 else ()
+        actions = (*actions, *told, *written, *verdict.after)
     if not deleted:
         actions += tuple(action for keep in HOUSEKEEPING for action in keep(observation, now))
-    actions += _announce(observation, verdict, status)
     wake_after = _earliest(verdict.wake_after, due or None)
     return Plan(name, verdict.reason, verdict.message, actions, wake_after)
 
@@ -99,8 +105,9 @@ def _announce(observation: Observation, verdict: Verdict, status: StreamingAppSt
     same = old is not None and old.reason == new.reason and observation.app.status.epoch == status.epoch
     if same:
         return ()
-    # The second: what recurs is told again, what is only decided again is not.
-    occasion = f"{status.epoch}/{new.last_transition_time.timestamp():.0f}"
+    # Since when it was otherwise, as stored: what recurs is told again, what is only decided again, later, is not.
+    since = old.last_transition_time.timestamp() if old is not None else 0.0
+    occasion = f"{status.epoch}/{new.status}/{since:.0f}"
     warning = verdict.warning or verdict.health is Health.STALLED
     return (PublishEvent(verdict.reason, verdict.message, warning, occasion),)
 

@@ -11,9 +11,10 @@ import datetime
 from tidegate.decide.actions import DeleteDriver, PublishEvent
 from tidegate.decide.faults import lost_from_sight, name_end, read_termination
 from tidegate.decide.running import ends_to_be_retried, judge_ended_driver
+from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
-from tidegate.observe.observation import Observation
+from tidegate.observe.observation import Observation, is_told
 from tidegate.observe.pods import PodRecord, time_from_seconds
 from tidegate_spark.protocol import DEPENDENCY_REASONS, Reason, Termination
 
@@ -163,8 +164,7 @@ def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
 def is_new_end(o: Observation) -> bool:
     """Return whether the driver's last end is not in the status yet."""
     ended = o.driver.ended if o.driver is not None else None
-    known = o.app.status.last_exit
-    return ended is not None and (known is None or known.time != time_from_seconds(ended.finished_at))
+    return ended is not None and not is_told(ended, o.app.status)
 
 
 def count_restarts(o: Observation, verdict: Verdict, now: float) -> RestartsStatus | None:
@@ -200,7 +200,8 @@ def _unplanned_end(o: Observation, verdict: Verdict) -> str:
         # With the first look at its absence: the status that is written then knows no driver any more.
         return "DriverLost" if verdict.unplanned and _ran_when_last_seen(o.app.status) else ""
     asked = o.app.spec.suspend or o.driver.spec_hash != o.spec_hash
-    if asked or not is_new_end(o):
+    taken_back = o.driver.terminating and stop_was_asked_for(o.app.status)
+    if asked or taken_back or not is_new_end(o):
         return ""
     told = read_termination(o.driver.ended)
     if told is not None and told.reason in (Reason.COMPLETED, Reason.STOPPED):

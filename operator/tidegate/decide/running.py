@@ -6,7 +6,7 @@ from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.faults import Problem, name_end, name_reported, name_start_problem, read_termination
 from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE, growing_pause, starting_message, time_left
 from tidegate.decide.overdue import OVERDUE
-from tidegate.decide.suspension import suspending_message
+from tidegate.decide.suspension import RESUMING, stop_was_asked_for, suspending_message
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation, running_executors, wanted_executors
@@ -65,14 +65,11 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             wake_after=overdue_at - now,
             warning=True,
         )
-    return Verdict(
-        Phase.STOPPING,
-        Health.RECONCILING,
-        "SpecChanged" if changed else "DriverStopping",
-        f"Driver pod {driver.name} stops at a batch boundary"
-        + ("; the changed spec is started then." if changed else "; a new one follows."),
-        wake_after=overdue_at - now,
-    )
+    message = f"Driver pod {driver.name} stops at a batch boundary"
+    message += "; the changed spec is started then." if changed else "; a new one follows."
+    unchanged = RESUMING if stop_was_asked_for(o.app.status) else "DriverStopping"
+    reason = "SpecChanged" if changed else unchanged
+    return Verdict(Phase.STOPPING, Health.RECONCILING, reason, message, wake_after=overdue_at - now)
 
 
 def stop_driver_of_earlier_app(o: Observation, now: float) -> Verdict | None:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.model.status import Phase, StreamingAppStatus
 from tidegate_spark.protocol import Reason
 
 LOST, CRASHED, OUT_OF_MEMORY = "DriverLost", "DriverCrashed", "OutOfMemory"
 SPEC_CHANGED, RESUMED = "SpecChanged", "Resumed"
+STARTING = "DriverStarting"
+"""The condition's word from the record of a launch until there is news of its driver."""
 _TOLD = frozenset(reason.value for reason in Reason)
 _OF_THE_KUBELET = {
     "OOMKilled": OUT_OF_MEMORY,
@@ -40,8 +43,8 @@ def restarts_between(old: StreamingAppStatus, new: StreamingAppStatus) -> tuple[
         new: as it was written, of the same application.
     """
     if new.epoch > old.epoch:
-        # The first launch of an application follows nothing.
-        return (Restart(_reason_of_launch(old, new), 1),) if old.epoch else ()
+        # The first launch of an application follows nothing, and neither does one after launches without a process.
+        return (Restart(_reason_of_launch(old, new), 1),) if old.epoch and _had_a_process(old) else ()
     times = _process_restarts(new) - _process_restarts(old)
     if new.epoch < old.epoch or times <= 0:
         return ()
@@ -53,11 +56,23 @@ def _process_restarts(status: StreamingAppStatus) -> int:
     return status.driver.restarts if status.driver else 0
 
 
+def _had_a_process(status: StreamingAppStatus) -> bool:
+    """Return whether the launch that a status tells of came to a driver process, as far as was seen."""
+    if status.phase is Phase.PENDING:
+        return False  # its pod was refused, or never made
+    ready, driver = status.condition("Ready"), status.driver
+    if status.phase is not Phase.STARTING or ready is None or ready.reason != STARTING:
+        return True
+    return driver is not None and (driver.started_at is not None or driver.restarts > 0)
+
+
 def _reason_of_launch(old: StreamingAppStatus, new: StreamingAppStatus) -> str:
     if old.phase is Phase.SUSPENDED:
         return RESUMED
     if old.applied_spec_hash and new.applied_spec_hash != old.applied_spec_hash:
         return SPEC_CHANGED
+    if stop_was_asked_for(old):
+        return RESUMED  # the wish was taken back before the driver had ended
     last, driver = old.last_exit, old.driver
     started = driver.started_at if driver else None
     if last is None or (started and last.time and last.time < started):

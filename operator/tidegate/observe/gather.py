@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.model.stream_snapshot import StreamSnapshot
+from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index, KnownApp
-from tidegate.observe.observation import Observation, TimedReport
+from tidegate.observe.observation import Observation, TimedReport, is_told
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.platform import Platform
@@ -33,7 +34,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
     if not isinstance(known, KnownApp):
         return None
     pods = index.pods(key)
-    driver = find_pod(pods, driver_pod_name(key[1]), ROLE_DRIVER)
+    driver = find_pod(pods, driver_pod_name(key[1]), ROLE_DRIVER) or _parted(index, known.app)
     agent = valid_report(index.reports.get(key), known, driver, now)
     executors = tuple(pod for pod in pods if pod.role == ROLE_EXECUTOR)
     return Observation(
@@ -82,6 +83,16 @@ def _lacks_executors(report: AgentReport, executors: Sequence[PodRecord]) -> boo
     # An executor's pod that waits for a node was created: the driver may create pods.
     created = sum(1 for pod in executors if not pod.terminating and not pod.finished)
     return report.state is DriverState.RUNNING and max(report.executors_running, created) < report.executors_wanted
+
+
+def _parted(index: Index, app: StreamingApp) -> PodRecord | None:
+    # End and deletion can come so close together that nothing was decided in between: its last words would be lost.
+    driver, status = index.parted_driver((app.metadata.namespace, app.metadata.name)), app.status
+    if driver is None or driver.ended is None or app.metadata.deletion_timestamp is not None:
+        return None
+    # Once the status knows no driver, or a later one, its absence has been judged.
+    its_own = driver.app_uid == app.metadata.uid and driver.epoch >= status.epoch and status.driver is not None
+    return driver if its_own and not is_told(driver.ended, status) else None
 
 
 def _origin(index: Index, known: KnownApp) -> StreamSnapshot | None:

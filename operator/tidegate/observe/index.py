@@ -21,7 +21,7 @@ from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.storage_roots import StorageRoots
 from tidegate.observe.versions import Departed, version_number
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import FINALIZER
+from tidegate_spark.protocol import FINALIZER, ROLE_DRIVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,7 @@ class Index:
         self.first_lists = FirstLists(namespaces)
         self._apps: dict[Key, KnownApp | UnreadableApp] = {}
         self._pods: dict[Key, dict[str, PodRecord]] = {}
+        self._parted: dict[Key, PodRecord] = {}
         self._names: dict[str, set[str]] = {}
         self._roots = StorageRoots()
         self._gone = Departed()
@@ -210,18 +211,30 @@ class Index:
         if known is not None and version_number(known.resource_version) >= version_number(pod.resource_version):
             return None
         self._pods.setdefault(key, {})[pod.name] = pod
+        if pod.role == ROLE_DRIVER:
+            self._parted.pop(key, None)
         return key
 
     def remove_pod(self, pod: PodRecord) -> Key:
-        """Forget a pod that is gone."""
+        """Forget a pod that is gone, given as it was seen last; the end of a driver is kept until there is another."""
         key = (pod.namespace, pod.app)
         self._gone.note(pod.uid)
         known = self._pods.get(key, {})
-        if pod.name in known and known[pod.name].uid == pod.uid:
+        present = known.get(pod.name, pod)
+        if present.uid != pod.uid:
+            return key
+        last = max(present, pod, key=lambda seen: version_number(seen.resource_version))
+        if last.role == ROLE_DRIVER and last.ended is not None and not last.running:
+            self._parted[key] = last
+        if pod.name in known:
             del known[pod.name]
             if not known:
                 del self._pods[key]
         return key
+
+    def parted_driver(self, key: Key) -> PodRecord | None:
+        """Return the driver that went last, as it ended; None if there was another since, or no end was seen."""
+        return self._parted.get(key)
 
     def replace_pods(self, pods: list[PodRecord], namespace: str, version: str) -> set[Key]:
         """Take in a whole list; returns the applications to look at.
@@ -277,6 +290,7 @@ class Index:
 
     def _forget(self, key: Key) -> None:
         self._apps.pop(key, None)
+        self._parted.pop(key, None)
         self._roots.remove(key)
         self.snapshots.forget_beginning(key)
         self.memories.pop(key, None)

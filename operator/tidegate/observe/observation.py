@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.model.stream_snapshot import StreamSnapshot
-from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.pods import PodRecord
+from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus
+from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import AgentReport
 
@@ -63,6 +63,7 @@ class Observation:
     spec_hash: str
     platform: Platform
     driver: PodRecord | None = None
+    """One that is gone is shown for one more look if its end is not in the status yet."""
     executors: tuple[PodRecord, ...] = ()
     """Sorted by name."""
     purge: PodRecord | None = None
@@ -82,6 +83,11 @@ class Observation:
 def lacks_access(o: Observation) -> bool:
     """Return whether the namespace's access has to be made or looked at; one with an account of its own needs none."""
     return not o.access_ready and not o.app.spec.driver.service_account_name
+
+
+def is_told(ended: Exit, status: StreamingAppStatus) -> bool:
+    """Return whether the status tells of this end."""
+    return status.last_exit is not None and status.last_exit.time == time_from_seconds(ended.finished_at)
 
 
 def wanted_executors(o: Observation) -> int:

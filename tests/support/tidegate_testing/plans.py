@@ -29,9 +29,9 @@ def acts(plan: Plan, *kinds: type) -> bool:
     return any(isinstance(action, kinds) for action in plan.actions)
 
 
-def written(o: Observation) -> StreamingApp:
+def written(o: Observation, now: float = NOW) -> StreamingApp:
     """Return the application after the observation's own plan was carried out."""
-    statuses = _statuses(decide(o, NOW))
+    statuses = _statuses(decide(o, now))
     return msgspec.structs.replace(o.app, status=statuses[0]) if statuses else o.app
 
 

@@ -125,7 +125,7 @@ def test_storage_that_an_older_application_has_is_refused() -> None:
     assert (plan.reason, "shop/older" in plan.message, kinds(plan)) == (
         "StorageConflict",
         True,
-        ["WriteStatus", "PublishEvent"],
+        ["PublishEvent", "WriteStatus"],
     )
 
 

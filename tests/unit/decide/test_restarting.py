@@ -10,6 +10,7 @@ import pytest
 
 from tidegate.decide.actions import CreateDriver, DeleteDriver, Plan, PublishEvent, RecordLaunch, WriteStatus
 from tidegate.decide.plan import decide
+from tidegate.metrics.lifecycle import Restart, restarts_between
 from tidegate.model.streaming_app import (
     DriverStatus,
     LastExit,
@@ -18,7 +19,7 @@ from tidegate.model.streaming_app import (
     StreamingApp,
 )
 from tidegate.observe.observation import Memory, Observation
-from tidegate.observe.pods import Exit
+from tidegate.observe.pods import Exit, time_from_seconds
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, Reason, Termination, from_json, to_json
 from tidegate_testing.observations import (
     NOW,
@@ -216,7 +217,7 @@ def test_a_lost_status_is_taken_from_what_the_storage_knows_before_the_next_laun
     told = ended(Reason.FENCED, adopt_epoch=7, adopt_lineage=2)
     seen = observe(app, driver=driver_of(app, **ENDED, ended=told))
     plan = decide(seen, NOW)
-    assert [type(a) for a in plan.actions[:2]] == [WriteStatus, DeleteDriver]
+    assert [type(a) for a in plan.actions] == [PublishEvent, WriteStatus, DeleteDriver]
     assert (status_of(plan).epoch, status_of(plan).lineage) == (7, 2)
     after = written(seen)
     # The pod is still there, as after a crash between the two: it is only removed.
@@ -249,6 +250,39 @@ def test_a_stop_that_an_edit_asked_for_is_not_counted() -> None:
     app = app_with({"restartNonce": 1}, status=old.status)
     driver = driver_of(old, running=False, phase="Running", delete_by=NOW + 9, ended=ended(Reason.STOPPED, 143))
     assert status_of(decide(observe(app, driver=driver), NOW)).restarts is None
+
+
+@pytest.mark.parametrize("wish", [{"suspend": True}, {"application.args": ["--new"]}])
+@pytest.mark.parametrize("seen_ending", [True, False])
+def test_a_stop_whose_wish_was_taken_back_is_not_counted_nor_is_the_launch_after_it(
+    wish: dict[str, Any], seen_ending: bool
+) -> None:
+    started = DriverStatus(pod_name="orders-driver", started_at=time_from_seconds(NOW - 50))
+    old = launched(app_with(), phase=Phase.RUNNING, driver=started)
+    driver = running_driver(old)
+    wished = app_with(wish, status=written(observe(app_with(wish, status=old.status), driver=driver)).status)
+    back = app_with(status=wished.status)
+    assert back.status.phase is Phase.STOPPING
+    if seen_ending:
+        stops = replace(driver, delete_by=NOW + 9)
+        back = written(observe(back, driver=stops))
+        gone = replace(stops, running=False, ended=ended(Reason.STOPPED, 143))
+        back = written(observe(back, driver=gone))
+        assert (back.status.conditions[0].reason, back.status.last_exit is None) == ("Resuming", False)
+    plan = decide(observe(back, memory=Memory(launched_at=NOW - 60, quick_relaunches=3)), NOW)
+    (record,) = [a for a in plan.actions if isinstance(a, RecordLaunch)]
+    assert (record.unplanned, record.status.restarts) == (False, None)
+    assert restarts_between(back.status, record.status) == (Restart("Resumed", 1),)
+
+
+def test_a_loss_after_a_wish_that_came_to_nothing_is_counted() -> None:
+    old = launched(app_with(), phase=Phase.RUNNING)
+    wish = app_with({"suspend": True}, status=old.status)
+    back = app_with(status=written(observe(wish, driver=running_driver(old))).status)
+    lost = driver_of(back, **FAILED, reason="Evicted", ended=ended(Reason.STOPPED, 143))
+    restarts = status_of(decide(observe(back, driver=lost), NOW)).restarts
+    assert restarts is not None
+    assert restarts.total == 1
 
 
 def test_a_driver_that_vanished_is_counted_when_it_is_replaced() -> None:
@@ -293,3 +327,28 @@ def test_a_batch_that_was_cut_off_is_told_once() -> None:
         for o in (whole, cut, replace(cut, app=written(cut)))
     ]
     assert told == [[], ["GracePeriodExceeded"], []]
+
+
+@pytest.mark.parametrize("boundary", [True, False])
+def test_what_only_this_look_can_tell_is_told_before_the_status_says_that_it_was(boundary: bool) -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    end = ended(Reason.STOPPED, 143, boundary=boundary)
+    plan = decide(observe(app, driver=driver_of(app, **FAILED, reason="Evicted", ended=end)), NOW)
+    told = ["PublishEvent"] if boundary else ["PublishEvent", "PublishEvent"]
+    assert [type(action).__name__ for action in plan.actions] == [*told, "WriteStatus", "DeleteDriver"]
+
+
+def test_what_is_decided_again_because_it_was_not_written_has_the_same_event_and_what_recurs_another() -> None:
+    app = launched(app_with(), phase=Phase.STARTING)
+    up = running_driver(app, ready=True)
+    down = driver_of(app, **FAILED, reason="Evicted", ended=ended(Reason.STOPPED, 143))
+    runs, lost = observe(app, driver=up, agent=report_of(up)), observe(app, driver=down)
+
+    def occasion(ran: StreamingApp, now: float) -> str:
+        (event,) = [a for a in decide(replace(lost, app=ran), now).actions if isinstance(a, PublishEvent)]
+        return event.occasion
+
+    ran = written(runs, NOW)
+    ran_again = written(replace(runs, app=written(replace(lost, app=ran), NOW + 20)), NOW + 60)
+    assert occasion(ran, NOW + 20) == occasion(ran, NOW + 27)
+    assert occasion(ran_again, NOW + 80) != occasion(ran, NOW + 20)

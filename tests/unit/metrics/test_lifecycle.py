@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.metrics.lifecycle import Restart, restarts_between
-from tidegate.model.status import DriverStatus, LastExit, Phase, StreamingAppStatus
+from tidegate.model.status import Condition, DriverStatus, LastExit, Phase, StreamingAppStatus
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -26,6 +26,13 @@ def status(
     last = LastExit(reason=exit_reason, time=STARTED + timedelta(seconds=after)) if exit_reason else None
     made = StreamingAppStatus(phase=Phase.RUNNING, epoch=epoch, driver=driver, last_exit=last, applied_spec_hash=spec)
     return msgspec.structs.replace(made, **fields)
+
+
+def waits(epoch: int, phase: Phase, reason: str, driver: DriverStatus | None = None) -> StreamingAppStatus:
+    """Return the status of a launch that has come to no process; the last word is of an epoch before it."""
+    ready = Condition(type="Ready", status="False", reason=reason, last_transition_time=STARTED)
+    old = status(epoch, exit_reason="Evicted", phase=phase, driver=driver)
+    return msgspec.structs.replace(old, conditions=(ready,))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +77,22 @@ CASES = {
         status(restarts=4, exit_reason="Error"),
         status(2, restarts=0, exit_reason="Error"),
         (Restart("DriverCrashed", 1),),
+    ),
+    "a launch was recorded and its pod never made": Case(
+        waits(2, Phase.STARTING, "DriverStarting", DriverStatus(pod_name="d")),
+        waits(3, Phase.STARTING, "DriverStarting", DriverStatus(pod_name="d")),
+        (),
+    ),
+    "a pod was refused, and the next launch is tried": Case(
+        waits(2, Phase.PENDING, "LaunchRefused"), status(3, exit_reason="Evicted"), ()
+    ),
+    "the pod was lost while its process started": Case(
+        waits(2, Phase.STARTING, "DriverStarting", DriverStatus(pod_name="d", restarts=0, started_at=STARTED)),
+        status(3, exit_reason="Evicted"),
+        (Restart("DriverLost", 1),),
+    ),
+    "the pod was lost, and its replacement had to wait": Case(
+        waits(2, Phase.STARTING, "RelaunchDelayed"), status(3, exit_reason="Evicted"), (Restart("DriverLost", 1),)
     ),
     "a status from before is no restart": Case(status(3), status(2), ()),
 }

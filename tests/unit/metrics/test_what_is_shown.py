@@ -8,7 +8,7 @@ from prometheus_client import generate_latest
 
 from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch, WriteStatus
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.model.streaming_app import DriverStatus, StreamingApp
 from tidegate.observe.index import Index
 from tidegate.reconcile import Reconciler
 from tidegate.workqueue import Key, RetryLaterError
@@ -104,6 +104,16 @@ async def test_a_launch_that_is_recorded_and_not_finished_is_counted() -> None:
         await operator.look()
     assert operator.series()[restarts("DriverLost")] == 1
     assert operator.series()['tidegate_app_epoch{app="orders",namespace="shop"}'] == 5
+
+
+async def test_after_the_last_look_at_a_driver_that_is_gone_comes_the_next_one_at_once() -> None:
+    app = launched(app_with(), driver=DriverStatus(pod_name="orders-driver"))
+    index = cluster_with(app, running=False, ended=ended_with(Reason.STOPPED, 143), delete_by=NOW + 9)
+    index.remove_pod(index.pods(KEY)[0])
+    operator = Operator(index)
+    assert await operator.reconciler.reconcile(KEY) == 0.0
+    assert operator.series()['tidegate_app_epoch{app="orders",namespace="shop"}'] == 1
+    assert (await operator.look())[restarts("Stopped")] == 1
 
 
 async def test_nothing_is_shown_of_an_application_that_is_gone() -> None:

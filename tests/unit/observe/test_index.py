@@ -9,8 +9,8 @@ import pytest
 
 from tidegate.model.streaming_app import StreamingApp, decode_app
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
-from tidegate_spark.protocol import FINALIZER
-from tidegate_testing.observations import app_with, deleted, driver_of, launched
+from tidegate_spark.protocol import FINALIZER, Reason
+from tidegate_testing.observations import app_with, deleted, driver_of, ended_with, launched
 from tidegate_testing.values import body
 
 KEY = ("shop", "orders")
@@ -155,6 +155,24 @@ def test_the_end_of_an_earlier_pod_of_the_same_name_leaves_the_present_one() -> 
     index.put_pod(new)
     index.remove_pod(old)
     assert index.pods(KEY) == [new]
+
+
+def test_the_end_of_a_driver_is_kept_when_it_is_gone_until_there_is_another() -> None:
+    index, pod = Index(), driver_of(APP)
+    index.put_pod(pod)
+    final = dataclasses.replace(pod, resource_version="11", ended=ended_with(Reason.STOPPED, 143))
+    index.remove_pod(final)
+    assert (index.pods(KEY), index.parted_driver(KEY)) == ([], final)
+    index.put_pod(dataclasses.replace(pod, uid="pod-2", resource_version="20"))
+    assert index.parted_driver(KEY) is None
+
+
+def test_a_late_version_of_a_driver_that_is_gone_does_not_hide_its_end() -> None:
+    index = Index()
+    final = driver_of(APP, resource_version="11", ended=ended_with(Reason.STOPPED, 143))
+    index.put_pod(final)
+    index.remove_pod(dataclasses.replace(final, resource_version="9", ended=None))
+    assert index.parted_driver(KEY) == final
 
 
 def test_a_list_removes_what_it_does_not_hold() -> None:

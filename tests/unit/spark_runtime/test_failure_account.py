@@ -13,13 +13,13 @@ FAILED = Outcome(Reason.APPLICATION_FAILED, "no such column", "AnalysisException
 
 
 class Pod:
-    """Processes one after the other on one directory, and a clock."""
+    """Processes one after the other on one directory; two clocks, of which people set only the first."""
 
     def __init__(self, directory: Path, settings: RestartSettings = SETTINGS) -> None:
-        self.directory, self.settings, self.now = directory, settings, 1000.0
+        self.directory, self.settings, self.now, self.set_by = directory, settings, 1000.0, 0.0
 
     def start(self) -> tuple[FailureAccount, Outcome | None]:
-        account = FailureAccount(str(self.directory), self.settings, lambda: self.now)
+        account = FailureAccount(str(self.directory), self.settings, lambda: self.now + self.set_by, lambda: self.now)
         return account, account.begin()
 
     def run(self, outcome: Outcome | None, seconds: float = 1.0, committed: bool = False) -> Outcome | None:
@@ -74,6 +74,21 @@ def test_a_look_after_the_end_does_not_forget_the_failure_that_was_the_end(pod: 
     pod.now += 60
     account.end(FAILED, committed=True)
     assert account.look(committed=True) == (pod.now,)
+
+
+@pytest.mark.parametrize("jump", [90.0, -90.0])
+def test_a_clock_that_is_set_makes_no_process_healthy_and_keeps_none_from_it(pod: Pod, jump: float) -> None:
+    pod.settings = RestartSettings(max_failures=9, window_seconds=1000, healthy_seconds=50)
+    pod.run(FAILED)
+    account, _ = pod.start()
+    pod.set_by = jump
+    pod.now += 49
+    account.look(committed=True)
+    pod.set_by = 0.0
+    assert len(account.times) == 1
+    pod.set_by = jump
+    pod.now += 1
+    assert account.look(committed=True) == ()
 
 
 def test_a_long_run_without_a_batch_is_not_healthy(pod: Pod) -> None:
