@@ -172,10 +172,11 @@ def test_a_wrong_value_is_refused_by_name(helm: Helm, values: dict[str, Any], co
     assert complaint in str(refused.value)
 
 
-def test_the_rendered_crd_is_the_source_with_labels_and_the_keep_annotation(helm: Helm) -> None:
-    (path,) = (CHART.parents[1] / "crds").glob("*streamingapp*.yaml")
+@pytest.mark.parametrize("path", sorted((CHART.parents[1] / "crds").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_rendered_crd_is_the_source_with_labels_and_the_keep_annotation(helm: Helm, path: Path) -> None:
     source = yaml.safe_load(path.read_text())
-    rendered = only("CustomResourceDefinition", helm.render(CHART, RELEASE, NAMESPACE))
+    crds = [o for o in helm.render(CHART, RELEASE, NAMESPACE) if o["kind"] == "CustomResourceDefinition"]
+    (rendered,) = (crd for crd in crds if crd["metadata"]["name"] == source["metadata"]["name"])
     assert rendered["spec"] == source["spec"]
     assert rendered["metadata"]["annotations"] == {
         **source["metadata"].get("annotations", {}),

@@ -207,7 +207,7 @@ def test_a_running_application_has_a_snapshot_taken_and_another_begins_with_it(
     kubectl.run("delete", "snap", "nightly", "-n", space, "--wait=false")
     kept = wait_for_phase(kubectl, space, "Deleting")
     assert kubectl.condition(kept, "Ready")["reason"] == "NeededByFork"
-    assert not agent.orders[-1].dispose
+    assert not any(orders.dispose for orders in agent.orders)
     kubectl.run("delete", "sapp", "variant", "-n", space, "--wait=false")
     wait_for("the snapshot to be gone", lambda: not snap(kubectl, space), 60, 0.2)
     assert agent.orders[-1].dispose == (name,)
@@ -242,4 +242,4 @@ def test_the_operator_that_is_killed_goes_on_with_what_was_ordered(
     operator.start()
     assert wait_for_phase(kubectl, space, "Ready")["status"]["snapshotId"] == name
     kubectl.run("delete", "snap", "nightly", "-n", space, "--timeout=30s")
-    assert not agent.orders[-1].dispose
+    assert not any(orders.dispose for orders in agent.orders)
