@@ -47,6 +47,7 @@ OTHER: dict[str, Any] = {
     "storage.pathStyleAccess": True,
     "storage.credentialsSecret.name": "other",
     "storage.onDelete": "Delete",
+    "startFrom.snapshot.name": "nightly",
 }
 LIVE: dict[str, type[Any]] = {"executor.instances": SetExecutors, "suspend": DeleteDriver}
 _TOLD = (WriteStatus, PublishEvent, RememberTold)
