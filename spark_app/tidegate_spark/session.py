@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark import sparkconf
 from tidegate_spark.environment import Environment
+from tidegate_spark.fence import Held
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig, Fault, Reason
 from tidegate_spark.storage import FaultError
@@ -27,8 +28,10 @@ _CLASS_MISSING = (
 )
 
 
-def start_session(config: DriverConfig, environment: Environment, progress: Progress, process: str) -> SparkSession:
-    """Start Spark for the driver process ``process`` and return the session.
+def start_session(
+    config: DriverConfig, environment: Environment, progress: Progress, process: str, held: Held
+) -> SparkSession:
+    """Start Spark for the driver process ``process``, which holds the fence, and return the session.
 
     Raises:
         FaultError: CONNECTOR_MISSING if the class path lacks Hadoop's S3A connector.
@@ -49,6 +52,7 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
     if not available:
         progress.notice("CheckpointClassMissing", _CLASS_MISSING, warning=True)
     conf.setAll(list(sparkconf.checkpoint_files(settings, available).items()))
+    conf.setAll(list(sparkconf.fence_settings(config, held.etag).items()))
     SparkContext(conf=conf, gateway=gateway)
     session = SparkSession.builder.getOrCreate()
     for key in sparkconf.ignored_keys(config):
