@@ -86,6 +86,7 @@ RULES: tuple[Rule, ...] = (
             S3A + "AWSStatus500Exception",
             S3A + "AWSApiCallTimeoutException",
             S3A + "AWSClientIOException",
+            S3A + "HttpChannelEOFException",
             SDK + "core.exception.SdkClientException",
         ),
     ),

@@ -97,6 +97,8 @@ def test_faults_are_told_apart_by_class() -> None:
     assert faults.classify((stream, timeout)).reason is Reason.BROKER_UNAVAILABLE
     assert faults.classify((stream, denied)).reason is Reason.CREDENTIALS_REJECTED
     assert faults.classify((stream, s3a, refused)).reason is Reason.STORAGE_UNAVAILABLE
+    closed = Link(("org.apache.hadoop.fs.s3a.HttpChannelEOFException", "java.io.EOFException"), "no answer")
+    assert faults.classify((stream, closed)).reason is Reason.STORAGE_UNAVAILABLE
     assert faults.classify((stream, refused)).reason is Reason.APPLICATION_FAILED
     fenced = Link(("dev.tidegate.spark.FencedException", "java.io.IOException"), "fence.json is another driver's")
     assert faults.classify((stream, fenced, s3a)).reason is Reason.FENCED
