@@ -21,6 +21,7 @@ from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.failure_account import FailureAccount
+from tidegate_spark.fence import Fenced, Held
 from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
 from tidegate_spark.progress import Progress
@@ -107,16 +108,16 @@ class Driver:
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         self._claimed = True
         self._keep_secret(credentials)
-        if not self._take_fence():
+        held = self._take_fence()
+        if held is None:
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         if not self._fill_lineage():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         self._snapshots.start()
         config, environment = self._config, self._environment
         leftovers_gone = begin_removal(config, environment) if environment.on_kubernetes else lambda: None
-        self._session = spark_session.start_session(
-            config, environment, self._progress, self._process_name, leftovers_gone
-        )
+        process = spark_session.Process(self._process_name, held, leftovers_gone)
+        self._session = spark_session.start_session(config, environment, self._progress, process)
         spark_session.add_python_files(self._session, paths, environment.work_directory)
         self._observe(self._session)
         if self._ending.requested.is_set():
@@ -126,14 +127,14 @@ class Driver:
         outcome = run_script(main, self._config.args)
         return self._judge(self._after_script(outcome))
 
-    def _take_fence(self) -> bool:
-        """Take the fence; False if the driver was told to stop meanwhile."""
+    def _take_fence(self) -> Held | None:
+        """Take the fence; None if the driver was told to stop meanwhile."""
         config, me = self._config, fencing.holder_of(self._config, self._environment.pod_uid)
         held = preflight.wait_for(
             lambda: fencing.take(config, self._credentials, me), self._ending.requested, self._report_fault
         )
         if held is None:
-            return False
+            return None
         directory, place = self._environment.credentials_directory, config.storage
 
         def connect() -> fencing.FenceObject:
@@ -147,7 +148,7 @@ class Driver:
             lambda found: self._ending.request(fencing.lost_while_running(found, config)),
         )
         self._fence.start()
-        return True
+        return held
 
     def _fill_lineage(self) -> bool:
         """Let the lineage begin as it was said to; False if the driver was told to stop meanwhile."""
@@ -174,8 +175,15 @@ class Driver:
         return executors and self._fence is not None and self._fence.storage_answers
 
     def _judge(self, outcome: Outcome) -> Outcome:
-        """Return ``outcome``, told apart: a fault of the application's own storage, or of another place in its use."""
-        if outcome.reason not in faults.PROBED or self._ending.requested.is_set():
+        """Return ``outcome`` in other words: who took the fence, or whose a place is that has a fault."""
+        if self._ending.requested.is_set():
+            return outcome
+        if outcome.reason in {Reason.FENCED, Reason.APPLICATION_FAILED} and self._fence is not None:
+            # A script whose query was fenced may end in words of its own, and a lost race for a file has others.
+            lost = self._fence.look()
+            if lost is not None or outcome.reason is Reason.FENCED:
+                return fencing.lost_while_running(lost or Fenced(), self._config)
+        if outcome.reason not in faults.PROBED:
             return outcome
         return judge(outcome, preflight.find_fault(self._config, self._credentials))
 

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate_spark.failure_account import FailureAccount
+from tidegate_spark.logs import within
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig, DriverState, Reason, Termination
-from tidegate_spark.queries import Queries
+from tidegate_spark.queries import Queries, committed_batch
 from tidegate_spark.script import Outcome
 from tidegate_spark.stopping import Stopped, stop_at_boundary
 
@@ -87,6 +88,8 @@ class Ending:
         extra = {"action": "stop", "reason": outcome.reason.value}
         log.info("stopping: %s, at most %d s", outcome.reason.value, self._config.stop_grace_seconds, extra=extra)
         stopped = self._stop_queries()
+        if outcome.reason is Reason.FENCED:
+            self._read_last_commits()
         log.info("stopping: no query runs after %.1f s", time.monotonic() - self._began, extra=extra)
         if self.script_started.is_set():
             left = self._began + Budget.of(self._config.stop_grace_seconds).batch - time.monotonic()
@@ -114,6 +117,17 @@ class Ending:
         worker.start()
         worker.join(max(0.0, deadline + 3 * budget.unwinding - time.monotonic()))
         return list(stopped.values())
+
+    def _read_last_commits(self) -> None:
+        """Note the last commits of queries that ended by themselves: Spark may not have told of them yet."""
+
+        def read() -> None:
+            for entry in self._queries.entries():
+                if entry.query is not None and not entry.query.isActive:
+                    self._progress.query_ended(entry.name, committed_batch(entry.query))
+
+        # Not waited for any longer than an interrupted batch: the store may be as far away as the fence.
+        within(Budget.of(self._config.stop_grace_seconds).unwinding, read)
 
     def _termination(self, outcome: Outcome, stopped: list[Stopped]) -> Termination:
         for each in stopped:

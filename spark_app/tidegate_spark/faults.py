@@ -62,9 +62,12 @@ class Rule:
 SDK, S3A = "software.amazon.awssdk.", "org.apache.hadoop.fs.s3a."
 AWS_ANSWER = "software.amazon.awssdk.awscore.exception.AwsServiceException"
 EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
+FENCED_CLASS = "dev.tidegate.spark.FencedException"
+"""Ours, in jvm/: raised instead of a batch's offsets by a driver that lost the fence."""
 KAFKA_ERRORS = "org.apache.kafka.common.errors."
 
 RULES: tuple[Rule, ...] = (
+    Rule(Reason.FENCED, (FENCED_CLASS,)),
     Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "RetriableException",)),
     Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "AuthenticationException",)),
     Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "AuthorizationException",)),
@@ -83,6 +86,7 @@ RULES: tuple[Rule, ...] = (
             S3A + "AWSStatus500Exception",
             S3A + "AWSApiCallTimeoutException",
             S3A + "AWSClientIOException",
+            S3A + "HttpChannelEOFException",
             SDK + "core.exception.SdkClientException",
         ),
     ),
@@ -94,13 +98,15 @@ RULES: tuple[Rule, ...] = (
 )
 
 WHAT: dict[Reason, str] = {
+    Reason.FENCED: "Another driver took the storage over.",
     Reason.BROKER_UNAVAILABLE: "The message broker could not be used.",
     Reason.BUCKET_NOT_FOUND: "A bucket does not exist.",
     Reason.CREDENTIALS_MISSING: "There are no credentials for a bucket.",
     Reason.CREDENTIALS_REJECTED: "A store rejects the credentials.",
     Reason.STORAGE_UNAVAILABLE: "A store does not answer.",
 }
-"""What is wrong, in words; what to do about it is said by the operator. Whose bucket it is remains open."""
+"""What is wrong, in words; what to do about it is said by the operator. Whose bucket it is, and who took the storage
+over, remains open."""
 
 PROBED = frozenset({Reason.BUCKET_NOT_FOUND, Reason.CREDENTIALS_MISSING, Reason.CREDENTIALS_REJECTED})
 """Faults that last, so that a look at the application's own storage tells whether it is the one that has them.

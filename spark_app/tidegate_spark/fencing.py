@@ -1,7 +1,8 @@
 """Holds the fence in the application's storage for this process, and notices its loss. Does I/O through boto3.
 
 What the fence means is in :mod:`tidegate_spark.fence`; here is the object behind it, and the thread that looks: after
-each committed batch, and now and then while nothing is committed.
+each committed batch, and now and then while nothing is committed. Before each batch the JVM looks (``jvm/``,
+``Fence.java``); the thread is for queries that have nothing to do, and for those that our class does not write for.
 """
 
 from __future__ import annotations
@@ -108,6 +109,14 @@ class FenceKeeper:
     def storage_answers(self) -> bool:
         """Whether the last look found the storage there."""
         return self._answers
+
+    def look(self) -> Fenced | None:
+        """Return who has the fence now, None if it is ours or the storage does not say."""
+        try:
+            return fence.check(self._connect(), self._held)
+        except Exception as error:  # whatever boto3 raises: whose the fence is, is not known now
+            log.warning("the fence cannot be looked at: %s", error)
+            return None
 
     def start(self) -> None:
         """Begin to look."""

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark import sparkconf
 from tidegate_spark.environment import Environment
+from tidegate_spark.fence import Held
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig, Fault, Reason
 from tidegate_spark.storage import FaultError
@@ -28,21 +30,19 @@ _CLASS_MISSING = (
 )
 
 
-def start_session(
-    config: DriverConfig,
-    environment: Environment,
-    progress: Progress,
-    process: str,
-    before_executors: Callable[[], object] = lambda: None,
-) -> SparkSession:
-    """Start Spark for the driver process ``process`` and return the session.
+@dataclass(frozen=True)
+class Process:
+    """The driver process that starts Spark."""
 
-    Args:
-        config: what the driver was told.
-        environment: where it runs.
-        progress: takes notices.
-        process: its name.
-        before_executors: called when the JVM runs and no executor is asked for yet.
+    name: str
+    held: Held
+    """The fence."""
+    before_executors: Callable[[], object]
+    """Called when the JVM runs and no executor is asked for yet."""
+
+
+def start_session(config: DriverConfig, environment: Environment, progress: Progress, process: Process) -> SparkSession:
+    """Start Spark for a driver process that holds the fence, and return the session.
 
     Raises:
         FaultError: CONNECTOR_MISSING if the class path lacks Hadoop's S3A connector.
@@ -53,7 +53,7 @@ def start_session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # A lock taken in the JVM belongs to a thread there, which must stay the same for one thread here (stopping.py).
     os.environ["PYSPARK_PIN_THREAD"] = "true"
-    settings = sparkconf.build_spark_conf(config, environment, process)
+    settings = sparkconf.build_spark_conf(config, environment, process.name)
     conf = SparkConf().setAll(list(settings.items()))
     # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
     gateway = launch_gateway(conf, popen_kwargs={"start_new_session": True})  # type: ignore[no-untyped-call] # untyped there
@@ -63,7 +63,8 @@ def start_session(
     if not available:
         progress.notice("CheckpointClassMissing", _CLASS_MISSING, warning=True)
     conf.setAll(list(sparkconf.checkpoint_files(settings, available).items()))
-    before_executors()
+    conf.setAll(list(sparkconf.fence_settings(config, process.held.etag).items()))
+    process.before_executors()
     SparkContext(conf=conf, gateway=gateway)
     session = SparkSession.builder.getOrCreate()
     for key in sparkconf.ignored_keys(config):

@@ -6,7 +6,7 @@ Order of precedence: what Tidegate owns, then ``spec.sparkConf``, then Tidegate'
 from __future__ import annotations
 
 from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import LINEAGE_PREFIX, PROCESS_VARIABLE, DriverConfig, Storage
+from tidegate_spark.protocol import FENCE_FILE, LINEAGE_PREFIX, PROCESS_VARIABLE, DriverConfig, Storage
 
 S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 CHECKPOINT_FILES_CLASS = "dev.tidegate.spark.CheckpointFiles"
@@ -74,6 +74,14 @@ def build_spark_conf(config: DriverConfig, environment: Environment, process: st
 def checkpoint_files(conf: dict[str, str], available: bool) -> dict[str, str]:
     """Return the setting that has our class write checkpoint files; none if it is missing or ``conf`` has its own."""
     return {CHECKPOINT_FILES: CHECKPOINT_FILES_CLASS} if available and CHECKPOINT_FILES not in conf else {}
+
+
+def fence_settings(config: DriverConfig, etag: str) -> dict[str, str]:
+    """Return the settings by which our class looks, before each batch, whether ``fence.json`` still has this ETag."""
+    return {
+        "spark.hadoop.tidegate.fence.object": f"{config.storage.hadoop_uri}/{FENCE_FILE}",
+        "spark.hadoop.tidegate.fence.etag": etag,
+    }
 
 
 def ignored_keys(config: DriverConfig) -> tuple[str, ...]:

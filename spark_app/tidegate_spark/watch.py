@@ -36,8 +36,10 @@ def failure_of(entry: Entry) -> Outcome | None:
 
 
 def first_failure(queries: Queries) -> Outcome | None:
-    """Return the failure of the first query, in starting order, whose latest run failed."""
-    return next((outcome for outcome in map(failure_of, queries.entries()) if outcome), None)
+    """Return the failure of the first query, in starting order, whose latest run failed; a lost fence goes first."""
+    failures = [outcome for outcome in map(failure_of, queries.entries()) if outcome]
+    fenced = next((outcome for outcome in failures if outcome.reason is Reason.FENCED), None)
+    return fenced or next(iter(failures), None)
 
 
 def jvm_outcome(code: int) -> Outcome:
@@ -115,5 +117,6 @@ class Watch:
             return
         now = time.monotonic()
         self._failed_since = self._failed_since or now
-        if now - self._failed_since >= FAILED_QUERY_SECONDS:
+        # A script that starts its query again gets nowhere without the fence.
+        if outcome.reason is Reason.FENCED or now - self._failed_since >= FAILED_QUERY_SECONDS:
             self._request_end(outcome)

@@ -1,13 +1,75 @@
 """A driver that lost the fence stops, and one that comes too late does not begin."""
 
+import dataclasses
 import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from tidegate_spark.fence import Holder, take
 from tidegate_spark.fencing import FenceObject
-from tidegate_spark.protocol import EXIT_OK, FENCE_FILE, Reason, Storage
-from tidegate_testing.driver_process import ObjectStore
+from tidegate_spark.protocol import EXIT_DEPENDENCY, EXIT_OK, FENCE_FILE, Reason, Storage
+from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.store_front import Request, Rule, StoreFront
+from tidegate_testing.waiting import wait_for
 
 from .conftest import StartDriver
+
+IMPATIENT_S3A = {"spark.hadoop.fs.s3a.attempts.maximum": "1", "spark.hadoop.fs.s3a.retry.limit": "1"}
+
+
+@pytest.fixture
+def front(object_store: ObjectStore) -> Iterator[StoreFront]:
+    """What the driver takes for the S3 server."""
+    with StoreFront(object_store.endpoint) as store_front:
+        yield store_front
+
+
+def behind(front: StoreFront, place: Storage, app: str) -> Storage:
+    return dataclasses.replace(place, uri=place.uri.rpartition("/")[0] + f"/{app}", endpoint=front.endpoint)
+
+
+def take_over(driver: DriverProcess, store: ObjectStore) -> None:
+    """Be a driver of the next epoch in another pod."""
+    other = Holder(driver.config.uid, epoch=2, lineage=1, pod_uid="another pod", process="another process")
+    take(FenceObject(store.client, driver.config.storage), other)
+
+
+def put_of(log: str, batch: int) -> Callable[[Request], bool]:
+    """Pick the put of a log's file."""
+    return lambda request: request.method == "PUT" and request.key.endswith(f"/main/{log}/{batch}")
+
+
+def look_before_a_batch(request: Request) -> bool:
+    """Pick what the JVM asks about the fence; the thread reads the whole object."""
+    return request.method == "HEAD" and request.key.endswith("/" + FENCE_FILE)
+
+
+def read_by_the_thread(request: Request) -> bool:
+    """Pick the reads of the whole fence."""
+    return request.method == "GET" and request.key.endswith("/" + FENCE_FILE)
+
+
+def lost_with(picks: Callable[[Request], bool], front: StoreFront, driver: DriverProcess, store: ObjectStore) -> Rule:
+    """Have the fence taken right before a request; the thread learns of it only after the JVM has asked."""
+    asked = threading.Event()
+
+    def hold(_: Request) -> None:
+        asked.wait(60)
+
+    def lose(_: Request) -> None:
+        front.add(Rule(look_before_a_batch, first=lambda request: asked.set()))
+        front.add(Rule(read_by_the_thread, first=hold))
+        take_over(driver, store)
+
+    return front.add(Rule(picks, first=lose, times=1))
+
+
+def batches_of(driver: DriverProcess) -> list[int]:
+    """Return the batches that the script was given, in order."""
+    return [int(number) for number in re.findall(r"^batch (\d+) of", driver.output, re.MULTILINE)]
 
 
 def latest(store: ObjectStore, place: Storage, log: str) -> int:
@@ -22,8 +84,7 @@ def test_a_driver_whose_fence_was_taken_stops_at_a_boundary_and_is_not_started_a
     driver = start_driver("fenced", "counting.py")
     driver.await_batch(2)
     place = driver.config.storage
-    other = Holder(driver.config.uid, epoch=2, lineage=1, pod_uid="another pod", process="another process")
-    take(FenceObject(object_store.client, place), other)
+    take_over(driver, object_store)
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     ended = driver.termination
     assert ended.reason is Reason.FENCED
@@ -53,3 +114,56 @@ def test_the_fence_says_who_writes(start_driver: StartDriver, object_store: Obje
     place = driver.config.storage
     holder = json.loads(object_store.text(place.bucket, place.key(FENCE_FILE)))
     assert (holder["uid"], holder["epoch"], holder["lineage"]) == (driver.config.uid, 5, 1)
+
+
+def test_a_driver_that_lost_the_fence_does_not_begin_another_batch(
+    front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
+) -> None:
+    driver = start_driver("between", "each_batch.py", storage=behind(front, place, "between"))
+    between = lost_with(put_of("commits", 2), front, driver, object_store)
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    ended = driver.termination
+    assert between.hits == 1
+    assert ended.reason is Reason.FENCED
+    assert ended.message.startswith("A driver of epoch 2 took the storage ")
+    assert ended.batches == {"main": 2}
+    assert ended.boundary
+    where = driver.config.storage
+    assert latest(object_store, where, "offsets") == latest(object_store, where, "commits") == 2
+    assert batches_of(driver) == [0, 1, 2]
+    assert [request for request in front.requests if put_of("offsets", 3)(request)] == []
+    assert "dev.tidegate.spark.FencedException" in driver.output
+
+
+def test_a_query_that_is_started_again_without_the_fence_does_not_repeat_its_batch(
+    front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
+) -> None:
+    driver = start_driver("again", "persistent.py", storage=behind(front, place, "again"))
+    inside = lost_with(put_of("offsets", 2), front, driver, object_store)
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert inside.hits == 1
+    assert driver.termination.reason is Reason.FENCED
+    assert batches_of(driver) == [0, 1, 2]
+
+
+def test_a_store_that_does_not_say_whose_the_fence_is_is_no_loss_of_it(
+    front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
+) -> None:
+    storage = behind(front, place, "silent")
+    driver = start_driver("silent", "each_batch.py", storage=storage, spark_conf=IMPATIENT_S3A)
+    driver.await_batch(1)
+    silent = front.add(Rule(look_before_a_batch, lose_answer=True, times=1))
+    wait_for("a look without an answer", lambda: silent.hits == 1, 60, 0.1)
+    driver.await_batch(driver.batch() + 2)
+
+    silent = front.add(Rule(look_before_a_batch, lose_answer=True))
+    assert driver.exit_code() == EXIT_DEPENDENCY, driver.output[-3000:]
+    assert silent.hits >= 1
+    ended = driver.termination
+    assert ended.reason is Reason.STORAGE_UNAVAILABLE
+    last = latest(object_store, driver.config.storage, "commits")
+    assert latest(object_store, driver.config.storage, "offsets") == last
+    assert batches_of(driver) == list(range(last + 1))
+    front.clear()
+    driver.start()
+    driver.await_batch(last + 1)

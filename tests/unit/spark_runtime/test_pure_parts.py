@@ -55,6 +55,14 @@ def test_what_tidegate_owns_beats_spark_conf_which_beats_the_defaults() -> None:
     assert sparkconf.ignored_keys(CONFIG) == ("spark.master", "spark.sql.shuffle.partitions")
 
 
+def test_the_jvm_is_told_which_fence_this_driver_holds() -> None:
+    settings = sparkconf.fence_settings(CONFIG, '"etag"')
+    assert settings == {
+        "spark.hadoop.tidegate.fence.object": "s3a://b/p/n/a/fence.json",
+        "spark.hadoop.tidegate.fence.etag": '"etag"',
+    }
+
+
 def test_our_class_writes_checkpoint_files_unless_the_user_chose_one_or_it_is_missing() -> None:
     setting = "spark.sql.streaming.checkpointFileManagerClass"
     assert sparkconf.checkpoint_files({}, available=True) == {setting: "dev.tidegate.spark.CheckpointFiles"}
@@ -89,7 +97,11 @@ def test_faults_are_told_apart_by_class() -> None:
     assert faults.classify((stream, timeout)).reason is Reason.BROKER_UNAVAILABLE
     assert faults.classify((stream, denied)).reason is Reason.CREDENTIALS_REJECTED
     assert faults.classify((stream, s3a, refused)).reason is Reason.STORAGE_UNAVAILABLE
+    closed = Link(("org.apache.hadoop.fs.s3a.HttpChannelEOFException", "java.io.EOFException"), "no answer")
+    assert faults.classify((stream, closed)).reason is Reason.STORAGE_UNAVAILABLE
     assert faults.classify((stream, refused)).reason is Reason.APPLICATION_FAILED
+    fenced = Link(("dev.tidegate.spark.FencedException", "java.io.IOException"), "fence.json is another driver's")
+    assert faults.classify((stream, fenced, s3a)).reason is Reason.FENCED
     python = Link(("py4j.Py4JException",), "Traceback (most recent call last):\n  File x\nValueError: bad")
     assert faults.classify((stream, python)) == faults.Failure(Reason.APPLICATION_FAILED, "ValueError", "bad")
 

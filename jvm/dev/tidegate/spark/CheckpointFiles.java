@@ -21,8 +21,9 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedChe
 
 /**
  * Writes checkpoint files: on S3A each as one object in one put, whose failure is raised; elsewhere as Spark does by
- * default. Spark makes one for each directory, by reflection, if {@code spark.sql.streaming.checkpointFileManagerClass}
- * names this class; it is used by many threads.
+ * default. On S3A it lets no query start and no batch begin for a driver that lost the {@link Fence}. Spark makes one for
+ * each directory, by reflection, if {@code spark.sql.streaming.checkpointFileManagerClass} names this class; it is used
+ * by many threads.
  */
 public final class CheckpointFiles implements CheckpointFileManager {
     private static final String SETTING = "spark.sql.streaming.checkpointFileManagerClass";
@@ -32,6 +33,7 @@ public final class CheckpointFiles implements CheckpointFileManager {
     /**
      * Serve the directory {@code path}.
      *
+     * @throws FencedException if a query would begin there, and another driver has the fence
      * @throws IOException if its file system cannot be had
      */
     public CheckpointFiles(Path path, Configuration conf) throws IOException {
@@ -98,17 +100,28 @@ public final class CheckpointFiles implements CheckpointFileManager {
         private final FileSystem store;
         private final Path directory;
         private final Pin pin;
+        private final Fence fence;
 
         Objects(Path path, Configuration conf) throws IOException {
             super(path, conf);
             store = path.getFileSystem(conf);
             directory = path;
             pin = Pin.of(conf);
+            fence = Fence.before(path, store, conf);
+            // A query that is started again runs its last batch without writing anything before it.
+            lookAtFence();
+        }
+
+        private void lookAtFence() throws IOException {
+            if (fence != null) {
+                fence.check();
+            }
         }
 
         @Override
         public CancellableFSDataOutputStream createAtomic(Path path, boolean overwriteIfPossible) {
             try {
+                lookAtFence();
                 return ObjectStream.create(store, path, overwriteIfPossible);
             } catch (IOException e) {
                 throw raised(e);
