@@ -16,6 +16,7 @@ from tidegate.decide.actions import Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.decide.verdict import Health
+from tidegate.looks import Looks
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import restarts_between
 from tidegate.model.streaming_app import StreamingApp
@@ -24,10 +25,8 @@ from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.unreadable import observe_unreadable
 from tidegate.resources.platform import Platform
-from tidegate.workqueue import Key, RetryLaterError
+from tidegate.workqueue import Key
 
-LOOKS_IN_A_ROW = 5
-"""Plans given up half way, one after the other, before an application has to wait like after a failure."""
 log = structlog.get_logger()
 
 
@@ -46,7 +45,7 @@ class Reconciler:
     """Ages of what was learned go by it; nobody sets it."""
     wake_snapshots: Callable[[Key], None] = lambda key: None
     """Has the snapshots looked at for which it matters what the application does."""
-    _given_up: dict[Key, int] = field(default_factory=dict)
+    _looks: Looks = field(default_factory=Looks)
 
     async def reconcile(self, key: Key) -> float | None:
         """Observe, decide, act; returns seconds until the application wants to be looked at again, or None.
@@ -76,10 +75,10 @@ class Reconciler:
         if any(isinstance(action, SetExecutors) for action in plan.actions):
             self.poller.hurry(key)
         if outcome is None:
-            self._given_up.pop(key, None)
+            self._looks.forget(key)
             gone = observation.driver is not None and (after is None or after.driver is None)
             return 0.0 if gone else plan.wake_after
-        return self._look_again(key, outcome.reason)
+        return self._looks.again(key, outcome.reason)
 
     def _show(self, key: Key, before: StreamingApp) -> None:
         known = self.index.app(key)
@@ -105,18 +104,11 @@ class Reconciler:
             log.info(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
         return await self.actor.carry_out(app, plan, now)
 
-    def _look_again(self, key: Key, reason: str) -> float:
-        times = self._given_up[key] = self._given_up.get(key, 0) + 1
-        log.info("looked at again", why=reason)
-        if times >= LOOKS_IN_A_ROW:
-            raise RetryLaterError(f"the plan was given up {times} times in a row, the last time because {reason}")
-        return 0.0
-
     async def _let_go(self, key: Key, now: float) -> float | None:
         known = self.index.app(key)
         if isinstance(known, UnreadableApp):
             return await self._treat_unreadable(known, now)
-        self._given_up.pop(key, None)
+        self._looks.forget(key)
         self.poller.forget(key)
         self.figures.forget_app(*key)
         await self.actor.clean_up(key)
@@ -130,4 +122,4 @@ class Reconciler:
         observation = observe_unreadable(self.index, known, self.platform)
         plan = release_unreadable(observation, known.problem, now)
         outcome = await self._carry_out(observation.app, plan, now)
-        return plan.wake_after if outcome is None else self._look_again(known.key, outcome.reason)
+        return plan.wake_after if outcome is None else self._looks.again(known.key, outcome.reason)

@@ -11,14 +11,14 @@ import structlog
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.looks import Looks
 from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
-from tidegate.reconcile import LOOKS_IN_A_ROW
 from tidegate.resources.platform import Platform
-from tidegate.workqueue import Key, RetryLaterError
+from tidegate.workqueue import Key
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ class SnapshotReconciler:
     """Has an application looked at to which the snapshot matters."""
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
-    _given_up: dict[Key, int] = field(default_factory=dict)
+    _looks: Looks = field(default_factory=Looks)
 
     async def reconcile(self, key: Key) -> float | None:
         """Observe, decide, act; returns seconds until the snapshot wants to be looked at again, or None.
@@ -47,7 +47,7 @@ class SnapshotReconciler:
         now = self.clock()
         observation = observe_snapshot(self.index, key, self.platform, self.steady())
         if observation is None:
-            self._given_up.pop(key, None)
+            self._looks.forget(key)
             self.figures.forget(key)
             await self.actor.clean_up(key)
             return None
@@ -61,9 +61,9 @@ class SnapshotReconciler:
             self._show(key, before)
         self._hurry(before, plan)
         if outcome is None:
-            self._given_up.pop(key, None)
+            self._looks.forget(key)
             return plan.wake_after
-        return self._look_again(key, outcome.reason)
+        return self._looks.again(key, outcome.reason)
 
     def _show(self, key: Key, before: StreamSnapshot) -> None:
         after = self.index.snapshots.get(key)
@@ -78,10 +78,3 @@ class SnapshotReconciler:
     def _hurry(self, snapshot: StreamSnapshot, plan: SnapshotPlan) -> None:
         if any(isinstance(action, GiveOrders) for action in plan.actions):
             self.poller.hurry(snapshot.app_key)
-
-    def _look_again(self, key: Key, reason: str) -> float:
-        times = self._given_up[key] = self._given_up.get(key, 0) + 1
-        log.info("looked at again", why=reason)
-        if times >= LOOKS_IN_A_ROW:
-            raise RetryLaterError(f"the plan was given up {times} times in a row, the last time because {reason}")
-        return 0.0

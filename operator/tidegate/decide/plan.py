@@ -12,6 +12,7 @@ from tidegate.decide import beginning, deletion, launch, restarting, running, su
 from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
 from tidegate.decide.housekeeping import HOUSEKEEPING
 from tidegate.decide.restarting import tell_cut_batch
+from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.status import build_status, write_is_due_in
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import StreamingAppStatus
@@ -68,7 +69,7 @@ def decide(observation: Observation, now: float) -> Plan:
         now: seconds since the epoch.
     """
     deleted = observation.app.metadata.deletion_timestamp is not None
-    name, verdict = _first_verdict(DELETION_RULES if deleted else RULES, observation, now)
+    name, verdict = first_verdict(DELETION_RULES if deleted else RULES, observation, now)
     if verdict.silent:
         return Plan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
     status = build_status(observation, verdict, now)
@@ -87,16 +88,8 @@ def decide(observation: Observation, now: float) -> Plan:
         actions = (*actions, *told, *written, *verdict.after)
     if not deleted:
         actions += tuple(action for keep in HOUSEKEEPING for action in keep(observation, now))
-    wake_after = _earliest(verdict.wake_after, due or None)
+    wake_after = earliest(verdict.wake_after, due or None)
     return Plan(name, verdict.reason, verdict.message, actions, wake_after)
-
-
-def _first_verdict(rules: tuple[Rule, ...], observation: Observation, now: float) -> tuple[str, Verdict]:
-    for rule in rules:
-        verdict = rule(observation, now)
-        if verdict is not None:
-            return rule.__name__, verdict
-    raise AssertionError("the last rule of each table applies to everything the others leave")
 
 
 def _announce(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> tuple[Action, ...]:
@@ -110,8 +103,3 @@ def _announce(observation: Observation, verdict: Verdict, status: StreamingAppSt
     occasion = f"{status.epoch}/{new.status}/{since:.0f}"
     warning = verdict.warning or verdict.health is Health.STALLED
     return (PublishEvent(verdict.reason, verdict.message, warning, occasion),)
-
-
-def _earliest(*seconds: float | None) -> float | None:
-    known = [value for value in seconds if value is not None]
-    return min(known) if known else None

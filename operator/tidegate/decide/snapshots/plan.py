@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tidegate.decide.actions import PublishEvent
+from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.snapshots import disposing, taking
 from tidegate.decide.snapshots.actions import SnapshotAction, SnapshotPlan, WriteSnapshotStatus
 from tidegate.decide.snapshots.status import build_snapshot_status, snapshot_write_is_due_in
@@ -54,7 +55,7 @@ def decide_snapshot(observation: SnapshotObservation, now: float) -> SnapshotPla
         now: seconds since the epoch.
     """
     deleted = observation.snapshot.metadata.deletion_timestamp is not None
-    name, verdict = _first_verdict(DISPOSING_RULES if deleted else TAKING_RULES, observation, now)
+    name, verdict = first_verdict(DISPOSING_RULES if deleted else TAKING_RULES, observation, now)
     if verdict.silent:
         return SnapshotPlan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
     status = build_snapshot_status(observation, verdict, now)
@@ -63,18 +64,8 @@ def decide_snapshot(observation: SnapshotObservation, now: float) -> SnapshotPla
     if due == 0.0:
         actions = (*actions, WriteSnapshotStatus(status))
     actions += verdict.after + _announce(observation, verdict, status)
-    waits = [seconds for seconds in (verdict.wake_after, due or None) if seconds is not None]
-    return SnapshotPlan(name, verdict.reason, verdict.message, actions, min(waits, default=None))
-
-
-def _first_verdict(
-    rules: tuple[SnapshotRule, ...], observation: SnapshotObservation, now: float
-) -> tuple[str, SnapshotVerdict]:
-    for rule in rules:
-        verdict = rule(observation, now)
-        if verdict is not None:
-            return rule.__name__, verdict
-    raise AssertionError("the last rule of each table applies to everything the others leave")
+    wake_after = earliest(verdict.wake_after, due or None)
+    return SnapshotPlan(name, verdict.reason, verdict.message, actions, wake_after)
 
 
 def _announce(
