@@ -37,6 +37,7 @@ from tidegate_spark.queries import Queries
 from tidegate_spark.script import COMPLETED, Outcome, run_script
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
+from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.storage import Credentials, FaultError
@@ -111,7 +112,7 @@ class Driver:
         held = self._take_fence()
         if held is None:
             return Outcome(Reason.STOPPED, "Stopped while starting.")
-        if not self._fill_lineage():
+        if not self._fill_lineage() or not self._pin_state():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         self._snapshots.start()
         config, environment = self._config, self._environment
@@ -162,13 +163,30 @@ class Driver:
         def fill() -> bool:
             # They may have been renewed while it was waited for.
             self._keep_secret(storage.read_credentials(directory, config.credentials_secret))
-            starting_point.fill_lineage(config, self._credentials, requested, notice)
+            starting_point.fill_lineage(config, self._credentials, requested, notice, pyspark.__version__)
             return True
 
         try:
             return preflight.wait_for(fill, requested, self._report_fault) is not None
         except starting_point.StoppedError:
             return False
+
+    def _pin_state(self) -> bool:
+        """Have the state kept that an upgrade goes on with; False if the driver was told to stop meanwhile."""
+        if self._config.pin is None:
+            return True
+        from tidegate_spark import starting_point  # noqa: PLC0415 - as above
+
+        config = self._config
+
+        def find() -> SnapshotOrder | None:
+            return starting_point.find_pin(config, self._credentials)
+
+        order = preflight.wait_for(find, self._ending.requested, self._report_fault)
+        if order is None:
+            return False
+        self._snapshots.give(SnapshotOrders(take=(order,)))
+        return True
 
     def _dependencies_up(self) -> bool:
         executors = self._progress.report().executors_running > 0 or not self._environment.on_kubernetes

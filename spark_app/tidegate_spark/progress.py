@@ -108,6 +108,7 @@ class Progress:
                 state_bytes=commit.state_bytes,
                 last_commit_time=commit.time,
                 lag_rows=commit.lag_rows,
+                committed=before.committed + 1,
             )
         self.observer.committed(name, commit)
 

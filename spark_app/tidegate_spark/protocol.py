@@ -16,6 +16,13 @@ from typing import Any
 
 from tidegate_spark.json_form import from_json as from_json  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.json_form import to_json as to_json  # noqa: PLC0414 - likewise
+from tidegate_spark.places import APP_FILE as APP_FILE  # noqa: PLC0414 - likewise
+from tidegate_spark.places import FENCE_FILE as FENCE_FILE  # noqa: PLC0414 - likewise
+from tidegate_spark.places import LINEAGE_PREFIX as LINEAGE_PREFIX  # noqa: PLC0414 - likewise
+from tidegate_spark.places import LOG_PREFIX as LOG_PREFIX  # noqa: PLC0414 - likewise
+from tidegate_spark.places import UPGRADE_PREFIX as UPGRADE_PREFIX  # noqa: PLC0414 - likewise
+from tidegate_spark.places import Storage as Storage  # noqa: PLC0414 - likewise
+from tidegate_spark.places import application_uri as application_uri  # noqa: PLC0414 - likewise
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
 # --- names in the pod ------------------------------------------------------------------------------------------------
@@ -80,63 +87,6 @@ FINALIZER = "tidegate.dev/streamingapp"
 SNAPSHOT_FINALIZER = "tidegate.dev/streamsnapshot"
 
 
-# --- storage ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Storage:
-    """Where the application keeps its checkpoints; no secrets.
-
-    ``uri`` is ``s3://bucket/prefix`` of the application itself, that is ``<spec.storage.uri>/<namespace>/<app>``,
-    without a slash at the end. ``endpoint`` is empty for the provider's own.
-    """
-
-    uri: str
-    endpoint: str = ""
-    region: str = "us-east-1"
-    path_style_access: bool = False
-
-    @property
-    def bucket(self) -> str:
-        """The bucket's name."""
-        return self.uri.removeprefix("s3://").partition("/")[0]
-
-    @property
-    def prefix(self) -> str:
-        """The key prefix inside the bucket, without slashes at its ends."""
-        return self.uri.removeprefix("s3://").partition("/")[2].strip("/")
-
-    def key(self, *parts: str) -> str:
-        """Return the object key of ``parts`` below the application's prefix."""
-        return "/".join(p for p in (self.prefix, *parts) if p)
-
-    @property
-    def hadoop_uri(self) -> str:
-        """The same place in the spelling of Hadoop's S3A connector."""
-        return "s3a://" + self.uri.removeprefix("s3://")
-
-
-FENCE_FILE = "fence.json"
-"""Object below the application's prefix that says which driver process may write: ``{"epoch", "lineage", …}``."""
-
-APP_FILE = "app.json"
-"""Object below the application's prefix that says whose storage this is: ``{"uid", "epoch", "lineage", …}``."""
-
-LOG_PREFIX = "logs"
-"""``logs/<process>/driver.log`` and ``logs/<process>/executor-<id>.log``: the last lines, put there at exit.
-
-A driver process is named by the time it began and its epoch, so that names sort by time. A launch (a pod, an epoch) may
-see several, one after the other."""
-
-LINEAGE_PREFIX = "lineages"
-"""``lineages/<n>/<query>``: the checkpoint of one query in lineage n."""
-
-
-def application_uri(base_uri: str, namespace: str, name: str) -> str:
-    """Return the place of one application below the ``storage.uri`` of its spec."""
-    return f"{base_uri.rstrip('/')}/{namespace}/{name}"
-
-
 # --- configuration, operator -> runtime ------------------------------------------------------------------------------
 
 
@@ -185,6 +135,21 @@ class StartFrom:
     """Who needs the snapshot until the lineage is filled; the same for each attempt, and of nobody else."""
     fork: bool = True
     """Another application's lineage: its queries get ids of their own."""
+    lineage: int = 0
+    """Of the own storage: the snapshot is the pin of an upgrade that began in this lineage, and is completed from it
+    first if it is not complete. 0: the snapshot is complete, or cannot be begun with."""
+    image: str = ""
+    """Of the version whose state that pin is, for the manifest."""
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A snapshot of exactly the batches after which a launch goes on, so that the launch can be undone."""
+
+    snapshot: str
+    """Its id; it is held under that name until it is disposed of."""
+    image: str = ""
+    """Of the version before, for the manifest."""
 
 
 @dataclass(frozen=True)
@@ -215,6 +180,8 @@ class DriverConfig:
     restart: RestartSettings = field(default_factory=RestartSettings)
     start_from: StartFrom | None = None
     """Fill ``lineage`` from this before its first batch; nothing is done once it was filled."""
+    pin: Pin | None = None
+    """Note which batches ``lineage`` ends with before the first new one, and take this snapshot of them meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -249,6 +216,7 @@ class Reason(str, Enum):
     STALLED = "Stalled"
     FENCED = "Fenced"
     SNAPSHOT_UNUSABLE = "SnapshotUnusable"
+    STATE_MISSING = "StateMissing"
     BUDGET_EXHAUSTED = "RestartBudgetExhausted"
 
 
@@ -299,6 +267,8 @@ class QueryReport:
     last_commit_time: float = 0.0
     lag_rows: int = -1
     """Rows at the sources that are not processed yet; -1 if the sources do not tell."""
+    committed: int = 0
+    """How many batches this very process has committed."""
 
 
 @dataclass(frozen=True)
@@ -367,6 +337,7 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.STALLED: EXIT_APPLICATION,
     Reason.FENCED: EXIT_OK,
     Reason.SNAPSHOT_UNUSABLE: EXIT_OK,
+    Reason.STATE_MISSING: EXIT_OK,
     Reason.BUDGET_EXHAUSTED: EXIT_OK,
 }
 """The one table of ends. 0 means: the kubelet must not start it again (restartPolicy OnFailure); the reason in the

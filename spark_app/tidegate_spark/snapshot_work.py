@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tidegate_spark import storage as store
+from tidegate_spark import upgrade_pin
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, Storage
 from tidegate_spark.snapshot_protocol import (
     LONGEST_OFFSETS,
@@ -139,12 +140,15 @@ class Carrier:
     def dispose(self, name: str) -> None:
         """Remove a snapshot, complete or not, and whatever else nothing needs; one that is not there is fine.
 
+        An upgrade's pin is held under its own id: whoever orders that it goes is who held it.
+
         Raises:
             HeldError: somebody needs it.
             Exception: what the store's client raises; to be done again.
         """
         library = self.connect()
-        self._learn(collect.dispose(library, name))
+        self._learn(library.change(lambda it: catalog.dispose(catalog.release(it, name, name), name)))
+        upgrade_pin.forget(library, name)
         collect.collect(library, self.clock())
 
     def abandon(self, order: SnapshotOrder) -> None:

@@ -1,5 +1,8 @@
 """Lets a lineage begin with a snapshot, of this application or of another one. I/O through the library.
 
+The pin of an upgrade that is undone need not be complete yet: it is completed first, from the lineage it is of, in
+which nobody writes any more.
+
 An object beside the lineage says that it was filled. Without it no query is started, so that an application never
 begins with nothing, or with half of what it was to begin with, whatever happened in between. With it nothing is filled
 again: the lineage has batches of its own by then.
@@ -7,6 +10,7 @@ again: the lineage has batches of its own by then.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import threading
@@ -16,12 +20,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark import storage as store
+from tidegate_spark import upgrade_pin
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom
-from tidegate_spark.snapshot_work import reach_library
+from tidegate_spark.snapshot_protocol import SnapshotOrder
+from tidegate_spark.snapshot_work import Carrier, reach_library
+from tidegate_spark.snapshots import layout as spark_layout
 from tidegate_spark.snapshots import restore
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
 from tidegate_spark.snapshots.library import CatalogContendedError, Library
 from tidegate_spark.snapshots.manifest import Manifest
+from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.store import SnapshotError
 from tidegate_spark.storage import Credentials, FaultError
@@ -48,6 +56,8 @@ class Filler:
     notice: Callable[[str, str], None]
     """Tells the user something once: reason and message."""
     copiers: Copiers = USUAL
+    layout: Layout = spark_layout
+    spark_version: str = ""
 
     def fill(self) -> None:
         """Fill the lineage, if it was not filled before. Try once; what was done is not done again.
@@ -64,7 +74,7 @@ class Filler:
         except CatalogContendedError as error:
             raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{error}.")) from error
         except SnapshotError as error:
-            why = f"{self._words} cannot begin with {self._snapshot} (spec.startFrom): {str(error).rstrip('.')}."
+            why = f"{self._words} cannot begin with {self._snapshot}{self._asked}: {str(error).rstrip('.')}."
             message = f"{why} Nothing was started."
             raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, message)) from error
         except (FaultError, StoppedError):
@@ -104,6 +114,10 @@ class Filler:
     # --- the work ---
 
     @property
+    def _asked(self) -> str:
+        return ", to which an upgrade is rolled back" if self.start_from.lineage else " (spec.startFrom)"
+
+    @property
     def _words(self) -> str:
         return f"Lineage {self.config.lineage} of {self.config.namespace}/{self.config.app}"
 
@@ -124,6 +138,8 @@ class Filler:
                 words = (progress.files, progress.of_files, progress.bytes, progress.of_bytes)
                 log.info("filling: %d of %d files, %d of %d bytes", *words, extra={"action": "fill"})
 
+        if self.start_from.lineage:
+            self._complete(report)
         origin, target = self._origin, Target(self.own, self.config.lineage, fork=self.start_from.fork)
         copiers = Copiers(self.copiers.number, report)
         made = restore.restore(origin, target, self.start_from.holder, copiers)
@@ -134,6 +150,14 @@ class Filler:
         log.info("filled in %.1f s: %d files, batches %s", seconds, len(made.files), batches, extra={"action": "fill"})
         self._tell(made, batches)
         return mark
+
+    def _complete(self, report: Callable[[Progress], None]) -> None:
+        """Finish the pin; one that is complete is just found."""
+        of, lineage = self.start_from, self.start_from.lineage
+        order = upgrade_pin.order_of(self.own, of.snapshot, lineage, of.image, self.layout)
+        config = dataclasses.replace(self.config, lineage=lineage)
+        carrier = Carrier(config, lambda: self.own, self.spark_version, self.layout, copiers=self.copiers)
+        carrier.take(order, report)
 
     @property
     def _origin(self) -> Origin:
@@ -173,7 +197,8 @@ class Filler:
         except Exception as of_origin:
             fault = store.fault_of(of_origin, self.start_from.storage, secret)
             if fault is not None:
-                message = f"The storage of the snapshot in spec.startFrom: {fault.message}"
+                whose = "to which is rolled back" if self.start_from.lineage else "in spec.startFrom"
+                message = f"The storage of the snapshot {whose}: {fault.message}"
                 return Fault(fault.reason, message)
         return store.fault_of(error, self.config.storage, secret)
 
@@ -183,6 +208,7 @@ def fill_lineage(
     credentials: Credentials | None,
     stopping: threading.Event,
     notice: Callable[[str, str], None],
+    spark_version: str = "",
 ) -> None:
     """Let the lineage of ``config`` begin with the snapshot that it names, if it names one. Try once.
 
@@ -193,4 +219,27 @@ def fill_lineage(
         return
     own = reach_library(config.storage, credentials)
     origin = reach_library(config.start_from.storage, credentials)
-    Filler(config, config.start_from, own, origin, stopping, notice).fill()
+    Filler(config, config.start_from, own, origin, stopping, notice, spark_version=spark_version).fill()
+
+
+def find_pin(config: DriverConfig, credentials: Credentials | None) -> SnapshotOrder | None:
+    """Return the order for the pin that the launch is to have, None if it is to have none. Try once.
+
+    Raises:
+        FaultError: STATE_MISSING if there is nothing to go on with, else what is wrong with the storage.
+    """
+    if config.pin is None:
+        return None
+    library = reach_library(config.storage, credentials)
+    try:
+        return upgrade_pin.order_of(library, config.pin.snapshot, config.lineage, config.pin.image)
+    except SnapshotError as error:
+        message = f"The upgrade has no state to go on with: {str(error).rstrip('.')}. Nothing was started."
+        raise FaultError(Fault(Reason.STATE_MISSING, message)) from error
+    except Exception as error:
+        fault = (
+            None if isinstance(error, ValueError) else store.fault_of(error, config.storage, config.credentials_secret)
+        )
+        if fault is None:
+            raise
+        raise FaultError(fault) from error

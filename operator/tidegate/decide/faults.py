@@ -67,6 +67,10 @@ REMEDIES: dict[Reason, str] = {
         "Create the application anew from another snapshot, or mend what is named and change spec.restartNonce. It "
         "does not start without the snapshot."
     ),
+    Reason.STATE_MISSING: (
+        "Bring back what was removed below spec.storage.uri and change spec.restartNonce, or give the state up with "
+        "spec.upgrade.mode Stateless."
+    ),
     Reason.BROKER_UNAVAILABLE: f"Check the broker's address, topics and credentials, and the network; {_BY_ITSELF}",
 }
 """The only place that says what to do about a reason; the runtime's messages say what is wrong."""

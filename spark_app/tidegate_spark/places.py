@@ -1,0 +1,62 @@
+"""The part of the contract between operator and runtime that says where an application's objects are. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where the application keeps its checkpoints; no secrets.
+
+    ``uri`` is ``s3://bucket/prefix`` of the application itself, that is ``<spec.storage.uri>/<namespace>/<app>``,
+    without a slash at the end. ``endpoint`` is empty for the provider's own.
+    """
+
+    uri: str
+    endpoint: str = ""
+    region: str = "us-east-1"
+    path_style_access: bool = False
+
+    @property
+    def bucket(self) -> str:
+        """The bucket's name."""
+        return self.uri.removeprefix("s3://").partition("/")[0]
+
+    @property
+    def prefix(self) -> str:
+        """The key prefix inside the bucket, without slashes at its ends."""
+        return self.uri.removeprefix("s3://").partition("/")[2].strip("/")
+
+    def key(self, *parts: str) -> str:
+        """Return the object key of ``parts`` below the application's prefix."""
+        return "/".join(p for p in (self.prefix, *parts) if p)
+
+    @property
+    def hadoop_uri(self) -> str:
+        """The same place in the spelling of Hadoop's S3A connector."""
+        return "s3a://" + self.uri.removeprefix("s3://")
+
+
+FENCE_FILE = "fence.json"
+"""Object below the application's prefix that says which driver process may write: ``{"epoch", "lineage", …}``."""
+
+APP_FILE = "app.json"
+"""Object below the application's prefix that says whose storage this is: ``{"uid", "epoch", "lineage", …}``."""
+
+LOG_PREFIX = "logs"
+"""``logs/<process>/driver.log`` and ``logs/<process>/executor-<id>.log``: the last lines, put there at exit.
+
+A driver process is named by the time it began and its epoch, so that names sort by time. A launch (a pod, an epoch) may
+see several, one after the other."""
+
+LINEAGE_PREFIX = "lineages"
+"""``lineages/<n>/<query>``: the checkpoint of one query in lineage n."""
+
+UPGRADE_PREFIX = "upgrades"
+"""``upgrades/<id of the pin>.json``: the batches that the version before an upgrade committed last."""
+
+
+def application_uri(base_uri: str, namespace: str, name: str) -> str:
+    """Return the place of one application below the ``storage.uri`` of its spec."""
+    return f"{base_uri.rstrip('/')}/{namespace}/{name}"

@@ -1,0 +1,185 @@
+"""What an upgrade leaves behind is kept exactly, and a rollback begins with exactly that. The store is in memory."""
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from tidegate_spark import upgrade_pin
+from tidegate_spark.protocol import Reason, StartFrom, Storage
+from tidegate_spark.snapshot_protocol import SnapshotOrder
+from tidegate_spark.snapshot_work import Carrier
+from tidegate_spark.snapshots import catalog, collect
+from tidegate_spark.snapshots.copying import Copiers
+from tidegate_spark.snapshots.memory import Call
+from tidegate_spark.snapshots.store import SnapshotError
+from tidegate_spark.starting_point import Filler
+from tidegate_spark.storage import FaultError
+from tidegate_spark.upgrade_pin import StateMissingError
+from tidegate_testing.driver_process import driver_config
+from tidegate_testing.fake_checkpoint import LAYOUT, content_of
+from tidegate_testing.snapshot_scenes import Scene
+
+PIN = "up-1"
+PLACE = Storage("s3://here/apps/orders")
+NOTED = "upgrades/up-1.json"
+
+
+def scene_with(batches: int) -> Scene:
+    scene = Scene()
+    scene.batches(batches)
+    return scene
+
+
+def order(scene: Scene, watch: Callable[[Call], None] = lambda call: None) -> SnapshotOrder:
+    return upgrade_pin.order_of(scene.library(watch), PIN, scene.lineage, "shop:1", LAYOUT)
+
+
+def carrier(scene: Scene, watch: Callable[[Call], None] = lambda call: None) -> Carrier:
+    config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, epoch=3)
+    return Carrier(config, lambda: scene.library(watch), "4.1.0", LAYOUT, lambda: 1000.0, Copiers(1))
+
+
+def roll_back(scene: Scene, watch: Callable[[Call], None] = lambda call: None) -> list[tuple[str, str]]:
+    """Do what the driver of a rollback does at its start, in lineage 2."""
+    notices: list[tuple[str, str]] = []
+    start_from = StartFrom(PLACE, PIN, f"rollback-{PIN}", fork=False, lineage=1, image="shop:1")
+    config = driver_config("orders", "local:///main.py", PLACE, lineage=2, epoch=4, start_from=start_from)
+    library = scene.library(watch)
+
+    def note(reason: str, message: str) -> None:
+        notices.append((reason, message))
+
+    filler = Filler(config, start_from, library, library, threading.Event(), note, Copiers(1), LAYOUT, "4.1.0")
+    filler.fill()
+    return notices
+
+
+def no_answer(call: Call) -> None:
+    raise EndpointConnectionError(endpoint_url="http://store")
+
+
+def fault_of(attempt: Callable[[], Any]) -> Any:
+    with pytest.raises(FaultError) as caught:
+        attempt()
+    return caught.value.fault
+
+
+def test_the_batches_are_those_of_the_first_look_whatever_is_committed_later() -> None:
+    scene = scene_with(3)
+    scene.batches(2, "other")
+    first = order(scene)
+    scene.batches(4)
+    scene.batches(1, "new")
+    assert first == SnapshotOrder(PIN, exact={"main": 2, "other": 1}, holders=(PIN,), image="shop:1")
+    assert order(scene) == first
+
+
+def test_without_a_committed_batch_there_is_nothing_to_go_on_with_and_nothing_is_noted() -> None:
+    scene = Scene()
+    with pytest.raises(StateMissingError):
+        order(scene)
+    assert scene.keys("") == []
+
+
+def test_a_note_that_says_nothing_is_not_taken_for_another_one() -> None:
+    for body in (b"", b"[]", b'{"lineage": 2, "batches": {"main": 1}}', b'{"lineage": 1}'):
+        scene = scene_with(3)
+        scene.store().put(f"apps/orders/{NOTED}", body)
+        with pytest.raises(SnapshotError, match=NOTED):
+            order(scene)
+
+
+def test_two_that_look_at_once_keep_the_same_batches() -> None:
+    scene, others = scene_with(3), list[SnapshotOrder]()
+
+    def meanwhile(call: Call) -> None:
+        if call.verb == "put_if" and not call.done and not others:
+            others.append(order(scene))
+            scene.batches(1)
+
+    assert [order(scene, meanwhile)] == others
+
+
+def test_the_pin_is_held_until_it_is_disposed_of_and_then_nothing_of_it_is_left() -> None:
+    scene = scene_with(3)
+    carrier(scene).take(order(scene), lambda progress: None)
+    assert scene.library().read().snapshots[PIN].holders == {PIN}
+    with pytest.raises(catalog.HeldError):
+        collect.dispose(scene.library(), PIN)
+    carrier(scene).dispose(PIN)
+    assert [key for key in scene.keys("") if not key.startswith("lineages/")] == ["snapshots/catalog.json"]
+
+
+def test_a_pin_that_somebody_else_needs_is_let_go_by_the_upgrade_and_stays() -> None:
+    scene = scene_with(3)
+    carrier(scene).take(order(scene), lambda progress: None)
+    scene.library().change(lambda it: catalog.hold(it, PIN, "fork-2"))
+    with pytest.raises(catalog.HeldError, match="fork-2"):
+        carrier(scene).dispose(PIN)
+
+
+def test_a_rollback_begins_with_exactly_what_the_version_before_had_committed() -> None:
+    scene = scene_with(3)
+    before = content_of(scene.store(), scene.root(), 2)
+    carrier(scene).take(order(scene), lambda progress: None)
+    scene.batches(2)
+    scene.clean()
+    notices = roll_back(scene)
+    assert content_of(scene.store(), "apps/orders/lineages/2/main", 2) == before
+    assert [key for key in scene.keys("lineages/2/") if "/3" in key] == []
+    assert notices == [("StartedFromSnapshot", f"Started from snapshot {PIN} of {PLACE.uri}: 'main' after batch 2.")]
+
+
+def test_a_rollback_completes_the_pin_that_the_failed_version_did_not_come_to() -> None:
+    scene = scene_with(3)
+    order(scene)
+    scene.batches(2)
+    roll_back(scene)
+    made = scene.library().read().snapshots[PIN]
+    assert (made.lineage, set(made.holders)) == (1, {PIN})
+    assert max(key for key in scene.keys("lineages/2/main/commits")) == "lineages/2/main/commits/2"
+
+
+def test_a_rollback_of_a_version_that_never_came_to_a_query_keeps_every_batch() -> None:
+    scene = scene_with(3)
+    roll_back(scene)
+    assert scene.keys("lineages/2/main/commits") == ["lineages/2/main/commits/2"]
+
+
+def test_a_rollback_to_batches_that_are_gone_starts_nothing() -> None:
+    scene = scene_with(3)
+    order(scene)
+    scene.batches(5)
+    scene.clean()
+    fault = fault_of(lambda: roll_back(scene))
+    assert fault.reason is Reason.SNAPSHOT_UNUSABLE
+    assert "batch 2 of query main" in fault.message
+    assert "rolled back" in fault.message
+    assert scene.keys("lineages/2/") == []
+
+
+def test_wherever_a_rollback_ends_the_next_attempt_finishes_it() -> None:
+    requests: list[Call] = []
+    whole = scene_with(3)
+    order(whole)
+    whole.batches(1)
+    roll_back(whole, requests.append)
+    for number in range(len(requests)):
+        scene, left = scene_with(3), [number]
+        order(scene)
+        scene.batches(1)
+
+        def watch(call: Call, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                no_answer(call)
+
+        with contextlib.suppress(FaultError):  # a pin that cannot be let go does not hold anybody up
+            roll_back(scene, watch)
+        roll_back(scene)
+        now = content_of(scene.store(), "apps/orders/lineages/2/main", 2)
+        assert now == content_of(scene.store(), scene.root(), 2)
