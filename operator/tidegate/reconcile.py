@@ -12,7 +12,7 @@ from tidegate.act.carry_out import Actor
 from tidegate.act.outcome import Outcome
 from tidegate.act.unreadable import REASON as INVALID
 from tidegate.act.unreadable import UnreadableTeller
-from tidegate.decide.actions import Plan, SetExecutors
+from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.decide.verdict import Health
@@ -72,7 +72,7 @@ class Reconciler:
             self._show(key, observation.app)
         after = observe(self.index, key, self.platform, self.steady())
         self.poller.follow(key, after.driver if after else None)
-        if any(isinstance(action, SetExecutors) for action in plan.actions):
+        if any(isinstance(action, SetExecutors | OrderSnapshots) for action in plan.actions):
             self.poller.hurry(key)
         if outcome is None:
             self._looks.forget(key)

@@ -145,6 +145,7 @@ class Ending:
             batches=self._progress.committed,
             boundary=not inside,
             failures=self._account.times,
+            committed=self._progress.commits,
             adopt_epoch=outcome.adopt[0],
             adopt_lineage=outcome.adopt[1],
         )

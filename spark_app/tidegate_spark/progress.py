@@ -62,6 +62,8 @@ class Progress:
         self._executors_wanted = config.executor.instances
         self._executors_running = 0
         self._commits = 0
+        self._begun: dict[str, int] = {}
+        """The last committed batch of each query when it was started first."""
         self.stalled = ""
         """What is stuck, in words; empty while nothing is."""
         self.failures: tuple[float, ...] = ()
@@ -88,6 +90,7 @@ class Progress:
         with self._lock:
             before = self._queries.get(name, QueryReport(name=name))
             batch = max(before.batch_id, last_committed_batch)
+            self._begun.setdefault(name, batch)
             self._queries[name] = dataclasses.replace(before, active=True, batch_id=batch)
         self.observer.started(name)
 
@@ -152,9 +155,11 @@ class Progress:
 
     @property
     def commits(self) -> int:
-        """How many batches this process has committed."""
+        """How many batches this process has committed, also those that Spark has not told of but in the end."""
         with self._lock:
-            return self._commits
+            begun = self._begun
+            new = sum(max(0, q.batch_id - begun[q.name]) for q in self._queries.values() if q.name in begun)
+            return max(self._commits, new)
 
     @property
     def committed(self) -> dict[str, int]:

@@ -19,6 +19,7 @@ from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide import actions as do
 from tidegate.decide.actions import NAMESPACE_TERMINATING
+from tidegate.decide.snapshots.verdict import process_of
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
@@ -30,6 +31,7 @@ from tidegate.observe.pods import Pod, PodRecord, build_record
 from tidegate.resources.names import ACCESS_NAME, agent_secret_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import FINALIZER
+from tidegate_spark.snapshot_protocol import SnapshotOrders
 
 QUICK = 600.0
 """Seconds a driver must have lived for its loss not to count as another one in quick succession."""
@@ -45,6 +47,8 @@ class _Run:
     key: Key
     app: StreamingApp
     now: float
+    spec_hash: str = ""
+    """Of the version that the plan is about; empty for that of the spec."""
 
 
 @dataclass(slots=True)
@@ -73,7 +77,7 @@ class Actor:
         Raises:
             RetryLaterError: the API server can not or does not want to; the reason is in the text.
         """
-        run = _Run((app.metadata.namespace, app.metadata.name), app, now)
+        run = _Run((app.metadata.namespace, app.metadata.name), app, now, plan.spec_hash)
         for action in plan.actions:
             name = type(action).__name__
             # Stays bound if this is the action that ends the plan: whoever logs that, logs which one it was.
@@ -123,6 +127,8 @@ class Actor:
                 return await delete_pod(self._client, self._index, pod)
             case do.SetExecutors(pod=pod, instances=instances):
                 return await self._set_executors(run, pod, instances)
+            case do.OrderSnapshots(pod=pod, orders=orders):
+                return await self._order_snapshots(run, pod, orders)
             case do.PublishEvent():
                 await self._events.publish(run.app.metadata, action, run.now)
                 return None
@@ -296,7 +302,7 @@ class Actor:
         again = known is not None and (known.pod_name, known.epoch) == (pod_name, epoch)
         refusal = Refusal(
             pod_name=pod_name,
-            spec_hash=entry.spec_hash,
+            spec_hash=run.spec_hash or entry.spec_hash,
             epoch=epoch,
             reason=reason,
             message=message,
@@ -323,6 +329,14 @@ class Actor:
         answer = await self._agents.set_executors(run.key, pod, instances)
         if isinstance(answer, Unanswered):
             raise RetryLaterError(f"number of executors: {answer.reason}")
+        return None
+
+    async def _order_snapshots(self, run: _Run, pod: PodRecord, orders: SnapshotOrders) -> Outcome:
+        answer = await self._agents.order_snapshots(run.key, pod, orders)
+        # Of one that was not taken, too: it is given again after the same pause, and decided on without an answer.
+        self._remember(run.key, orders_given=(run.now, process_of(pod)))
+        if isinstance(answer, Unanswered):
+            log.warning("the agent did not take the orders", reason=answer.reason)
         return None
 
     def _remember(self, key: Key, **changes: Any) -> None:

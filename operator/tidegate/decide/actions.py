@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from tidegate.model.streaming_app import StreamingAppStatus
 from tidegate.observe.pods import PodRecord
+from tidegate_spark.snapshot_protocol import SnapshotOrders
 
 NAMESPACE_TERMINATING = "NamespaceTerminating"
 """Reason of a refusal by a namespace that is being deleted: it takes no pod any more, ever."""
@@ -93,6 +94,14 @@ class SetExecutors:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderSnapshots:
+    """Tell the agent of a running driver about snapshots of an upgrade; what is in the orders is in the status."""
+
+    pod: PodRecord
+    orders: SnapshotOrders
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteExecutor:
     """Remove an executor pod that an earlier driver process left behind."""
 
@@ -144,6 +153,7 @@ Action: TypeAlias = (
     | CreateDriver
     | DeleteDriver
     | SetExecutors
+    | OrderSnapshots
     | DeleteExecutor
     | CreatePurge
     | DeletePurge
@@ -164,3 +174,5 @@ class Plan:
     """Empty: nothing is to be done, for the reason given."""
     wake_after: float | None = None
     """Seconds; None: nothing happens by the passing of time."""
+    spec_hash: str = ""
+    """Of the version that is in force, which need not be the spec's."""

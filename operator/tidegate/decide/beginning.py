@@ -34,9 +34,9 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
 
 def build_beginning(o: Observation, verdict: Verdict) -> StartedFrom | None:
     """Return the status's record of the beginning: from the first launch on, and for ever."""
-    known = o.app.status.start_from
-    if known is None:
-        return recorded_or_found(o) if verdict.launch else None
+    known = recorded_or_found(o) if verdict.launch else o.app.status.start_from
+    if known is None or verdict.launch:
+        return known
     runs = o.agent is not None and o.agent.report.state is DriverState.RUNNING
     begun = known.begun or runs or verdict.phase in (Phase.RUNNING, Phase.COMPLETED)
     return msgspec.structs.replace(known, begun=begun)

@@ -60,6 +60,11 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "storage.pathStyleAccess": ChangeClass.RESTART,
     "storage.credentialsSecret.name": ChangeClass.RESTART,
     "storage.onDelete": ChangeClass.NONE,
+    "upgrade.mode": ChangeClass.NONE,
+    "upgrade.rollBackTo": ChangeClass.LIVE,
+    "upgrade.rollback": ChangeClass.NONE,
+    "upgrade.stableBatches": ChangeClass.NONE,
+    "upgrade.timeoutSeconds": ChangeClass.NONE,
 }
 
 

@@ -8,13 +8,23 @@ from tidegate.decide.actions import (
     DeleteExecutor,
     EnsureAccess,
     EnsureAgentSecret,
+    OrderSnapshots,
     PublishEvent,
     RememberTold,
     SetExecutors,
 )
+from tidegate.decide.snapshots.verdict import process_of
+from tidegate.decide.upgrades.step import find_report, takes_orders
+from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import FINALIZER, DriverState
+from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
+
+ORDER_PAUSE = 15.0
+"""Seconds between two orders to an agent whose report does not show the first."""
+MOST_AT_ONCE = 10
+"""Snapshots that are ordered to go at once: a report keeps room for those that ended last."""
 
 
 def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
@@ -53,6 +63,30 @@ def rescale_live(o: Observation, now: float) -> tuple[Action, ...]:
     return (SetExecutors(o.driver, wanted), told)
 
 
+def order_copies(o: Observation, now: float) -> tuple[Action, ...]:
+    """Have the driver copy the state for an upgrade, and dispose of what earlier upgrades left."""
+    upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
+    if upgrade is None or not takes_orders(o) or o.driver is None:
+        return ()
+    take: tuple[SnapshotOrder, ...] = ()
+    copy = upgrade.pin.copy if upgrade.pin is not None and upgrade.phase is UpgradePhase.COPYING else ""
+    if copy and stable is not None and find_report(o, copy) is None:
+        take = (SnapshotOrder(copy, holders=(copy,), image=o.app.spec.application.image),)
+    dispose = tuple(name for name in upgrade.obsolete if not _is_being_disposed_of(o, name))[:MOST_AT_ONCE]
+    given, to = o.memory.orders_given
+    lately = to == process_of(o.driver) and 0 <= now - given < ORDER_PAUSE
+    if lately or not (take or dispose):
+        return ()
+    return (OrderSnapshots(o.driver, SnapshotOrders(take=take, dispose=dispose)),)
+
+
+def _is_being_disposed_of(o: Observation, name: str) -> bool:
+    report = find_report(o, name)
+    # Of one that was taken, what is told is how that ended.
+    taken = (SnapshotState.READY, SnapshotState.FAILED, SnapshotState.COPYING)
+    return report is not None and report.state not in taken
+
+
 def tell_notices(o: Observation, now: float) -> tuple[Action, ...]:
     """Tell as events what the runtime wants people to know once."""
     if o.agent is None:
@@ -72,4 +106,4 @@ def _is_left_over(driver: PodRecord | None, executor: PodRecord) -> bool:
     return executor.finished and driver.running and executor.created_at < driver.started_at
 
 
-HOUSEKEEPING = (keep_prerequisites, remove_leftover_executors, rescale_live, tell_notices)
+HOUSEKEEPING = (keep_prerequisites, remove_leftover_executors, rescale_live, order_copies, tell_notices)

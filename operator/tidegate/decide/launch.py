@@ -14,7 +14,7 @@ from tidegate.decide.actions import (
     EnsureAccess,
     EnsureAgentSecret,
 )
-from tidegate.decide.origin import lineage_of, with_beginning
+from tidegate.decide.origin import lineage_to_launch, with_beginning
 from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
@@ -164,7 +164,7 @@ def time_left(since: float, pause: float, now: float) -> float:
 
 def _create(o: Observation, epoch: int) -> tuple[Action, ...]:
     failures = _failures_before(o) if is_unplanned(o) else ()
-    manifest = build_driver_pod(with_beginning(o), epoch, lineage_of(o), o.platform, failures)
+    manifest = build_driver_pod(with_beginning(o), epoch, lineage_to_launch(o), o.platform, failures)
     return (CreateDriver(manifest, epoch),)
 
 

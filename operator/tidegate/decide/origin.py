@@ -6,8 +6,9 @@ import msgspec
 
 from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
-from tidegate.model.streaming_app import StartedFrom, StreamingApp
+from tidegate.model.streaming_app import StartedFrom, StreamingApp, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
+from tidegate.resources.driver_config import app_storage
 
 FIRST_LINEAGE = 1
 NEEDED_BY_FORK = "NeededByFork"
@@ -17,6 +18,14 @@ NEEDED_BY_FORK = "NeededByFork"
 def lineage_of(o: Observation) -> int:
     """Return the lineage the application's state is in; the first launch opens the first one."""
     return o.app.status.lineage or FIRST_LINEAGE
+
+
+def lineage_to_launch(o: Observation) -> int:
+    """Return the lineage of the next launch: another one only if an upgrade or its rollback begins one."""
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase not in (UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK):
+        return lineage_of(o)
+    return max(lineage_of(o), upgrade.lineage)
 
 
 def is_usable(origin: StreamSnapshot | None) -> bool:
@@ -35,12 +44,26 @@ def is_usable(origin: StreamSnapshot | None) -> bool:
 
 def with_beginning(o: Observation) -> StreamingApp:
     """Return the application with what its coming launch begins with in the status, where drivers are built from."""
-    status = msgspec.structs.replace(o.app.status, start_from=recorded_or_found(o))
+    status = msgspec.structs.replace(o.app.status, start_from=recorded_or_found(o), upgrade=upgrade_as_launched(o))
     return msgspec.structs.replace(o.app, status=status)
 
 
+def upgrade_as_launched(o: Observation) -> UpgradeStatus | None:
+    """Return the record of the upgrade with the phase that the coming launch begins, for what is built from it."""
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase is not UpgradePhase.STOPPING:
+        return upgrade
+    return msgspec.structs.replace(upgrade, phase=UpgradePhase.GATE)
+
+
 def recorded_or_found(o: Observation) -> StartedFrom | None:
-    """Return what the application began with or, if it has not begun, what it can begin with now."""
+    """Return what the application began with or, if it has not begun, what it can begin with now.
+
+    A rollback is another beginning: of the lineage that it opens, with the pin of the upgrade that it undoes.
+    """
+    rollback = _beginning_of_rollback(o)
+    if rollback is not None:
+        return rollback
     start, origin = o.app.spec.start_from, o.origin
     if o.app.status.start_from is not None or start is None or origin is None or not is_usable(origin):
         return o.app.status.start_from
@@ -56,4 +79,23 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
         endpoint=storage.endpoint,
         region=storage.region,
         path_style_access=storage.path_style_access,
+    )
+
+
+def _beginning_of_rollback(o: Observation) -> StartedFrom | None:
+    """Return what the lineage of a rollback begins with, None if none is about to be launched for the first time."""
+    upgrade, metadata = o.app.status.upgrade, o.app.metadata
+    if upgrade is None or upgrade.phase is not UpgradePhase.ROLLING_BACK or upgrade.epoch or upgrade.pin is None:
+        return None
+    place = app_storage(o.app)
+    return StartedFrom(
+        snapshot=upgrade.pin.id,
+        id=upgrade.pin.id,
+        app_uid=metadata.uid,
+        lineage=upgrade.lineage,
+        uri=place.uri,
+        endpoint=place.endpoint,
+        region=place.region,
+        path_style_access=place.path_style_access,
+        of_lineage=upgrade.pin.lineage,
     )

@@ -14,6 +14,9 @@ from tidegate.decide.housekeeping import HOUSEKEEPING
 from tidegate.decide.restarting import tell_cut_batch
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.status import build_status, write_is_due_in
+from tidegate.decide.upgrades.in_force import in_force
+from tidegate.decide.upgrades.table import next_step, with_step
+from tidegate.decide.upgrades.words import colour, refuse_unknown_version, tell_step
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import StreamingAppStatus
 from tidegate.observe.observation import Observation
@@ -53,6 +56,7 @@ RULES: tuple[Rule, ...] = (
     launch.leave_finished_alone,
     suspension.stay_suspended,
     restarting.leave_failed_alone,
+    refuse_unknown_version,
     beginning.wait_for_origin,
     launch.wait_after_refused_launch,
     launch.wait_before_relaunch,
@@ -68,13 +72,18 @@ def decide(observation: Observation, now: float) -> Plan:
         observation: everything that is known.
         now: seconds since the epoch.
     """
-    deleted = observation.app.metadata.deletion_timestamp is not None
+    stored, deleted = observation, observation.app.metadata.deletion_timestamp is not None
+    step = None if deleted else next_step(stored, now)
+    # From here on everything is about the version that is in force, as the step leaves it.
+    observation = stored if deleted else in_force(with_step(stored, step))
     name, verdict = first_verdict(DELETION_RULES if deleted else RULES, observation, now)
     if verdict.silent:
         return Plan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
+    if not deleted:
+        verdict = colour(observation, stored.spec_hash, verdict, now)
     status = build_status(observation, verdict, now)
-    due = write_is_due_in(observation, status, now)
-    told = _announce(observation, verdict, status)
+    due = write_is_due_in(stored, status, now)
+    told = _tell(stored, verdict, status, tell_step(stored, step))
     actions: tuple[Action, ...] = verdict.before
     if not deleted:
         actions += tell_cut_batch(observation, now)
@@ -88,11 +97,20 @@ def decide(observation: Observation, now: float) -> Plan:
         actions = (*actions, *told, *written, *verdict.after)
     if not deleted:
         actions += tuple(action for keep in HOUSEKEEPING for action in keep(observation, now))
-    wake_after = earliest(verdict.wake_after, due or None)
-    return Plan(name, verdict.reason, verdict.message, actions, wake_after)
+    # Nobody else wakes for what was written here, and after a step there may be another one to take.
+    wake_after = earliest(verdict.wake_after, due or None, 0.0 if step is not None else None)
+    return Plan(name, verdict.reason, verdict.message, actions, wake_after, observation.spec_hash)
 
 
-def _announce(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> tuple[Action, ...]:
+def _tell(
+    observation: Observation, verdict: Verdict, status: StreamingAppStatus, of_step: tuple[PublishEvent, ...]
+) -> tuple[Action, ...]:
+    """Return the events about the verdict and about a step of an upgrade; the same thing is said once."""
+    told = _announce(observation, verdict, status)
+    return of_step if any(event.reason == verdict.reason for event in of_step) else (*of_step, *told)
+
+
+def _announce(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:
     old, new = observation.app.status.condition(Health.READY.value), status.condition(Health.READY.value)
     assert new is not None
     same = old is not None and old.reason == new.reason and observation.app.status.epoch == status.epoch

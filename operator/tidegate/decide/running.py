@@ -6,9 +6,9 @@ from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.faults import Problem, name_end, name_reported, name_start_problem, read_termination
 from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE, growing_pause, starting_message, time_left
 from tidegate.decide.overdue import OVERDUE
-from tidegate.decide.suspension import RESUMING, stop_was_asked_for, suspending_message
+from tidegate.decide.suspension import RESUMING, ROLLING_BACK, stop_was_asked_for, suspending_message
 from tidegate.decide.verdict import Health, Verdict
-from tidegate.model.streaming_app import Phase
+from tidegate.model.streaming_app import Phase, UpgradePhase
 from tidegate.observe.observation import Observation, running_executors, wanted_executors
 from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
 from tidegate_spark.protocol import AgentReport, DriverState, Reason
@@ -66,9 +66,10 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             warning=True,
         )
     message = f"Driver pod {driver.name} stops at a batch boundary"
-    message += "; the changed spec is started then." if changed else "; a new one follows."
+    reason, then = why_another_version(o)
+    message += f"; {then}" if changed else "; a new one follows."
     unchanged = RESUMING if stop_was_asked_for(o.app.status) else "DriverStopping"
-    reason = "SpecChanged" if changed else unchanged
+    reason = reason if changed else unchanged
     return Verdict(Phase.STOPPING, Health.RECONCILING, reason, message, wake_after=overdue_at - now)
 
 
@@ -91,13 +92,22 @@ def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or driver.spec_hash == o.spec_hash:
         return None
+    reason, then = why_another_version(o)
     return Verdict(
         Phase.STOPPING,
         Health.RECONCILING,
-        "SpecChanged",
-        f"Driver pod {driver.name} stops at a batch boundary; the changed spec is started then.",
+        reason,
+        f"Driver pod {driver.name} stops at a batch boundary; {then}",
         after=(DeleteDriver(driver),),
     )
+
+
+def why_another_version(o: Observation) -> tuple[str, str]:
+    """Return why another version than the driver's is to run, in one word, and which."""
+    upgrade = o.app.status.upgrade
+    if upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK:
+        return ROLLING_BACK, "the last stable version is started then."
+    return "SpecChanged", "the changed spec is started then."
 
 
 def replace_lost_driver(o: Observation, now: float) -> Verdict | None:

@@ -1,4 +1,4 @@
-"""The hash that tells whether a running driver still has the spec it was started with. No I/O."""
+"""The part of a spec that makes a version, and the hash that tells one version from another. No I/O."""
 
 from __future__ import annotations
 
@@ -27,6 +27,42 @@ def spec_hash(app: StreamingApp) -> str:
     wanted = restart_fields(app.spec)
     text = json.dumps(wanted, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def version_of(spec: StreamingAppSpec) -> str:
+    """Return the part of a spec that makes a version, as JSON: path -> value of each Restart-class field as written."""
+    tree = msgspec.to_builtins(spec)
+    found = {path: _at(tree, parts) for path, parts, _ in _PATHS}
+    return json.dumps(
+        {path: value for path, value in found.items() if value is not None}, sort_keys=True, separators=(",", ":")
+    )
+
+
+def with_version(spec: StreamingAppSpec, version: str) -> StreamingAppSpec:
+    """Return a spec with another version in it; all that makes no version stays.
+
+    Args:
+        spec: the spec.
+        version: what :func:`version_of` returned.
+
+    Raises:
+        ValueError: it is none.
+    """
+    tree, values = msgspec.to_builtins(spec), json.loads(version)
+    for path, parts, _ in _PATHS:
+        *parents, leaf = parts
+        node = tree
+        for parent in parents:
+            if node.get(parent) is None:
+                node[parent] = {}
+            node = node[parent]
+        node.pop(leaf, None)
+        if path in values:
+            node[leaf] = values[path]
+    # Of a reference there is nothing but its name.
+    if not tree["storage"].get("credentialsSecret"):
+        tree["storage"].pop("credentialsSecret", None)
+    return msgspec.convert(tree, StreamingAppSpec)
 
 
 def restart_fields(spec: StreamingAppSpec) -> dict[str, Any]:

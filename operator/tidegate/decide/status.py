@@ -15,8 +15,9 @@ import msgspec
 from tidegate.decide.beginning import build_beginning, build_last_snapshot
 from tidegate.decide.faults import read_termination
 from tidegate.decide.launch import time_left
-from tidegate.decide.origin import lineage_of
+from tidegate.decide.origin import lineage_of, lineage_to_launch
 from tidegate.decide.restarting import count_restarts
+from tidegate.decide.upgrades.table import at_launch
 from tidegate.decide.verdict import Health, Judged, Verdict
 from tidegate.model.streaming_app import (
     Condition,
@@ -43,7 +44,7 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
     """Return what the status should be."""
     old, report = o.app.status, o.agent.report if o.agent else None
     epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0, verdict.adopt[0])
-    lineage = (verdict.adopt[1] or lineage_of(o)) if epoch else 0
+    lineage = (verdict.adopt[1] or (lineage_to_launch(o) if verdict.launch else lineage_of(o))) if epoch else 0
     told = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
     known = tuple(_at_the_end(query, o.driver) for query in told) if lineage == old.lineage else told
     queries = () if verdict.launch else known
@@ -64,6 +65,8 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         selector=executor_selector(o.app.metadata.name),
         start_from=build_beginning(o, verdict),
         last_snapshot=build_last_snapshot(o),
+        last_stable=old.last_stable,
+        upgrade=at_launch(old.upgrade, verdict.launch, now) if verdict.launch else old.upgrade,
     )
 
 
@@ -117,6 +120,8 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         status.restarts,
         status.start_from,
         status.last_snapshot,
+        status.last_stable,
+        status.upgrade,
     )
 
 

@@ -11,8 +11,8 @@ from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import Reason
 
-RESUMING = "Resuming"
-_ASKED_FOR = frozenset({"Suspending", "SpecChanged", RESUMING})
+RESUMING, ROLLING_BACK = "Resuming", "UpgradeRollingBack"
+_ASKED_FOR = frozenset({"Suspending", "SpecChanged", RESUMING, ROLLING_BACK})
 
 
 def stop_driver_of_suspended(o: Observation, now: float) -> Verdict | None:

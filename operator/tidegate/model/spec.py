@@ -37,6 +37,21 @@ class RestartPolicy(StrEnum):
     NEVER = "Never"
 
 
+class UpgradeMode(StrEnum):
+    """What becomes of the state when the version of an application changes."""
+
+    SNAPSHOT = "Snapshot"
+    LAST_STATE = "LastState"
+    STATELESS = "Stateless"
+
+
+class RollbackPolicy(StrEnum):
+    """What happens to a version that does not pass its gate."""
+
+    AUTO = "Auto"
+    NEVER = "Never"
+
+
 class LocalReference(Struct, frozen=True, kw_only=True, rename="camel"):
     """An object in the application's namespace, by name."""
 
@@ -116,6 +131,19 @@ class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     snapshot: LocalReference
 
 
+class Upgrade(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How another version takes over, and when it is taken back.
+
+    ``roll_back_to`` is the id of the pin in the status: the upgrade that it belongs to is undone.
+    """
+
+    mode: UpgradeMode = UpgradeMode.SNAPSHOT
+    stable_batches: int = 5
+    timeout_seconds: int = 1800
+    rollback: RollbackPolicy = RollbackPolicy.AUTO
+    roll_back_to: str = ""
+
+
 class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the user wants."""
 
@@ -126,6 +154,7 @@ class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     executor: Executor = Executor()
     state: State = State()
     restart: Restart = Restart()
+    upgrade: Upgrade = Upgrade()
     restart_nonce: int = 0
     suspend: bool = False
     start_from: StartFromSpec | None = None

@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tidegate.model.spec import UpgradeMode
+
 
 class Phase(StrEnum):
     """One word for where the application is."""
@@ -99,7 +101,8 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     """The snapshot that ``lineage`` begins with, so that it is found when its resource is gone.
 
     ``uri`` is the place of the application whose snapshot it is, ``app_uid`` that application. ``begun``: a driver has
-    run on it, so the snapshot is not needed any more.
+    run on it, so the snapshot is not needed any more. ``of_lineage``: of an upgrade that is undone, the lineage whose
+    pin the snapshot is.
     """
 
     snapshot: str
@@ -111,6 +114,68 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     region: str = "us-east-1"
     path_style_access: bool = False
     begun: bool = False
+    of_lineage: int = 0
+
+
+class StableSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A version that has passed its gate: what of the spec makes the version, as JSON, and where and when it passed."""
+
+    spec_hash: str
+    spec: str
+    lineage: int = 0
+    at: datetime | None = None
+
+
+class UpgradePhase(StrEnum):
+    """How far an upgrade is."""
+
+    COPYING = "Copying"
+    STOPPING = "Stopping"
+    GATE = "Gate"
+    DONE = "Done"
+    FAILED = "Failed"
+    ROLLING_BACK = "RollingBack"
+    ROLLED_BACK = "RolledBack"
+    REFUSED = "Refused"
+    WITHDRAWN = "Withdrawn"
+
+
+class UpgradePin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The snapshot that an upgrade can be undone to: of ``lineage``, where the version before ended.
+
+    ``copy`` is one of an earlier batch, taken while that version still ran, so that little is left to be copied.
+    ``batches`` are known once it is complete; ``lost`` says why it never will be.
+    """
+
+    id: str
+    lineage: int
+    copy: str = ""
+    batches: tuple[SnapshotBatch, ...] = ()
+    lost: str = ""
+
+
+class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The last change of version: what is recorded here was decided, and is done after it was written.
+
+    ``number`` counts them. ``lineage`` is that of the next launch. ``epoch`` is the first launch of the new version or,
+    of a rollback, of the version before; 0 before it. ``previous`` is what the new version, if it is stable, can still
+    be taken back to. ``obsolete`` are ids of snapshots that are to be disposed of.
+    """
+
+    phase: UpgradePhase
+    mode: UpgradeMode
+    number: int
+    from_spec_hash: str
+    to_spec_hash: str
+    lineage: int
+    started_at: datetime | None = None
+    since: datetime | None = None
+    reason: str = ""
+    message: str = ""
+    epoch: int = 0
+    pin: UpgradePin | None = None
+    previous: StableSpec | None = None
+    obsolete: tuple[str, ...] = ()
 
 
 class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -137,6 +202,8 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     selector: str = ""
     start_from: StartedFrom | None = None
     last_snapshot: LastSnapshot | None = None
+    last_stable: StableSpec | None = None
+    upgrade: UpgradeStatus | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this type, None if there is none."""

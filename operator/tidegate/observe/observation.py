@@ -51,6 +51,8 @@ class Memory:
     gave no answer."""
     told: tuple[int, int] = (0, 0)
     """Epoch and sequence of the last notice of the agent that became an event."""
+    orders_given: tuple[float, str] = (0.0, "")
+    """When the last orders about snapshots were given, in seconds since the epoch, and to which driver process."""
     secret_missing: bool = False
     """The agent's Secret was looked for and is not there."""
 

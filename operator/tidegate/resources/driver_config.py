@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tidegate.model.streaming_app import StreamingApp
+import json
+
+from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.names import ACCESS_NAME, EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
 from tidegate.resources.platform import Platform
@@ -12,11 +14,15 @@ from tidegate.spark.settings import spark_settings
 from tidegate_spark.protocol import (
     DriverConfig,
     ExecutorSettings,
+    Pin,
     RestartSettings,
     StartFrom,
     Storage,
     application_uri,
 )
+
+BATCHES_BEYOND = 20
+"""So many batches more than the gate needs are retained while it is open, if the spec says fewer."""
 
 
 def app_storage(app: StreamingApp) -> Storage:
@@ -59,7 +65,7 @@ def build_driver_config(
         py_files=spec.application.py_files,
         spark_conf=spark_settings(spec.spark_conf, EXECUTOR_CONTAINER),
         state_partitions=spec.state.partitions,
-        min_batches_to_retain=spec.state.min_batches_to_retain,
+        min_batches_to_retain=_batches_to_retain(app, lineage),
         stop_grace_seconds=spec.driver.stop_grace_period_seconds,
         credentials_secret=spec.storage.credentials_secret.name if spec.storage.credentials_secret else "",
         injected=is_injected(app),
@@ -71,7 +77,24 @@ def build_driver_config(
             failures=failures,
         ),
         start_from=_start_from(app, lineage),
+        pin=_pin(app, lineage),
     )
+
+
+def _pin(app: StreamingApp, lineage: int) -> Pin | None:
+    """Return what the version under test has to keep: only if it goes on where the one before ended."""
+    upgrade, stable = app.status.upgrade, app.status.last_stable
+    if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.pin is None or stable is None:
+        return None
+    if upgrade.pin.lineage != lineage:
+        return None  # the lineage of the pin is nobody's any more, and stays as it is
+    return Pin(upgrade.pin.id, image=str(json.loads(stable.spec).get("application.image", "")))
+
+
+def _batches_to_retain(app: StreamingApp, lineage: int) -> int:
+    # While the pin is copied Spark leaves state alone, but not its logs, which are read first of all.
+    few = app.spec.state.min_batches_to_retain
+    return few if _pin(app, lineage) is None else max(few, app.spec.upgrade.stable_batches + BATCHES_BEYOND)
 
 
 def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
@@ -82,6 +105,9 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
         uri=began.uri, endpoint=began.endpoint, region=began.region, path_style_access=began.path_style_access
     )
     # The uid: one of the same name that is made later is another one, and must not let go of what this one holds.
+    if began.of_lineage:
+        image = app.spec.application.image
+        return StartFrom(place, began.id, f"rollback-{began.id}", fork=False, lineage=began.of_lineage, image=image)
     holder = f"fork-{app.metadata.uid}"
     return StartFrom(place, began.id, holder, fork=began.app_uid != app.metadata.uid)
 

@@ -9,6 +9,7 @@ from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass, fields_o
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
+from tidegate_testing.upgrades import PIN, upgraded
 
 OTHER: dict[str, Any] = {
     "application.image": "shop/orders:2",
@@ -48,14 +49,25 @@ OTHER: dict[str, Any] = {
     "storage.credentialsSecret.name": "other",
     "storage.onDelete": "Delete",
     "startFrom.snapshot.name": "nightly",
+    "upgrade.mode": "LastState",
+    "upgrade.rollback": "Never",
+    "upgrade.rollBackTo": PIN,
+    "upgrade.stableBatches": 7,
+    "upgrade.timeoutSeconds": 77,
 }
-LIVE: dict[str, type[Any]] = {"executor.instances": SetExecutors, "suspend": DeleteDriver}
+LIVE: dict[str, type[Any]] = {
+    "executor.instances": SetExecutors,
+    "suspend": DeleteDriver,
+    "upgrade.rollBackTo": DeleteDriver,
+}
 _TOLD = (WriteStatus, PublishEvent, RememberTold)
 
 
 def what_is_done_about(path: str) -> set[type[Any]]:
     """Return the kinds of actions, beside telling, after an edit of one field of an application that runs."""
     old = launched(app_with(), phase=Phase.RUNNING)
+    if path == "upgrade.rollBackTo":
+        old = upgraded(old, app_with({"application.image": "shop/orders:0"}))
     edited = app_with({path: OTHER[path]}, status=old.status)
     driver = running_driver(old, ready=True)
     plan = decide(observe(edited, driver=driver, agent=report_of(driver)), NOW)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.decide.spec_hash import spec_hash, version_of, with_version
 from tidegate_testing.values import app
 
 words = st.text(string.ascii_lowercase, min_size=1, max_size=8)
@@ -59,6 +59,11 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "storage.pathStyleAccess": st.booleans(),
     "storage.credentialsSecret.name": names,
     "storage.onDelete": st.sampled_from(["Retain", "Delete"]),
+    "upgrade.mode": st.sampled_from(["Snapshot", "LastState", "Stateless"]),
+    "upgrade.rollBackTo": names,
+    "upgrade.rollback": st.sampled_from(["Auto", "Never"]),
+    "upgrade.stableBatches": st.integers(1, 100),
+    "upgrade.timeoutSeconds": st.integers(60, 86400),
 }
 
 
@@ -85,6 +90,17 @@ def test_the_hash_is_the_same_for_what_was_stored_and_read_again(spec: dict[str,
     once = app(spec)
     again = msgspec.json.decode(msgspec.json.encode(once), type=type(once))
     assert spec_hash(again) == spec_hash(once)
+
+
+@given(old=st.fixed_dictionaries({}, optional=VALUES), new=st.fixed_dictionaries({}, optional=VALUES))
+def test_a_version_put_into_another_spec_is_that_version_and_changes_nothing_else(
+    old: dict[str, Any], new: dict[str, Any]
+) -> None:
+    before, after = app(old), app(new)
+    mixed = msgspec.structs.replace(after, spec=with_version(after.spec, version_of(before.spec)))
+    assert spec_hash(mixed) == spec_hash(before)
+    back = msgspec.structs.replace(mixed, spec=with_version(mixed.spec, version_of(after.spec)))
+    assert back == after
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,167 @@
+"""An upgrade begins, another version takes the place of the one under test, or the spec is changed back. No I/O."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidegate.decide.origin import lineage_of
+from tidegate.decide.upgrades.step import Step, moved, takes_orders
+from tidegate.model.errors import SpecError
+from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradePin, UpgradeStatus
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import time_from_seconds
+from tidegate.resources.driver import build_driver_pod
+
+ABANDON_ANNOTATION = "tidegate.dev/abandon-state"
+"""On a StreamingApp: the lineage that an upgrade of mode Stateless may give up."""
+UNCONFIRMED = "AbandonStateUnconfirmed"
+_MOST_OBSOLETE = 64
+_UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED})
+"""Phases in which a new version that is not stable runs, or is about to."""
+
+
+def withdraw(o: Observation, now: float) -> Step | None:
+    """Close the record when the spec is the last stable version again: that runs, or goes on where things are."""
+    upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
+    if upgrade is None or stable is None or o.spec_hash != stable.spec_hash:
+        return None
+    if upgrade.phase in (UpgradePhase.DONE, UpgradePhase.WITHDRAWN, UpgradePhase.ROLLING_BACK):
+        return None
+    message = "The spec is the last stable version again."
+    lineage = lineage_of(o)
+    return Step(moved(upgrade, UpgradePhase.WITHDRAWN, "SpecChangedBack", message, now, lineage=lineage))
+
+
+def replace_version_under_test(o: Observation, now: float) -> Step | None:
+    """Put another version in the place of one that is not stable; the last stable one stays what is gone back to."""
+    upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
+    if upgrade is None or upgrade.phase not in _UNDER_TEST or upgrade.to_spec_hash == o.spec_hash:
+        return None
+    if stable is not None and stable.spec_hash == o.spec_hash:
+        return None
+    mode, lineage = upgrade.mode, upgrade.lineage
+    if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and mode is not UpgradeMode.STATELESS and _is_confirmed(o):
+        mode, lineage = UpgradeMode.STATELESS, lineage_of(o) + 1
+    message = "The spec changed again before the version before it was stable; the newer one takes its place."
+    return Step(
+        moved(
+            upgrade,
+            UpgradePhase.STOPPING,
+            "SpecChanged",
+            message,
+            now,
+            to_spec_hash=o.spec_hash,
+            mode=mode,
+            lineage=lineage,
+        )
+    )
+
+
+def begin(o: Observation, now: float) -> Step | None:
+    """Record that the spec is another version than the one to be left, and how far this upgrade comes at once."""
+    base = _base(o)
+    if not base or not _is_new(o):
+        return None
+    status, mode = o.app.status, o.app.spec.upgrade.mode
+    known = status.upgrade
+    fresh = UpgradeStatus(
+        phase=UpgradePhase.STOPPING,
+        mode=mode,
+        number=known.number + 1 if known is not None else 1,
+        from_spec_hash=base,
+        to_spec_hash=o.spec_hash,
+        lineage=lineage_of(o),
+        started_at=time_from_seconds(now),
+        obsolete=_obsolete(known),
+    )
+    refusal = _refusal(o)
+    if refusal is not None:
+        return Step(moved(fresh, UpgradePhase.REFUSED, *refusal, now), warning=True)
+    if status.last_stable is not None and mode is not UpgradeMode.LAST_STATE:
+        fresh = msgspec.structs.replace(fresh, pin=_pin(o, fresh.number))
+    if mode is UpgradeMode.STATELESS:
+        message = f"Lineage {fresh.lineage} is given up, as annotation {ABANDON_ANNOTATION} says; a new one begins."
+        return Step(moved(fresh, UpgradePhase.STOPPING, "StateAbandoned", message, now, lineage=fresh.lineage + 1))
+    if mode is UpgradeMode.SNAPSHOT and fresh.pin is not None and _can_copy(o, base):
+        pin = msgspec.structs.replace(fresh.pin, copy=f"{fresh.pin.id}-copy")
+        message = "The state is copied while the version before runs."
+        return Step(moved(fresh, UpgradePhase.COPYING, "SpecChanged", message, now, pin=pin))
+    message = "The version before stops at a batch boundary; the new one follows."
+    return Step(moved(fresh, UpgradePhase.STOPPING, "SpecChanged", message, now))
+
+
+def _base(o: Observation) -> str:
+    """Return the hash of the version to be left, empty if this is no upgrade."""
+    status, stable = o.app.status, o.app.status.last_stable
+    if o.app.spec.suspend or not status.epoch:
+        return ""
+    if stable is not None:
+        return stable.spec_hash
+    # Without a stable version nothing can be gone back to, but state is not given up without a word either.
+    stateless = o.app.spec.upgrade.mode is UpgradeMode.STATELESS
+    return status.applied_spec_hash if stateless else ""
+
+
+def _is_new(o: Observation) -> bool:
+    """Return whether the spec is a version that no record is about."""
+    status, upgrade, stable = o.app.status, o.app.status.upgrade, o.app.status.last_stable
+    if o.spec_hash == (stable.spec_hash if stable is not None else status.applied_spec_hash):
+        return False
+    if upgrade is None or upgrade.phase in (UpgradePhase.DONE, UpgradePhase.WITHDRAWN):
+        return True
+    if upgrade.phase in _UNDER_TEST or _is_rollback_to_come(status):
+        return False
+    if upgrade.to_spec_hash != o.spec_hash:
+        return True
+    return upgrade.phase is UpgradePhase.REFUSED and _may_be_tried_again(o, upgrade)
+
+
+def _is_rollback_to_come(status: StreamingAppStatus) -> bool:
+    # Once its launch is recorded, so is what its lineage begins with; before that, all there is is this record.
+    upgrade = status.upgrade
+    return upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch
+
+
+def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether something else than the version answers the refusal."""
+    confirmed = upgrade.reason == UNCONFIRMED and _refusal(o) is None
+    return confirmed or o.app.spec.upgrade.mode is not upgrade.mode
+
+
+def _refusal(o: Observation) -> tuple[str, str] | None:
+    """Return reason and message if the upgrade can not be begun."""
+    lineage = lineage_of(o)
+    if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and not _is_confirmed(o):
+        message = (
+            f"spec.upgrade.mode is Stateless: the state of lineage {lineage} would be given up. If that is meant, say "
+            f"it once more: annotate the application with {ABANDON_ANNOTATION}={lineage}."
+        )
+        return UNCONFIRMED, message
+    try:
+        build_driver_pod(o.app, o.app.status.epoch + 1, lineage, o.platform)
+    except SpecError as error:
+        return "InvalidSpec", f"No driver pod can be made of the spec: {error}"
+    return None
+
+
+def _is_confirmed(o: Observation) -> bool:
+    return o.app.metadata.annotations.get(ABANDON_ANNOTATION) == str(lineage_of(o))
+
+
+def _can_copy(o: Observation, base: str) -> bool:
+    return takes_orders(o) and o.driver is not None and o.driver.spec_hash == base
+
+
+def _pin(o: Observation, number: int) -> UpgradePin:
+    # Unique for ever, also if the status is lost: its loss costs an epoch.
+    uid = o.app.metadata.uid.replace("-", "")[:8]
+    return UpgradePin(id=f"up-{uid}-{o.app.status.epoch}-{number}", lineage=lineage_of(o))
+
+
+def _obsolete(known: UpgradeStatus | None) -> tuple[str, ...]:
+    """Return what is to be disposed of: what the earlier record left, and its pin, which nothing points to any more."""
+    if known is None:
+        return ()
+    pin = known.pin
+    ids = (*known.obsolete, *((pin.copy, pin.id) if pin is not None else ()))
+    return tuple(dict.fromkeys(name for name in ids if name))[-_MOST_OBSOLETE:]

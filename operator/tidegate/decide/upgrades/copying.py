@@ -1,0 +1,56 @@
+"""The state is copied while the version before runs: until that is done, or found not to be possible. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.decide.upgrades.step import Step, find_report, moved, seconds_in_phase, takes_orders
+from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
+from tidegate.observe.observation import Observation
+from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
+
+PATIENCE = 60.0
+"""Seconds after which it goes on without a copy if the agent does not answer, or does not take the order."""
+_STATE_MISSING = "StateMissing"
+
+
+def follow_copy(o: Observation, now: float) -> Step | None:
+    """Stop the version before once its state is copied; refuse the upgrade if it can not be read."""
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase is not UpgradePhase.COPYING or upgrade.pin is None:
+        return None
+    driver = o.driver
+    if driver is None or driver.terminating or not driver.running:
+        return _stop(upgrade, "DriverGone", "The version before does not run any more; the new one follows.", now)
+    report = find_report(o, upgrade.pin.copy)
+    if report is not None and takes_orders(o):
+        return _judge(upgrade, report, now)
+    if seconds_in_phase(upgrade, now) < PATIENCE:
+        return None
+    message = "The agent of the version before takes no order; the new one is started without a copy, and makes it."
+    return _stop(upgrade, "OrderNotTaken", message, now)
+
+
+def _judge(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Step | None:
+    if report.state is SnapshotState.READY:
+        message = "The state is copied; the version before stops at a batch boundary, and the new one follows."
+        return _stop(upgrade, "Copied", message, now)
+    if report.state is SnapshotState.DISPOSED:
+        message = "The copy was removed meanwhile; the new version makes another one."
+        return _stop(upgrade, "CopyRemoved", message, now)
+    if report.reason is SnapshotReason.NOTHING_COMMITTED:
+        message = "The storage holds no committed batch of the version before, which has committed some. " + _GOES_ON
+        return Step(moved(upgrade, UpgradePhase.REFUSED, _STATE_MISSING, message, now), warning=True)
+    if report.state is SnapshotState.FAILED:
+        reason = report.reason.value or report.state.value
+        message = f"The state can not be copied: {report.message.rstrip('.')}. {_GOES_ON}"
+        return Step(moved(upgrade, UpgradePhase.REFUSED, reason, message, now), warning=True)
+    return None
+
+
+_GOES_ON = (
+    "The version before goes on. Mend what is named and change the spec, or set spec.upgrade.mode to LastState to do "
+    "without a copy."
+)
+
+
+def _stop(upgrade: UpgradeStatus, reason: str, message: str, now: float) -> Step:
+    return Step(moved(upgrade, UpgradePhase.STOPPING, reason, message, now))

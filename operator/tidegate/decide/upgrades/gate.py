@@ -1,0 +1,178 @@
+"""The gate: a version is stable after enough batches, or fails before. No I/O."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidegate.decide.faults import Problem, lost_from_sight, name_end, name_start_problem, read_termination
+from tidegate.decide.upgrades.rolling_back import taken_back
+from tidegate.decide.upgrades.step import (
+    UNDER_WAY,
+    Step,
+    active_queries,
+    find_report,
+    moved,
+    seconds_in_phase,
+    stable_now,
+    takes_orders,
+)
+from tidegate.model.streaming_app import RollbackPolicy, SnapshotBatch, UpgradePhase, UpgradeStatus
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import PodRecord
+from tidegate_spark.protocol import DEPENDENCY_REASONS, Reason
+from tidegate_spark.snapshot_protocol import SnapshotState
+
+START_PATIENCE = 120.0
+"""Seconds for a pod whose containers do not start, say for want of an image: a registry may be away for a while."""
+_NO_FAILURES = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED, Reason.FENCED}
+"""Ends that say nothing about the version."""
+
+
+def pass_gate(o: Observation, now: float) -> Step | None:
+    """Call the version under test stable, also one that was given up on and then came round."""
+    upgrade, status = o.app.status.upgrade, o.app.status
+    if upgrade is None or upgrade.phase not in (UpgradePhase.GATE, UpgradePhase.FAILED):
+        return None
+    if upgrade.to_spec_hash != o.spec_hash or not is_stable(o):
+        return None
+    message = f"The new version is stable: {_batches(o)} without a failure."
+    done = moved(upgrade, UpgradePhase.DONE, "Stable", message, now, previous=status.last_stable)
+    return Step(done, stable=stable_now(o, now))
+
+
+def learn_stable(o: Observation, now: float) -> Step | None:
+    """Call the first version stable: there is nothing it could be taken back to, but the next one can."""
+    status = o.app.status
+    under_way = status.upgrade is not None and status.upgrade.phase in UNDER_WAY
+    if status.last_stable is not None or under_way or not is_stable(o):
+        return None
+    return Step(stable=stable_now(o, now))
+
+
+def is_stable(o: Observation) -> bool:
+    """Return whether one process of the spec's version committed enough, with each of its queries, or has finished."""
+    driver, wanted = o.driver, o.app.spec.upgrade.stable_batches
+    if driver is None or driver.spec_hash != o.spec_hash or driver.app_uid != o.app.metadata.uid:
+        return False
+    told = read_termination(driver.ended) if not driver.running else None
+    if told is not None and told.reason is Reason.COMPLETED:
+        return any(batch >= 0 for batch in told.batches.values())
+    queries = active_queries(o)
+    return takes_orders(o) and bool(queries) and all(query.committed >= wanted for query in queries)
+
+
+def fail_gate(o: Observation, now: float) -> Step | None:
+    """Take back a version that failed, or say why that is not done."""
+    upgrade, status = o.app.status.upgrade, o.app.status
+    if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash != o.spec_hash:
+        return None
+    problem = _failure(o, upgrade, now)
+    if problem is None:
+        return None
+    why_not = _why_not_taken_back(o, upgrade)
+    if not why_not and status.last_stable is not None:
+        return taken_back(o, upgrade, status.last_stable, problem, now)
+    failed = moved(upgrade, UpgradePhase.FAILED, problem.reason, f"{problem.message} {why_not}", now)
+    return Step(failed, warning=True)
+
+
+def note_pin(o: Observation, now: float) -> Step | None:
+    """Record that the pin is complete, or lost."""
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.pin is None or upgrade.pin.batches or upgrade.pin.lost:
+        return None
+    report = find_report(o, upgrade.pin.id)
+    if report is None:
+        return None
+    pin, obsolete = upgrade.pin, upgrade.obsolete
+    if report.state is SnapshotState.READY and report.queries:
+        batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(report.queries.items()))
+        # The copy was of use only until there was a pin.
+        obsolete = (*obsolete, pin.copy) if pin.copy else obsolete
+        pin = msgspec.structs.replace(pin, batches=batches, copy="")
+    elif report.state in (SnapshotState.FAILED, SnapshotState.DISPOSED):
+        pin = msgspec.structs.replace(pin, lost=report.message or report.state.value)
+    if pin == upgrade.pin:
+        return None
+    return Step(msgspec.structs.replace(upgrade, pin=pin, obsolete=obsolete))
+
+
+def forget_disposed(o: Observation, now: float) -> Step | None:
+    """Forget what is gone of earlier upgrades."""
+    upgrade = o.app.status.upgrade
+    reports = o.agent.report.snapshots if o.agent is not None else ()
+    gone = {report.id for report in reports if report.state is SnapshotState.DISPOSED}
+    if upgrade is None or not gone.intersection(upgrade.obsolete):
+        return None
+    left = tuple(name for name in upgrade.obsolete if name not in gone)
+    return Step(msgspec.structs.replace(upgrade, obsolete=left))
+
+
+def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | None:
+    driver, seconds, limit = o.driver, seconds_in_phase(upgrade, now), o.app.spec.upgrade.timeout_seconds
+    if o.app.spec.suspend:
+        return None
+    if driver is not None and driver.spec_hash == upgrade.to_spec_hash:
+        if _failed_by_itself(driver):
+            return name_end(driver)
+        problem = name_start_problem(driver) if not driver.running else None
+        if problem is not None and not driver.unschedulable and seconds >= START_PATIENCE:
+            return problem
+    if seconds < limit or waits_for_input(o):
+        return None
+    message = f"The new version was not stable within {limit} s (spec.upgrade.timeoutSeconds): {_batches(o)}."
+    return Problem("UpgradeTimeout", message)
+
+
+def _failed_by_itself(driver: PodRecord) -> bool:
+    ended = driver.ended
+    if ended is None or driver.terminating or driver.reason or lost_from_sight(ended):
+        return False
+    told = read_termination(ended)
+    if told is not None:
+        return told.reason not in _NO_FAILURES
+    return ended.exit_code != 0
+
+
+def waits_for_input(o: Observation) -> bool:
+    """Return whether the version runs, and all that is missing are batches that nobody has input for."""
+    queries = active_queries(o)
+    if o.agent is None or not takes_orders(o) or not o.agent.report.ready:
+        return False
+    wanted = o.app.spec.upgrade.stable_batches
+    return all(query.committed >= wanted or query.lag_rows <= 0 for query in queries)
+
+
+def _why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
+    """Return why a version that failed stays, empty if it is to be taken back."""
+    if o.app.status.last_stable is None:
+        return "There is no stable version to go back to."
+    if o.app.spec.upgrade.rollback is RollbackPolicy.NEVER:
+        by_hand = f" To take it back, set spec.upgrade.rollBackTo to {upgrade.pin.id}." if upgrade.pin else ""
+        return f"spec.upgrade.rollback is Never: it is not taken back by itself.{by_hand}"
+    if upgrade.pin is None and not _committed_nothing(o):
+        return (
+            "It may have committed batches, and with spec.upgrade.mode LastState nothing was kept to go back to: it is "
+            "not taken back."
+        )
+    if upgrade.pin is not None and upgrade.pin.lost:
+        return f"It is not taken back, because what was to be gone back to is lost: {upgrade.pin.lost}"
+    return ""
+
+
+def _committed_nothing(o: Observation) -> bool:
+    """Return whether it is certain that the version under test has committed no batch."""
+    driver = o.driver
+    if driver is None:
+        return False
+    if driver.ended is None and not driver.running and not driver.restarts:
+        return True  # its process never began
+    told = read_termination(driver.ended) if driver.restarts <= 1 else None
+    return told is not None and told.committed == 0
+
+
+def _batches(o: Observation) -> str:
+    queries = active_queries(o)
+    if not queries:
+        return "no query reports a batch"
+    return ", ".join(f"query '{query.name}' committed {query.committed} batches" for query in queries)

@@ -1,0 +1,64 @@
+"""A new version is taken back: because it failed, or because somebody wants it. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.decide.faults import Problem, read_termination
+from tidegate.decide.origin import lineage_of
+from tidegate.decide.upgrades.step import Step, moved, runs_ready
+from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
+from tidegate.observe.observation import Observation
+from tidegate_spark.protocol import Reason
+
+
+def roll_back_on_request(o: Observation, now: float) -> Step | None:
+    """Take an upgrade back whose pin the spec names; any other name means nothing."""
+    upgrade, status = o.app.status.upgrade, o.app.status
+    if upgrade is None or upgrade.pin is None or upgrade.pin.id != o.app.spec.upgrade.roll_back_to:
+        return None
+    if upgrade.phase not in (UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED):
+        return None
+    target = upgrade.previous if upgrade.phase is UpgradePhase.DONE else status.last_stable
+    if target is None or upgrade.pin.lost:
+        return None
+    why = Problem("Requested", f"spec.upgrade.rollBackTo names {upgrade.pin.id}.")
+    return taken_back(o, upgrade, target, why, now)
+
+
+def roll_back_on_revert(o: Observation, now: float) -> Step | None:
+    """Take a version back with its state when the spec is changed back before that version was stable."""
+    upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
+    if upgrade is None or stable is None or o.spec_hash != stable.spec_hash:
+        return None
+    # Without a launch there is nothing to be undone; without a pin the state stays as it is.
+    launched = upgrade.epoch > 0 and upgrade.phase in (UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED)
+    if not launched or upgrade.pin is None or upgrade.pin.lost:
+        return None
+    why = Problem("SpecChangedBack", "The spec was changed back before the new version was stable.")
+    return taken_back(o, upgrade, stable, why, now)
+
+
+def taken_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why: Problem, now: float) -> Step:
+    """Return the intent to go back to a stable version, with the state of the pin in a new lineage if there is one."""
+    pinned = upgrade.pin is not None
+    lineage = lineage_of(o) + 1 if pinned else lineage_of(o)
+    state = f"the state that it had, in lineage {lineage}" if pinned else "the last committed batch"
+    words = f"{why.message} The stable version before it goes on with {state}."
+    record = moved(upgrade, UpgradePhase.ROLLING_BACK, why.reason, words, now, lineage=lineage, epoch=0, previous=None)
+    return Step(record, stable=target, warning=True)
+
+
+def finish_rollback(o: Observation, now: float) -> Step | None:
+    """Record that the stable version runs again."""
+    upgrade, stable, driver = o.app.status.upgrade, o.app.status.last_stable, o.driver
+    if upgrade is None or upgrade.phase is not UpgradePhase.ROLLING_BACK or not upgrade.epoch or stable is None:
+        return None
+    if driver is None or driver.epoch < upgrade.epoch or driver.spec_hash == upgrade.to_spec_hash:
+        return None
+    told = read_termination(driver.ended) if not driver.running else None
+    if not runs_ready(o) and (told is None or told.reason is not Reason.COMPLETED):
+        return None
+    message = (
+        f"The new version was taken back: {upgrade.message} It is not tried again until the spec changes; a change of "
+        "spec.restartNonce is one."
+    )
+    return Step(moved(upgrade, UpgradePhase.ROLLED_BACK, upgrade.reason, message, now), warning=True)

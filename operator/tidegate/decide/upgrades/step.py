@@ -1,0 +1,86 @@
+"""What a change of an upgrade's record is, and what all of them ask for. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from tidegate.decide.spec_hash import version_of
+from tidegate.model.streaming_app import StableSpec, StreamingAppStatus, UpgradePhase, UpgradeStatus
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import time_from_seconds
+from tidegate_spark.protocol import DriverState, QueryReport
+from tidegate_spark.snapshot_protocol import SnapshotReport
+
+UNDER_WAY = frozenset({UpgradePhase.COPYING, UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK})
+"""Phases after which another one comes by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change of what the status says of upgrades; what follows from it is done after it was written."""
+
+    upgrade: UpgradeStatus | None = None
+    """None: stays as it is."""
+    stable: StableSpec | None = None
+    """None: stays as it is."""
+    warning: bool = False
+    """Its event is a warning."""
+
+
+def applied(status: StreamingAppStatus, step: Step) -> StreamingAppStatus:
+    """Return the status with the change."""
+    return msgspec.structs.replace(
+        status, upgrade=step.upgrade or status.upgrade, last_stable=step.stable or status.last_stable
+    )
+
+
+def moved(
+    upgrade: UpgradeStatus, phase: UpgradePhase, reason: str, message: str, now: float, **fields: Any
+) -> UpgradeStatus:
+    """Return the record in another phase."""
+    since = time_from_seconds(now)
+    return msgspec.structs.replace(upgrade, phase=phase, reason=reason, message=message, since=since, **fields)
+
+
+def stable_now(o: Observation, now: float) -> StableSpec:
+    """Return the spec as one that has just shown that it is stable."""
+    return StableSpec(
+        spec_hash=o.spec_hash, spec=version_of(o.app.spec), lineage=o.app.status.lineage, at=time_from_seconds(now)
+    )
+
+
+def seconds_in_phase(upgrade: UpgradeStatus, now: float) -> float:
+    """Return how long the record has been in its phase; a clock that was set back makes it wait longer, at most."""
+    return max(0.0, now - upgrade.since.timestamp()) if upgrade.since is not None else 0.0
+
+
+def find_report(o: Observation, snapshot: str) -> SnapshotReport | None:
+    """Return what the driver that runs now tells of a snapshot."""
+    reports = o.agent.report.snapshots if o.agent is not None else ()
+    return next((report for report in reports if report.id == snapshot), None)
+
+
+def takes_orders(o: Observation) -> bool:
+    """Return whether a driver of this application runs and its agent answers."""
+    driver = o.driver
+    if driver is None or driver.terminating or o.agent is None or driver.app_uid != o.app.metadata.uid:
+        return False
+    return o.agent.report.state is DriverState.RUNNING
+
+
+def runs_ready(o: Observation) -> bool:
+    """Return whether the driver runs with all its queries, by its agent's word or else by the kubelet's."""
+    driver = o.driver
+    if driver is None or driver.terminating or not driver.running:
+        return False
+    if o.agent is None:
+        return driver.ready
+    return o.agent.report.state is DriverState.RUNNING and o.agent.report.ready
+
+
+def active_queries(o: Observation) -> tuple[QueryReport, ...]:
+    """Return the queries that run."""
+    return tuple(query for query in o.agent.report.queries if query.active) if o.agent is not None else ()

@@ -1,0 +1,68 @@
+"""The steps of an upgrade, as one table that reads from top to bottom, and what a launch makes of the record. No I/O.
+
+Each look takes at most one step. It is written to the status before anything is done about it, so whoever comes after
+a crash finds what was meant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from tidegate.decide.upgrades import beginning, copying, gate, rolling_back
+from tidegate.decide.upgrades.step import Step, applied
+from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import time_from_seconds
+
+Rule: TypeAlias = Callable[[Observation, float], Step | None]
+
+STEPS: tuple[Rule, ...] = (
+    rolling_back.roll_back_on_request,
+    rolling_back.roll_back_on_revert,
+    beginning.withdraw,
+    beginning.replace_version_under_test,
+    beginning.begin,
+    copying.follow_copy,
+    gate.pass_gate,
+    gate.fail_gate,
+    rolling_back.finish_rollback,
+    gate.note_pin,
+    gate.forget_disposed,
+    gate.learn_stable,
+)
+"""The first that applies is taken. What people want comes before what the application does."""
+
+
+def next_step(o: Observation, now: float) -> Step | None:
+    """Return the next step of the application's upgrade, None if there is none to be taken now."""
+    return next((step for step in (rule(o, now) for rule in STEPS) if step is not None), None)
+
+
+def with_step(o: Observation, step: Step | None) -> Observation:
+    """Return the observation as all that follows from the step is to see it."""
+    if step is None:
+        return o
+    app = msgspec.structs.replace(o.app, status=applied(o.app.status, step))
+    return dataclasses.replace(o, app=app)
+
+
+def at_launch(upgrade: UpgradeStatus | None, epoch: int, now: float) -> UpgradeStatus | None:
+    """Return the record as it is from the launch of ``epoch`` on."""
+    if upgrade is None:
+        return None
+    since = time_from_seconds(now)
+    if upgrade.phase is UpgradePhase.STOPPING:
+        message = "The new version was started."
+        first = upgrade.epoch or epoch
+        return msgspec.structs.replace(
+            upgrade, phase=UpgradePhase.GATE, epoch=first, since=since, reason="Launched", message=message
+        )
+    if upgrade.phase is UpgradePhase.GATE:
+        return msgspec.structs.replace(upgrade, since=since)
+    if upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch:
+        return msgspec.structs.replace(upgrade, epoch=epoch)
+    return upgrade

@@ -1,0 +1,105 @@
+"""What is said of an application while its version changes, and what of its last change is still to be told. No I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.rules import earliest
+from tidegate.decide.upgrades.copying import PATIENCE
+from tidegate.decide.upgrades.gate import START_PATIENCE, waits_for_input
+from tidegate.decide.upgrades.step import Step, active_queries, find_report, seconds_in_phase
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.streaming_app import Phase, UpgradePhase, UpgradeStatus
+from tidegate.observe.observation import Observation
+
+LONGEST_WAIT = 300.0
+"""Seconds until it is looked whether a time is over, at most: clocks are set back."""
+_HEALTH = {
+    UpgradePhase.COPYING: Health.RECONCILING,
+    UpgradePhase.STOPPING: Health.RECONCILING,
+    UpgradePhase.GATE: Health.RECONCILING,
+    UpgradePhase.ROLLING_BACK: Health.RECONCILING,
+    UpgradePhase.FAILED: Health.RECONCILING,
+    UpgradePhase.REFUSED: Health.STALLED,
+    UpgradePhase.ROLLED_BACK: Health.STALLED,
+}
+"""Who waits for the spec to be what runs must not be told that it is, however well the application runs."""
+
+
+def refuse_unknown_version(o: Observation, now: float) -> Verdict | None:
+    """Start nothing if the new version is refused, and nobody knows the one before: it was never stable."""
+    upgrade = o.app.status.upgrade
+    if o.driver is not None or upgrade is None or upgrade.phase is not UpgradePhase.REFUSED:
+        return None
+    if o.app.status.last_stable is not None or o.spec_hash == upgrade.to_spec_hash:
+        return None
+    return Verdict(Phase.PENDING, Health.STALLED, reason_of(upgrade), upgrade.message)
+
+
+def reason_of(upgrade: UpgradeStatus) -> str:
+    """Return the condition's and the event's word for the phase of an upgrade."""
+    return f"Upgrade{upgrade.phase.value}"
+
+
+def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict:
+    """Return a verdict about what runs as one about what was asked for.
+
+    Args:
+        o: everything that is known.
+        wanted: hash of the version in the spec.
+        verdict: what the rules say of the version that is in force.
+        now: seconds since the epoch.
+    """
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase not in _HEALTH:
+        return verdict
+    verdict = dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, _look_again_in(o, upgrade, now)))
+    about_it = upgrade.to_spec_hash == wanted or upgrade.phase is UpgradePhase.ROLLING_BACK
+    if not about_it or verdict.health is not Health.READY or verdict.phase is not Phase.RUNNING:
+        return verdict
+    health = _HEALTH[upgrade.phase]
+    message = f"{upgrade.message}{_progress(o, upgrade)}"
+    return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
+
+
+def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
+    """Return the event of a step into another phase, or of another upgrade."""
+    upgrade, known = step.upgrade if step is not None else None, o.app.status.upgrade
+    if step is None or upgrade is None:
+        return ()
+    if known is not None and (known.number, known.phase, known.to_spec_hash) == (
+        upgrade.number,
+        upgrade.phase,
+        upgrade.to_spec_hash,
+    ):
+        return ()
+    since = upgrade.since.timestamp() if upgrade.since is not None else 0.0
+    occasion = f"{upgrade.number}/{upgrade.phase.value}/{since:.0f}"
+    return (PublishEvent(reason_of(upgrade), upgrade.message, step.warning, occasion),)
+
+
+def _progress(o: Observation, upgrade: UpgradeStatus) -> str:
+    if upgrade.phase is UpgradePhase.COPYING and upgrade.pin is not None:
+        report = find_report(o, upgrade.pin.copy)
+        if report is None:
+            return ""
+        if report.message:
+            return f" {report.message}"
+        return f" {report.files} of {report.of_files} files are copied." if report.of_files else ""
+    if upgrade.phase is not UpgradePhase.GATE or not active_queries(o):
+        return ""
+    wanted = o.app.spec.upgrade.stable_batches
+    least = min(query.committed for query in active_queries(o))
+    waits = " It waits for input." if waits_for_input(o) else ""
+    return f" It is stable after {wanted} batches of each query, and has committed {min(least, wanted)}.{waits}"
+
+
+def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
+    seconds = seconds_in_phase(upgrade, now)
+    limits = {
+        UpgradePhase.COPYING: (PATIENCE,),
+        UpgradePhase.GATE: (START_PATIENCE, float(o.app.spec.upgrade.timeout_seconds)),
+    }.get(upgrade.phase, ())
+    left = [limit - seconds for limit in limits if limit > seconds]
+    return min(LONGEST_WAIT, *left) if left else None
