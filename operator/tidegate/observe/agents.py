@@ -22,7 +22,7 @@ from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide.status import FIGURES_INTERVAL
 from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import REPORT_AGE, access_is_due
-from tidegate.observe.index import Index
+from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name
@@ -192,7 +192,8 @@ class AgentPoller:
         known = self._index.reports.get(key)
         timed = TimedReport(report, self._clock(), followed.driver_uid, followed.restarts)
         self._index.reports[key] = timed
-        news = known is None or _matters(known.report) != _matters(report)
+        batches = batches_to_stable(self._index.app(key))
+        news = known is None or _matters(known.report, batches) != _matters(report, batches)
         if news or access_is_due(self._index, key, report, self._clock()):
             self._queue.wake(key)
         elif known is not None and _commits(known.report) != _commits(report):
@@ -210,11 +211,31 @@ class AgentPoller:
             self._queue.wake(key)
 
 
-def _matters(report: AgentReport) -> tuple[object, ...]:
+def batches_to_stable(known: KnownApp | UnreadableApp | None) -> int:
+    """Return after how many batches of each query a version would be stable, 0 if nobody waits for that."""
+    if not isinstance(known, KnownApp):
+        return 0
+    status = known.app.status
+    is_stable = status.last_stable is not None and status.last_stable.spec_hash == status.applied_spec_hash
+    return 0 if is_stable else known.app.spec.upgrade.stable_batches
+
+
+def _matters(report: AgentReport, batches: int) -> tuple[object, ...]:
     notices = report.notices[-1].sequence if report.notices else 0
     committed = any(query.batch_id >= 0 for query in report.queries)
     executors = (report.executors_wanted, report.executors_running)
-    return (report.epoch, report.state, report.ready, report.fault, executors, notices, committed, report.snapshots)
+    reached = all(query.committed >= batches for query in report.queries)
+    return (
+        report.epoch,
+        report.state,
+        report.ready,
+        report.fault,
+        executors,
+        notices,
+        committed,
+        report.snapshots,
+        reached,
+    )
 
 
 def _commits(report: AgentReport) -> tuple[object, ...]:

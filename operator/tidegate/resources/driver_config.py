@@ -83,12 +83,17 @@ def build_driver_config(
 
 def _pin(app: StreamingApp, lineage: int) -> Pin | None:
     """Return what the version under test has to keep: only if it goes on where the one before ended."""
-    upgrade, stable = app.status.upgrade, app.status.last_stable
-    if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.pin is None or stable is None:
+    upgrade = app.status.upgrade
+    if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.pin is None:
         return None
     if upgrade.pin.lineage != lineage:
         return None  # the lineage of the pin is nobody's any more, and stays as it is
-    return Pin(upgrade.pin.id, image=str(json.loads(stable.spec).get("application.image", "")))
+    return Pin(upgrade.pin.id, image=_stable_image(app))
+
+
+def _stable_image(app: StreamingApp) -> str:
+    stable = app.status.last_stable
+    return str(json.loads(stable.spec).get("application.image", "")) if stable is not None else ""
 
 
 def _batches_to_retain(app: StreamingApp, lineage: int) -> int:
@@ -106,8 +111,8 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
     )
     # The uid: one of the same name that is made later is another one, and must not let go of what this one holds.
     if began.of_lineage:
-        image = app.spec.application.image
-        return StartFrom(place, began.id, f"rollback-{began.id}", fork=False, lineage=began.of_lineage, image=image)
+        holder, image = f"rollback-{began.id}", _stable_image(app)
+        return StartFrom(place, began.id, holder, fork=False, lineage=began.of_lineage, image=image)
     holder = f"fork-{app.metadata.uid}"
     return StartFrom(place, began.id, holder, fork=began.app_uid != app.metadata.uid)
 

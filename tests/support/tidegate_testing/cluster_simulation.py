@@ -15,7 +15,15 @@ from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.observation import Memory, Observation, Refusal, TimedReport
 from tidegate.observe.pods import PodRecord, Waiting
-from tidegate_spark.protocol import FINALIZER, LABEL_EPOCH, AgentReport, DriverState, Reason
+from tidegate_spark.protocol import (
+    ANNOTATION_SPEC_HASH,
+    FINALIZER,
+    LABEL_EPOCH,
+    AgentReport,
+    DriverState,
+    Reason,
+)
+from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_testing.observations import NOW, PLATFORM, deleted, driver_of, ended_with, executor_of
 
 DRIVER, PURGE = "orders-driver", "orders-purge"
@@ -68,7 +76,7 @@ class Cluster:
             if not self._carry_out_one(action):
                 return
 
-    def _carry_out_one(self, action: do.Action) -> bool:  # noqa: C901 - one arm each
+    def _carry_out_one(self, action: do.Action) -> bool:  # noqa: C901, PLR0912 - one arm each
         assert self.app is not None
         match action:
             case do.AddFinalizer():
@@ -94,6 +102,9 @@ class Cluster:
                 return self._delete(pod)
             case do.SetExecutors(instances=instances):
                 self.executors_wanted = instances
+            case do.OrderSnapshots(pod=pod, orders=orders):
+                self._remember(orders_given=(self.now, f"{pod.uid}/{pod.restarts}"))
+                self.order(pod, orders)
             case do.RememberTold(epoch=epoch, sequence=sequence):
                 self._remember(told=(epoch, sequence))
             case do.PublishEvent():
@@ -104,17 +115,17 @@ class Cluster:
         assert self.app is not None
         metadata = manifest["metadata"]
         assert isinstance(metadata, dict)
-        name = metadata["name"]
+        name, version = metadata["name"], metadata["annotations"][ANNOTATION_SPEC_HASH]
         assert name not in self.pods, "the API server would have refused a second one"
         if self.quota:
             known = self.memory.refusal
             attempts = known.attempts + 1 if known and known.pod_name == name else 1
             epoch = self.app.status.epoch
-            refusal = Refusal(name, spec_hash(self.app), epoch, "LaunchRefused", "quota", self.now, attempts)
+            refusal = Refusal(name, version, epoch, "LaunchRefused", "quota", self.now, attempts)
             self._remember(refusal=refusal)
             return False
         self._serial += 1
-        pod = driver_of(self.app, name=name, uid=f"pod-{self._serial}", created_at=self.now)
+        pod = driver_of(self.app, name=name, uid=f"pod-{self._serial}", spec_hash=version, created_at=self.now)
         if name == PURGE:
             pod = dataclasses.replace(pod, role="purge")
         else:
@@ -122,6 +133,7 @@ class Cluster:
             assert epoch == self.app.status.epoch, "a pod whose epoch is not recorded"
             self.launches.append(epoch)
             pod = dataclasses.replace(pod, epoch=epoch)
+            self.launched(pod, manifest)
         self.pods[name] = pod
         self._remember(refusal=None)
         return True
@@ -133,6 +145,12 @@ class Cluster:
         self.deletions.append(pod.role)
         self.pods[pod.name] = dataclasses.replace(known, delete_by=self.now + 30)
         return True
+
+    def order(self, pod: PodRecord, orders: SnapshotOrders) -> None:
+        """Have the driver's agent take orders; this one has no snapshots."""
+
+    def launched(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
+        """Look at a driver pod that was just created."""
 
     # --- what the kubelet, people and misfortune do ---
 

@@ -5,8 +5,11 @@ from typing import Any
 
 import msgspec
 
+from tidegate.decide import actions as do
+from tidegate.decide.actions import Plan
 from tidegate.decide.spec_hash import spec_hash, version_of
 from tidegate.model.streaming_app import (
+    Phase,
     StableSpec,
     StreamingApp,
     UpgradeMode,
@@ -14,8 +17,14 @@ from tidegate.model.streaming_app import (
     UpgradePin,
     UpgradeStatus,
 )
-from tidegate_testing.observations import NOW
+from tidegate_spark.protocol import DriverConfig, QueryReport, from_json
+from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_testing.observations import NOW, app_with, launched, report_of, running_driver
+from tidegate_testing.plans import status_of
 
+IMAGE = "application.image"
+A, B, C = "shop/orders:1", "shop/orders:2", "shop/orders:3"
+"""Images of three versions."""
 PIN, COPY = "up-u1-1-1", "up-u1-1-1-copy"
 BEGUN = datetime.datetime.fromtimestamp(NOW - 10, datetime.UTC)
 
@@ -54,6 +63,61 @@ def upgraded(app: StreamingApp, old: StreamingApp) -> StreamingApp:
     """Return the application after an upgrade from the version of ``old``."""
     done = upgrading(app, old, UpgradePhase.DONE, previous=stable_of(old))
     return _with_status(done, last_stable=stable_of(app))
+
+
+def edited(old: StreamingApp, change: dict[str, Any], **metadata: Any) -> StreamingApp:
+    """Return ``old`` with another spec, and the status it has."""
+    return app_with(change, status=old.status, **metadata)
+
+
+def old_app() -> StreamingApp:
+    """Return version A, which is stable and runs."""
+    return stable(launched(app_with({IMAGE: A}), phase=Phase.RUNNING))
+
+
+def runs(app: StreamingApp, committed: int = 9, *reports: SnapshotReport, **fields: Any) -> dict[str, Any]:
+    """Return driver and agent of an application's version that runs."""
+    driver = running_driver(app, ready=True)
+    query = QueryReport("main", batch_id=committed, committed=committed, **fields)
+    return {"driver": driver, "agent": report_of(driver, queries=(query,), snapshots=reports)}
+
+
+def under_test(phase: UpgradePhase = UpgradePhase.GATE, change: dict[str, Any] | None = None, **fields: Any) -> Any:
+    """Return version B on its way to take A's place; after the gate began its launch is epoch 2."""
+    epoch = 1 if phase is UpgradePhase.COPYING else 2
+    app = launched(app_with({IMAGE: B, **(change or {})}), epoch, phase=Phase.RUNNING)
+    return upgrading(app, app_with({IMAGE: A}), phase, **fields)
+
+
+def record(plan: Plan) -> UpgradeStatus:
+    """Return the record of an upgrade that a plan writes; it writes one."""
+    upgrade = status_of(plan).upgrade
+    assert upgrade is not None
+    return upgrade
+
+
+def launch_of(plan: Plan) -> DriverConfig:
+    """Return what the driver is told that a plan creates; it creates one."""
+    (create,) = [action for action in plan.actions if isinstance(action, do.CreateDriver)]
+    (driver,) = create.manifest["spec"]["containers"]
+    (text,) = [each["value"] for each in driver["env"] if each["name"] == "TIDEGATE_CONFIG"]
+    return from_json(DriverConfig, text.replace("$$", "$"))
+
+
+def order_of(plan: Plan) -> do.OrderSnapshots:
+    """Return the order about snapshots that a plan gives; it gives one."""
+    (order,) = [action for action in plan.actions if isinstance(action, do.OrderSnapshots)]
+    return order
+
+
+def index_of(plan: Plan, kind: type) -> int:
+    """Return the place of an action of this kind."""
+    return [type(action) for action in plan.actions].index(kind)
+
+
+def events(plan: Plan) -> list[str]:
+    """Return the reasons of a plan's events."""
+    return [action.reason for action in plan.actions if isinstance(action, do.PublishEvent)]
 
 
 def _with_status(app: StreamingApp, **fields: Any) -> StreamingApp:

@@ -17,6 +17,7 @@ from tidegate import agent_client
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
+from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.agents import PACES, AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.observation import Memory
@@ -25,6 +26,7 @@ from tidegate.workqueue import WorkQueue
 from tidegate_spark.protocol import AgentReport, DriverState, QueryReport, to_json
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, UID, app_with, launched, running_driver
+from tidegate_testing.upgrades import stable
 
 APP = launched(app_with())
 KEY = ("shop", "orders")
@@ -182,7 +184,7 @@ class Agents:
         return answer or Unanswered("silent")
 
 
-async def poll(agents: Agents) -> list[float]:
+async def poll(agents: Agents, app: StreamingApp | None = None) -> list[float]:
     """Let the poller ask until there are no answers left; return after which of them an application was woken."""
     woken: list[float] = []
     index, figures = Index(), Figures()
@@ -191,6 +193,8 @@ async def poll(agents: Agents) -> list[float]:
         woken.append(agents.now)
 
     index.put_pod(running_driver(APP))
+    if app is not None:
+        index.put_app(app)
     queue = WorkQueue(work, figures, clock=lambda: agents.now)
     poller = AgentPoller(index, agents, queue, figures, 1, lambda: agents.now)  # type: ignore[arg-type] # no HTTP
     worker = asyncio.create_task(queue.run_worker())
@@ -222,6 +226,25 @@ async def test_the_first_committed_batch_wakes_the_application_and_the_next_one_
     agents = Agents(at(-1), at(0), at(1))
     woken = await poll(agents)
     assert woken == agents.asked_at[:2]
+
+
+async def test_the_batch_that_makes_a_version_stable_wakes_the_application_and_no_other_one() -> None:
+    def after(committed: int) -> AgentReport:
+        queries = (QueryReport("main", batch_id=committed, committed=committed), QueryReport("more", 9, committed=9))
+        return AgentReport("orders", UID, 1, DriverState.RUNNING, queries=queries)
+
+    agents = Agents(*(after(committed) for committed in range(3, 8)))
+    woken = await poll(agents, APP)
+    assert woken == [agents.asked_at[0], agents.asked_at[2]]
+
+
+async def test_batches_of_a_version_that_is_stable_are_no_news() -> None:
+    def after(committed: int) -> AgentReport:
+        return AgentReport("orders", UID, 1, DriverState.RUNNING, queries=(QueryReport("a", 9, committed=committed),))
+
+    agents = Agents(*(after(committed) for committed in range(3, 8)))
+    woken = await poll(agents, stable(APP))
+    assert woken == agents.asked_at[:1]
 
 
 async def test_a_driver_that_lacks_executors_is_looked_at_each_time_as_long_as_its_access_is_unknown() -> None:

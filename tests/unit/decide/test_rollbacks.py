@@ -1,0 +1,223 @@
+"""How an upgrade is taken back: to the last stable version, with the state that it had, once. Pure."""
+
+import dataclasses
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.decide import actions as do
+from tidegate.decide.plan import decide
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.streaming_app import Phase, StreamingApp, UpgradeMode, UpgradePhase, UpgradePin
+from tidegate.observe.observation import Memory, Refusal
+from tidegate_spark.protocol import QueryReport, Reason, Storage
+from tidegate_testing.observations import (
+    NOW,
+    app_with,
+    driver_of,
+    ended_with,
+    launched,
+    observe,
+    report_of,
+    running_driver,
+)
+from tidegate_testing.plans import acts, status_of
+from tidegate_testing.upgrades import IMAGE, PIN, A, B, C, launch_of, record, runs, stable_of, upgraded, upgrading
+
+OWN = Storage("s3://streams/apps/shop/orders")
+
+
+def rolling_back(image: str = B, epoch: int = 0, change: dict[str, Any] | None = None, **fields: Any) -> StreamingApp:
+    """Return the application whose version B is to be taken back; ``epoch`` is that of the rollback's launch."""
+    app = launched(app_with({IMAGE: image, **(change or {})}), max(2, epoch), phase=Phase.RUNNING)
+    known = {"lineage": 2, "epoch": epoch, "reason": "ApplicationFailed"}
+    phase = fields.pop("phase", UpgradePhase.ROLLING_BACK)
+    new = upgrading(app, app_with({IMAGE: A}), phase, **{**known, **fields})
+    assert new.status.upgrade is not None
+    about_b = msgspec.structs.replace(new.status.upgrade, to_spec_hash=spec_hash(app_with({IMAGE: B})))
+    return msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, upgrade=about_b))
+
+
+def version(image: str, epoch: int) -> StreamingApp:
+    return launched(app_with({IMAGE: image}), epoch)
+
+
+def test_the_last_stable_version_goes_on_in_a_new_lineage_that_begins_with_the_pin() -> None:
+    plan = decide(observe(rolling_back()), NOW)
+    config = launch_of(plan)
+    assert (config.executor.image, config.epoch, config.lineage, config.pin) == (A, 3, 2, None)
+    start = config.start_from
+    assert start is not None
+    assert (start.storage, start.snapshot, start.lineage, start.image) == (OWN, PIN, 1, A)
+    assert (start.fork, start.holder) == (False, f"rollback-{PIN}")
+    status = status_of(plan)
+    assert (status.lineage, status.applied_spec_hash, record(plan).epoch) == (2, spec_hash(version(A, 1)), 3)
+    assert status.start_from is not None
+    assert (status.start_from.id, status.start_from.lineage, status.start_from.of_lineage) == (PIN, 2, 1)
+
+
+def test_what_is_no_version_is_the_specs_also_then() -> None:
+    change = {"executor.instances": 7, "driver.stopGracePeriodSeconds": 77, "restart.maxFailures": 1}
+    config = launch_of(decide(observe(rolling_back(change=change)), NOW))
+    assert (config.executor.instances, config.stop_grace_seconds, config.restart.max_failures) == (7, 77, 1)
+
+
+def test_the_lineage_does_not_change_before_the_launch_that_opens_it() -> None:
+    new = rolling_back()
+    plan = decide(observe(new, driver=running_driver(version(B, 2), delete_by=NOW + 30)), NOW)
+    assert status_of(plan).lineage == 1
+    assert plan.reason == "UpgradeRollingBack"
+
+
+def test_a_launch_that_came_to_nothing_is_followed_by_one_in_the_same_lineage_with_the_same_beginning() -> None:
+    first = decide(observe(rolling_back()), NOW)
+    app = msgspec.structs.replace(rolling_back(), status=status_of(first))
+    config = launch_of(decide(observe(app), NOW + 300))
+    assert (config.epoch, config.lineage) == (4, 2)
+    assert config.start_from == launch_of(first).start_from
+
+
+def test_a_launch_that_was_refused_is_tried_again_as_it_was() -> None:
+    first = decide(observe(rolling_back()), NOW)
+    app = msgspec.structs.replace(rolling_back(), status=status_of(first))
+    refusal = Refusal("orders-driver", first.spec_hash, 3, "LaunchRefused", "quota", NOW - 60, 1)
+    again = decide(observe(app, memory=Memory(refusal=refusal)), NOW)
+    assert launch_of(again) == launch_of(first)
+    assert again.rule == "wait_after_refused_launch"
+
+
+def test_a_refusal_of_the_version_that_failed_is_none_of_the_one_before() -> None:
+    refusal = Refusal("orders-driver", spec_hash(version(B, 2)), 2, "LaunchRefused", "quota", NOW - 1, 9)
+    assert launch_of(decide(observe(rolling_back(), memory=Memory(refusal=refusal)), NOW)).epoch == 3
+
+
+def test_it_is_over_when_the_last_stable_version_runs_and_that_is_no_good_news() -> None:
+    new = rolling_back(epoch=3)
+    plan = decide(observe(new, **runs(version(A, 3), 0)), NOW)
+    assert record(plan).phase is UpgradePhase.ROLLED_BACK
+    status = status_of(plan)
+    stalled = status.condition("Stalled")
+    assert stalled is not None
+    assert (status.phase, stalled.status, stalled.reason) == (Phase.RUNNING, "True", "UpgradeRolledBack")
+    assert "not tried again until the spec changes" in stalled.message
+
+
+@pytest.mark.parametrize("seen", ["nothing", "it starts", "the failed version's pod"])
+def test_it_is_not_over_before(seen: str) -> None:
+    new = rolling_back(epoch=3)
+    drivers = {
+        "nothing": None,
+        "it starts": driver_of(version(A, 3)),
+        "the failed version's pod": running_driver(version(B, 2), ready=True),
+    }
+    plan = decide(observe(new, driver=drivers[seen]), NOW)
+    assert record(plan).phase is UpgradePhase.ROLLING_BACK
+
+
+def test_a_spec_that_was_taken_back_is_not_tried_again_whatever_happens_to_the_driver() -> None:
+    app = rolling_back(epoch=3, phase=UpgradePhase.ROLLED_BACK)
+    left = decide(observe(app, **runs(version(A, 3))), NOW)
+    assert not acts(left, do.DeleteDriver, do.CreateDriver)
+    gone = decide(observe(app), NOW + 300)
+    assert launch_of(gone).executor.image == A
+    assert record(gone).phase is UpgradePhase.ROLLED_BACK
+
+
+@pytest.mark.parametrize("change", [{IMAGE: C}, {"restartNonce": 1}])
+def test_once_it_changes_it_is_tried_again_with_a_pin_of_the_new_lineage(change: dict[str, Any]) -> None:
+    back = rolling_back(epoch=3, phase=UpgradePhase.ROLLED_BACK)
+    status = msgspec.structs.replace(back.status, lineage=2)
+    plan = decide(observe(app_with({IMAGE: B, **change}, status=status), **runs(version(A, 3))), NOW)
+    assert (record(plan).phase, record(plan).number) == (UpgradePhase.COPYING, 2)
+    assert record(plan).pin == UpgradePin(id="up-u1-3-2", lineage=2, copy="up-u1-3-2-copy")
+    assert PIN in record(plan).obsolete
+
+
+def test_an_edit_before_the_rollback_was_launched_waits_for_it() -> None:
+    plan = decide(observe(rolling_back(image=C)), NOW)
+    assert launch_of(plan).executor.image == A
+    assert record(plan).phase is UpgradePhase.ROLLING_BACK
+
+
+def test_an_edit_after_that_begins_another_upgrade_from_where_the_rollback_begins() -> None:
+    launched_back = decide(observe(rolling_back()), NOW)
+    app = app_with({IMAGE: C}, status=status_of(launched_back))
+    plan = decide(observe(app), NOW)
+    config = launch_of(plan)
+    assert (config.executor.image, config.lineage) == (C, 2)
+    assert config.start_from == launch_of(launched_back).start_from
+    assert config.pin is not None
+    assert config.pin.snapshot == "up-u1-3-2"
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def asked(app: StreamingApp, pin: str = PIN) -> StreamingApp:
+    """Return the application with somebody's wish to take an upgrade back."""
+    upgrade = msgspec.structs.replace(app.spec.upgrade, roll_back_to=pin)
+    return msgspec.structs.replace(app, spec=msgspec.structs.replace(app.spec, upgrade=upgrade))
+
+
+def in_phase(phase: UpgradePhase) -> StreamingApp:
+    app = launched(app_with({IMAGE: B}), 2, phase=Phase.RUNNING)
+    return upgraded(app, version(A, 1)) if phase is UpgradePhase.DONE else upgrading(app, version(A, 1), phase)
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_obeyed"),
+    [
+        (UpgradePhase.STOPPING, False),
+        (UpgradePhase.GATE, True),
+        (UpgradePhase.DONE, True),
+        (UpgradePhase.FAILED, True),
+        (UpgradePhase.ROLLING_BACK, False),
+        (UpgradePhase.ROLLED_BACK, False),
+        (UpgradePhase.WITHDRAWN, False),
+    ],
+)
+def test_naming_the_pin_takes_an_upgrade_back_that_was_launched(phase: UpgradePhase, is_obeyed: bool) -> None:
+    plan = decide(observe(asked(in_phase(phase)), **runs(version(B, 2), 1)), NOW)
+    assert (record(plan).reason == "Requested") == is_obeyed
+    if is_obeyed:
+        assert (record(plan).phase, record(plan).lineage) == (UpgradePhase.ROLLING_BACK, 2)
+        assert status_of(plan).last_stable == stable_of(version(A, 1))
+        assert acts(plan, do.DeleteDriver)
+
+
+def test_naming_another_pin_means_nothing() -> None:
+    done = in_phase(UpgradePhase.DONE)
+    plan = decide(observe(asked(done, "up-u1-0-0"), **runs(version(B, 2))), NOW)
+    assert record(plan).phase is UpgradePhase.DONE
+    assert not acts(plan, do.DeleteDriver)
+
+
+def test_a_wish_that_was_fulfilled_is_not_fulfilled_again_by_the_next_upgrade() -> None:
+    done = upgraded(launched(app_with({IMAGE: C}), 4), version(A, 3))
+    assert done.status.upgrade is not None
+    number_two = msgspec.structs.replace(done.status.upgrade, pin=UpgradePin(id="up-u1-3-2", lineage=2))
+    app = msgspec.structs.replace(done, status=msgspec.structs.replace(done.status, upgrade=number_two))
+    plan = decide(observe(asked(app), **runs(version(C, 4))), NOW)
+    assert record(plan).phase is UpgradePhase.DONE
+
+
+def test_a_stateless_upgrade_is_taken_back_to_the_lineage_that_was_given_up() -> None:
+    app = launched(app_with({IMAGE: B}), 2, lineage=2)
+    new = upgrading(app, version(A, 1), UpgradePhase.GATE, mode=UpgradeMode.STATELESS, lineage=2)
+    driver = running_driver(new, restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1))
+    failed = decide(observe(new, driver=driver), NOW)
+    assert (record(failed).phase, record(failed).lineage) == (UpgradePhase.ROLLING_BACK, 3)
+    back = decide(observe(msgspec.structs.replace(new, status=status_of(failed))), NOW)
+    start = launch_of(back).start_from
+    assert start is not None
+    assert (launch_of(back).lineage, start.lineage) == (3, 1)
+
+
+def test_the_driver_of_another_application_of_the_name_says_nothing_about_a_version() -> None:
+    new = in_phase(UpgradePhase.GATE)
+    foreign = dataclasses.replace(running_driver(new, ready=True), app_uid="u-0")
+    plan = decide(
+        observe(new, driver=foreign, agent=report_of(foreign, queries=(QueryReport("main", committed=9),))), NOW
+    )
+    assert record(plan).phase is UpgradePhase.GATE

@@ -1,0 +1,157 @@
+"""When a new version is stable, and when it has failed before. Pure."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tidegate.decide import actions as do
+from tidegate.decide.plan import decide
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.streaming_app import UpgradeMode, UpgradePhase, UpgradePin
+from tidegate_spark.protocol import Reason
+from tidegate_spark.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState
+from tidegate_testing.observations import (
+    NOW,
+    app_with,
+    driver_of,
+    ended_with,
+    observe,
+    running_driver,
+    waiting,
+)
+from tidegate_testing.plans import acts, status_of
+from tidegate_testing.upgrades import (
+    COPY,
+    IMAGE,
+    PIN,
+    A,
+    events,
+    index_of,
+    order_of,
+    record,
+    runs,
+    under_test,
+)
+
+PINNED = {"main": QueryPin(41, "")}
+READY = SnapshotState.READY
+
+
+def test_enough_batches_close_the_gate() -> None:
+    new = under_test()
+    plan = decide(observe(new, **runs(new, 5)), NOW)
+    status = status_of(plan)
+    assert record(plan).phase is UpgradePhase.DONE
+    assert status.last_stable is not None
+    assert status.last_stable.spec_hash == spec_hash(new)
+    assert record(plan).previous is not None
+    assert record(plan).previous.spec_hash == spec_hash(app_with({IMAGE: A}))  # type: ignore[union-attr] # just asserted
+    ready = status.condition("Ready")
+    assert ready is not None
+    assert (ready.status, ready.reason) == ("True", "Running")
+    assert "UpgradeDone" in events(plan)
+
+
+def test_until_then_it_is_not_ready_however_well_it_runs() -> None:
+    new = under_test()
+    ready = status_of(decide(observe(new, **runs(new, 4)), NOW)).condition("Ready")
+    assert ready is not None
+    assert (ready.status, ready.reason) == ("False", "UpgradeGate")
+    assert "after 5 batches of each query, and has committed 4" in ready.message
+
+
+def test_the_complete_pin_is_recorded_and_the_copy_disposed_of() -> None:
+    new = under_test()
+    plan = decide(observe(new, **runs(new, 1, SnapshotReport(PIN, READY, queries=PINNED))), NOW)
+    pin = record(plan).pin
+    assert pin is not None
+    assert ({batch.name: batch.batch_id for batch in pin.batches}, pin.copy) == ({"main": 41}, "")
+    assert order_of(plan).orders.dispose == (COPY,)
+
+
+Failing = dict[str, Any]
+FAILURES: dict[str, tuple[Failing, bool]] = {
+    "an exception": ({"ended": ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"), "restarts": 1}, True),
+    "no such file": ({"ended": ended_with(Reason.MAIN_NOT_FOUND, 1), "restarts": 1}, True),
+    "a query that is refused": ({"ended": ended_with(Reason.QUERY_REFUSED, 0), "phase": "Succeeded"}, True),
+    "state that is gone": ({"ended": ended_with(Reason.STATE_MISSING, 0), "phase": "Succeeded"}, True),
+    "a stall": ({"ended": ended_with(Reason.STALLED, 1), "restarts": 1}, True),
+    "the storage": ({"ended": ended_with(Reason.STORAGE_UNAVAILABLE, 75), "restarts": 1}, False),
+    "a broker": ({"ended": ended_with(Reason.BROKER_UNAVAILABLE, 75), "restarts": 1}, False),
+    "somebody who stops it": ({"ended": ended_with(Reason.STOPPED, 143), "restarts": 1}, False),
+    "another cluster's driver": ({"ended": ended_with(Reason.FENCED, 0), "phase": "Succeeded"}, False),
+    "an eviction": ({"phase": "Failed", "reason": "Evicted"}, False),
+    "no image, for a moment": ({"waiting": waiting("ImagePullBackOff")}, False),
+    "no place on any node": ({"unschedulable": "0/3 nodes are available."}, False),
+}
+
+
+@pytest.mark.parametrize(("driver", "is_failure"), FAILURES.values(), ids=FAILURES.keys())
+def test_what_takes_a_version_back_is_its_own_failure(driver: Failing, is_failure: bool) -> None:
+    new = under_test()
+    plan = decide(observe(new, driver=driver_of(new, **driver)), NOW)
+    assert (record(plan).phase is UpgradePhase.ROLLING_BACK) == is_failure
+    if is_failure:
+        assert acts(plan, do.DeleteDriver)
+        assert index_of(plan, do.WriteStatus) < index_of(plan, do.DeleteDriver)
+        assert "UpgradeRollingBack" in events(plan)
+
+
+@pytest.mark.parametrize("how", ["no image for long", "not in time", "no pod in time"])
+def test_a_version_that_does_not_come_up_in_time_is_taken_back(how: str) -> None:
+    new = under_test()
+    driver = driver_of(new, waiting=waiting("ErrImagePull")) if how == "no image for long" else driver_of(new)
+    seen = {} if how == "no pod in time" else {"driver": driver}
+    plan = decide(observe(new, **seen), NOW + (115 if how == "no image for long" else 1795))
+    assert record(plan).phase is UpgradePhase.ROLLING_BACK
+    assert record(plan).reason == ("ImagePullFailed" if how == "no image for long" else "UpgradeTimeout")
+
+
+@pytest.mark.parametrize(("lag", "taken_back"), [(0, False), (-1, False), (7, True)])
+def test_a_version_that_has_no_input_is_waited_for_and_one_that_lags_is_not(lag: int, taken_back: bool) -> None:
+    new = under_test()
+    plan = decide(observe(new, **runs(new, 1, lag_rows=lag)), NOW + 3600)
+    assert (record(plan).phase is UpgradePhase.ROLLING_BACK) == taken_back
+
+
+def test_while_it_is_suspended_no_time_passes_for_it() -> None:
+    new = under_test(change={"suspend": True})
+    assert record(decide(observe(new), NOW + 7200)).phase is UpgradePhase.GATE
+
+
+KEPT: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "the policy is Never": ({"upgrade.rollback": "Never"}, {}, f"rollBackTo to {PIN}"),
+    "it may have committed something, and nothing was kept": ({}, {"pin": None}, "may have committed"),
+    "the pin is lost": ({}, {"pin": UpgradePin(id=PIN, lineage=1, lost="Gone.")}, "lost: Gone."),
+}
+
+
+@pytest.mark.parametrize(("change", "fields", "words"), KEPT.values(), ids=KEPT.keys())
+def test_when_a_version_that_failed_is_not_taken_back(
+    change: dict[str, Any], fields: dict[str, Any], words: str
+) -> None:
+    new = under_test(change=change, **fields)
+    driver = running_driver(new, restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"))
+    plan = decide(observe(new, driver=driver), NOW)
+    assert record(plan).phase is UpgradePhase.FAILED
+    assert words in record(plan).message
+    assert not acts(plan, do.DeleteDriver)
+
+
+def test_a_version_that_was_given_up_on_and_comes_round_is_stable_after_all() -> None:
+    new = under_test(UpgradePhase.FAILED, {"upgrade.rollback": "Never"})
+    plan = decide(observe(new, **runs(new, 5)), NOW)
+    assert record(plan).phase is UpgradePhase.DONE
+
+
+@pytest.mark.parametrize(("committed", "phase"), [(0, UpgradePhase.ROLLING_BACK), (1, UpgradePhase.FAILED)])
+def test_without_a_pin_a_version_is_taken_back_if_it_certainly_committed_nothing(
+    committed: int, phase: UpgradePhase
+) -> None:
+    new = under_test(mode=UpgradeMode.LAST_STATE, pin=None)
+    ended = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
+    told = ended.message.replace('"committed":-1', f'"committed":{committed}')
+    driver = running_driver(new, restarts=1, ended=dataclasses.replace(ended, message=told))
+    plan = decide(observe(new, driver=driver), NOW)
+    assert (record(plan).phase, record(plan).lineage) == (phase, 1)

@@ -1,0 +1,326 @@
+"""Which step an upgrade takes in which world, and what is done about it. Pure."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from tidegate.decide import actions as do
+from tidegate.decide.plan import decide
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.streaming_app import Phase, UpgradeMode, UpgradePhase, UpgradePin
+from tidegate_spark.protocol import QueryReport, Reason
+from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
+from tidegate_testing.observations import (
+    NOW,
+    app_with,
+    driver_of,
+    ended_with,
+    launched,
+    observe,
+    report_of,
+    running_driver,
+)
+from tidegate_testing.plans import acts, status_of
+from tidegate_testing.upgrades import (
+    COPY,
+    IMAGE,
+    PIN,
+    A,
+    B,
+    C,
+    edited,
+    events,
+    index_of,
+    launch_of,
+    old_app,
+    order_of,
+    record,
+    runs,
+    under_test,
+    upgraded,
+)
+
+READY, FAILED, WAITING = SnapshotState.READY, SnapshotState.FAILED, SnapshotState.WAITING
+
+
+# --- the last stable version -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("committed", "is_stable"), [(0, False), (4, False), (5, True), (50, True)])
+def test_a_version_is_stable_after_so_many_batches_of_one_process(committed: int, is_stable: bool) -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    plan = decide(observe(app, **runs(app, committed)), NOW)
+    learned = status_of(plan).last_stable
+    assert (learned is not None) == is_stable
+    if learned is not None:
+        assert (learned.spec_hash, learned.lineage) == (spec_hash(app), 1)
+
+
+def test_every_query_has_to_commit_them() -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    driver = running_driver(app, ready=True)
+    queries = (
+        QueryReport("a", committed=9),
+        QueryReport("b", committed=4),
+        QueryReport("c", committed=0, active=False),
+    )
+    plan = decide(observe(app, driver=driver, agent=report_of(driver, queries=queries)), NOW)
+    assert status_of(plan).last_stable is None
+
+
+def test_a_script_that_has_finished_with_batches_is_stable() -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    ended = ended_with(Reason.COMPLETED, 0)
+    told = ended.message.replace('"batches":{}', '"batches":{"main":3}')
+    driver = driver_of(app, phase="Succeeded", ended=dataclasses.replace(ended, message=told))
+    assert status_of(decide(observe(app, driver=driver), NOW)).last_stable is not None
+
+
+def test_without_a_stable_version_an_edit_stops_the_driver_and_begins_no_upgrade() -> None:
+    old = launched(app_with({IMAGE: A}), phase=Phase.RUNNING)
+    plan = decide(observe(edited(old, {IMAGE: B}), **runs(old, 2)), NOW)
+    assert acts(plan, do.DeleteDriver)
+    assert status_of(plan).upgrade is None
+
+
+# --- it begins -------------------------------------------------------------------------------------------------------
+
+
+def test_the_intent_is_written_before_the_copy_is_ordered_and_the_old_version_runs_on() -> None:
+    old = old_app()
+    plan = decide(observe(edited(old, {IMAGE: B}), **runs(old)), NOW)
+    upgrade = record(plan)
+    assert (upgrade.phase, upgrade.number, upgrade.lineage) == (UpgradePhase.COPYING, 1, 1)
+    assert (upgrade.from_spec_hash, upgrade.to_spec_hash) == (spec_hash(old), spec_hash(app_with({IMAGE: B})))
+    assert upgrade.pin == UpgradePin(id=PIN, lineage=1, copy=COPY)
+    (order,) = order_of(plan).orders.take
+    assert (order.id, order.exact, order.holders, order.image) == (COPY, {}, (COPY,), A)
+    assert index_of(plan, do.WriteStatus) < index_of(plan, do.OrderSnapshots)
+    assert not acts(plan, do.DeleteDriver)
+    assert "UpgradeCopying" in events(plan)
+
+
+def test_who_waits_for_the_spec_to_be_what_runs_is_not_told_so() -> None:
+    old = old_app()
+    status = status_of(decide(observe(edited(old, {IMAGE: B}), **runs(old)), NOW))
+    ready = status.condition("Ready")
+    assert ready is not None
+    assert (status.phase, ready.status, ready.reason) == (Phase.RUNNING, "False", "UpgradeCopying")
+
+
+class Begun(NamedTuple):
+    phase: UpgradePhase
+    mode: UpgradeMode
+    lineage: int
+    pinned: bool
+
+
+BEGINNINGS: dict[str, tuple[dict[str, Any], dict[str, Any], Begun]] = {
+    "snapshot, the driver runs": ({}, {}, Begun(UpgradePhase.COPYING, UpgradeMode.SNAPSHOT, 1, True)),
+    "last state": ({"upgrade.mode": "LastState"}, {}, Begun(UpgradePhase.STOPPING, UpgradeMode.LAST_STATE, 1, False)),
+    "stateless, said once": (
+        {"upgrade.mode": "Stateless"},
+        {},
+        Begun(UpgradePhase.REFUSED, UpgradeMode.STATELESS, 1, False),
+    ),
+    "stateless, said of another lineage": (
+        {"upgrade.mode": "Stateless"},
+        {"annotations": {"tidegate.dev/abandon-state": "2"}},
+        Begun(UpgradePhase.REFUSED, UpgradeMode.STATELESS, 1, False),
+    ),
+    "stateless, said twice": (
+        {"upgrade.mode": "Stateless"},
+        {"annotations": {"tidegate.dev/abandon-state": "1"}},
+        Begun(UpgradePhase.STOPPING, UpgradeMode.STATELESS, 2, True),
+    ),
+    "a spec of which no pod can be made": (
+        {"driver.podTemplate": {"spec": {"containers": "none"}}},
+        {},
+        Begun(UpgradePhase.REFUSED, UpgradeMode.SNAPSHOT, 1, False),
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "metadata", "begun"), BEGINNINGS.values(), ids=BEGINNINGS.keys())
+def test_how_an_upgrade_begins(change: dict[str, Any], metadata: dict[str, Any], begun: Begun) -> None:
+    old = old_app()
+    plan = decide(observe(edited(old, {IMAGE: B, **change}, **metadata), **runs(old)), NOW)
+    upgrade = record(plan)
+    assert Begun(upgrade.phase, upgrade.mode, upgrade.lineage, upgrade.pin is not None) == begun
+    assert acts(plan, do.DeleteDriver) == (begun.phase is UpgradePhase.STOPPING)
+
+
+def test_a_refused_upgrade_leaves_the_old_version_alone_and_says_so_to_whoever_waits() -> None:
+    old = old_app()
+    new = edited(old, {IMAGE: B, "upgrade.mode": "Stateless"})
+    status = status_of(decide(observe(new, **runs(old)), NOW))
+    stalled = status.condition("Stalled")
+    assert stalled is not None
+    assert (status.phase, stalled.status, stalled.reason) == (Phase.RUNNING, "True", "UpgradeRefused")
+    assert "tidegate.dev/abandon-state=1" in stalled.message
+
+
+def test_a_refusal_for_want_of_a_word_is_answered_by_the_word() -> None:
+    new = under_test(UpgradePhase.REFUSED, {"upgrade.mode": "Stateless"}, mode=UpgradeMode.STATELESS, pin=None)
+    refused = msgspec.structs.replace(new.status.upgrade, reason="AbandonStateUnconfirmed")
+    new = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, upgrade=refused))
+    old = launched(app_with({IMAGE: A}), 2)
+    assert not acts(decide(observe(new, **runs(old)), NOW), do.DeleteDriver)
+    said = msgspec.structs.replace(
+        new, metadata=msgspec.structs.replace(new.metadata, annotations={"tidegate.dev/abandon-state": "1"})
+    )
+    plan = decide(observe(said, **runs(old)), NOW)
+    assert (record(plan).phase, record(plan).number, record(plan).lineage) == (UpgradePhase.STOPPING, 2, 2)
+    assert acts(plan, do.DeleteDriver)
+
+
+def test_an_edit_of_a_suspended_application_begins_when_it_goes_on() -> None:
+    old = old_app()
+    asleep = edited(old, {IMAGE: B, "suspend": True})
+    assert asleep.status.upgrade is None
+    assert not acts(decide(observe(asleep), NOW), do.CreateDriver)
+    plan = decide(observe(edited(old, {IMAGE: B})), NOW)
+    assert record(plan).phase is UpgradePhase.GATE
+    assert launch_of(plan).pin is not None
+
+
+def test_the_pin_of_the_upgrade_before_is_disposed_of_when_the_next_one_begins() -> None:
+    done = upgraded(launched(app_with({IMAGE: B}), 2, phase=Phase.RUNNING), app_with({IMAGE: A}))
+    plan = decide(observe(edited(done, {IMAGE: C}), **runs(done)), NOW)
+    assert record(plan).obsolete == (COPY, PIN)
+    assert record(plan).pin == UpgradePin(id="up-u1-2-2", lineage=1, copy="up-u1-2-2-copy")
+    assert order_of(plan).orders.dispose == (COPY, PIN)
+
+
+# --- the copy --------------------------------------------------------------------------------------------------------
+
+
+COPIES: dict[str, tuple[SnapshotReport | None, UpgradePhase]] = {
+    "no word of it yet": (None, UpgradePhase.COPYING),
+    "under way": (SnapshotReport(COPY, SnapshotState.COPYING, files=1, of_files=9), UpgradePhase.COPYING),
+    "the storage is away": (
+        SnapshotReport(COPY, WAITING, SnapshotReason.STORAGE_UNAVAILABLE, "No answer."),
+        UpgradePhase.COPYING,
+    ),
+    "complete": (SnapshotReport(COPY, READY), UpgradePhase.STOPPING),
+    "removed by somebody": (SnapshotReport(COPY, SnapshotState.DISPOSED), UpgradePhase.STOPPING),
+    "unreadable": (
+        SnapshotReport(COPY, FAILED, SnapshotReason.UNREADABLE_CHECKPOINT, "What is this?"),
+        UpgradePhase.REFUSED,
+    ),
+    "cleaned up too fast": (SnapshotReport(COPY, FAILED, SnapshotReason.TOO_FAST, "Gone."), UpgradePhase.REFUSED),
+    "nothing there": (SnapshotReport(COPY, WAITING, SnapshotReason.NOTHING_COMMITTED), UpgradePhase.REFUSED),
+}
+
+
+@pytest.mark.parametrize(("report", "phase"), COPIES.values(), ids=COPIES.keys())
+def test_what_becomes_of_the_copy_decides_whether_the_old_version_is_stopped(
+    report: SnapshotReport | None, phase: UpgradePhase
+) -> None:
+    old = launched(app_with({IMAGE: A}))
+    reports = () if report is None else (report,)
+    o = observe(under_test(UpgradePhase.COPYING), **runs(old, 9, *reports))
+    plan = decide(o, NOW)
+    assert acts(plan, do.DeleteDriver) == (phase is UpgradePhase.STOPPING)
+    assert record(plan).phase is phase
+    if phase is not UpgradePhase.COPYING:
+        assert plan.wake_after == 0.0
+
+
+@pytest.mark.parametrize("world", ["no driver", "silent for long", "deaf for long"])
+def test_what_can_not_be_copied_before_the_stop_is_copied_after_it(world: str) -> None:
+    old = launched(app_with({IMAGE: A}))
+    seen = runs(old) if world != "no driver" else {}
+    if world == "silent for long":
+        seen.pop("agent")
+    plan = decide(observe(under_test(UpgradePhase.COPYING), **seen), NOW + 60)
+    assert record(plan).phase is (UpgradePhase.GATE if world == "no driver" else UpgradePhase.STOPPING)
+    assert acts(plan, do.CreateDriver if world == "no driver" else do.DeleteDriver)
+
+
+# --- the launch ------------------------------------------------------------------------------------------------------
+
+
+def test_the_new_version_goes_on_in_the_same_lineage_and_keeps_where_the_old_one_ended() -> None:
+    plan = decide(observe(under_test(UpgradePhase.STOPPING)), NOW)
+    config = launch_of(plan)
+    assert (config.lineage, config.start_from, config.executor.image) == (1, None, B)
+    assert config.pin is not None
+    assert (config.pin.snapshot, config.pin.image) == (PIN, A)
+    assert (record(plan).phase, record(plan).epoch) == (UpgradePhase.GATE, 3)
+    assert index_of(plan, do.RecordLaunch) < index_of(plan, do.CreateDriver)
+
+
+@pytest.mark.parametrize(("retained", "batches", "expected"), [(2, 5, 25), (100, 5, 100), (2, 90, 110)])
+def test_spark_keeps_more_batches_than_the_gate_needs_while_it_is_open(
+    retained: int, batches: int, expected: int
+) -> None:
+    change = {"state.minBatchesToRetain": retained, "upgrade.stableBatches": batches}
+    assert launch_of(decide(observe(under_test(UpgradePhase.STOPPING, change)), NOW)).min_batches_to_retain == expected
+
+
+def test_a_stateless_upgrade_begins_with_nothing_in_a_new_lineage_and_the_old_one_stays_as_it_is() -> None:
+    new = under_test(UpgradePhase.STOPPING, mode=UpgradeMode.STATELESS, lineage=2)
+    plan = decide(observe(new), NOW)
+    config = launch_of(plan)
+    assert (config.lineage, config.start_from, config.pin) == (2, None, None)
+    assert status_of(plan).lineage == 2
+
+
+def test_a_launch_after_a_lost_pod_opens_the_gate_anew() -> None:
+    plan = decide(observe(under_test()), NOW)
+    since = record(plan).since
+    assert since is not None
+    assert (record(plan).phase, record(plan).epoch, since.timestamp()) == (UpgradePhase.GATE, 2, NOW)
+    assert launch_of(plan).pin is not None
+
+
+# --- an edit on the way ----------------------------------------------------------------------------------------------
+
+
+def test_an_edit_while_it_is_copied_begins_another_upgrade() -> None:
+    old = launched(app_with({IMAGE: A}))
+    plan = decide(observe(edited(under_test(UpgradePhase.COPYING), {IMAGE: C}), **runs(old)), NOW)
+    assert (record(plan).phase, record(plan).number) == (UpgradePhase.COPYING, 2)
+    assert record(plan).obsolete == (COPY, PIN)
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.FAILED])
+def test_an_edit_of_a_version_under_test_replaces_it_and_what_is_gone_back_to_stays(phase: UpgradePhase) -> None:
+    new = under_test(phase)
+    plan = decide(observe(edited(new, {IMAGE: C}), **runs(new, 2)), NOW)
+    upgrade = record(plan)
+    assert (upgrade.phase, upgrade.number, upgrade.epoch) == (UpgradePhase.STOPPING, 1, 2)
+    assert upgrade.to_spec_hash == spec_hash(app_with({IMAGE: C}))
+    assert upgrade.pin is not None
+    assert upgrade.pin.id == PIN
+    assert acts(plan, do.DeleteDriver)
+
+
+REVERTS: dict[UpgradePhase, UpgradePhase] = {
+    UpgradePhase.COPYING: UpgradePhase.WITHDRAWN,
+    UpgradePhase.REFUSED: UpgradePhase.WITHDRAWN,
+    UpgradePhase.STOPPING: UpgradePhase.WITHDRAWN,
+    UpgradePhase.GATE: UpgradePhase.ROLLING_BACK,
+    UpgradePhase.FAILED: UpgradePhase.ROLLING_BACK,
+    UpgradePhase.ROLLED_BACK: UpgradePhase.WITHDRAWN,
+}
+
+
+@pytest.mark.parametrize(("before", "after"), REVERTS.items())
+def test_changing_the_spec_back_withdraws_an_upgrade_or_takes_it_back_with_its_state(
+    before: UpgradePhase, after: UpgradePhase
+) -> None:
+    new = under_test(before)
+    plan = decide(observe(edited(new, {IMAGE: A}), **runs(new, 1)), NOW)
+    assert record(plan).phase is after
+    assert record(plan).lineage == (2 if after is UpgradePhase.ROLLING_BACK else 1)
+
+
+def test_a_version_that_was_withdrawn_can_be_tried_again() -> None:
+    new = under_test(UpgradePhase.WITHDRAWN)
+    old = launched(app_with({IMAGE: A}), 2)
+    plan = decide(observe(new, **runs(old)), NOW)
+    assert (record(plan).phase, record(plan).number) == (UpgradePhase.COPYING, 2)
