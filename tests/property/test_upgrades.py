@@ -1,0 +1,195 @@
+"""What holds for every course of events around upgrades, not just for those somebody thought of. Pure."""
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.decide import actions as do
+from tidegate.decide.plan import decide
+from tidegate.decide.upgrades.step import UNDER_WAY
+from tidegate.model.streaming_app import RollbackPolicy, UpgradeMode, UpgradePhase
+from tidegate_testing.cluster_simulation import DRIVER
+from tidegate_testing.observations import app_with
+from tidegate_testing.upgrade_simulation import UpgradeCluster
+
+STEPS = 120
+
+HAPPENINGS: dict[str, Callable[[UpgradeCluster], object]] = {
+    "kubelet": UpgradeCluster.kubelet,
+    "commit": UpgradeCluster.commit,
+    "commit enough": lambda c: c.commit(5),
+    "version a": lambda c: c.change_spec(("--a",), 1),
+    "version b": lambda c: c.change_spec(("--b",), 1),
+    "version c": lambda c: c.change_spec(("--c",), 1),
+    "broken": UpgradeCluster.break_version,
+    "mended": UpgradeCluster.mend_version,
+    "unreadable": lambda c: setattr(c, "unreadable", True),
+    "readable": lambda c: setattr(c, "unreadable", False),
+    "crash": UpgradeCluster.crash_driver,
+    "evict": UpgradeCluster.evict_driver,
+    "remove pod": UpgradeCluster.remove_driver,
+    "suspend": lambda c: c.suspend(True),
+    "resume": lambda c: c.suspend(False),
+    "quota": lambda c: c.set_quota(True),
+    "no quota": lambda c: c.set_quota(False),
+    "last state": lambda c: c.change_upgrade(mode=UpgradeMode.LAST_STATE),
+    "snapshot": lambda c: c.change_upgrade(mode=UpgradeMode.SNAPSHOT),
+    "stateless": lambda c: c.change_upgrade(mode=UpgradeMode.STATELESS),
+    "consent": UpgradeCluster.give_up_state,
+    "never": lambda c: c.change_upgrade(rollback=RollbackPolicy.NEVER),
+    "roll back": UpgradeCluster.ask_for_rollback,
+    "delete": UpgradeCluster.delete_app,
+}
+ORDINARY = sorted(HAPPENINGS.keys() - {"stateless", "consent", "delete"})
+
+
+def courses(names: list[str]) -> st.SearchStrategy[list[tuple[str, int | None, float]]]:
+    """Return what happens, after how many actions the operator crashes then, and how many seconds pass."""
+    crashes = st.one_of(st.none(), st.integers(0, 6))
+    return st.lists(st.tuples(st.sampled_from(names), crashes, st.floats(0, 400)), max_size=24)
+
+
+def begin() -> UpgradeCluster:
+    """Return a world whose first version is stable."""
+    cluster = UpgradeCluster(app_with(finalizers=[]))
+    settle(cluster)
+    cluster.commit(5)
+    settle(cluster)
+    assert cluster.app is not None
+    assert cluster.app.status.last_stable is not None
+    return cluster
+
+
+def step(cluster: UpgradeCluster, crash_after: int | None = None) -> do.Plan | None:
+    observation = cluster.observe()
+    if observation is None:
+        return None
+    plan = decide(observation, cluster.now)
+    cluster.carry_out(plan, crash_after)
+    return plan
+
+
+def live(cluster: UpgradeCluster, course: list[tuple[str, int | None, float]]) -> None:
+    for happening, crash_after, seconds in course:
+        HAPPENINGS[happening](cluster)
+        cluster.now += seconds
+        step(cluster, crash_after)
+
+
+def settle(cluster: UpgradeCluster, commits: bool = False) -> do.Plan | None:
+    """Let the world go on until nothing happens any more, with input for the driver if ``commits``."""
+    for _ in range(STEPS):
+        plan = step(cluster)
+        changed = cluster.kubelet()
+        if plan is None:
+            return None
+        if commits and not changed:
+            before = (cluster.committed, cluster.pods.get(DRIVER))
+            if cluster.committed < 9:
+                cluster.commit()
+            changed = before != (cluster.committed, cluster.pods.get(DRIVER))
+        if not plan.actions and not changed:
+            if plan.wake_after is None or not commits:
+                return plan
+            cluster.now += plan.wake_after
+    raise AssertionError(f"no rest after {STEPS} steps; the last plan: {plan}")
+
+
+@given(courses(sorted(HAPPENINGS)))
+def test_every_upgrade_comes_to_an_end(course: list[tuple[str, int | None, float]]) -> None:
+    cluster = begin()
+    live(cluster, course)
+    cluster.set_quota(False)
+    cluster.suspend(False)
+    settle(cluster, commits=True)
+    if cluster.app is None:
+        assert cluster.pods == {}
+        return
+    upgrade = cluster.app.status.upgrade
+    assert DRIVER in cluster.pods
+    assert upgrade is None or upgrade.phase not in UNDER_WAY
+    runs = cluster.pods[DRIVER].spec_hash
+    observation = cluster.observe()
+    assert observation is not None
+    held_back = upgrade is not None and upgrade.phase in (UpgradePhase.REFUSED, UpgradePhase.ROLLED_BACK)
+    assert (runs != observation.spec_hash) == held_back
+
+
+@given(courses(ORDINARY))
+def test_no_lineage_begins_with_nothing_and_nothing_needed_is_disposed_of(
+    course: list[tuple[str, int | None, float]],
+) -> None:
+    cluster = begin()
+    live(cluster, course)
+    cluster.set_quota(False)
+    cluster.suspend(False)
+    settle(cluster, commits=True)
+    assert cluster.trouble == []
+
+
+@given(courses(sorted(HAPPENINGS)))
+def test_no_epoch_is_used_by_two_pods_and_no_lineage_is_gone_back_to(
+    course: list[tuple[str, int | None, float]],
+) -> None:
+    cluster = begin()
+    live(cluster, course)
+    assert cluster.launches == sorted(set(cluster.launches))
+    lineages = [config.lineage for config, _ in cluster.configs]
+    assert lineages == sorted(lineages)
+
+
+@given(courses(ORDINARY))
+def test_after_a_rollback_the_state_has_no_batch_of_the_version_that_was_taken_back(
+    course: list[tuple[str, int | None, float]],
+) -> None:
+    cluster = begin()
+    live(cluster, course)
+    cluster.set_quota(False)
+    cluster.suspend(False)
+    settle(cluster, commits=True)
+    assert cluster.app is not None
+    upgrade, status = cluster.app.status.upgrade, cluster.app.status
+    if upgrade is not None and upgrade.phase is UpgradePhase.ROLLED_BACK and upgrade.pin is not None:
+        began_with = cluster.noted[upgrade.pin.id][1]
+        new = cluster.lineages[status.lineage]
+        assert new[:began_with] == cluster.lineages[upgrade.pin.lineage][:began_with]
+        assert set(new[began_with:]) <= {status.last_stable.spec_hash if status.last_stable else ""}
+
+
+@given(courses(ORDINARY), st.sampled_from(["--a", "--b"]))
+def test_a_version_that_was_taken_back_is_not_launched_again_before_the_spec_changes(
+    course: list[tuple[str, int | None, float]], argument: str
+) -> None:
+    cluster = begin()
+    cluster.change_spec((argument,), 1)
+    cluster.break_version()
+    settle(cluster, commits=True)
+    assert cluster.app is not None
+    assert cluster.app.status.upgrade is not None
+    assert cluster.app.status.upgrade.phase is UpgradePhase.ROLLED_BACK
+    launched = len(cluster.configs)
+    calm = {
+        "kubelet",
+        "commit",
+        "commit enough",
+        "crash",
+        "evict",
+        "remove pod",
+        "suspend",
+        "resume",
+        "quota",
+        "mended",
+    }
+    live(cluster, [each for each in course if each[0] in calm])
+    failed = cluster.app.status.upgrade.to_spec_hash
+    assert failed not in {version for _, version in cluster.configs[launched:]}
+
+
+@given(courses(sorted(HAPPENINGS)))
+def test_the_same_world_gives_the_same_plan(course: list[tuple[str, int | None, float]]) -> None:
+    cluster = begin()
+    live(cluster, course)
+    observation = cluster.observe()
+    if observation is not None:
+        assert decide(observation, cluster.now) == decide(observation, cluster.now)

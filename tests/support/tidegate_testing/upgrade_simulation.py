@@ -1,0 +1,205 @@
+"""A cluster whose application has state, and versions of which some fail: what upgrades do to it. Pure.
+
+The driver does what the runtime does at its start: it fills a lineage from a pin, completing that first, or notes which
+batches the pin is to hold. The state of a lineage is the list of versions that committed its batches.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tidegate.observe.observation import TimedReport
+from tidegate.observe.pods import PodRecord
+from tidegate_spark.protocol import (
+    CONFIG_VARIABLE,
+    AgentReport,
+    DriverConfig,
+    DriverState,
+    QueryReport,
+    Reason,
+    from_json,
+)
+from tidegate_spark.snapshot_protocol import (
+    QueryPin,
+    SnapshotOrders,
+    SnapshotReason,
+    SnapshotReport,
+    SnapshotState,
+)
+from tidegate_testing.cluster_simulation import DRIVER, Cluster
+from tidegate_testing.observations import ended_with
+
+BUDGET = 2
+"""Failures of one pod that are answered by another start."""
+State = tuple[str, ...]
+"""Batch -> version that committed it."""
+
+
+@dataclass
+class UpgradeCluster(Cluster):
+    """The world with state in it."""
+
+    lineages: dict[int, State] = field(default_factory=dict)
+    noted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Pin -> lineage and number of batches that the version before an upgrade ended with."""
+    kept: dict[str, State] = field(default_factory=dict)
+    """Snapshots that are complete."""
+    disposed: list[str] = field(default_factory=list)
+    broken: str = ""
+    """A version, by its hash, that fails at its next batch."""
+    unreadable: bool = False
+    """No snapshot can be taken."""
+    configs: list[tuple[DriverConfig, str]] = field(default_factory=list)
+    """What each driver was told, and its version."""
+    committed: int = 0
+    """By the process that runs."""
+    reports: dict[str, SnapshotReport] = field(default_factory=dict)
+    """Of that process."""
+    trouble: list[str] = field(default_factory=list)
+    """What must not be."""
+    _process: tuple[str, int] = ("", 0)
+    _entered: bool = False
+
+    # --- a process begins ---
+
+    def launched(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
+        """Take note of what the driver is told."""
+        (container,) = manifest["spec"]["containers"]
+        (text,) = (each["value"] for each in container["env"] if each["name"] == CONFIG_VARIABLE)
+        self.configs.append((from_json(DriverConfig, text.replace("$$", "$")), pod.spec_hash))
+
+    def kubelet(self) -> bool:
+        """Have each node do its next thing, and a driver that runs enter its lineage."""
+        changed = super().kubelet()
+        driver = self.pods.get(DRIVER)
+        if driver is None or not driver.running:
+            return changed
+        if self._process != (driver.uid, driver.restarts):
+            self._process, self._entered, self.committed, self.reports = (driver.uid, driver.restarts), False, 0, {}
+        if not self._entered:
+            self._enter(self.configs[-1][0])
+            return True
+        return self._go_on() or changed
+
+    def _enter(self, config: DriverConfig) -> None:
+        self._entered = True
+        start = config.start_from
+        if start is not None and config.lineage not in self.lineages:
+            if start.snapshot not in self.kept:
+                self.kept[start.snapshot] = self._state_of_pin(start.snapshot, start.lineage)
+            self.lineages[config.lineage] = self.kept[start.snapshot]
+        if config.pin is not None:
+            if not self.lineages.get(config.lineage):
+                self.trouble.append(f"the pin of an empty lineage {config.lineage}")
+            self._state_of_pin(config.pin.snapshot, config.lineage)
+            self.reports[config.pin.snapshot] = SnapshotReport(config.pin.snapshot, SnapshotState.COPYING)
+        if config.lineage not in self.lineages and config.lineage != 1 and not self.gave_up():
+            self.trouble.append(f"lineage {config.lineage} begins with nothing")
+        self.lineages.setdefault(config.lineage, ())
+
+    def gave_up(self) -> bool:
+        """Return whether somebody said that state is to be given up."""
+        return self.app is not None and "tidegate.dev/abandon-state" in self.app.metadata.annotations
+
+    def _state_of_pin(self, name: str, lineage: int) -> State:
+        if name in self.disposed:
+            self.trouble.append(f"{name} is needed and was disposed of")
+        known = self.noted.setdefault(name, (lineage, len(self.lineages.get(lineage, ()))))
+        return self.lineages.get(known[0], ())[: known[1]]
+
+    def _go_on(self) -> bool:
+        """Do the next thing of a copy that is under way."""
+        for name, report in self.reports.items():
+            if report.state is not SnapshotState.COPYING:
+                continue
+            config = self.configs[-1][0]
+            exact = config.pin is not None and config.pin.snapshot == name
+            self.kept[name] = self._state_of_pin(name, config.lineage) if exact else self.lineages[config.lineage]
+            queries = {"main": QueryPin(len(self.kept[name]) - 1, "")}
+            self.reports[name] = SnapshotReport(name, SnapshotState.READY, queries=queries)
+            return True
+        return False
+
+    # --- orders, reports ---
+
+    def order(self, pod: PodRecord, orders: SnapshotOrders) -> None:
+        """Take orders in, as the agent does."""
+        assert self.app is not None
+        upgrade = self.app.status.upgrade
+        for take in orders.take:
+            if self.unreadable:
+                reason = SnapshotReason.UNREADABLE_CHECKPOINT
+                self.reports[take.id] = SnapshotReport(take.id, SnapshotState.FAILED, reason, "What is this?")
+            else:
+                self.reports.setdefault(take.id, SnapshotReport(take.id, SnapshotState.COPYING))
+        for name in orders.dispose:
+            if upgrade is None or name not in upgrade.obsolete or (upgrade.pin and upgrade.pin.id == name):
+                self.trouble.append(f"{name} is disposed of, and the status does not say so")
+            self.disposed.append(name)
+            self.kept.pop(name, None)
+            self.reports[name] = SnapshotReport(name, SnapshotState.DISPOSED)
+
+    def _report(self, driver: PodRecord) -> TimedReport:
+        timed = super()._report(driver)
+        lineage = self.configs[-1][0].lineage if self.configs else 1
+        batch = len(self.lineages.get(lineage, ())) - 1
+        query = QueryReport("main", batch_id=batch, committed=self.committed if self._is_up(driver) else 0)
+        report = AgentReport(
+            timed.report.app,
+            timed.report.uid,
+            timed.report.epoch,
+            DriverState.RUNNING if self._is_up(driver) else DriverState.STARTING,
+            queries=(query,) if self._is_up(driver) else (),
+            executors_wanted=timed.report.executors_wanted,
+            ready=self._is_up(driver),
+            snapshots=tuple(self.reports.values()) if self._is_up(driver) else (),
+        )
+        return dataclasses.replace(timed, report=report)
+
+    def _is_up(self, driver: PodRecord) -> bool:
+        return self._entered and self._process == (driver.uid, driver.restarts)
+
+    # --- what happens ---
+
+    def commit(self, number: int = 1) -> None:
+        """Let the driver commit batches; a broken version fails instead."""
+        driver = self.pods.get(DRIVER)
+        if driver is None or not driver.running or driver.terminating or not self._is_up(driver):
+            return
+        if driver.spec_hash == self.broken and driver.restarts >= BUDGET:
+            self.exhaust_driver()
+        elif driver.spec_hash == self.broken:
+            ended = dataclasses.replace(ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"), finished_at=self.now)
+            self._change_driver(restarts=driver.restarts + 1, ended=ended)
+        else:
+            self.lineages[self.configs[-1][0].lineage] += (driver.spec_hash,) * number
+            self.committed += number
+
+    def break_version(self) -> None:
+        """The version in the spec fails from now on."""
+        observation = self.observe()
+        self.broken = observation.spec_hash if observation is not None else ""
+
+    def mend_version(self) -> None:
+        """No version fails."""
+        self.broken = ""
+
+    def change_upgrade(self, **fields: Any) -> None:
+        """Somebody edits spec.upgrade."""
+        if self.app is not None:
+            self._edit(upgrade=msgspec.structs.replace(self.app.spec.upgrade, **fields))
+
+    def ask_for_rollback(self) -> None:
+        """Somebody names the pin of the last upgrade."""
+        upgrade = self.app.status.upgrade if self.app is not None else None
+        if upgrade is not None and upgrade.pin is not None:
+            self.change_upgrade(roll_back_to=upgrade.pin.id)
+
+    def give_up_state(self) -> None:
+        """Somebody says twice that the state is to be given up."""
+        if self.app is not None:
+            annotations = {"tidegate.dev/abandon-state": str(self.app.status.lineage)}
+            metadata = msgspec.structs.replace(self.app.metadata, annotations=annotations)
+            self.app = msgspec.structs.replace(self.app, metadata=metadata)
