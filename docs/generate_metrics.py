@@ -6,6 +6,7 @@ The tables stand between two comments; the text around them is written by hand. 
 from __future__ import annotations
 
 import argparse
+import datetime
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,14 @@ from prometheus_client.core import Metric
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import Restart
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotSpec, StreamSnapshotStatus
-from tidegate.model.streaming_app import LocalReference, Metadata
+from tidegate.model.streaming_app import (
+    LocalReference,
+    Metadata,
+    StreamingAppStatus,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradeStatus,
+)
 from tidegate_spark.metrics import build_registry
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
@@ -56,8 +64,25 @@ def exercised_operator() -> CollectorRegistry:
     figures.show_leader(True)
     figures.show_app(app, phase="Running", health="Ready", reason="Running", epoch=1)
     figures.count_restarts(app, [Restart("SpecChanged", 1)])
+    rolling_back, rolled_back = _upgrade(UpgradePhase.ROLLING_BACK), _upgrade(UpgradePhase.ROLLED_BACK)
+    figures.upgrades.show(app, rolling_back, rolled_back)
     figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.FAILED))
     return figures.registry
+
+
+def _upgrade(phase: UpgradePhase) -> StreamingAppStatus:
+    time = datetime.datetime.fromtimestamp(0, datetime.UTC)
+    upgrade = UpgradeStatus(
+        phase=phase,
+        mode=UpgradeMode.SNAPSHOT,
+        number=1,
+        from_spec_hash="",
+        to_spec_hash="",
+        lineage=1,
+        started_at=time,
+        since=time,
+    )
+    return StreamingAppStatus(upgrade=upgrade)
 
 
 def _snapshot(phase: SnapshotPhase) -> StreamSnapshot:

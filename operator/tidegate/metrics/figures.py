@@ -12,6 +12,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from tidegate.metrics.lifecycle import Restart
 from tidegate.metrics.snapshots import SnapshotFigures
+from tidegate.metrics.upgrades import UpgradeFigures
 
 # A time of creation beside every counter and histogram would double the number of series and tell nothing.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -37,6 +38,7 @@ class Figures:
         self._make_figures_of_the_process(registry)
         self._make_figures_of_applications(registry)
         self.snapshots = SnapshotFigures(registry)
+        self.upgrades = UpgradeFigures(registry)
 
     def _make_figures_of_the_process(self, registry: CollectorRegistry) -> None:
         self._reconciles = Counter("tidegate_reconciles", "Reconciles by result.", ("result",), registry=registry)
@@ -170,6 +172,7 @@ class Figures:
     def forget_app(self, namespace: str, app: str) -> None:
         """Remove every series of an application that is gone."""
         key = (namespace, app)
+        self.upgrades.forget(key)
         shown = self._shown.pop(key, None)
         if shown is not None:
             self._hide(key, shown)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.decide.suspension import stop_was_asked_for
-from tidegate.model.status import Phase, StreamingAppStatus
+from tidegate.model.status import Phase, StreamingAppStatus, UpgradePhase
 from tidegate_spark.protocol import Reason
 
 LOST, CRASHED, OUT_OF_MEMORY = "DriverLost", "DriverCrashed", "OutOfMemory"
-SPEC_CHANGED, RESUMED = "SpecChanged", "Resumed"
+SPEC_CHANGED, RESUMED, ROLLED_BACK = "SpecChanged", "Resumed", "RolledBack"
 STARTING = "DriverStarting"
 """The condition's word from the record of a launch until there is news of its driver."""
 _TOLD = frozenset(reason.value for reason in Reason)
@@ -70,7 +70,8 @@ def _reason_of_launch(old: StreamingAppStatus, new: StreamingAppStatus) -> str:
     if old.phase is Phase.SUSPENDED:
         return RESUMED
     if old.applied_spec_hash and new.applied_spec_hash != old.applied_spec_hash:
-        return SPEC_CHANGED
+        back = new.upgrade is not None and new.upgrade.phase is UpgradePhase.ROLLING_BACK
+        return ROLLED_BACK if back else SPEC_CHANGED
     if stop_was_asked_for(old):
         return RESUMED  # the wish was taken back before the driver had ended
     last, driver = old.last_exit, old.driver

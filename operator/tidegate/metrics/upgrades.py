@@ -1,0 +1,93 @@
+"""The operator's figures about upgrades: how they end, and how long they and their rollbacks take. No I/O."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from tidegate.model.status import StreamingAppStatus, UpgradePhase
+
+App = tuple[str, str]
+"""Namespace and name of an application."""
+ENDS = frozenset(
+    {
+        UpgradePhase.DONE,
+        UpgradePhase.FAILED,
+        UpgradePhase.ROLLED_BACK,
+        UpgradePhase.REFUSED,
+        UpgradePhase.WITHDRAWN,
+    }
+)
+"""Phases that no other one follows by itself; each is an outcome."""
+_SECONDS = (10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 1800, 3600, 7200)
+
+
+class UpgradeFigures:
+    """Outcomes and durations of changes of version since the operator began."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register everything."""
+        self._ended = Counter(
+            "tidegate_app_upgrades",
+            "Upgrades that came to an end, by outcome: Done, RolledBack, Failed, Refused or Withdrawn.",
+            ("namespace", "app", "outcome"),
+            registry=registry,
+        )
+        self._under_way = Gauge(
+            "tidegate_app_upgrade_phase",
+            "1 for the phase of an application's last upgrade.",
+            ("namespace", "app", "phase"),
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "tidegate_upgrade_duration_seconds",
+            "From the edit to the end of an upgrade, over all applications, by outcome.",
+            ("outcome",),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._rollback_seconds = Histogram(
+            "tidegate_rollback_duration_seconds",
+            "From the decision to take a version back until the one before runs, over all applications.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._shown: dict[App, str] = {}
+        self._outcomes: dict[App, set[str]] = {}
+
+    def show(self, app: App, before: StreamingAppStatus, after: StreamingAppStatus) -> None:
+        """Show the phase of an application's last upgrade, and count one that has just ended.
+
+        Args:
+            app: namespace and name.
+            before: its status as it was before an operator's write.
+            after: as it is now.
+        """
+        new, old = after.upgrade, before.upgrade
+        if new is None:
+            self._hide(app)
+            return
+        if self._shown.get(app) != new.phase.value:
+            self._hide(app)
+            self._shown[app] = new.phase.value
+            self._under_way.labels(*app, new.phase.value).set(1)
+        if new.phase not in ENDS or (old is not None and (old.number, old.phase) == (new.number, new.phase)):
+            return
+        self._outcomes.setdefault(app, set()).add(new.phase.value)
+        self._ended.labels(*app, new.phase.value).inc()
+        if new.since is None:
+            return
+        if new.started_at is not None:
+            self._seconds.labels(new.phase.value).observe((new.since - new.started_at).total_seconds())
+        if new.phase is UpgradePhase.ROLLED_BACK and old is not None and old.since is not None:
+            self._rollback_seconds.observe((new.since - old.since).total_seconds())
+
+    def forget(self, app: App) -> None:
+        """Remove every series of an application that is gone."""
+        self._hide(app)
+        for outcome in self._outcomes.pop(app, ()):
+            self._ended.remove(*app, outcome)
+
+    def _hide(self, app: App) -> None:
+        phase = self._shown.pop(app, None)
+        if phase is not None:
+            self._under_way.remove(*app, phase)

@@ -1,0 +1,94 @@
+"""How upgrades end, in figures. Pure."""
+
+import datetime
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tidegate.metrics.lifecycle import Restart, restarts_between
+from tidegate.metrics.upgrades import ENDS, UpgradeFigures
+from tidegate.model.streaming_app import (
+    DriverStatus,
+    Phase,
+    StreamingAppStatus,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradeStatus,
+)
+
+APP = ("shop", "orders")
+LABELS = {"namespace": "shop", "app": "orders"}
+NOTHING = StreamingAppStatus()
+
+
+def status(phase: UpgradePhase, seconds: float = 0, number: int = 1) -> StreamingAppStatus:
+    begun = datetime.datetime.fromtimestamp(1000, datetime.UTC)
+    upgrade = UpgradeStatus(
+        phase=phase,
+        mode=UpgradeMode.SNAPSHOT,
+        number=number,
+        from_spec_hash="a",
+        to_spec_hash="b",
+        lineage=1,
+        started_at=begun,
+        since=begun + datetime.timedelta(seconds=seconds),
+    )
+    return StreamingAppStatus(upgrade=upgrade, phase=Phase.RUNNING)
+
+
+def shown(*course: StreamingAppStatus) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    figures, before = UpgradeFigures(registry), NOTHING
+    for each in course:
+        figures.show(APP, before, each)
+        before = each
+    return registry
+
+
+def ended(registry: CollectorRegistry, outcome: str) -> float | None:
+    return registry.get_sample_value("tidegate_app_upgrades_total", {**LABELS, "outcome": outcome})
+
+
+@pytest.mark.parametrize("phase", list(UpgradePhase))
+def test_an_end_is_counted_once_and_a_way_there_is_not(phase: UpgradePhase) -> None:
+    registry = shown(status(UpgradePhase.STOPPING), status(phase, 9), status(phase, 9), status(phase, 9))
+    assert ended(registry, phase.value) == (1.0 if phase in ENDS else None)
+
+
+def test_the_next_upgrade_that_ends_in_the_same_way_is_another_one() -> None:
+    registry = shown(status(UpgradePhase.REFUSED), status(UpgradePhase.REFUSED, number=2))
+    assert ended(registry, "Refused") == 2.0
+
+
+def test_only_the_phase_that_it_is_in_is_shown() -> None:
+    registry = shown(status(UpgradePhase.COPYING), status(UpgradePhase.GATE))
+    values = {
+        phase.value: registry.get_sample_value("tidegate_app_upgrade_phase", {**LABELS, "phase": phase.value})
+        for phase in UpgradePhase
+    }
+    assert {phase for phase, value in values.items() if value is not None} == {"Gate"}
+
+
+def test_durations_are_from_the_edit_to_the_end_and_from_the_decision_to_the_version_before() -> None:
+    registry = shown(
+        status(UpgradePhase.GATE, 30), status(UpgradePhase.ROLLING_BACK, 50), status(UpgradePhase.ROLLED_BACK, 80)
+    )
+    whole = registry.get_sample_value("tidegate_upgrade_duration_seconds_sum", {"outcome": "RolledBack"})
+    assert (whole, registry.get_sample_value("tidegate_rollback_duration_seconds_sum")) == (80.0, 30.0)
+
+
+def test_an_application_that_is_gone_has_no_series() -> None:
+    registry = CollectorRegistry()
+    figures = UpgradeFigures(registry)
+    figures.show(APP, NOTHING, status(UpgradePhase.DONE))
+    figures.forget(APP)
+    assert [s for family in registry.collect() for s in family.samples if s.labels.get("app")] == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason"), [(UpgradePhase.ROLLING_BACK, "RolledBack"), (UpgradePhase.GATE, "SpecChanged")]
+)
+def test_a_launch_of_a_rollback_is_counted_as_one(phase: UpgradePhase, reason: str) -> None:
+    old = StreamingAppStatus(phase=Phase.STOPPING, epoch=2, applied_spec_hash="b", driver=DriverStatus(restarts=1))
+    new = StreamingAppStatus(phase=Phase.STARTING, epoch=3, applied_spec_hash="a", upgrade=status(phase).upgrade)
+    assert restarts_between(old, new) == (Restart(reason, 1),)
