@@ -24,6 +24,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "CreateDriver": ("POST pods",),
     "DeleteDriver": ("DELETE pods",),
     "SetExecutors": ("POST agent",),
+    "OrderSnapshots": ("POST agent",),
     "DeleteExecutor": ("DELETE pods",),
     "CreatePurge": ("POST pods",),
     "DeletePurge": ("DELETE pods",),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tests.scenario.api_server import APPS, PODS, SECRETS, Body
 from tests.scenario.driver import DriverProcess
+from tests.scenario.invariants import version_in_force
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.world import BUCKET, INNER, NAMESPACE, ORDERS, World
 from tidegate_spark.protocol import (
@@ -21,6 +22,8 @@ from tidegate_spark.protocol import (
 
 OWNED, TAKEN = "StorageOwned", "SecretNameTaken"
 """Reasons of a failed application that only a person can help."""
+NO_STATE = ("SnapshotUnusable", "StateMissing", "UpgradeRefused")
+"""Reasons of one whose state is gone, or is to be given up and nobody has said so twice."""
 
 
 def differences(w: World) -> list[str]:
@@ -45,10 +48,16 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
         if pods or w.app(ORDERS if name == INNER else INNER) is None:
             yield "there is no conflict about storage"
     elif status.get("phase") == "Completed" and app["spec"]["restart"]["policy"] != "Always":
-        if status.get("appliedSpecHash") != w.check.hash_of(app):
+        if status.get("appliedSpecHash") != version_in_force(app, w.check.hash_of(app)):
             yield "completed with another spec"
     else:
         yield from _of_running(w, app, pods)
+
+
+def _word_of_upgrade(status: Body) -> str:
+    """Return what is said of an application whose version is not the spec's, or waits for input to be stable."""
+    phase = (status.get("upgrade") or {}).get("phase", "")
+    return f"Upgrade{phase}" if phase in ("Gate", "Failed", "Refused", "RolledBack") else "Running"
 
 
 def _of_suspended(status: Body, pods: list[Body]) -> Iterator[str]:
@@ -60,7 +69,7 @@ def _of_suspended(status: Body, pods: list[Body]) -> Iterator[str]:
 
 def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
     metadata, status, name = app["metadata"], app.get("status") or {}, app["metadata"]["name"]
-    if (status.get("phase"), reason_of(app)) != ("Running", "Running"):
+    if status.get("phase") != "Running" or reason_of(app) not in ("Running", _word_of_upgrade(status)):
         yield f"is {status.get('phase')} because of {reason_of(app)}"
     if FINALIZER not in metadata.get("finalizers", ()):
         yield "has no finalizer"
@@ -94,7 +103,7 @@ def _of_driver(w: World, app: Body, driver: Body) -> Iterator[str]:
     process = container.process if container is not None else None
     if "deletionTimestamp" in metadata:
         yield "its driver is to go"
-    if metadata["annotations"][ANNOTATION_SPEC_HASH] != w.check.hash_of(app):
+    if metadata["annotations"][ANNOTATION_SPEC_HASH] != version_in_force(app, w.check.hash_of(app)):
         yield "its driver has another spec"
     if metadata["annotations"][ANNOTATION_APP_UID] != app["metadata"]["uid"]:
         yield "its driver is another application's"

@@ -13,6 +13,7 @@ from typing import Any
 from tests.scenario.api_server import Body
 from tests.scenario.cluster import KILLED, Container, Ended
 from tests.scenario.drivers_executors import DriversExecutors
+from tests.scenario.drivers_snapshots import QUERY, DriversSnapshots
 from tests.scenario.object_store import FencePort, StoreClient
 from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import fence, preflight, storage
@@ -34,8 +35,6 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.script import Outcome
 from tidegate_spark.storage import FaultError
-
-QUERY = "main"
 
 
 class DiskAccount(FailureAccount):
@@ -79,6 +78,7 @@ class DriverProcess:
         self._port = FencePort(self._client, place)
         process = f"{container.uid}/{container.restarts}"
         self.holder = Holder(self.config.uid, self.config.epoch, self.config.lineage, container.uid, process)
+        self.snapshots = DriversSnapshots(world, container, self.config, self.holder)
         self._account = DiskAccount(container.disk, self.config.restart, world.now)
         self._failures: tuple[float, ...] = ()
         self._began, self._commits, self._inside, self._counts = world.now(), 0, False, False
@@ -116,7 +116,7 @@ class DriverProcess:
     def report(self) -> AgentReport:
         """Return what the agent answers."""
         config = self.config
-        query = QueryReport(QUERY, batch_id=self.batch)
+        query = QueryReport(QUERY, batch_id=self.batch, committed=self._commits)
         told = (query,) if self.state is DriverState.RUNNING else ()
         return AgentReport(
             config.app,
@@ -130,6 +130,7 @@ class DriverProcess:
             self.notices,
             ready=self.ready,
             failures=self._failures,
+            snapshots=self.snapshots.reports() if self.state is DriverState.RUNNING else (),
         )
 
     # --- its life ---
@@ -175,6 +176,7 @@ class DriverProcess:
             batches={QUERY: self.batch},
             boundary=not self._inside,
             failures=self._account.times,
+            committed=self._commits,
             adopt_epoch=outcome.adopt[0],
             adopt_lineage=outcome.adopt[1],
         )
@@ -185,6 +187,9 @@ class DriverProcess:
         entered = await self._enter_when_possible()
         if isinstance(entered, Outcome):
             return entered
+        refused = self.snapshots.begin()
+        if refused is not None:
+            return refused
         self.executors.remove()
         await asyncio.sleep(self._some(0.5, 4.0))
         if self._world.is_broken(self.config.uid, self.spec_hash):
@@ -192,7 +197,7 @@ class DriverProcess:
             return Outcome(Reason.APPLICATION_FAILED, "" if silent else "no column x", "AnalysisException")
         self.state, self.ready = DriverState.RUNNING, True
         self._world.changed(self._container)
-        self.batch = self._last_batch()
+        self.batch = self.snapshots.last_batch(self.config.lineage)
         while True:
             self.executors.keep()
             end = await self._run_batch(entered)
@@ -330,12 +335,6 @@ class DriverProcess:
             return storage.create_object(client, place, place.key(key), content)
         client.put_object(Bucket=place.bucket, Key=place.key(key), Body=content)
         return True
-
-    def _last_batch(self) -> int:
-        place = self.config.storage
-        where = place.key(f"lineages/{self.config.lineage}/{QUERY}/commits") + "/"
-        listed = self._client.list_objects_v2(Bucket=place.bucket, Prefix=where).get("Contents", [])
-        return max((int(each["Key"].removeprefix(where)) for each in listed), default=-1)
 
     def _fenced(self, by: Fenced) -> Outcome:
         message = f"Epoch {by.epoch} writes this storage; this driver is epoch {self.config.epoch}."

@@ -140,7 +140,8 @@ class Invariants:
             wishes.status_lost = False
         if change.type != "DELETED":
             recorded = self.action() == "RecordLaunch"
-            self.rules.check_app(before, after, place.path, wishes.hashes[-1][1], recorded)
+            wanted = version_in_force(after, wishes.hashes[-1][1])
+            self.rules.check_app(before, after, place.path, wanted, recorded)
         if self.action() == "RecordLaunch" and 0 < old < new:
             driver = self.api.find(_driver_path(place.namespace, place.name))
             # What came up after the decision is settled by the creation, which then meets a pod of that name.
@@ -202,6 +203,9 @@ class Invariants:
 
     def _wants_driver_gone(self, change: Change, wishes: Wishes, known: str) -> bool:
         born, status = self._born(change.body), change.body.get("status", {})
+        app = self.api.find(_app_path(change.place.namespace, change.labels[LABEL_APP]))
+        if app is not None and wishes.hashes and version_in_force(app, wishes.hashes[-1][1]) != known:
+            return True
         in_force = [spec for version, spec in wishes.hashes if version <= born][-1:]
         in_force += [spec for version, spec in wishes.hashes if version > born]
         text = str(status.get("containerStatuses", ""))
@@ -263,6 +267,13 @@ class Invariants:
             self.violated(f"batch {batch} of {prefix} is committed after {self.committed_batches.get(at, -1)}")
         self.committed_batches[at] = batch
 
+    def filled(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
+        """The lineage of a process begins with what another one was after a batch."""
+        before = self.committed_batches.get((prefix, of_lineage))
+        if before is not None and batch > before:
+            self.violated(f"lineage {holder.lineage} of {prefix} begins after batch {batch}; there were {before}")
+        self.committed_batches[prefix, holder.lineage] = batch
+
     def ended(self, holder: Holder, rules: RestartSettings, *, counted: bool, healthy: bool) -> None:
         """A process ended."""
         self.rules.ended(holder, rules, counted=counted, healthy=healthy)
@@ -280,6 +291,16 @@ class Invariants:
         self.fences.pop(prefix, None)
         for at in [at for at in self.committed_batches if at[0] == prefix]:
             del self.committed_batches[at]
+
+
+def version_in_force(app: Body, wanted: str) -> str:
+    """Return the hash of the version that an application is to run, which an upgrade may hold back from its spec's."""
+    status = app.get("status") or {}
+    upgrade, stable = status.get("upgrade") or {}, status.get("lastStable") or {}
+    held = upgrade.get("phase") in ("Copying", "Refused", "RolledBack") and upgrade.get("toSpecHash") == wanted
+    if not held and upgrade.get("phase") != "RollingBack":
+        return wanted
+    return str(stable.get("specHash") or status.get("appliedSpecHash", ""))
 
 
 def _last_change(wishes: Wishes) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from unittest import mock
 
 from tests.scenario import happenings
-from tests.scenario.api_server import APPS
-from tests.scenario.desired import OWNED, TAKEN, differences
+from tests.scenario.api_server import APPS, Body
+from tests.scenario.desired import NO_STATE, OWNED, TAKEN, differences
 from tests.scenario.happenings.people import create_app
 from tests.scenario.loop import StuckError, VirtualLoop
 from tests.scenario.restart_rules import FOR_GOOD, reason_of
@@ -176,10 +176,23 @@ def mend(world: World) -> None:
             _hand_over(world, name, app["spec"]["storage"]["uri"])
         if reason_of(app) == TAKEN and world.api.find(world.secret_path(name)) is not None:
             world.api.delete(world.secret_path(name))
+        if reason_of(app) in NO_STATE:
+            _give_state_up(world, app)
         if reason_of(app) in FOR_GOOD and "deletionTimestamp" not in app["metadata"]:
             nonce = app["spec"].get("restartNonce", 0) + 1
             world.trace("people", f"mend {name}, which is {reason_of(app)}")
             world.api.patch(world.app_path(name), {"spec": {"restartNonce": nonce}})
+
+
+def _give_state_up(world: World, app: Body) -> None:
+    """Say twice that the application may begin with nothing: what it is to go on with is gone."""
+    name, lineage = app["metadata"]["name"], (app.get("status") or {}).get("lineage", 0)
+    world.trace("people", f"give up lineage {lineage} of {name}, which is {reason_of(app)}")
+    notes = {"annotations": {"tidegate.dev/abandon-state": str(lineage)}}
+    world.api.patch(world.app_path(name), {"metadata": notes})
+    if reason_of(app) != "UpgradeRefused":
+        nonce = app["spec"].get("restartNonce", 0) + 1
+        world.api.patch(world.app_path(name), {"spec": {"restartNonce": nonce, "upgrade": {"mode": "Stateless"}}})
 
 
 def _hand_over(world: World, name: str, uri: str) -> None:

@@ -24,6 +24,9 @@ class Ledger(Protocol):
     def committed(self, prefix: str, holder: Holder, batch: int) -> None:
         """The batch that it began is committed."""
 
+    def filled(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
+        """The lineage of a process begins with what another one was after a batch."""
+
     def ended(self, holder: Holder, rules: RestartSettings, *, counted: bool, healthy: bool) -> None:
         """A process ended: in a way that counts against the application's budget, or after it had been healthy."""
 
@@ -54,6 +57,9 @@ class Surroundings(drivers_executors.Surroundings, Protocol):
 
     def purging(self, config: DriverConfig | None) -> None:
         """A purge begins, or has ended (None)."""
+
+    def disposing(self, config: DriverConfig, snapshot: str) -> None:
+        """A driver is about to remove a snapshot, because it was told to."""
 
     def changed(self, container: Container) -> None:
         """A process is ready now, or not any more."""

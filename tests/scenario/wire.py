@@ -25,6 +25,7 @@ def quiet_figures() -> Figures:
     for name, function in silent.items():
         setattr(figures, name, function)
     figures.queue_depth = cast(Any, _Nothing())
+    figures.upgrades = cast(Any, _Nothing())
     return figures
 
 
@@ -33,6 +34,12 @@ class _Nothing:
         """Show nothing."""
 
     def dec(self) -> None:
+        """Show nothing."""
+
+    def show(self, *_: Any) -> None:
+        """Show nothing."""
+
+    def forget(self, *_: Any) -> None:
         """Show nothing."""
 
 

@@ -25,6 +25,7 @@ from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import ACCESS_NAME
 from tidegate_spark.protocol import APP_FILE, LABEL_ROLE, ROLE_EXECUTOR, ROLE_PURGE, DriverConfig, ExecutorTarget
+from tidegate_spark.snapshot_protocol import SnapshotOrders
 
 START = 1_800_000_000.0
 NAMESPACE = "shop"
@@ -67,6 +68,8 @@ class World(OperatorsWorld):
         self.zombies: set[str] = set()
         """Places of storage to which a process wrote, or may have, after its application was gone."""
         self._purging: DriverConfig | None = None
+        self._disposed = ("", "")
+        """Place and id of the snapshot that is removed just now."""
         self._interleaving = False
         self.cluster = Cluster(self, nodes=2)
         self.replicas = 1 if self.rng.random() < 0.3 else 2
@@ -253,7 +256,19 @@ class World(OperatorsWorld):
                 self.check.emptied(prefix)
         self._purging = config
 
+    def disposing(self, config: DriverConfig, snapshot: str) -> None:
+        """A driver is about to remove a snapshot, because it was told to."""
+        app = self.app(config.app)
+        upgrade = ((app or {}).get("status") or {}).get("upgrade") or {}
+        same = app is not None and app["metadata"]["uid"] == config.uid
+        if same and upgrade and snapshot not in upgrade.get("obsolete", ()):
+            self.violated(f"{snapshot} of {config.app} is disposed of, and its status does not say so")
+        self._disposed = f"{config.storage.bucket}/{config.storage.prefix}/", snapshot
+
     def _removed(self, key: str) -> None:
+        prefix, snapshot = self._disposed
+        if snapshot and key in (f"{prefix}snapshots/{snapshot}/manifest.json", f"{prefix}upgrades/{snapshot}.json"):
+            return
         self.check.removed(key, self._purging)
 
     def _meanwhile(self, key: str) -> None:
@@ -286,6 +301,11 @@ class World(OperatorsWorld):
             raise OSError("no route to host")
         if token != self._token(pod):
             return 401, b""
+        if method == "POST" and body is not None and b'"dispose"' in body:
+            orders = msgspec.json.decode(body, type=SnapshotOrders)
+            self.trace("driver", f"{driver.holder.process} is told {orders}")
+            driver.snapshots.give(orders)
+            return 202, b""
         if method == "POST":
             driver.executors.wanted = msgspec.json.decode(body or b"", type=ExecutorTarget).instances
             self.trace("driver", f"{driver.holder.process} is to have {driver.executors.wanted} executors")

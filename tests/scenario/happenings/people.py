@@ -26,6 +26,7 @@ def create(w: World, name: str) -> str:
         "driver": {"stopGracePeriodSeconds": w.rng.choice((5, 120))},
         "executor": {"instances": w.rng.choice((1, 2))},
         "restart": {"policy": "OnFailure", **(_restart_rules(w) if w.rng.random() < 0.5 else {})},
+        "upgrade": _upgrade_rules(w),
     }
     manifest = {"apiVersion": "tidegate.dev/v1alpha1", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
     w.api.create(_APPS, manifest)
@@ -40,6 +41,15 @@ def _restart_rules(w: World) -> Body:
         "windowSeconds": w.rng.choice((60, 600, 3600)),
         "healthySeconds": w.rng.choice((10, 60, 600)),
         "stallTimeoutSeconds": w.rng.choice((0, 30, 120)),
+    }
+
+
+def _upgrade_rules(w: World) -> Body:
+    return {
+        "mode": w.rng.choice(("Snapshot", "Snapshot", "Snapshot", "LastState")),
+        "stableBatches": w.rng.choice((1, 2, 5)),
+        "timeoutSeconds": w.rng.choice((60, 600)),
+        "rollback": w.rng.choice(("Auto", "Auto", "Auto", "Never")),
     }
 
 
@@ -113,6 +123,32 @@ def restart(w: World) -> str | None:
 def change_restart_rules(w: World) -> str | None:
     rules = _restart_rules(w)
     return _edit(w, f"restart {', '.join(map(str, rules.values()))}", {"restart": rules})
+
+
+@happening(2)
+def change_upgrade_rules(w: World) -> str | None:
+    rules = _upgrade_rules(w)
+    return _edit(w, f"upgrade {', '.join(map(str, rules.values()))}", {"upgrade": rules})
+
+
+@happening(6)
+def break_next_version(w: World) -> str | None:
+    """A new version comes, and it fails a few seconds after each start."""
+    name = w.rng.choice((ORDERS, BILLING, INNER))
+    app = w.app(name)
+    if app is None:
+        return None
+    edit(w, name, {"application": {"args": [f"--broken-{w.rng.randrange(9)}"]}})
+    w.bugs[app["metadata"]["uid"]] = w.check.hash_of(app)
+    return f"{name} gets a version with a bug"
+
+
+@happening(4)
+def ask_for_rollback(w: World) -> str | None:
+    name = w.rng.choice((ORDERS, BILLING))
+    upgrade = ((w.app(name) or {}).get("status") or {}).get("upgrade") or {}
+    pin = (upgrade.get("pin") or {}).get("id")
+    return pin and edit(w, name, {"upgrade": {"rollBackTo": pin}}, f"roll back to {pin}")
 
 
 @happening(3)

@@ -186,6 +186,25 @@ def test_an_edit_of_a_suspended_application_begins_when_it_goes_on() -> None:
     assert launch_of(plan).pin is not None
 
 
+@pytest.mark.parametrize("mode", ["Snapshot", "LastState"])
+def test_a_restart_that_was_asked_for_is_no_upgrade(mode: str) -> None:
+    old = old_app()
+    again = edited(old, {IMAGE: A, "restartNonce": 1, "upgrade.mode": mode})
+    plan = decide(observe(again, **runs(old)), NOW)
+    assert acts(plan, do.DeleteDriver)
+    status = status_of(plan)
+    assert status.upgrade is None
+    assert status.last_stable is not None
+    assert status.last_stable.spec_hash == spec_hash(again)
+
+
+def test_a_version_can_be_started_again_with_nothing_if_that_is_said_twice() -> None:
+    old, change = old_app(), {IMAGE: A, "restartNonce": 1, "upgrade.mode": "Stateless"}
+    assert record(decide(observe(edited(old, change), **runs(old)), NOW)).phase is UpgradePhase.REFUSED
+    said = edited(old, change, annotations={"tidegate.dev/abandon-state": "1"})
+    assert record(decide(observe(said, **runs(old)), NOW)).lineage == 2
+
+
 def test_the_pin_of_the_upgrade_before_is_disposed_of_when_the_next_one_begins() -> None:
     done = upgraded(launched(app_with({IMAGE: B}), 2, phase=Phase.RUNNING), app_with({IMAGE: A}))
     plan = decide(observe(edited(done, {IMAGE: C}), **runs(done)), NOW)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.decide.origin import lineage_of
+from tidegate.decide.spec_hash import spec_hash, version_of, with_version
 from tidegate.decide.upgrades.step import Step, moved, takes_orders
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradePin, UpgradeStatus
@@ -18,6 +19,20 @@ UNCONFIRMED = "AbandonStateUnconfirmed"
 _MOST_OBSOLETE = 64
 _UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED})
 """Phases in which a new version that is not stable runs, or is about to."""
+
+
+def restart_stable(o: Observation, now: float) -> Step | None:
+    """Take a stable version that is to be started again for what it is: the number alone makes no other version.
+
+    Unless it is to begin with nothing, which is an upgrade to itself.
+    """
+    stable, spec = o.app.status.last_stable, o.app.spec
+    if stable is None or stable.spec_hash == o.spec_hash or spec.upgrade.mode is UpgradeMode.STATELESS:
+        return None
+    again = msgspec.structs.replace(with_version(spec, stable.spec), restart_nonce=spec.restart_nonce)
+    if spec_hash(msgspec.structs.replace(o.app, spec=again)) != o.spec_hash:
+        return None
+    return Step(stable=msgspec.structs.replace(stable, spec_hash=o.spec_hash, spec=version_of(spec)))
 
 
 def withdraw(o: Observation, now: float) -> Step | None:

@@ -21,6 +21,7 @@ from tidegate.observe.pods import time_from_seconds
 Rule: TypeAlias = Callable[[Observation, float], Step | None]
 
 STEPS: tuple[Rule, ...] = (
+    beginning.restart_stable,
     rolling_back.roll_back_on_request,
     rolling_back.roll_back_on_revert,
     beginning.withdraw,

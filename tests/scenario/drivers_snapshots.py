@@ -1,0 +1,139 @@
+"""What a driver does about snapshots: pins of upgrades, rollbacks that begin with them, and orders of the operator.
+
+A snapshot is one object that says after which batch of which lineage the query is in it.
+"""
+
+import json
+from typing import Any
+
+from tests.scenario.cluster import Container
+from tests.scenario.object_store import StoreClient
+from tests.scenario.surroundings import Surroundings
+from tidegate_spark import storage
+from tidegate_spark.fence import Holder
+from tidegate_spark.protocol import DriverConfig, Fault, Reason, StartFrom
+from tidegate_spark.script import Outcome
+from tidegate_spark.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_spark.storage import FaultError
+
+QUERY = "main"
+
+
+class DriversSnapshots:
+    """The snapshots of one driver process."""
+
+    def __init__(self, world: Surroundings, container: Container, config: DriverConfig, holder: Holder) -> None:
+        self._world, self._config, self._holder = world, config, holder
+        self._client: Any = StoreClient(world.store, lambda: container.node.storeless)
+        self._prefix = f"{config.storage.bucket}/{config.storage.prefix}"
+        self._under_way: dict[str, tuple[float, int]] = {}
+        """Snapshot -> when its copy is whole, and the batch that it is to be of; -1 for the newest."""
+        self._reports: dict[str, SnapshotReport] = {}
+
+    def begin(self) -> Outcome | None:
+        """Fill the lineage and note the batch of the pin, as a driver does before its first query; how it ends if not.
+
+        Raises:
+            FaultError: the lineage can not be filled.
+        """
+        config = self._config
+        if config.start_from is not None:
+            self._fill(config.start_from)
+        if config.pin is None:
+            return None
+        batch = self._noted(config.pin.snapshot, config.lineage)
+        if batch < 0:
+            return Outcome(Reason.STATE_MISSING, f"lineage {config.lineage} holds no committed batch")
+        self._take(config.pin.snapshot, batch)
+        return None
+
+    def give(self, orders: SnapshotOrders) -> None:
+        """Take orders in."""
+        for order in orders.take:
+            if order.id not in self._reports:
+                self._take(order.id, -1)
+        for name in orders.dispose:
+            self._under_way.pop(name, None)
+            self._world.disposing(self._config, name)
+            for key in (_manifest(name), _note(name)):
+                self._client.delete_object(Bucket=self._config.storage.bucket, Key=self._config.storage.key(key))
+            self._reports[name] = SnapshotReport(name, SnapshotState.DISPOSED)
+            self._world.count("disposed of a pin or its copy")
+
+    def reports(self) -> tuple[SnapshotReport, ...]:
+        """Return how far each is; what has had its time is whole by now."""
+        for name, (done, batch) in list(self._under_way.items()):
+            if self._world.now() >= done:
+                self._finish(name, batch)
+        return tuple(self._reports.values())
+
+    def last_batch(self, lineage: int) -> int:
+        """Return the last committed batch of a lineage, -1 if there is none."""
+        place = self._config.storage
+        where = place.key(f"lineages/{lineage}/{QUERY}/commits") + "/"
+        listed = self._client.list_objects_v2(Bucket=place.bucket, Prefix=where).get("Contents", [])
+        return max((int(each["Key"].removeprefix(where)) for each in listed), default=-1)
+
+    # --- steps ---
+
+    def _take(self, name: str, batch: int) -> None:
+        self._under_way[name] = (self._world.now() + self._world.rng.uniform(0.5, 40.0), batch)
+        self._reports[name] = SnapshotReport(name, SnapshotState.COPYING)
+
+    def _finish(self, name: str, batch: int) -> None:
+        del self._under_way[name]
+        try:
+            known = self._read(_manifest(name))
+            if known is None:
+                known = {"batch": batch if batch >= 0 else self.last_batch(self._config.lineage)}
+                self._put(_manifest(name), known)
+        except Exception:
+            self._take(name, batch)  # the store does not answer; another attempt
+            return
+        self._reports[name] = SnapshotReport(
+            name, SnapshotState.READY, queries={QUERY: QueryPin(int(known["batch"]), "")}
+        )
+
+    def _fill(self, start: StartFrom) -> None:
+        config, mark = self._config, f"lineages/{self._config.lineage}.json"
+        if self._read(mark) is not None:
+            return
+        made = self._read(_manifest(start.snapshot))
+        if made is None:
+            batch = self._noted(start.snapshot, start.lineage)
+            if batch < 0:
+                raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, f"there is nothing of {start.snapshot}"))
+            made = {"batch": batch}
+            self._put(_manifest(start.snapshot), made)
+        self._put(f"lineages/{config.lineage}/{QUERY}/commits/{made['batch']}", made)
+        self._world.ledger.filled(self._prefix, self._holder, start.lineage, int(made["batch"]))
+        self._put(mark, {"snapshot": start.snapshot})
+        self._world.count("rolled back into a new lineage")
+
+    def _noted(self, name: str, lineage: int) -> int:
+        known = self._read(_note(name))
+        if known is None:
+            batch = self.last_batch(lineage)
+            if batch < 0:
+                return -1
+            body = json.dumps({"batch": batch}).encode()
+            storage.create_object(self._client, self._config.storage, self._config.storage.key(_note(name)), body)
+            known = self._read(_note(name)) or {"batch": -1}
+        return int(known["batch"])
+
+    def _read(self, key: str) -> Any:
+        place = self._config.storage
+        found = storage.read_object(self._client, place, place.key(key))
+        return json.loads(found[0]) if found is not None else None
+
+    def _put(self, key: str, body: dict[str, Any]) -> None:
+        place = self._config.storage
+        self._client.put_object(Bucket=place.bucket, Key=place.key(key), Body=json.dumps(body).encode())
+
+
+def _manifest(name: str) -> str:
+    return f"snapshots/{name}/manifest.json"
+
+
+def _note(name: str) -> str:
+    return f"upgrades/{name}.json"
