@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import os
 import signal
@@ -15,18 +16,20 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark import faults, fencing, logs, metrics, preflight, storage, watch
+from tidegate_spark import faults, fencing, file_sinks, logs, metrics, preflight, storage, watch
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.fence import Fenced, Held
+from tidegate_spark.file_sinks import Sink
 from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import (
     EXIT_CODES,
+    LINEAGE_VARIABLE,
     DriverConfig,
     DriverState,
     Fault,
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUERY_POLL_SECONDS = 0.5
+FIRST_LINEAGE = 1
 
 log = logging.getLogger("tidegate")
 
@@ -99,6 +103,7 @@ class Driver:
 
     def _start(self) -> Outcome:
         self._progress.failures = self._account.times
+        os.environ[LINEAGE_VARIABLE] = str(self._config.lineage)
         paths = preflight.find_files(self._config.py_files)
         sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
         main = preflight.find_main(self._config.main)
@@ -222,6 +227,9 @@ class Driver:
     def _observe(self, session: SparkSession) -> None:
         session.streams.addListener(ProgressListener(self._progress))
         self._queries.install()
+        if self._config.lineage > FIRST_LINEAGE:
+            # Batches of another lineage may have had the same numbers; in the first one there were none before.
+            self._queries.before_files = functools.partial(self._take_files_back, session)
         timeout = self._config.restart.stall_timeout_seconds
         stalls = StallWatch(session, self._queries, self._progress, timeout, self._dependencies_up)
         self._watch = watch.Watch(
@@ -240,6 +248,9 @@ class Driver:
         if self._wanted is not None:
             self._watch.want_executors(self._wanted)
         self._watch.start()
+
+    def _take_files_back(self, session: SparkSession, checkpoint: str, sink: Sink) -> None:
+        file_sinks.take_back(session, checkpoint, sink, self._progress.notice)
 
     def _after_script(self, outcome: Outcome) -> Outcome:
         """Return how the application ends, once its last query has ended; a failure does not wait for the others."""

@@ -27,6 +27,7 @@ def last_words(error: BaseException, config_text: str) -> str:
             "batches": {},
             "boundary": True,
             "failures": [],
+            "committed": 0,
             "adopt_epoch": 0,
             "adopt_lineage": 0,
         }

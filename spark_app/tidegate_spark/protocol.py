@@ -36,6 +36,10 @@ EXECUTOR_CONFIG_VARIABLE = "TIDEGATE_EXECUTOR_CONFIG"
 PROCESS_VARIABLE = "TIDEGATE_PROCESS"
 """Environment variable of the executor container that names the driver process it works for; the driver sets it."""
 
+LINEAGE_VARIABLE = "TIDEGATE_LINEAGE"
+"""Environment variable of the driver's process that tells a script which lineage its batches are of: in another lineage
+the same number is another batch. The driver sets it."""
+
 POD_IP_VARIABLE = "TIDEGATE_POD_IP"
 POD_UID_VARIABLE = "TIDEGATE_POD_UID"
 """Environment variables of the driver container, filled by the kubelet's downward API."""
@@ -134,7 +138,8 @@ class StartFrom:
     holder: str
     """Who needs the snapshot until the lineage is filled; the same for each attempt, and of nobody else."""
     fork: bool = True
-    """Another application's lineage: its queries get ids of their own."""
+    """Its queries get ids of their own: they are another application's, or another history, in which the same number is
+    another batch. Some sinks tell by id and number whether they have a batch already."""
     lineage: int = 0
     """Of the own storage: the snapshot is the pin of an upgrade that began in this lineage, and is completed from it
     first if it is not complete. 0: the snapshot is complete, or cannot be begun with."""

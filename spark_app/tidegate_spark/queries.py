@@ -20,6 +20,7 @@ from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tidegate_spark.file_sinks import Sink, SinkRefusedError, sink_of
 from tidegate_spark.progress import Progress
 from tidegate_spark.sparkconf import SHUFFLE_PARTITIONS
 
@@ -95,6 +96,11 @@ class Queries:
         self._starting = 0
         self._closed = False
         self.on_refusal: Callable[[str], None] = lambda message: None
+        self.before_files: Callable[[str, Sink], None] | None = None
+        """Called with the checkpoint and the sink of a query that writes files, before it starts; None: nobody looks.
+
+        Raises SinkRefusedError if it must not start.
+        """
 
     def install(self) -> None:
         """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process."""
@@ -111,7 +117,7 @@ class Queries:
             **options: Any,
         ) -> StreamingQuery:
             call = functools.partial(original_start, writer, path, format, outputMode, partitionBy)
-            return self._start_query(writer, queryName, options, call)
+            return self._start_query(writer, queryName, options, call, (path or options.get("path"), format))
 
         @functools.wraps(original_table)
         def to_table(  # noqa: PLR0913, PLR0917 - Spark's signature
@@ -155,6 +161,7 @@ class Queries:
         name_argument: str | None,
         options: dict[str, Any],
         call: Callable[..., StreamingQuery],
+        files: tuple[str | None, str | None] | None = None,
     ) -> StreamingQuery:
         site = call_site()
         earlier = writer_options(writer)
@@ -164,6 +171,8 @@ class Queries:
         try:
             location = f"{self._lineage_uri}/{checkpoint_directory(entry.name)}"
             self._say_redirected(entry.name, own_location[-1], location)
+            if self.before_files is not None and files is not None:
+                self._look_at_files(location, sink_of(*files, earlier, writer_format(writer)), site)
             writer.queryName(entry.name).option("checkpointLocation", location)
             query = self._start(writer._spark.conf, functools.partial(call, **options))
         except BaseException:
@@ -194,6 +203,16 @@ class Queries:
                 del self._entries[name]
             else:
                 self._entries[name] = entry
+
+    def _look_at_files(self, location: str, sink: Sink | None, site: str) -> None:
+        if sink is None or self.before_files is None:
+            return
+        try:
+            self.before_files(location, sink)
+        except SinkRefusedError as error:
+            message = f"the query started at {site}: {error}"
+            self.on_refusal(message)
+            raise QueryRefusedError(message) from error
 
     def _say_redirected(self, name: str, own_location: Any, location: str) -> None:
         if own_location and str(own_location).rstrip("/") != location:
@@ -252,6 +271,14 @@ def writer_options(writer: DataStreamWriter) -> dict[str, str]:
         pair = options.next()
         found[str(pair._1()).lower()] = pair._2()
     return found
+
+
+def writer_format(writer: DataStreamWriter) -> str:
+    """Return the format that was set on ``writer``, or Spark's default."""
+    java_writer: Any = writer._jwrite
+    field = java_writer.getClass().getDeclaredField("source")
+    field.setAccessible(True)
+    return str(field.get(java_writer))
 
 
 def committed_batch(query: StreamingQuery) -> int:

@@ -112,7 +112,7 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
     # The uid: one of the same name that is made later is another one, and must not let go of what this one holds.
     if began.of_lineage:
         holder, image = f"rollback-{began.id}", _stable_image(app)
-        return StartFrom(place, began.id, holder, fork=False, lineage=began.of_lineage, image=image)
+        return StartFrom(place, began.id, holder, lineage=began.of_lineage, image=image)
     holder = f"fork-{app.metadata.uid}"
     return StartFrom(place, began.id, holder, fork=began.app_uid != app.metadata.uid)
 

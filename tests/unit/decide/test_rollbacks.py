@@ -50,7 +50,7 @@ def test_the_last_stable_version_goes_on_in_a_new_lineage_that_begins_with_the_p
     start = config.start_from
     assert start is not None
     assert (start.storage, start.snapshot, start.lineage, start.image) == (OWN, PIN, 1, A)
-    assert (start.fork, start.holder) == (False, f"rollback-{PIN}")
+    assert (start.fork, start.holder) == (True, f"rollback-{PIN}")
     status = status_of(plan)
     assert (status.lineage, status.applied_spec_hash, record(plan).epoch) == (2, spec_hash(version(A, 1)), 3)
     assert status.start_from is not None

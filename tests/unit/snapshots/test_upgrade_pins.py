@@ -46,7 +46,7 @@ def carrier(scene: Scene, watch: Callable[[Call], None] = lambda call: None) -> 
 def roll_back(scene: Scene, watch: Callable[[Call], None] = lambda call: None) -> list[tuple[str, str]]:
     """Do what the driver of a rollback does at its start, in lineage 2."""
     notices: list[tuple[str, str]] = []
-    start_from = StartFrom(PLACE, PIN, f"rollback-{PIN}", fork=False, lineage=1, image="shop:1")
+    start_from = StartFrom(PLACE, PIN, f"rollback-{PIN}", lineage=1, image="shop:1")
     config = driver_config("orders", "local:///main.py", PLACE, lineage=2, epoch=4, start_from=start_from)
     library = scene.library(watch)
 
@@ -56,6 +56,10 @@ def roll_back(scene: Scene, watch: Callable[[Call], None] = lambda call: None) -
     filler = Filler(config, start_from, library, library, threading.Event(), note, Copiers(1), LAYOUT, "4.1.0")
     filler.fill()
     return notices
+
+
+def without_id(content: dict[str, bytes]) -> dict[str, bytes]:
+    return {path: body for path, body in content.items() if path != "metadata"}
 
 
 def no_answer(call: Call) -> None:
@@ -124,12 +128,14 @@ def test_a_pin_that_somebody_else_needs_is_let_go_by_the_upgrade_and_stays() -> 
 
 def test_a_rollback_begins_with_exactly_what_the_version_before_had_committed() -> None:
     scene = scene_with(3)
-    before = content_of(scene.store(), scene.root(), 2)
+    before = without_id(content_of(scene.store(), scene.root(), 2))
     carrier(scene).take(order(scene), lambda progress: None)
     scene.batches(2)
     scene.clean()
     notices = roll_back(scene)
-    assert content_of(scene.store(), "apps/orders/lineages/2/main", 2) == before
+    assert without_id(content_of(scene.store(), "apps/orders/lineages/2/main", 2)) == before
+    # Sinks that know a batch by query and number must not take the next one for one that they have.
+    assert scene.content("lineages/2/main/metadata") != scene.content("lineages/1/main/metadata")
     assert [key for key in scene.keys("lineages/2/") if "/3" in key] == []
     assert notices == [("StartedFromSnapshot", f"Started from snapshot {PIN} of {PLACE.uri}: 'main' after batch 2.")]
 
@@ -182,4 +188,4 @@ def test_wherever_a_rollback_ends_the_next_attempt_finishes_it() -> None:
             roll_back(scene, watch)
         roll_back(scene)
         now = content_of(scene.store(), "apps/orders/lineages/2/main", 2)
-        assert now == content_of(scene.store(), scene.root(), 2)
+        assert without_id(now) == without_id(content_of(scene.store(), scene.root(), 2))

@@ -1,0 +1,110 @@
+"""File sinks after a rollback: what they remember of batches that are run again is taken back. Talks to the JVM.
+
+Spark's file sink writes down each batch in ``<path>/_spark_metadata`` and leaves out, without a word, a batch whose
+number stands there already. In a lineage that goes back to an earlier batch those numbers come again, with other rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+METADATA = "_spark_metadata"
+FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
+"""Names of formats that are written as plain files."""
+COMPACT = ".compact"
+_BATCH = re.compile(r"(\d+)(\.compact)?")
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where a query writes files."""
+
+    path: str
+
+
+class SinkRefusedError(Exception):
+    """What the sink remembers can not be taken back; the words are for a person."""
+
+
+def sink_of(path: str | None, kind: str | None, earlier: dict[str, str], default: str) -> Sink | None:
+    """Return the files that a query writes, None if it writes none. Pure.
+
+    Args:
+        path: the argument of ``start``, if there was one.
+        kind: the format, as an argument of ``start``, if there was one.
+        earlier: options that were set before, keys in lower case.
+        default: the format that was set before, or else Spark's.
+    """
+    place = path or earlier.get("path")
+    return Sink(place) if place and (kind or default).lower() in FORMATS else None
+
+
+def to_remove(names: Iterable[str], last: int) -> list[str]:
+    """Return which files of a sink's log are of batches after ``last``, the newest first. Pure.
+
+    Raises:
+        SinkRefusedError: without them the log would not say any more what batch ``last`` and those before wrote.
+    """
+    batches: dict[int, set[str]] = {}
+    for name in names:
+        found = _BATCH.fullmatch(name)
+        if found:
+            batches.setdefault(int(found[1]), set()).add(name)
+    later = sorted((batch for batch in batches if batch > last), reverse=True)
+    if not later:
+        return []
+    if last < 0:
+        raise SinkRefusedError("it holds output of another lineage, whose batches have the same numbers")
+    merged = [batch for batch, of in batches.items() if batch <= last and f"{batch}{COMPACT}" in of]
+    needed = range(max(merged, default=0), last + 1)
+    missing = [batch for batch in needed if batch not in batches]
+    if missing:
+        raise SinkRefusedError(f"its log was merged since, and batch {missing[0]} is not in it by itself any more")
+    return [name for batch in later for name in sorted(batches[batch])]
+
+
+def take_back(session: Any, checkpoint: str, sink: Sink, notice: Callable[[str, str], None]) -> None:
+    """Take back what a sink remembers of batches that the query's checkpoint does not know.
+
+    Args:
+        session: the Spark session.
+        checkpoint: the query's, in this lineage.
+        sink: where it writes.
+        notice: tells the user something once: reason and message.
+
+    Raises:
+        SinkRefusedError: it can not be taken back. Nothing was.
+    """
+    log = f"{sink.path.rstrip('/')}/{METADATA}"
+    names = _names(session, log)
+    if not names:
+        return
+    last = max((int(name) for name in _names(session, f"{checkpoint}/offsets") if name.isdigit()), default=-1)
+    try:
+        going = to_remove(names, last)
+    except SinkRefusedError as error:
+        raise SinkRefusedError(
+            f"The files in {sink.path} can not be gone on with after batch {last}: {error}. Spark would leave such "
+            "batches out, without a word. Write to another path."
+        ) from None
+    for name in going:
+        # The newest first: whatever it is interrupted at, what is left is whole.
+        place = session._jvm.org.apache.hadoop.fs.Path(log, name)
+        place.getFileSystem(session._jsc.hadoopConfiguration()).delete(place, False)
+    if going:
+        notice(
+            "FileSinkTakenBack",
+            f"{sink.path}: what its log says of batches after {last} was taken back ({len(going)} files of the log); "
+            "they are run again. Files that those batches wrote stay, and who reads by the log does not see them.",
+        )
+
+
+def _names(session: Any, directory: str) -> list[str]:
+    place = session._jvm.org.apache.hadoop.fs.Path(directory)
+    store = place.getFileSystem(session._jsc.hadoopConfiguration())
+    if not store.exists(place):
+        return []
+    return [str(status.getPath().getName()) for status in store.listStatus(place)]
