@@ -115,6 +115,28 @@ def test_a_version_that_has_no_input_is_waited_for_and_one_that_lags_is_not(lag:
     assert (record(plan).phase is UpgradePhase.ROLLING_BACK) == taken_back
 
 
+@pytest.mark.parametrize(
+    ("seconds", "fields", "ready"),
+    [
+        (40, {}, "False"),
+        (50, {}, "True"),
+        (80, {"last_commit_time": NOW + 30}, "False"),
+        (90, {"last_commit_time": NOW + 30}, "True"),
+        (90, {"lag_rows": 7}, "False"),
+    ],
+)
+def test_a_version_that_has_had_no_input_for_a_minute_is_as_it_should_be_and_still_under_test(
+    seconds: float, fields: dict[str, Any], ready: str
+) -> None:
+    new = under_test()
+    plan = decide(observe(new, **runs(new, 1, **fields)), NOW + seconds)
+    condition = status_of(plan).condition("Ready")
+    assert condition is not None
+    assert (condition.status, condition.reason) == (ready, "UpgradeGate")
+    assert plan.wake_after is not None
+    assert plan.wake_after <= 60
+
+
 def test_while_it_is_suspended_no_time_passes_for_it() -> None:
     new = under_test(change={"suspend": True})
     assert record(decide(observe(new), NOW + 7200)).phase is UpgradePhase.GATE
