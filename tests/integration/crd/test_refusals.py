@@ -146,6 +146,18 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "credentials without a name": ("spec/storage/credentialsSecret", {}, ["credentialsSecret.name: Required value"]),
     "a fate of storage that is unknown": ("spec/storage/onDelete", "Archive", ["spec.storage.onDelete", "Retain"]),
+    "an unknown mode of upgrades": ("spec/upgrade", {"mode": "Blue"}, ["spec.upgrade.mode", "Snapshot"]),
+    "a version that is stable before its first batch": (
+        "spec/upgrade",
+        {"stableBatches": 0},
+        ["spec.upgrade.stableBatches", "greater than or equal to 1"],
+    ),
+    "a gate that closes at once": ("spec/upgrade", {"timeoutSeconds": 5}, ["spec.upgrade.timeoutSeconds", "60"]),
+    "a pin that is none": (
+        "spec/upgrade",
+        {"rollBackTo": "Yesterday!"},
+        ["spec.upgrade.rollBackTo", "status.upgrade.pin.id"],
+    ),
     "an unknown field": ("spec/executor", {"instanses": 2}, ['unknown field "spec.executor.instanses"']),
     "an unknown field at the top": ("spec/aplication", {}, ['unknown field "spec.aplication"']),
 }

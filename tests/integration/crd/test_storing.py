@@ -32,6 +32,13 @@ def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, nam
             "healthySeconds": 600,
             "stallTimeoutSeconds": 600,
         },
+        "upgrade": {
+            "mode": "Snapshot",
+            "stableBatches": 5,
+            "timeoutSeconds": 1800,
+            "rollback": "Auto",
+            "rollBackTo": "",
+        },
         "restartNonce": 0,
         "suspend": False,
     }
@@ -98,6 +105,13 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
             "windowSeconds": 600,
             "healthySeconds": 60,
             "stallTimeoutSeconds": 0,
+        },
+        "upgrade": {
+            "mode": "LastState",
+            "stableBatches": 100,
+            "timeoutSeconds": 60,
+            "rollback": "Never",
+            "rollBackTo": "up-9f31a2c4-7-3",
         },
         "restartNonce": 7,
         "suspend": True,

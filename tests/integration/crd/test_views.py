@@ -40,7 +40,8 @@ def test_kubectl_get_shows_what_a_person_looks_for(api_kubectl: Kubectl, namespa
     create(api_kubectl, namespace, MINIMAL)
     write_status(api_kubectl, namespace)
     table = api_kubectl.run("get", "sapp", "-n", namespace, "-o", "wide").splitlines()
-    assert table[0].split() == ["NAME", "PHASE", "READY", "EXECUTORS", "BATCH", "ROWS/S", "AGE", "EPOCH", "REASON"]
+    columns = ["NAME", "PHASE", "READY", "EXECUTORS", "BATCH", "ROWS/S", "AGE", "UPGRADE", "EPOCH", "REASON"]
+    assert table[0].split() == columns
     cells = table[1].split()
     assert cells[:6] + cells[7:] == ["app", "Running", "True", "2", "318", "212", "2", "QueriesRun"]
 
