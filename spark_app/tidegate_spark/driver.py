@@ -158,7 +158,7 @@ class Driver:
 
     def _fill_lineage(self) -> bool:
         """Let the lineage begin as it was said to; False if the driver was told to stop meanwhile."""
-        if self._config.start_from is None:
+        if self._config.start_from is None and self._config.lineage == FIRST_LINEAGE:
             return True
         from tidegate_spark import starting_point  # noqa: PLC0415 - few applications need it, at one start
 
@@ -168,7 +168,9 @@ class Driver:
         def fill() -> bool:
             # They may have been renewed while it was waited for.
             self._keep_secret(storage.read_credentials(directory, config.credentials_secret))
-            starting_point.fill_lineage(config, self._credentials, requested, notice, pyspark.__version__)
+            start_from = config.start_from or starting_point.find_left_to_fill(config, self._credentials)
+            told = dataclasses.replace(config, start_from=start_from)
+            starting_point.fill_lineage(told, self._credentials, requested, notice, pyspark.__version__)
             return True
 
         try:

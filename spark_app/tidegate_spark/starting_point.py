@@ -21,7 +21,7 @@ from typing import Any
 
 from tidegate_spark import storage as store
 from tidegate_spark import upgrade_pin
-from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom
+from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom, from_json, to_json
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshot_work import Carrier, reach_library
 from tidegate_spark.snapshots import layout as spark_layout
@@ -89,7 +89,7 @@ class Filler:
 
     @property
     def _key(self) -> str:
-        return self.own.key(LINEAGE_PREFIX, f"{self.config.lineage}.json")
+        return _mark_key(self.own, self.config.lineage)
 
     def _mark(self) -> dict[str, Any]:
         """Return what says that the lineage was filled, nothing if nothing does.
@@ -139,6 +139,8 @@ class Filler:
                 log.info("filling: %d of %d files, %d of %d bytes", *words, extra={"action": "fill"})
 
         if self.start_from.lineage:
+            # Who comes next may not have been told: the operator's record can be lost, and the fence is taken.
+            self.own.store.put(_intent_key(self.own, self.config.lineage), to_json(self.start_from).encode())
             self._complete(report)
         origin, target = self._origin, Target(self.own, self.config.lineage, fork=self.start_from.fork)
         copiers = Copiers(self.copiers.number, report)
@@ -222,6 +224,51 @@ def fill_lineage(
     Filler(config, config.start_from, own, origin, stopping, notice, spark_version=spark_version).fill()
 
 
+def _mark_key(own: Library, lineage: int) -> str:
+    return own.key(LINEAGE_PREFIX, f"{lineage}.json")
+
+
+def _intent_key(own: Library, lineage: int) -> str:
+    return own.key(LINEAGE_PREFIX, f"{lineage}.begin")
+
+
+def left_to_fill(own: Library, lineage: int) -> StartFrom | None:
+    """Return what a rollback began to fill a lineage with and did not finish, None if there is no such thing.
+
+    Raises:
+        SnapshotError: what is there says nothing.
+    """
+    found = own.store.get(_intent_key(own, lineage))
+    if found is None or own.store.get(_mark_key(own, lineage)) is not None:
+        return None
+    try:
+        return from_json(StartFrom, found[0])
+    except ValueError as error:
+        raise SnapshotError(f"{_intent_key(own, lineage)} does not say what the lineage begins with") from error
+
+
+def find_left_to_fill(config: DriverConfig, credentials: Credentials | None) -> StartFrom | None:
+    """Return what :func:`left_to_fill` does, of the lineage of ``config``. Try once.
+
+    Raises:
+        FaultError: SNAPSHOT_UNUSABLE, or what is wrong with the storage.
+    """
+    try:
+        return left_to_fill(reach_library(config.storage, credentials), config.lineage)
+    except SnapshotError as error:
+        raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, f"{error}. Nothing was started.")) from error
+    except Exception as error:
+        raise _as_fault(config, error) from error
+
+
+def _as_fault(config: DriverConfig, error: Exception) -> Exception:
+    """Return what an exception of the store's client means, itself if it is no storage's fault."""
+    if isinstance(error, FaultError | ValueError):
+        return error
+    fault = store.fault_of(error, config.storage, config.credentials_secret)
+    return error if fault is None else FaultError(fault)
+
+
 def find_pin(config: DriverConfig, credentials: Credentials | None) -> SnapshotOrder | None:
     """Return the order for the pin that the launch is to have, None if it is to have none. Try once.
 
@@ -237,9 +284,4 @@ def find_pin(config: DriverConfig, credentials: Credentials | None) -> SnapshotO
         message = f"The upgrade has no state to go on with: {str(error).rstrip('.')}. Nothing was started."
         raise FaultError(Fault(Reason.STATE_MISSING, message)) from error
     except Exception as error:
-        fault = (
-            None if isinstance(error, ValueError) else store.fault_of(error, config.storage, config.credentials_secret)
-        )
-        if fault is None:
-            raise
-        raise FaultError(fault) from error
+        raise _as_fault(config, error) from error

@@ -39,6 +39,7 @@ HAPPENINGS: dict[str, Callable[[UpgradeCluster], object]] = {
     "consent": UpgradeCluster.give_up_state,
     "never": lambda c: c.change_upgrade(rollback=RollbackPolicy.NEVER),
     "roll back": UpgradeCluster.ask_for_rollback,
+    "nonce": UpgradeCluster.change_nonce,
     "delete": UpgradeCluster.delete_app,
 }
 ORDINARY = sorted(HAPPENINGS.keys() - {"stateless", "consent", "delete"})

@@ -49,6 +49,8 @@ def with_version(spec: StreamingAppSpec, version: str) -> StreamingAppSpec:
         ValueError: it is none.
     """
     tree, values = msgspec.to_builtins(spec), json.loads(version)
+    if not isinstance(values, dict):
+        raise ValueError("no version: not a mapping")
     for path, parts, _ in _PATHS:
         *parents, leaf = parts
         node = tree

@@ -151,6 +151,16 @@ def test_an_edit_after_that_begins_another_upgrade_from_where_the_rollback_begin
     assert config.pin.snapshot == "up-u1-3-2"
 
 
+@pytest.mark.parametrize("spec", ["", "[]", '{"application.image":7}'])
+def test_a_version_that_can_not_be_read_any_more_is_not_guessed(spec: str) -> None:
+    new = rolling_back()
+    damaged = msgspec.structs.replace(stable_of(version(A, 1)), spec=spec)
+    new = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, last_stable=damaged))
+    plan = decide(observe(new), NOW)
+    assert not acts(plan, do.CreateDriver)
+    assert (status_of(plan).phase, plan.reason) == (Phase.PENDING, "UpgradeRollingBack")
+
+
 # --- by hand ---------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from tidegate_spark import upgrade_pin
+from tidegate_spark import starting_point, upgrade_pin
 from tidegate_spark.protocol import Reason, StartFrom, Storage
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshot_work import Carrier
@@ -166,6 +166,25 @@ def test_a_rollback_to_batches_that_are_gone_starts_nothing() -> None:
     assert "batch 2 of query main" in fault.message
     assert "rolled back" in fault.message
     assert scene.keys("lineages/2/") == []
+
+
+def test_a_rollback_that_did_not_finish_is_known_without_the_operator_and_one_that_did_is_no_news() -> None:
+    scene = scene_with(3)
+    order(scene)
+    with pytest.raises(FaultError):
+        roll_back(scene, lambda call: no_answer(call) if call.verb == "copy" else None)
+    left = starting_point.left_to_fill(scene.library(), 2)
+    assert left == StartFrom(PLACE, PIN, f"rollback-{PIN}", lineage=1, image="shop:1")
+    roll_back(scene)
+    assert starting_point.left_to_fill(scene.library(), 2) is None
+    assert starting_point.left_to_fill(scene.library(), 1) is None
+
+
+def test_a_beginning_that_says_nothing_is_not_taken_for_none() -> None:
+    scene = scene_with(3)
+    scene.store().put("apps/orders/lineages/2.begin", b"{")
+    with pytest.raises(SnapshotError, match=r"2\.begin"):
+        starting_point.left_to_fill(scene.library(), 2)
 
 
 def test_wherever_a_rollback_ends_the_next_attempt_finishes_it() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.decide.origin import lineage_of
-from tidegate.decide.spec_hash import spec_hash, version_of, with_version
-from tidegate.decide.upgrades.step import Step, moved, takes_orders
+from tidegate.decide.spec_hash import spec_hash, version_of
+from tidegate.decide.upgrades.step import Step, moved, takes_orders, version_held
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradePin, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -29,7 +29,10 @@ def restart_stable(o: Observation, now: float) -> Step | None:
     stable, spec = o.app.status.last_stable, o.app.spec
     if stable is None or stable.spec_hash == o.spec_hash or spec.upgrade.mode is UpgradeMode.STATELESS:
         return None
-    again = msgspec.structs.replace(with_version(spec, stable.spec), restart_nonce=spec.restart_nonce)
+    held = version_held(spec, stable)
+    if held is None:
+        return None
+    again = msgspec.structs.replace(held, restart_nonce=spec.restart_nonce)
     if spec_hash(msgspec.structs.replace(o.app, spec=again)) != o.spec_hash:
         return None
     return Step(stable=msgspec.structs.replace(stable, spec_hash=o.spec_hash, spec=version_of(spec)))

@@ -6,11 +6,12 @@ import dataclasses
 
 import msgspec
 
-from tidegate.decide.spec_hash import spec_hash, with_version
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.decide.upgrades.step import version_held
 from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import Observation
 
-_HELD_TO = frozenset({UpgradePhase.COPYING, UpgradePhase.REFUSED, UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
+HELD_TO = frozenset({UpgradePhase.COPYING, UpgradePhase.REFUSED, UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 """Phases in which the last stable version is to run, whatever the spec says."""
 
 
@@ -20,14 +21,15 @@ def in_force(o: Observation) -> Observation:
     What makes no version (policies, number of executors, suspend) is always the spec's.
     """
     upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
-    if upgrade is None or upgrade.phase not in _HELD_TO:
+    if upgrade is None or upgrade.phase not in HELD_TO:
         return o
     if upgrade.to_spec_hash != o.spec_hash and upgrade.phase is not UpgradePhase.ROLLING_BACK:
         return o  # edited meanwhile, and nothing begins while the application is suspended
-    if stable is None:
+    if stable is not None and stable.spec_hash == o.spec_hash:
+        return o
+    held = version_held(o.app.spec, stable)
+    if held is None:
         # Nobody knows the version that runs; it is left alone, and not started again.
         return dataclasses.replace(o, spec_hash=o.app.status.applied_spec_hash)
-    if stable.spec_hash == o.spec_hash:
-        return o
-    app = msgspec.structs.replace(o.app, spec=with_version(o.app.spec, stable.spec))
+    app = msgspec.structs.replace(o.app, spec=held)
     return dataclasses.replace(o, app=app, spec_hash=spec_hash(app))

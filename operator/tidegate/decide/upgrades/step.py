@@ -7,8 +7,14 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.spec_hash import version_of
-from tidegate.model.streaming_app import StableSpec, StreamingAppStatus, UpgradePhase, UpgradeStatus
+from tidegate.decide.spec_hash import version_of, with_version
+from tidegate.model.streaming_app import (
+    StableSpec,
+    StreamingAppSpec,
+    StreamingAppStatus,
+    UpgradePhase,
+    UpgradeStatus,
+)
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.protocol import DriverState, QueryReport
@@ -43,6 +49,16 @@ def moved(
     """Return the record in another phase."""
     since = time_from_seconds(now)
     return msgspec.structs.replace(upgrade, phase=phase, reason=reason, message=message, since=since, **fields)
+
+
+def version_held(spec: StreamingAppSpec, stable: StableSpec | None) -> StreamingAppSpec | None:
+    """Return a spec with a stable version in it, None if there is none, or nothing can be made of what is stored."""
+    if stable is None:
+        return None
+    try:
+        return with_version(spec, stable.spec)
+    except ValueError:
+        return None  # by a newer operator, or by somebody's hand
 
 
 def stable_now(o: Observation, now: float) -> StableSpec:

@@ -9,7 +9,8 @@ from tidegate.decide.launch import time_left
 from tidegate.decide.rules import earliest
 from tidegate.decide.upgrades.copying import PATIENCE
 from tidegate.decide.upgrades.gate import START_PATIENCE, waits_for_input
-from tidegate.decide.upgrades.step import Step, active_queries, find_report, seconds_in_phase
+from tidegate.decide.upgrades.in_force import HELD_TO
+from tidegate.decide.upgrades.step import Step, active_queries, find_report, seconds_in_phase, version_held
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -31,11 +32,13 @@ _HEALTH = {
 
 
 def refuse_unknown_version(o: Observation, now: float) -> Verdict | None:
-    """Start nothing if the new version is refused, and nobody knows the one before: it was never stable."""
+    """Start nothing if the version before is to run, and nobody knows it: it was never stable, or can not be read."""
     upgrade = o.app.status.upgrade
-    if o.driver is not None or upgrade is None or upgrade.phase is not UpgradePhase.REFUSED:
+    if o.driver is not None or upgrade is None or upgrade.phase not in HELD_TO:
         return None
-    if o.app.status.last_stable is not None or o.spec_hash == upgrade.to_spec_hash:
+    if version_held(o.app.spec, o.app.status.last_stable) is not None:
+        return None
+    if upgrade.phase is not UpgradePhase.ROLLING_BACK and o.spec_hash == upgrade.to_spec_hash:
         return None
     return Verdict(Phase.PENDING, Health.STALLED, reason_of(upgrade), upgrade.message)
 
