@@ -17,6 +17,7 @@ from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
+from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
 
@@ -31,6 +32,7 @@ class SnapshotReconciler:
     platform: Platform
     actor: SnapshotActor
     poller: AgentPoller
+    pods: SnapshotPods
     figures: SnapshotFigures
     wake_app: Callable[[Key], None]
     """Has an application looked at to which the snapshot matters."""
@@ -49,6 +51,7 @@ class SnapshotReconciler:
         if observation is None:
             self._looks.forget(key)
             self.figures.forget(key)
+            self.pods.follow(key, None)
             await self.actor.clean_up(key)
             return None
         before, plan = observation.snapshot, decide_snapshot(observation, now)
@@ -60,6 +63,7 @@ class SnapshotReconciler:
         finally:
             self._show(key, before)
         self._hurry(before, plan)
+        self.pods.follow(key, observation.taking)
         if outcome is None:
             self._looks.forget(key)
             return plan.wake_after

@@ -15,6 +15,7 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.errors import UnreadableAppError
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, SNAPSHOT_PLURAL, StreamSnapshot, decode_snapshot
 from tidegate.observe.index import Index
+from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.workqueue import Key, WorkQueue
 
 log = structlog.get_logger()
@@ -28,6 +29,8 @@ class SnapshotPart:
     figures: Figures
     index: Index
     queue: WorkQueue
+    pods: SnapshotPods
+    """Asked how far they are."""
     wake_app: Callable[[Key], None]
 
     @property

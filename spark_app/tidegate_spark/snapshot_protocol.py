@@ -16,6 +16,9 @@ ORDERS_VARIABLE = "TIDEGATE_SNAPSHOT_ORDERS"
 SNAPSHOT_COMMAND = "/v1/snapshots"
 """POST, bearer token, body :class:`SnapshotOrders`: 202 means that each is known and will be carried out."""
 
+PROGRESS_PATH = "/v1/snapshots"
+"""GET, at the open port of a snapshot pod: :class:`SnapshotReports`, without offsets. Figures alone, and no secrets."""
+
 LARGEST_ORDERS = 64 * 1024
 """Bytes of one body."""
 
@@ -40,12 +43,22 @@ class SnapshotOrder:
 
 
 @dataclass(frozen=True)
+class ReleaseOrder:
+    """Somebody who held a snapshot does not come back for it."""
+
+    id: str
+    holder: str
+
+
+@dataclass(frozen=True)
 class SnapshotOrders:
     """Everything that is wanted now of one application's snapshots."""
 
     take: tuple[SnapshotOrder, ...] = ()
     dispose: tuple[str, ...] = ()
     """Ids of snapshots that shall be gone, complete or not."""
+    release: tuple[ReleaseOrder, ...] = ()
+    """Done first where the same snapshot is to be disposed of; otherwise it is all that is done."""
 
 
 class SnapshotState(str, Enum):
@@ -60,6 +73,8 @@ class SnapshotState(str, Enum):
     DISPOSED = "Disposed"
     HELD = "Held"
     """Not disposed of: somebody needs it, whom the message names."""
+    RELEASED = "Released"
+    """Not held any more by whom the order named."""
 
 
 class SnapshotReason(str, Enum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from tidegate_spark import storage as store
@@ -28,6 +28,7 @@ from tidegate_spark.snapshots.manifest import Application, Manifest
 from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.take import Request, take
 from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.version import VERSION
 
 CUT = "… (cut)"
 PIN_RENEWED_AFTER_SECONDS = 60.0
@@ -102,13 +103,24 @@ class Carrier:
         """Find out which is the newest; raises what the store's client raises."""
         self._learn(self.connect().read())
 
-    def take(self, order: SnapshotOrder, tell: Callable[[Progress], None], pin: bool = False) -> SnapshotReport:
+    def pin(self) -> None:
+        """Have Spark leave state alone from now on, for ten minutes; raises what the store's client raises."""
+        Pin(self.connect(), self.config.lineage, self.clock).put()
+
+    def take(
+        self,
+        order: SnapshotOrder,
+        tell: Callable[[Progress], None],
+        pin: bool = False,
+        is_pin_needed: Callable[[], bool] = lambda: False,
+    ) -> SnapshotReport:
         """Take a snapshot; return the report of a complete one.
 
         Args:
             order: which.
             tell: told how far it is; what it raises ends the work, which can be begun again.
             pin: whether Spark is not to clean state up meanwhile.
+            is_pin_needed: asked at the end whether it is still not to, for another one's sake.
 
         Raises:
             Exception: see :func:`tidegate_spark.snapshots.take.take`.
@@ -127,7 +139,8 @@ class Carrier:
 
             return self._take(library, order, renew_and_tell)
         finally:
-            pinned.remove()
+            if not is_pin_needed():
+                pinned.remove()
 
     def _take(self, library: Library, order: SnapshotOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
         copiers = dataclasses.replace(self.copiers, report=tell)
@@ -146,6 +159,20 @@ class Carrier:
         library = self.connect()
         self._learn(collect.dispose(library, name))
         collect.collect(library, self.clock())
+
+    def release(self, name: str, holders: Iterable[str]) -> None:
+        """Let go of a snapshot for those who do not come back for it; it need not be there, nor be held.
+
+        Raises:
+            Exception: what the store's client raises; to be done again.
+        """
+
+        def transition(known: Catalog) -> Catalog:
+            for holder in holders:
+                known = catalog.release(known, name, holder)
+            return known
+
+        self.connect().change(transition)
 
     def abandon(self, order: SnapshotOrder) -> None:
         """Remove what was begun of a snapshot that is given up; one that is complete by now stays.
@@ -169,6 +196,7 @@ class Carrier:
             holders=frozenset(order.holders),
             image=order.image,
             spark_version=self.spark_version,
+            tidegate_version=VERSION,
         )
 
     def _learn(self, known: Catalog) -> None:

@@ -109,7 +109,7 @@ class SimulatedAgents(AgentClient):
         self._process = process
 
     async def _send(
-        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None
+        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None, port: int
     ) -> tuple[bytes | Unanswered, int]:
         if body is not None:
             require(self._process.holds)

@@ -16,7 +16,6 @@ from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide import actions as do
 from tidegate.decide.snapshots import actions as about_snapshots
-from tidegate.decide.snapshots.verdict import process_of
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
@@ -29,7 +28,7 @@ from tidegate.model.stream_snapshot import (
     snapshot_id,
 )
 from tidegate.observe.index import Index
-from tidegate.observe.pods import Pod, build_record
+from tidegate.observe.pods import Pod, build_record, process_of
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.resources.names import ACCESS_NAME, snapshot_pod_name
 from tidegate.workqueue import Key, RetryLaterError

@@ -11,10 +11,9 @@ import msgspec
 
 from tidegate.decide import actions as do
 from tidegate.decide.snapshots import actions as about
-from tidegate.decide.snapshots.verdict import process_of
 from tidegate.model.stream_snapshot import ReclaimPolicy, StreamSnapshot
 from tidegate.model.streaming_app import Phase, StreamingApp
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState

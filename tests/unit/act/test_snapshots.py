@@ -16,6 +16,7 @@ from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, StreamS
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
+from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
@@ -80,6 +81,7 @@ class World:
             PLATFORM,
             actor,
             poller,  # type: ignore[arg-type]
+            SnapshotPods(self.index, agents, self.woken.append),  # type: ignore[arg-type]
             self.figures.snapshots,
             self.woken.append,
             lambda: NOW,

@@ -8,8 +8,8 @@ import pytest
 from tidegate.decide.actions import NAMESPACE_TERMINATING, PublishEvent
 from tidegate.decide.snapshots.actions import GiveOrders
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.snapshots.verdict import process_of
 from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, StreamSnapshot
+from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReason, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver

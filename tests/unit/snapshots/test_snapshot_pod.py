@@ -1,5 +1,9 @@
 """The pod that carries orders out where no driver does: when it ends, and the word it leaves."""
 
+import dataclasses
+import urllib.error
+import urllib.request
+
 import pytest
 
 from tidegate_spark.protocol import (
@@ -11,9 +15,12 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
-from tidegate_spark.snapshot_pod import carry_out, word_of
+from tidegate_spark.snapshot_pod import carry_out, judge_claim, word_of
+from tidegate_spark.snapshot_progress import serve
 from tidegate_spark.snapshot_protocol import (
+    PROGRESS_PATH,
     QueryPin,
+    ReleaseOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReason,
@@ -38,7 +45,7 @@ class Scripted(Carrier):
         super().__init__(config, Scene().library)
         self.failures, self.attempts = list(failures), 0
 
-    def take(self, order: SnapshotOrder, tell: object, pin: bool = False) -> SnapshotReport:
+    def take(self, order: SnapshotOrder, *_: object) -> SnapshotReport:
         self.attempts += 1
         if self.failures:
             raise self.failures.pop(0)
@@ -105,6 +112,53 @@ def test_without_orders_it_ends_well() -> None:
     keeper = SnapshotKeeper(Scripted(), runs=False)
     keeper.give(SnapshotOrders())
     assert carry_out(keeper, lambda seconds: None) == EXIT_OK
+
+
+def test_a_hold_of_somebody_who_does_not_come_back_is_let_go() -> None:
+    scene = Scene()
+    scene.batches()
+    scene.take("a", holders=frozenset(("fork-u-9", "fork-u-8")))
+    carrier = Scripted()
+    carrier.connect = scene.library
+    keeper = SnapshotKeeper(carrier, runs=False)
+    keeper.give(SnapshotOrders(release=(ReleaseOrder("a", "fork-u-9"), ReleaseOrder("gone", "fork-u-9"))))
+    assert carry_out(keeper, lambda seconds: None) == EXIT_OK
+    assert {report.state for report in keeper.reports()} == {SnapshotState.RELEASED}
+    assert scene.library().read().snapshots["a"].holders == {"fork-u-8"}
+
+
+# --- whose storage it is ---
+
+CONFIG = driver_config("orders", "main", Storage("s3://here/apps/orders"))
+
+
+def test_the_last_driver_left_its_sparks_version() -> None:
+    assert judge_claim({"uid": CONFIG.uid, "sparkVersion": "4.2.1"}, CONFIG) == "4.2.1"
+    assert [judge_claim(claim, CONFIG) for claim in (None, {"uid": CONFIG.uid})] == ["", ""]
+
+
+def test_nothing_is_taken_where_another_application_is_by_now() -> None:
+    with pytest.raises(SnapshotError, match=r"another application by now \(uid another\)"):
+        judge_claim({"uid": "another"}, CONFIG)
+
+
+# --- how far it is ---
+
+
+def test_whoever_asks_is_told_figures_and_neither_words_nor_offsets() -> None:
+    report = SnapshotReport("a", SnapshotState.COPYING, message="words", files=3, of_files=9)
+    told = dataclasses.replace(report, queries={"main": QueryPin(3, "{}")})
+    server = serve("127.0.0.1", 0, lambda: (told,))
+    assert server is not None
+    address = f"http://127.0.0.1:{server.server_port}"
+    with urllib.request.urlopen(address + PROGRESS_PATH) as answer:
+        (seen,) = from_json(SnapshotReports, answer.read()).snapshots
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(address + "/metrics")
+    assert serve("127.0.0.1", server.server_port, tuple) is None, "two at one port"
+    server.shutdown()
+    server.server_close()
+    assert seen == SnapshotReport("a", SnapshotState.COPYING, files=3, of_files=9)
 
 
 # --- the termination message ---

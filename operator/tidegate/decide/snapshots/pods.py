@@ -15,12 +15,12 @@ from tidegate.decide.spec_hash import spec_hash
 from tidegate.decide.verdict import Health
 from tidegate.model.errors import SpecError
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, snapshot_id
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.names import snapshot_pod_name
 from tidegate.resources.snapshot_pod import build_snapshot_pod
 from tidegate_spark.protocol import from_json
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports
+from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState
 
 SILENT_PAUSE = 30.0
 """Seconds after the end of a pod that said nothing of its snapshot until another one is made."""
@@ -55,6 +55,10 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
     problem = name_start_problem(pod) or _name_failure(o, pod)
     if problem is not None:
         return SnapshotVerdict(phase, Health.STALLED, problem.reason, problem.message)
+    told = o.memory.progress
+    if told is not None and told.process == process_of(pod) and told.report.state is SnapshotState.COPYING:
+        message = f"Pod {pod.name} copies: {told.report.files} of {told.report.of_files} files."
+        return SnapshotVerdict(phase, Health.RECONCILING, "PodAtWork", message, told.report)
     what = "disposes of the snapshot" if phase is SnapshotPhase.DELETING else "copies"
     return SnapshotVerdict(phase, Health.RECONCILING, "PodAtWork", f"Pod {pod.name} {what}.")
 

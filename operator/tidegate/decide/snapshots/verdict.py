@@ -9,7 +9,7 @@ from tidegate.decide.snapshots.actions import DeleteSnapshotPod, SnapshotAction
 from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, snapshot_id
 from tidegate.model.streaming_app import Phase
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.protocol import DriverState
 from tidegate_spark.snapshot_protocol import SnapshotReport
@@ -75,11 +75,6 @@ def find_report(reports: tuple[SnapshotReport, ...], snapshot: StreamSnapshot) -
     """Return the report of this snapshot, None if it is not among them."""
     wanted = snapshot_id(snapshot.metadata)
     return next((report for report in reports if report.id == wanted), None)
-
-
-def process_of(driver: PodRecord) -> str:
-    """Return what tells one driver process from another: an order is forgotten with the process it was given to."""
-    return f"{driver.uid}/{driver.restarts}"
 
 
 def ordered_seconds_ago(o: SnapshotObservation, now: float) -> float:
