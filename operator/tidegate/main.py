@@ -236,7 +236,9 @@ def _build(
     teller = UnreadableTeller(client, events)
     reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_snapshots=part.wake_for)
     snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
-    snapshots = SnapshotReconciler(index, platform, snapshot_actor, poller, part.pods, figures.snapshots, queue.wake)
+    snapshots = SnapshotReconciler(
+        index, platform, snapshot_actor, poller, part.pods, figures.snapshots, teller, queue.wake
+    )
     return Operator(settings, connection, client, figures, index, queue, poller, asyncio.Event(), snapshots=part)
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 import structlog
 
 from tidegate.act.snapshots import SnapshotActor
+from tidegate.act.unreadable import UnreadableTeller
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.looks import Looks
 from tidegate.metrics.snapshots import SnapshotFigures
-from tidegate.model.stream_snapshot import StreamSnapshot
+from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
@@ -34,6 +35,7 @@ class SnapshotReconciler:
     poller: AgentPoller
     pods: SnapshotPods
     figures: SnapshotFigures
+    unreadable: UnreadableTeller
     wake_app: Callable[[Key], None]
     """Has an application looked at to which the snapshot matters."""
     clock: Callable[[], float] = time.time
@@ -52,7 +54,7 @@ class SnapshotReconciler:
             self._looks.forget(key)
             self.figures.forget(key)
             self.pods.follow(key, None)
-            await self.actor.clean_up(key)
+            await self._let_go(key, now)
             return None
         before, plan = observation.snapshot, decide_snapshot(observation, now)
         structlog.contextvars.bind_contextvars(app=before.spec.app_ref.name, reason=plan.reason)
@@ -68,6 +70,15 @@ class SnapshotReconciler:
             self._looks.forget(key)
             return plan.wake_after
         return self._looks.again(key, outcome.reason)
+
+    async def _let_go(self, key: Key, now: float) -> None:
+        unreadable = self.index.snapshots.unreadable(key)
+        if unreadable is not None and unreadable.metadata.deletion_timestamp is None:
+            await self.unreadable.tell(unreadable, now, SNAPSHOT_KIND)
+            return
+        if unreadable is not None:
+            await self.actor.let_go(unreadable, now)
+        await self.actor.clean_up(key)
 
     def _show(self, key: Key, before: StreamSnapshot) -> None:
         after = self.index.snapshots.get(key)

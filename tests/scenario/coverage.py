@@ -27,6 +27,8 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "DeleteExecutor": ("DELETE pods",),
     "CreatePurge": ("POST pods",),
     "DeletePurge": ("DELETE pods",),
+    "CreateOriginRelease": ("POST pods",),
+    "DeleteOriginRelease": ("DELETE pods",),
     "PublishEvent": ("POST events",),
     "RememberTold": (),
 }

@@ -117,9 +117,18 @@ class Actor:
                 return await self._record_launch(run, status, unplanned)
             case do.WriteStatus(status=status):
                 return await self._write_status(run, status)
-            case do.CreateDriver(manifest=manifest) | do.CreatePurge(manifest=manifest):
+            case (
+                do.CreateDriver(manifest=manifest)
+                | do.CreatePurge(manifest=manifest)
+                | do.CreateOriginRelease(manifest=manifest)
+            ):
                 return await self._create_pod(run, manifest)
-            case do.DeleteDriver(pod=pod) | do.DeletePurge(pod=pod) | do.DeleteExecutor(pod=pod):
+            case (
+                do.DeleteDriver(pod=pod)
+                | do.DeletePurge(pod=pod)
+                | do.DeleteExecutor(pod=pod)
+                | do.DeleteOriginRelease(pod=pod)
+            ):
                 return await delete_pod(self._client, self._index, pod)
             case do.SetExecutors(pod=pod, instances=instances):
                 return await self._set_executors(run, pod, instances)

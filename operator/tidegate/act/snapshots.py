@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+import msgspec
 import structlog
 
 from tidegate.act.access import AccessKeeper, Taken
@@ -29,6 +30,7 @@ from tidegate.model.stream_snapshot import (
 )
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, build_record, process_of
+from tidegate.observe.snapshot_index import UnreadableSnapshot
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.resources.names import ACCESS_NAME, snapshot_pod_name
 from tidegate.workqueue import Key, RetryLaterError
@@ -99,6 +101,25 @@ class SnapshotActor:
         """
         if self._index.needs_namespace(_holder(key)):
             must(await self._access.release(_holder(key)), "removal of the drivers' access")
+
+    async def let_go(self, unreadable: UnreadableSnapshot, now: float) -> None:
+        """Let a deleted resource go that can not be read; its files stay, because nobody knows what was asked for.
+
+        Raises:
+            RetryLaterError: the API server can not now.
+        """
+        metadata = unreadable.metadata
+        if SNAPSHOT_FINALIZER not in metadata.finalizers:
+            return
+        message = f"The snapshot's files were not removed: the resource can not be read ({unreadable.problem})."
+        told = do.PublishEvent("SnapshotKept", message, True, "kept")
+        await self._events.publish(metadata, told, now, SNAPSHOT_KIND)
+        left = [name for name in metadata.finalizers if name != SNAPSHOT_FINALIZER]
+        change = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": left}}
+        # The answer is not decoded: it can not be read either.
+        answer = await self._client.merge_patch(item(SNAPSHOT_KIND, *unreadable.key), change, msgspec.Raw)
+        if isinstance(answer, FAILURES) and not isinstance(answer, Conflict | NotFound):
+            raise RetryLaterError(f"write to the snapshot: {answer}")
 
     async def _carry_out_one(self, run: _Run, action: about_snapshots.SnapshotAction) -> Outcome:  # noqa: PLR0911 - one arm each
         match action:

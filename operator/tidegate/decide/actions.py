@@ -114,6 +114,20 @@ class DeletePurge:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateOriginRelease:
+    """Create the pod that lets go of the snapshot with which a deleted application was to begin."""
+
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOriginRelease:
+    """Remove that pod."""
+
+    pod: PodRecord
+
+
+@dataclass(frozen=True, slots=True)
 class PublishEvent:
     """Tell people, as a Kubernetes Event; ``occasion`` makes its name, so that the same thing is told once."""
 
@@ -147,6 +161,8 @@ Action: TypeAlias = (
     | DeleteExecutor
     | CreatePurge
     | DeletePurge
+    | CreateOriginRelease
+    | DeleteOriginRelease
     | PublishEvent
     | RememberTold
 )

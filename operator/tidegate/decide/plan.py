@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tidegate.decide import beginning, deletion, launch, restarting, running, suspension
+from tidegate.decide import beginning, deletion, launch, letting_go, restarting, running, suspension
 from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
 from tidegate.decide.housekeeping import HOUSEKEEPING
 from tidegate.decide.restarting import tell_cut_batch
@@ -24,6 +24,7 @@ DELETION_RULES: tuple[Rule, ...] = (
     deletion.leave_released_alone,
     deletion.stop_deleted_driver,
     deletion.remove_executors,
+    letting_go.let_go_of_origin,
     deletion.purge_storage,
     deletion.release,
 )

@@ -67,6 +67,8 @@ class Observation:
     executors: tuple[PodRecord, ...] = ()
     """Sorted by name."""
     purge: PodRecord | None = None
+    releasing: PodRecord | None = None
+    """The pod that lets go of the snapshot with which a deleted application was to begin."""
     agent: TimedReport | None = None
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""
     access_ready: bool = False
@@ -75,6 +77,8 @@ class Observation:
     """``namespace/name`` of an older application whose storage overlaps this one's."""
     origin: StreamSnapshot | None = None
     """The snapshot that ``spec.startFrom`` names, if it is there."""
+    origin_unreadable: bool = False
+    """It is there, and can not be read."""
     last_snapshot: StreamSnapshot | None = None
     """The newest complete one of this application."""
     memory: Memory = Memory()

@@ -74,6 +74,14 @@ def build_driver_config(
     )
 
 
+def fork_holder(app: StreamingApp) -> str:
+    """Return under which name an application holds the snapshot that it begins with.
+
+    The uid: one of the same name that is made later is another one, and must not let go of what this one holds.
+    """
+    return f"fork-{app.metadata.uid}"
+
+
 def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
     began = app.status.start_from
     if began is None or began.lineage != lineage:
@@ -81,9 +89,7 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
     place = Storage(
         uri=began.uri, endpoint=began.endpoint, region=began.region, path_style_access=began.path_style_access
     )
-    # The uid: one of the same name that is made later is another one, and must not let go of what this one holds.
-    holder = f"fork-{app.metadata.uid}"
-    return StartFrom(place, began.id, holder, fork=began.app_uid != app.metadata.uid)
+    return StartFrom(place, began.id, fork_holder(app), fork=began.app_uid != app.metadata.uid)
 
 
 def _executor_settings(app: StreamingApp, epoch: int, platform: Platform) -> ExecutorSettings:

@@ -8,6 +8,7 @@ import msgspec
 from tidegate.act.access import AccessKeeper
 from tidegate.act.events import EventPublisher
 from tidegate.act.snapshots import SnapshotActor
+from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent_client import Unanswered
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import item
@@ -16,6 +17,7 @@ from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, StreamS
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
+from tidegate.observe.snapshot_index import UnreadableSnapshot
 from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.workqueue import Key
@@ -27,7 +29,9 @@ from tidegate_testing.snapshot_observations import (
     APP,
     ID,
     SNAPSHOT_UID,
+    TIME,
     agent,
+    begun,
     deleted,
     pod_that_said,
     ready_snapshot,
@@ -83,6 +87,7 @@ class World:
             poller,  # type: ignore[arg-type]
             SnapshotPods(self.index, agents, self.woken.append),  # type: ignore[arg-type]
             self.figures.snapshots,
+            UnreadableTeller(nothing, events),
             self.woken.append,
             lambda: NOW,
             lambda: NOW,
@@ -199,3 +204,32 @@ async def test_a_write_that_meets_another_version_is_decided_anew() -> None:
     world.api.objects[PATH] = changed
     await world.settle()
     assert world.stored().status.snapshot_id == ID
+
+
+# --- what can not be read ---
+
+
+def unreadable(**metadata: Any) -> UnreadableSnapshot:
+    return UnreadableSnapshot(snapshot(begun(), **metadata).metadata, "spec.reclaimPolicy: Invalid enum value 'Shred'")
+
+
+async def test_one_that_can_not_be_read_says_so_once() -> None:
+    world = World()
+    world.index.snapshots.put(unreadable(resource_version="21"))
+    world.api.keep(PATH, snapshot(resource_version="21"))
+    await world.settle()
+    (event,) = [path for path in world.api.objects if "/events/" in path]
+    assert world.api.objects[event]["reason"] == "InvalidSpec"
+    stalled = world.stored().status.condition("Stalled")
+    assert stalled is not None
+    assert (stalled.status, "Shred" in stalled.message) == ("True", True)
+
+
+async def test_one_that_can_not_be_read_goes_and_leaves_its_files() -> None:
+    world = World()
+    world.index.snapshots.put(unreadable(resource_version="21", deletion_timestamp=TIME))
+    world.api.keep(PATH, snapshot(begun(), resource_version="21"))
+    await world.look()
+    assert world.stored().metadata.finalizers == ()
+    (event,) = [path for path in world.api.objects if "/events/" in path]
+    assert world.api.objects[event]["reason"] == "SnapshotKept"

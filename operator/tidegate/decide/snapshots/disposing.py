@@ -24,8 +24,8 @@ from tidegate.decide.snapshots.verdict import (
 from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.protocol import SNAPSHOT_FINALIZER
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_spark.protocol import ANNOTATION_RELEASE_HOLDERS, SNAPSHOT_FINALIZER
+from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReport, SnapshotState
 
 HELD, POD_STOPPING = "Held", "PodStopping"
 REMINDER = 30.0
@@ -87,7 +87,11 @@ def judge_disposal(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
         return None
     if report.state is SnapshotState.DISPOSED:
         return _release(o, _tell_disposed())
-    return _held(report) if report.state is SnapshotState.HELD else None
+    if report.state is not SnapshotState.HELD:
+        return None
+    # Somebody may have said since whom not to wait for; who else holds it, the next report tells.
+    again = agent_takes_orders(o) and bool(_released(o)) and ordered_seconds_ago(o, now) >= REMINDER
+    return _order(o, now) if again else dataclasses.replace(_held(o, report), wake_after=_next_look(o))
 
 
 def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -104,7 +108,7 @@ def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     ended_at = pod.ended.finished_at if pod.ended is not None else pod.created_at
     left = time_left(ended_at, HELD_PAUSE, now)
     again: tuple[SnapshotAction, ...] = () if left else (DeleteSnapshotPod(pod),)
-    said = _held(report) if report.state is SnapshotState.HELD else _not_disposed(report)
+    said = _held(o, report) if report.state is SnapshotState.HELD else _not_disposed(report)
     return dataclasses.replace(said, after=again, wake_after=left or None)
 
 
@@ -120,8 +124,7 @@ def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if pods.namespace_goes(o):
         why = f"namespace {o.snapshot.metadata.namespace} is being deleted and takes no pod that could remove them."
         return _release(o, _tell_kept(o, why))
-    orders = SnapshotOrders(dispose=(o.snapshot.status.snapshot_id,))
-    return _with_way_out(pods.begin(o, orders, _DELETING, now))
+    return _with_way_out(pods.begin(o, _orders(o), _DELETING, now))
 
 
 def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
@@ -145,7 +148,7 @@ def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     health, message = Health.RECONCILING, f"The driver in pod {o.driver.name} disposes of the snapshot."
     if waits and told and report is not None and report.reason.value:
         health, message = Health.STALLED, _not_disposed(report).message
-    orders = GiveOrders(o.driver, SnapshotOrders(dispose=(o.snapshot.status.snapshot_id,)))
+    orders = GiveOrders(o.driver, _orders(o))
     return SnapshotVerdict(
         _DELETING,
         health,
@@ -156,8 +159,26 @@ def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     )
 
 
-def _held(report: SnapshotReport) -> SnapshotVerdict:
-    message = f"{report.message.strip()} It is disposed of once nobody needs it.{_WAY_OUT}".strip()
+def _orders(o: SnapshotObservation) -> SnapshotOrders:
+    name = o.snapshot.status.snapshot_id
+    return SnapshotOrders(dispose=(name,), release=tuple(ReleaseOrder(name, holder) for holder in _released(o)))
+
+
+def _released(o: SnapshotObservation) -> tuple[str, ...]:
+    """Return who is not to be waited for, as somebody says who knows."""
+    named = o.snapshot.metadata.annotations.get(ANNOTATION_RELEASE_HOLDERS, "")
+    return tuple(sorted({holder.strip() for holder in named.split(",")} - {""}))
+
+
+def _next_look(o: SnapshotObservation) -> float | None:
+    return REMINDER if _released(o) else None
+
+
+def _held(o: SnapshotObservation, report: SnapshotReport) -> SnapshotVerdict:
+    message = (
+        f"{report.message.strip()} It is disposed of once nobody needs it. Who will not come back for it is let go "
+        f"by the annotation {ANNOTATION_RELEASE_HOLDERS}=<name>.{_WAY_OUT}"
+    ).strip()
     return SnapshotVerdict(_DELETING, Health.STALLED, HELD, message)
 
 
