@@ -6,6 +6,7 @@ The tables stand between two comments; the text around them is written by hand. 
 from __future__ import annotations
 
 import argparse
+import datetime
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,8 @@ def exercised_operator() -> CollectorRegistry:
     figures.show_app(app, phase="Running", health="Ready", reason="Running", epoch=1)
     figures.count_restarts(app, [Restart("SpecChanged", 1)])
     figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.FAILED))
+    figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.READY))
+    figures.snapshots.count_expired(app)
     return figures.registry
 
 
@@ -64,7 +67,7 @@ def _snapshot(phase: SnapshotPhase) -> StreamSnapshot:
     return StreamSnapshot(
         metadata=Metadata(name="before-upgrade", namespace="shop", uid="uid"),
         spec=StreamSnapshotSpec(app_ref=LocalReference(name="orders")),
-        status=StreamSnapshotStatus(phase=phase),
+        status=StreamSnapshotStatus(phase=phase, ready_at=datetime.datetime.fromtimestamp(1, datetime.UTC)),
     )
 
 

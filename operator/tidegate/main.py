@@ -237,7 +237,16 @@ def _build(
     reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_snapshots=part.wake_for)
     snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
     snapshots = SnapshotReconciler(
-        index, platform, snapshot_actor, poller, part.pods, figures.snapshots, teller, queue.wake
+        index,
+        platform,
+        snapshot_actor,
+        poller,
+        part.pods,
+        figures.snapshots,
+        teller,
+        queue.wake,
+        part.wake_beside,
+        client.clock_skew,
     )
     return Operator(settings, connection, client, figures, index, queue, poller, asyncio.Event(), snapshots=part)
 

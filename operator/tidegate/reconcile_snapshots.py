@@ -38,6 +38,10 @@ class SnapshotReconciler:
     unreadable: UnreadableTeller
     wake_app: Callable[[Key], None]
     """Has an application looked at to which the snapshot matters."""
+    wake_beside: Callable[[StreamSnapshot], None] = lambda snapshot: None
+    """Has other snapshots looked at that may have to go because of one."""
+    clock_skew: Callable[[], float] = lambda: 0.0
+    """Seconds by which our clock is ahead of the API server's."""
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     _looks: Looks = field(default_factory=Looks)
@@ -49,7 +53,7 @@ class SnapshotReconciler:
             RetryLaterError: what is decided can not be carried out now.
         """
         now = self.clock()
-        observation = observe_snapshot(self.index, key, self.platform, self.steady())
+        observation = observe_snapshot(self.index, key, self.platform, self.steady(), self.clock_skew())
         if observation is None:
             self._looks.forget(key)
             self.figures.forget(key)
@@ -87,6 +91,8 @@ class SnapshotReconciler:
         self.figures.show(before, after)
         if after.metadata.resource_version != before.metadata.resource_version:
             # The watch brings no news of what we wrote ourselves.
+            if after.is_final != before.is_final:
+                self.wake_beside(after)
             for app in (after.app_key, *self.index.snapshots.forks(key)):
                 self.wake_app(app)
 

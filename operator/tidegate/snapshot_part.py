@@ -66,6 +66,13 @@ class SnapshotPart:
         of_app = (snapshot.app_key,) if isinstance(snapshot, StreamSnapshot) else ()
         for app in (*of_app, *self.index.snapshots.forks(snapshot.key)):
             self.wake_app(app)
+        if isinstance(snapshot, StreamSnapshot):
+            self.wake_beside(snapshot)
+
+    def wake_beside(self, snapshot: StreamSnapshot) -> None:
+        """Have those looked at that may have to go because of a snapshot."""
+        for key in self.index.snapshots.beside(snapshot):
+            self.queue.wake(key)
 
 
 def _read(body: msgspec.Raw) -> Stored:

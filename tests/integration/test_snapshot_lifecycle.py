@@ -243,3 +243,64 @@ def test_the_operator_that_is_killed_goes_on_with_what_was_ordered(
     assert wait_for_phase(kubectl, space, "Ready")["status"]["snapshotId"] == name
     kubectl.run("delete", "snap", "nightly", "-n", space, "--timeout=30s")
     assert not any(orders.dispose for orders in agent.orders)
+
+
+def scheduled(kubectl: Kubectl, space: str) -> list[dict[str, Any]]:
+    """Return the schedule's snapshots, the oldest first."""
+    return sorted(
+        kubectl.list("snap", space, "tidegate.dev/scheduled=true"), key=lambda found: found["metadata"]["name"]
+    )
+
+
+def test_a_schedule_takes_snapshots_and_keeps_as_many_as_it_is_told(kubectl: Kubectl, space: str, agent: Agent) -> None:
+    kubectl.patch("sapp", "orders", space, {"spec": {"snapshots": {"every": "1m", "keep": {"last": 1}}}})
+
+    def made() -> dict[str, Any] | None:
+        agent.complete()
+        found = [s for s in scheduled(kubectl, space) if s.get("status", {}).get("phase") == "Ready"]
+        return found[-1] if found else None
+
+    first = wait_for("the first of the schedule", made, 100, 1.0) or {}
+    assert first["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Delete"}
+    assert json.loads(first["metadata"]["annotations"]["tidegate.dev/keep"]) == {"last": 1}
+    status = (kubectl.get("sapp", "orders", space) or {})["status"]["snapshots"]
+    assert (status["schedule"], "nextTime" in status) == ("every 1m", True)
+
+    def replaced() -> bool:
+        agent.complete()
+        names = [s["metadata"]["name"] for s in scheduled(kubectl, space)]
+        return names != [] and first["metadata"]["name"] not in names
+
+    wait_for("the next one in its place", replaced, 150, 1.0)
+    kubectl.patch("sapp", "orders", space, {"spec": {"snapshots": {"suspend": True}}})
+
+
+def test_an_application_that_is_deleted_leaves_a_snapshot_if_it_is_told_to(kubectl: Kubectl, space: str) -> None:
+    create_app(kubectl, space, snapshots={"onDelete": "Take"})
+    driver = pod(kubectl, space, "orders-driver")
+    uid = driver["metadata"]["annotations"][protocol.ANNOTATION_APP_UID]
+    kubectl.run("delete", "sapp", "orders", "-n", space, "--wait=false")
+    name = f"orders-last-{uid.replace('-', '')[:8]}"
+    found = wait_for("the last snapshot", lambda: snap(kubectl, space, name), 60, 0.2) or {}
+    identity = f"{name}-{found['metadata']['uid'].replace('-', '')[:8]}"
+    assert kubectl.get("sapp", "orders", space) is not None
+    end_pod(kubectl, space, f"{identity}-take", ready(identity))
+    wait_for("the application to be gone", lambda: kubectl.get("sapp", "orders", space) is None, 60, 0.2)
+    assert wait_for_phase(kubectl, space, "Ready", name)["spec"]["reclaimPolicy"] == "Retain"
+
+
+def test_a_fork_that_is_deleted_before_it_began_lets_go_of_its_origin(
+    kubectl: Kubectl, space: str, agent: Agent
+) -> None:
+    create_snapshot(kubectl, space)
+    wait_for("the order", lambda: agent.orders, 30, 0.05)
+    agent.complete()
+    wait_for_phase(kubectl, space, "Ready")
+    create_app(kubectl, space, "variant", startFrom={"snapshot": {"name": "nightly"}})
+    pod(kubectl, space, "variant-driver")
+    kubectl.run("delete", "sapp", "variant", "-n", space, "--wait=false")
+    released = pod(kubectl, space, "variant-release")
+    (env,) = [c["env"] for c in released["spec"]["containers"]]
+    assert any("fork-" in item.get("value", "") for item in env)
+    end_pod(kubectl, space, "variant-release", SnapshotReport("x", SnapshotState.RELEASED))
+    wait_for("the fork to be gone", lambda: kubectl.get("sapp", "variant", space) is None, 60, 0.2)

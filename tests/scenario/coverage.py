@@ -29,6 +29,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "DeletePurge": ("DELETE pods",),
     "CreateOriginRelease": ("POST pods",),
     "DeleteOriginRelease": ("DELETE pods",),
+    "CreateSnapshot": ("POST streamsnapshots",),
     "PublishEvent": ("POST events",),
     "RememberTold": (),
 }

@@ -22,6 +22,7 @@ from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, F
 from tidegate.kube.paths import collection_of, item
 from tidegate.metrics.figures import Figures
 from tidegate.model.stream_snapshot import (
+    ANNOTATION_KEEP,
     SNAPSHOT_KIND,
     StreamSnapshot,
     StreamSnapshotStatus,
@@ -121,7 +122,7 @@ class SnapshotActor:
         if isinstance(answer, FAILURES) and not isinstance(answer, Conflict | NotFound):
             raise RetryLaterError(f"write to the snapshot: {answer}")
 
-    async def _carry_out_one(self, run: _Run, action: about_snapshots.SnapshotAction) -> Outcome:  # noqa: PLR0911 - one arm each
+    async def _carry_out_one(self, run: _Run, action: about_snapshots.SnapshotAction) -> Outcome:  # noqa: C901, PLR0911 - one arm each
         match action:
             case do.AddFinalizer():
                 return await self._patch(run, _finalizers(run, [*run.snapshot.metadata.finalizers, SNAPSHOT_FINALIZER]))
@@ -142,6 +143,14 @@ class SnapshotActor:
                 return await self._create_pod(run, manifest)
             case about_snapshots.DeleteSnapshotPod(pod=pod):
                 return await delete_pod(self._client, self._index, pod)
+            case about_snapshots.DeleteSnapshot(snapshot=snapshot):
+                return await self._delete(run, snapshot)
+            case about_snapshots.StampRetention(text=text):
+                change = {
+                    "resourceVersion": run.snapshot.metadata.resource_version,
+                    "annotations": {ANNOTATION_KEEP: text},
+                }
+                return await self._patch(run, {"metadata": change})
             case do.PublishEvent():
                 await self._events.publish(run.snapshot.metadata, action, run.now, SNAPSHOT_KIND)
                 return None
@@ -173,6 +182,16 @@ class SnapshotActor:
         # A resource that goes with its last finalizer is told of by the watch.
         run.snapshot = answer
         self._index.snapshots.put(answer)
+        return None
+
+    async def _delete(self, run: _Run, snapshot: StreamSnapshot) -> Outcome:
+        metadata = snapshot.metadata
+        answer = await self._client.delete(run.path, metadata.uid, metadata.resource_version)
+        if isinstance(answer, NotFound | Conflict):
+            return await self._read_anew(run)
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"deletion of the snapshot: {answer}")
+        self._figures.snapshots.count_expired(run.snapshot.app_key)
         return None
 
     async def _read_anew(self, run: _Run) -> Outcome:

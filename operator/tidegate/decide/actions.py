@@ -128,6 +128,13 @@ class DeleteOriginRelease:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateSnapshot:
+    """Create a StreamSnapshot of the application, by a name that follows from what it is for."""
+
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class PublishEvent:
     """Tell people, as a Kubernetes Event; ``occasion`` makes its name, so that the same thing is told once."""
 
@@ -163,6 +170,7 @@ Action: TypeAlias = (
     | DeletePurge
     | CreateOriginRelease
     | DeleteOriginRelease
+    | CreateSnapshot
     | PublishEvent
     | RememberTold
 )

@@ -17,6 +17,7 @@ from tidegate.decide.faults import read_termination
 from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.restarting import count_restarts
+from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.verdict import Health, Judged, Verdict
 from tidegate.model.streaming_app import (
     Condition,
@@ -64,6 +65,7 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         selector=executor_selector(o.app.metadata.name),
         start_from=build_beginning(o, verdict),
         last_snapshot=build_last_snapshot(o),
+        snapshots=look_at_schedule(o, now).status,
     )
 
 
@@ -117,6 +119,7 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         status.restarts,
         status.start_from,
         status.last_snapshot,
+        status.snapshots,
     )
 
 

@@ -13,9 +13,20 @@ from tidegate.model.errors import UnreadableAppError
 from tidegate.model.spec import LocalReference
 from tidegate.model.status import Condition
 from tidegate.model.streaming_app import Metadata
+from tidegate_spark.protocol import ANNOTATION_APP_UID
 
 SNAPSHOT_KIND = "StreamSnapshot"
 SNAPSHOT_PLURAL = "streamsnapshots"
+
+
+LABEL_SCHEDULED = "tidegate.dev/scheduled"
+"""On snapshots that a schedule had taken, and that its retention may remove; who takes it off keeps the snapshot."""
+LABEL_AT_DELETION = "tidegate.dev/at-deletion"
+"""On the snapshot that is taken when its application is deleted."""
+ANNOTATION_SCHEDULED_AT = "tidegate.dev/scheduled-at"
+"""The time of the schedule for which it was taken."""
+ANNOTATION_KEEP = "tidegate.dev/keep"
+""":class:`Retention` as JSON: what the application's spec says, for when there is no application any more."""
 
 
 class SnapshotPhase(StrEnum):
@@ -40,6 +51,14 @@ class StreamSnapshotSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
     app_ref: LocalReference
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
+
+
+class Retention(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How long scheduled snapshots stay; ``with_app``: not longer than the application, whose storage goes with it."""
+
+    last: int | None = None
+    max_age: str = ""
+    with_app: bool = False
 
 
 class SnapshotApp(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -163,6 +182,38 @@ def encode_snapshot_status(status: StreamSnapshotStatus) -> dict[str, Any]:
     """Return the status as the API server stores it, as :func:`tidegate.model.status.encode_status` does."""
     encoded: dict[str, Any] = msgspec.to_builtins(status)
     return encoded
+
+
+def owner_uid(snapshot: StreamSnapshot) -> str:
+    """Return the uid of the application that it is of, as far as that was recorded; empty if it was not."""
+    recorded = snapshot.status.app
+    return recorded.uid if recorded is not None else snapshot.metadata.annotations.get(ANNOTATION_APP_UID, "")
+
+
+def is_scheduled(snapshot: StreamSnapshot) -> bool:
+    """Return whether a schedule had it taken, and nobody has made it their own since."""
+    return snapshot.metadata.labels.get(LABEL_SCHEDULED) == "true"
+
+
+def is_at_deletion(snapshot: StreamSnapshot) -> bool:
+    """Return whether it is to be taken of an application that is being deleted."""
+    return snapshot.metadata.labels.get(LABEL_AT_DELETION) == "true"
+
+
+def scheduled_at(snapshot: StreamSnapshot) -> float:
+    """Return the time of the schedule for which it was taken, 0 if that is not known; seconds since the epoch."""
+    try:
+        return datetime.fromisoformat(snapshot.metadata.annotations.get(ANNOTATION_SCHEDULED_AT, "")).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def retention_of(snapshot: StreamSnapshot) -> Retention:
+    """Return how long it stays as a scheduled one; what nobody can read lets nothing go."""
+    try:
+        return msgspec.json.decode(snapshot.metadata.annotations.get(ANNOTATION_KEEP, "{}"), type=Retention)
+    except msgspec.DecodeError:
+        return Retention()
 
 
 def snapshot_id(metadata: Metadata) -> str:

@@ -51,6 +51,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         origin=_origin(index, known),
         origin_unreadable=_origin_is_unreadable(index, known),
         last_snapshot=index.snapshots.newest_ready(known.app),
+        snapshots=index.snapshots.of_app(key) if known.app.spec.snapshots is not None else (),
         memory=index.memory(key),
     )
 

@@ -121,7 +121,7 @@ class Index:
         if _needs_namespace(app):
             self._names.setdefault(key[0], set()).add(key[1])
         self._roots.put(app)
-        self.snapshots.note_beginning(app)
+        self.snapshots.note_app(app)
         return keys
 
     def remove_app(self, key: Key, uid: str) -> set[Key]:
@@ -291,7 +291,7 @@ class Index:
         self._apps.pop(key, None)
         self._parted.pop(key, None)
         self._roots.remove(key)
-        self.snapshots.forget_beginning(key)
+        self.snapshots.forget_app(key)
         self.memories.pop(key, None)
         self.reports.pop(key, None)
         names = self._names.get(key[0], set())

@@ -38,6 +38,16 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotRefusal:
+    """The API server's refusal to create a StreamSnapshot."""
+
+    name: str
+    reason: str
+    message: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """What this process remembers of an application. All of it may be lost: decisions are then slower, never wrong."""
 
@@ -53,6 +63,7 @@ class Memory:
     """Epoch and sequence of the last notice of the agent that became an event."""
     secret_missing: bool = False
     """The agent's Secret was looked for and is not there."""
+    snapshot_refusal: SnapshotRefusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,8 @@ class Observation:
     """It is there, and can not be read."""
     last_snapshot: StreamSnapshot | None = None
     """The newest complete one of this application."""
+    snapshots: tuple[StreamSnapshot, ...] = ()
+    """All that refer to an application of this name, whichever it was."""
     memory: Memory = Memory()
 
 

@@ -7,10 +7,18 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
+from tidegate.model.stream_snapshot import (
+    ANNOTATION_KEEP,
+    SnapshotPhase,
+    StreamSnapshot,
+    is_scheduled,
+    owner_uid,
+    retention_of,
+)
 from tidegate.model.streaming_app import Metadata, StreamingApp
 from tidegate.observe.snapshot_observation import SnapshotMemory
 from tidegate.observe.versions import Departed, version_number
+from tidegate.resources.stream_snapshot import keep_text
 from tidegate.workqueue import Key
 
 
@@ -47,6 +55,8 @@ class SnapshotIndex:
         self._of_app: dict[Key, set[Key]] = {}
         self._beginnings: dict[Key, Key] = {}
         self._forks: dict[Key, set[Key]] = {}
+        self._keeps: dict[Key, tuple[str, str]] = {}
+        """Uid of an application, and what its scheduled snapshots are to have noted on them."""
         self._gone = Departed()
 
     def get(self, key: Key) -> StreamSnapshot | None:
@@ -128,20 +138,25 @@ class SnapshotIndex:
 
     # --- what they have to do with applications ---
 
-    def note_beginning(self, app: StreamingApp) -> None:
-        """Note which snapshot an application begins with, if it does."""
+    def note_app(self, app: StreamingApp) -> None:
+        """Note which snapshot an application begins with, if it does, and how long its own scheduled ones stay."""
         key = (app.metadata.namespace, app.metadata.name)
+        self._keeps[key] = (app.metadata.uid, keep_text(app))
         if app.spec.start_from is None:
-            self.forget_beginning(key)
+            self._forget_beginning(key)
             return
         origin = (key[0], app.spec.start_from.snapshot.name)
         if self._beginnings.get(key) != origin:
-            self.forget_beginning(key)
+            self._forget_beginning(key)
             self._beginnings[key] = origin
             self._forks.setdefault(origin, set()).add(key)
 
-    def forget_beginning(self, key: Key) -> None:
+    def forget_app(self, key: Key) -> None:
         """Forget an application that is gone."""
+        self._keeps.pop(key, None)
+        self._forget_beginning(key)
+
+    def _forget_beginning(self, key: Key) -> None:
         origin = self._beginnings.pop(key, None)
         if origin is not None:
             _discard(self._forks, origin, key)
@@ -152,10 +167,30 @@ class SnapshotIndex:
 
     def waiting_for(self, app: Key) -> set[Key]:
         """Return the snapshots for which it matters what an application does."""
-        of_it = {key for key in self._of_app.get(app, ()) if not self._known[key].is_final}
+        of_it = {key for key in self._of_app.get(app, ()) if self._is_concerned(self._known[key], app)}
         origin = self._beginnings.get(app)
         known = self._known.get(origin) if origin is not None else None
         return of_it | ({known.key} if known is not None and not known.is_final else set())
+
+    def _is_concerned(self, snapshot: StreamSnapshot, app: Key) -> bool:
+        if not snapshot.is_final:
+            return True
+        keep = self._keeps.get(app)
+        if not is_scheduled(snapshot):
+            return False
+        if keep is None:
+            return retention_of(snapshot).with_app
+        return keep[0] == owner_uid(snapshot) and keep[1] != snapshot.metadata.annotations.get(ANNOTATION_KEEP)
+
+    def beside(self, snapshot: StreamSnapshot) -> list[Key]:
+        """Return the scheduled snapshots that may have to go because this one is complete, or has failed."""
+        if not snapshot.is_final:
+            return []
+        return [s.key for s in self.of_app(snapshot.app_key) if s.is_final and is_scheduled(s)]
+
+    def of_app(self, app: Key) -> tuple[StreamSnapshot, ...]:
+        """Return the snapshots that refer to an application of this name, by name."""
+        return tuple(self._known[key] for key in sorted(self._of_app.get(app, ())))
 
     def newest_ready(self, app: StreamingApp) -> StreamSnapshot | None:
         """Return the newest complete snapshot of this very application, None if there is none."""

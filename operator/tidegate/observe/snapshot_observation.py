@@ -64,4 +64,10 @@ class SnapshotObservation:
     """The snapshot's own pods."""
     forks: tuple[str, ...] = ()
     """Names of applications that are to begin with it and have not yet, sorted."""
+    begun_by: tuple[str, ...] = ()
+    """Names of applications that begin with it, whether they have or not."""
+    siblings: tuple[StreamSnapshot, ...] = ()
+    """The other snapshots of the same application, by its uid."""
+    clock_skew: float = 0.0
+    """Seconds by which our clock is ahead of the API server's, as far as that is known."""
     memory: SnapshotMemory = SnapshotMemory()

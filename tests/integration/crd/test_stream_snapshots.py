@@ -132,3 +132,41 @@ def test_what_an_application_begins_with_is_decided_at_its_creation(
 def test_a_beginning_names_a_snapshot(api_kubectl: Kubectl, namespace: str) -> None:
     with pytest.raises(KubectlError, match=r"spec\.startFrom\.snapshot"):
         create(api_kubectl, namespace, changed("spec/startFrom", {}))
+
+
+# --- schedules ---
+
+
+def test_a_schedule_is_stored_with_its_defaults(api_kubectl: Kubectl, namespace: str) -> None:
+    stored = create(api_kubectl, namespace, changed("spec/snapshots", {"schedule": "0 */6 * * mon-fri"}))
+    given = {"schedule": "0 */6 * * mon-fri", "suspend": False, "keep": {"last": 10}, "onDelete": "Skip"}
+    assert stored["spec"]["snapshots"] == given
+    api_kubectl.patch("sapp", "app", namespace, {"spec": {"snapshots": {"keep": {"last": None, "maxAge": "30d"}}}})
+    assert (api_kubectl.get("sapp", "app", namespace) or {})["spec"]["snapshots"]["keep"] == {"maxAge": "30d"}
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "words"),
+    [
+        ({"schedule": "0 * * * *", "every": "6h"}, "schedule or every, not both"),
+        ({"schedule": "@hourly"}, "five fields of cron"),
+        ({"schedule": "0 24 * * *"}, "five fields of cron"),
+        ({"every": "90s"}, "whole number of minutes (m), hours (h) or days (d)"),
+        ({"every": "0h"}, "whole number of minutes (m), hours (h) or days (d)"),
+        ({"keep": {"maxAge": "1w"}}, "snapshots.keep.maxAge must be"),
+        ({"keep": {"last": 0}}, "spec.snapshots.keep.last"),
+    ],
+)
+def test_what_can_not_be_a_schedule_is_refused(
+    api_kubectl: Kubectl, namespace: str, snapshots: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(KubectlError) as refused:
+        create(api_kubectl, namespace, changed("spec/snapshots", snapshots))
+    assert words in str(refused.value)
+
+
+def test_a_last_snapshot_does_not_lie_in_storage_that_is_removed(api_kubectl: Kubectl, namespace: str) -> None:
+    app = changed("spec/snapshots", {"onDelete": "Take"})
+    app["spec"]["storage"]["onDelete"] = "Delete"
+    with pytest.raises(KubectlError, match="Take needs storage"):
+        create(api_kubectl, namespace, app)

@@ -105,7 +105,7 @@ class Cluster:
                 self.executors_wanted = instances
             case do.RememberTold(epoch=epoch, sequence=sequence):
                 self._remember(told=(epoch, sequence))
-            case do.PublishEvent():
+            case do.PublishEvent() | do.CreateSnapshot():
                 pass
         return True
 

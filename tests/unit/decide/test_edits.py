@@ -47,6 +47,12 @@ OTHER: dict[str, Any] = {
     "storage.pathStyleAccess": True,
     "storage.credentialsSecret.name": "other",
     "storage.onDelete": "Delete",
+    "snapshots.schedule": "0 * * * *",
+    "snapshots.every": "6h",
+    "snapshots.suspend": True,
+    "snapshots.keep.last": 3,
+    "snapshots.keep.maxAge": "7d",
+    "snapshots.onDelete": "Take",
     "startFrom.snapshot.name": "nightly",
 }
 LIVE: dict[str, type[Any]] = {"executor.instances": SetExecutors, "suspend": DeleteDriver}

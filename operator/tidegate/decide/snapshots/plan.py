@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.rules import earliest, first_verdict
-from tidegate.decide.snapshots import disposing, taking
+from tidegate.decide.snapshots import disposing, retention, taking
 from tidegate.decide.snapshots.actions import SnapshotAction, SnapshotPlan, WriteSnapshotStatus
 from tidegate.decide.snapshots.status import build_snapshot_status, snapshot_write_is_due_in
 from tidegate.decide.snapshots.verdict import SnapshotVerdict
@@ -35,6 +35,7 @@ DISPOSING_RULES: tuple[SnapshotRule, ...] = (
 """For a resource that somebody deleted."""
 
 TAKING_RULES: tuple[SnapshotRule, ...] = (
+    retention.let_expire,
     taking.keep_final,
     taking.refuse_another_app,
     taking.wait_for_app,

@@ -12,6 +12,7 @@ from typing import assert_never
 from tidegate.decide.actions import AddFinalizer
 from tidegate.decide.snapshots import pods
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotAction
+from tidegate.decide.snapshots.retention import expires_in, renew_stamp
 from tidegate.decide.snapshots.status import human_size
 from tidegate.decide.snapshots.verdict import (
     NOT_TAKEN_PAUSE,
@@ -25,7 +26,7 @@ from tidegate.decide.snapshots.verdict import (
     refers_to_its_app,
 )
 from tidegate.decide.verdict import Health
-from tidegate.model.stream_snapshot import SnapshotPhase, snapshot_id
+from tidegate.model.stream_snapshot import SnapshotPhase, is_at_deletion, is_scheduled, owner_uid, snapshot_id
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.snapshot_protocol import (
@@ -65,12 +66,21 @@ def keep_final(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if not o.snapshot.is_final or status.phase is None or ready is None:
         return None
     health = Health.READY if status.phase is SnapshotPhase.READY else Health.STALLED
-    return SnapshotVerdict(status.phase, health, ready.reason, ready.message, after=put_away(o, o.taking))
+    stamp = renew_stamp(o)
+    return SnapshotVerdict(
+        status.phase,
+        health,
+        ready.reason,
+        ready.message,
+        after=(*put_away(o, o.taking), *stamp),
+        # With another stamp it may have to go: to be looked at once more.
+        wake_after=0.0 if stamp else expires_in(o, now),
+    )
 
 
 def refuse_another_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Give up if the application is gone that it was begun of: one of the same name has another state."""
-    if o.snapshot.status.app is None or o.app_unreadable or refers_to_its_app(o):
+    if not owner_uid(o.snapshot) or o.app_unreadable or refers_to_its_app(o):
         return None
     name = o.snapshot.spec.app_ref.name
     what = "was deleted" if o.app is None else "was deleted and made anew"
@@ -86,7 +96,7 @@ def wait_for_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if o.app is None:
         message = f"There is no StreamingApp {name} in namespace {o.snapshot.metadata.namespace}; it is waited for."
         return _waiting(o, "AppNotFound", message)
-    if o.app.metadata.deletion_timestamp is not None:
+    if o.app.metadata.deletion_timestamp is not None and not is_at_deletion(o.snapshot):
         message = f"StreamingApp {name} is being deleted; nothing is taken of it any more."
         return dataclasses.replace(_waiting(o, "AppDeleting", message), after=put_away(o, o.taking))
     if o.app.status.epoch == 0:
@@ -211,7 +221,8 @@ def _was_ordered(o: SnapshotObservation) -> bool:
 
 def _orders(o: SnapshotObservation) -> SnapshotOrders:
     image = o.snapshot.status.image or (o.app.spec.application.image if o.app is not None else "")
-    return SnapshotOrders(take=(SnapshotOrder(snapshot_id(o.snapshot.metadata), manual=True, image=image),))
+    manual = not is_scheduled(o.snapshot)
+    return SnapshotOrders(take=(SnapshotOrder(snapshot_id(o.snapshot.metadata), manual=manual, image=image),))
 
 
 def _finalizer(o: SnapshotObservation) -> tuple[SnapshotAction, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tidegate.decide.actions import ReleaseAccess
 from tidegate.decide.snapshots.actions import DeleteSnapshotPod, SnapshotAction
 from tidegate.decide.verdict import Health
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, snapshot_id
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_at_deletion, owner_uid, snapshot_id
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
@@ -46,8 +46,8 @@ class SnapshotVerdict:
 
 def refers_to_its_app(o: SnapshotObservation) -> bool:
     """Return whether the application is there, and is the one that was recorded if one was."""
-    recorded = o.snapshot.status.app
-    return o.app is not None and (recorded is None or recorded.uid == o.app.metadata.uid)
+    recorded = owner_uid(o.snapshot)
+    return o.app is not None and recorded in ("", o.app.metadata.uid)
 
 
 def agent_takes_orders(o: SnapshotObservation) -> bool:
@@ -62,6 +62,8 @@ def is_at_rest(o: SnapshotObservation) -> bool:
     """Return whether the application does not run and is not on its way to."""
     if o.app is None or agent_takes_orders(o):
         return False
+    if is_at_deletion(o.snapshot):
+        return o.app.metadata.deletion_timestamp is not None and o.driver is None
     stalled = o.app.status.condition(Health.STALLED.value)
     return o.app.status.phase in _AT_REST or (stalled is not None and stalled.status == "True")
 
