@@ -61,7 +61,7 @@ class SnapshotReconciler:
             await self._let_go(key, now)
             return None
         before, plan = observation.snapshot, decide_snapshot(observation, now)
-        structlog.contextvars.bind_contextvars(app=before.spec.app_ref.name, reason=plan.reason)
+        structlog.contextvars.bind_contextvars(app=before.app_key[1], reason=plan.reason)
         if plan.actions:
             log.info(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
         try:

@@ -14,6 +14,7 @@ from enum import Enum
 
 from tidegate_spark.snapshot_faults import Trouble
 from tidegate_spark.snapshot_protocol import (
+    AdoptOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReason,
@@ -37,6 +38,7 @@ class Task(Enum):
     TAKE = "take"
     DISPOSE = "dispose of"
     RELEASE = "release"
+    ADOPT = "adopt"
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Job:
     """Of one that is to be taken, and of no other."""
     holders: tuple[str, ...] = ()
     """Who does not need it any more, whatever the catalog says."""
+    adopt: AdoptOrder | None = None
     due: float = 0.0
     """When the next attempt is to be; as all times here in seconds of one clock."""
     began: float | None = None
@@ -102,6 +105,10 @@ class OrderBook:
                 known, holders = self._jobs.get(name), released.pop(name, ())
                 if known is None or known.task is not Task.DISPOSE or not set(holders) <= set(known.holders):
                     self._enter(name, now, Task.DISPOSE, holders=holders)
+            for adopt in orders.adopt:
+                if adopt.id not in self._jobs:
+                    self._enter(adopt.id, now, Task.ADOPT)
+                    self._jobs[adopt.id] = dataclasses.replace(self._jobs[adopt.id], adopt=adopt)
             for name, holders in released.items():
                 if name not in self._jobs:
                     self._enter(name, now, Task.RELEASE, holders=holders)
@@ -114,7 +121,7 @@ class OrderBook:
         report = SnapshotReport(name, SnapshotState.WAITING, message=NOT_BEGUN)
         # At the end, if it was there.
         self._jobs.pop(name, None)
-        self._jobs[name] = Job(self._count, report, task, order, holders, now)
+        self._jobs[name] = Job(self._count, report, task, order, holders, due=now)
 
     def _forget(self, given: Iterable[str]) -> None:
         ended = [name for name, job in self._jobs.items() if job.ended and name not in given]
@@ -165,8 +172,9 @@ def check_orders(orders: SnapshotOrders) -> None:
     Raises:
         ValueError: naming what is wrong.
     """
-    released = (order.id for order in orders.release)
-    for name in (*(order.id for order in orders.take), *released, *orders.dispose):
+    names = [*(order.id for order in orders.take), *orders.dispose]
+    names += [*(order.id for order in orders.release), *(order.id for order in orders.adopt)]
+    for name in names:
         if not is_id(name):
             raise ValueError(f"{name!r} is no id of a snapshot: up to 63 of a-z and 0-9, and - between them")
     for order in orders.take:
@@ -190,7 +198,7 @@ def put_off(job: Job, trouble: Trouble, now: float) -> Job:
     state = SnapshotState.HELD if trouble.reason is SnapshotReason.HELD else SnapshotState.WAITING
     report = dataclasses.replace(job.report, state=state, reason=trouble.reason, message=trouble.message)
     later = dataclasses.replace(job, tries=tries, due=now + pause, report=_timed(report, job, now))
-    if job.task is not Task.TAKE or job.verdict is not None or tries[trouble.reason] < trouble.tries:
+    if job.task not in (Task.TAKE, Task.ADOPT) or job.verdict is not None or tries[trouble.reason] < trouble.tries:
         return later
     return dataclasses.replace(later, verdict=trouble, due=job.due)
 

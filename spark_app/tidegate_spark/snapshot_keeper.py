@@ -154,15 +154,21 @@ class SnapshotKeeper:
         """Return what became of a job; raises what keeps it from being done."""
         if job.holders:
             self._carrier.release(job.id, job.holders)
-        if job.order is None:
-            if job.task is Task.RELEASE:
-                return book.at(job, SnapshotReport(job.id, SnapshotState.RELEASED), self._clock())
-            self._carrier.dispose(job.id)
-            return book.at(job, SnapshotReport(job.id, SnapshotState.DISPOSED), self._clock())
         if job.verdict is not None:
-            self._carrier.abandon(job.order)
+            if job.order is not None:
+                self._carrier.abandon(job.order)
             return book.failed(job, job.verdict, self._clock())
-        return book.at(job, self._take(job, job.order), self._clock())
+        return book.at(job, self._carry_out(job), self._clock())
+
+    def _carry_out(self, job: Job) -> SnapshotReport:
+        if job.order is not None:
+            return self._take(job, job.order)
+        if job.adopt is not None:
+            return self._carrier.adopt(job.adopt)
+        if job.task is Task.RELEASE:
+            return SnapshotReport(job.id, SnapshotState.RELEASED)
+        self._carrier.dispose(job.id)
+        return SnapshotReport(job.id, SnapshotState.DISPOSED)
 
     def _take(self, job: Job, order: SnapshotOrder) -> SnapshotReport:
         self._copied, self._logged = Progress(), self._clock()

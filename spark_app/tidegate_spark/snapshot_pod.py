@@ -43,7 +43,7 @@ from tidegate_spark.snapshot_work import Carrier, connector
 from tidegate_spark.snapshots.store import SnapshotError
 from tidegate_spark.storage import FaultError
 
-FOR_THE_KUBELET = frozenset((SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST))
+FOR_THE_KUBELET = frozenset((SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST, SnapshotReason.MISSING))
 """Reasons to end and be started again, with pauses that are the kubelet's."""
 ATTEMPTS = 5
 """At one order; no fault that passes sooner takes more."""

@@ -51,6 +51,17 @@ class ReleaseOrder:
 
 
 @dataclass(frozen=True)
+class AdoptOrder:
+    """A snapshot of another application, or cluster, is to be used here: held from now on, and reported."""
+
+    id: str
+    """Of the order, for its report."""
+    snapshot: str
+    """Its id in the storage of the configuration."""
+    holder: str
+
+
+@dataclass(frozen=True)
 class SnapshotOrders:
     """Everything that is wanted now of one application's snapshots."""
 
@@ -59,6 +70,7 @@ class SnapshotOrders:
     """Ids of snapshots that shall be gone, complete or not."""
     release: tuple[ReleaseOrder, ...] = ()
     """Done first where the same snapshot is to be disposed of; otherwise it is all that is done."""
+    adopt: tuple[AdoptOrder, ...] = ()
 
 
 class SnapshotState(str, Enum):
@@ -88,6 +100,8 @@ class SnapshotReason(str, Enum):
     STORAGE_UNAVAILABLE = "StorageUnavailable"
     CATALOG_LOST = "CatalogLost"
     DISPOSED = "DisposedMeanwhile"
+    MISSING = "SnapshotMissing"
+    DAMAGED = "SnapshotDamaged"
     HELD = "Held"
     INTERNAL = "InternalError"
 
@@ -126,6 +140,10 @@ class SnapshotReport:
     manifest: str = ""
     """s3://bucket/key."""
     spark_version: str = ""
+    image: str = ""
+    app: str = ""
+    """``namespace/name`` of the application whose state it is."""
+    app_uid: str = ""
     queries: dict[str, QueryPin] = field(default_factory=dict)
 
 

@@ -15,6 +15,7 @@ from tidegate_spark import storage as store
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, Storage
 from tidegate_spark.snapshot_protocol import (
     LONGEST_OFFSETS,
+    AdoptOrder,
     QueryPin,
     SnapshotOrder,
     SnapshotReport,
@@ -26,6 +27,7 @@ from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
 from tidegate_spark.snapshots.reader import Layout
+from tidegate_spark.snapshots.restore import DamagedError, Origin, damages
 from tidegate_spark.snapshots.take import Request, take
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_spark.version import VERSION
@@ -149,6 +151,22 @@ class Carrier:
         self._learn(known)
         return report_of(library, made, known.snapshots.get(order.id))
 
+    def adopt(self, order: AdoptOrder) -> SnapshotReport:
+        """Hold a snapshot that is in the storage, whoever's it is; return the report of it.
+
+        Raises:
+            DamagedError: it is not whole, and is not held.
+            Exception: see :func:`tidegate_spark.snapshots.manifest.read`, and what the store's client raises.
+        """
+        library = self.connect()
+        known = library.change(lambda it: catalog.hold(it, order.snapshot, order.holder))
+        wrong = damages(Origin(library, order.snapshot))
+        if wrong:
+            self.release(order.snapshot, (order.holder,))
+            raise DamagedError(f"snapshot {order.snapshot} is not whole: {wrong[0]}", len(wrong))
+        made = manifest.read(library, order.snapshot, known)
+        return dataclasses.replace(report_of(library, made, known.snapshots.get(order.snapshot)), id=order.id)
+
     def dispose(self, name: str) -> None:
         """Remove a snapshot, complete or not, and whatever else nothing needs; one that is not there is fine.
 
@@ -230,6 +248,9 @@ def report_of(library: Library, made: Manifest, known: Snapshot | None) -> Snaps
         digest=known.digest if known is not None and known.digest else manifest.digest(made.body()),
         manifest=f"s3://{library.store.bucket}/{library.manifest_key(made.id)}",
         spark_version=made.spark_version,
+        image=made.image,
+        app=f"{made.application.namespace}/{made.application.name}",
+        app_uid=made.application.uid,
         queries=pins_of(made.queries),
     )
 

@@ -1,5 +1,6 @@
 """Snapshots with the real operator process on a real API server; the test plays kubelet and agents. Runs processes."""
 
+import dataclasses
 import itertools
 import json
 import signal
@@ -304,3 +305,34 @@ def test_a_fork_that_is_deleted_before_it_began_lets_go_of_its_origin(
     assert any("fork-" in item.get("value", "") for item in env)
     end_pod(kubectl, space, "variant-release", SnapshotReport("x", SnapshotState.RELEASED))
     wait_for("the fork to be gone", lambda: kubectl.get("sapp", "variant", space) is None, 60, 0.2)
+
+
+def test_a_snapshot_of_another_bucket_is_looked_at_begun_with_and_let_go(kubectl: Kubectl, space: str) -> None:
+    uri = "s3://far/apps/shop/orders/snapshots/weekly-99887766/manifest.json"
+    resource = {
+        "apiVersion": "tidegate.dev/v1alpha1",
+        "kind": "StreamSnapshot",
+        "metadata": {"name": "imported", "namespace": space},
+        "spec": {"uri": uri, "storage": {"endpoint": "http://far:9000", "pathStyleAccess": True}},
+    }
+    kubectl.apply(resource)
+    uid = snap(kubectl, space, "imported")["metadata"]["uid"]
+    identity = f"imported-{uid.replace('-', '')[:8]}"
+    looked_at = dataclasses.replace(ready(identity), app="shop/orders", app_uid="far-uid", image="shop/orders:7")
+    end_pod(kubectl, space, f"{identity}-take", looked_at)
+    status = wait_for_phase(kubectl, space, "Ready", "imported")["status"]
+    assert (status["snapshotId"], status["app"]["name"]) == ("weekly-99887766", "shop/orders")
+
+    create_app(kubectl, space, "variant", startFrom={"snapshot": {"name": "imported"}})
+    driver = pod(kubectl, space, "variant-driver")
+    (env,) = [c["env"] for c in driver["spec"]["containers"] if c["name"] == "driver"]
+    config = from_json(DriverConfig, next(v["value"] for v in env if v["name"] == protocol.CONFIG_VARIABLE))
+    assert config.start_from is not None
+    assert config.start_from.storage.uri == "s3://far/apps/shop/orders"
+    assert (config.start_from.snapshot, config.start_from.fork) == ("weekly-99887766", True)
+
+    kubectl.run("delete", "sapp", "variant", "-n", space, "--wait=false")
+    end_pod(kubectl, space, "variant-release")
+    kubectl.run("delete", "snap", "imported", "-n", space, "--wait=false")
+    end_pod(kubectl, space, f"{identity}-dispose")
+    wait_for("the import to be gone", lambda: not snap(kubectl, space, "imported"), 60, 0.2)

@@ -46,10 +46,22 @@ class ReclaimPolicy(StrEnum):
     DELETE = "Delete"
 
 
-class StreamSnapshotSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the user wants."""
+class ImportStorage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How the storage of an imported snapshot is reached."""
 
-    app_ref: LocalReference
+    endpoint: str = ""
+    region: str = "us-east-1"
+    path_style_access: bool = False
+    credentials_secret: LocalReference | None = None
+    service_account_name: str = ""
+
+
+class StreamSnapshotSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the user wants: one of ``app_ref``, to have it taken, and ``uri``, to use one that is there."""
+
+    app_ref: LocalReference | None = None
+    uri: str = ""
+    storage: ImportStorage = ImportStorage()
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
 
 
@@ -62,10 +74,14 @@ class Retention(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
 
 
 class SnapshotApp(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Whose state it is: an application of the same name that is made later is another one."""
+    """Whose state it is: an application of the same name that is made later is another one.
+
+    ``name``, with its namespace, is there if it is another cluster's, or may be.
+    """
 
     uid: str
     lineage: int = 0
+    name: str = ""
 
 
 class SnapshotQuery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -153,8 +169,8 @@ class StreamSnapshot(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def app_key(self) -> tuple[str, str]:
-        """Namespace and name of the application it is of."""
-        return self.metadata.namespace, self.spec.app_ref.name
+        """Namespace and name of the application it is of; an imported one is of none here, and the name is empty."""
+        return self.metadata.namespace, self.spec.app_ref.name if self.spec.app_ref is not None else ""
 
     @property
     def is_final(self) -> bool:
@@ -216,6 +232,31 @@ def retention_of(snapshot: StreamSnapshot) -> Retention:
         return Retention()
 
 
+def is_imported(snapshot: StreamSnapshot) -> bool:
+    """Return whether it was taken elsewhere, and is only used here."""
+    return bool(snapshot.spec.uri)
+
+
+def import_place(uri: str) -> tuple[str, str]:
+    """Return where an imported snapshot is, as ``status.storage.uri`` has it, and its id there; pure.
+
+    Args:
+        uri: of its manifest, ``s3://bucket/prefix/snapshots/<id>/manifest.json``.
+    """
+    place, _, name = uri.removesuffix("/manifest.json").rpartition("/snapshots/")
+    return place, name
+
+
+def import_holder(metadata: Metadata) -> str:
+    """Return under which name an import holds the snapshot where it is."""
+    return f"import-{metadata.uid}"
+
+
+def stored_id(snapshot: StreamSnapshot) -> str:
+    """Return the id of the snapshot in its storage; an imported one has it from elsewhere."""
+    return import_place(snapshot.spec.uri)[1] if is_imported(snapshot) else snapshot_id(snapshot.metadata)
+
+
 def snapshot_id(metadata: Metadata) -> str:
-    """Return the id of a resource's snapshot: one of the same name that is made later is another snapshot."""
+    """Return the id that a resource gives to its snapshot, pods and orders: one of its name made later is another."""
     return f"{metadata.name}-{metadata.uid.replace('-', '')[:8]}"

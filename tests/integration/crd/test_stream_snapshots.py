@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.stream_snapshot import ReclaimPolicy, decode_snapshot
+from tidegate.model.stream_snapshot import ReclaimPolicy, decode_snapshot, import_place
 from tidegate_testing.crd import MINIMAL, REMOVED, changed, create
 from tidegate_testing.kubectl import Kubectl, KubectlError
 
@@ -29,6 +29,9 @@ STATUS = {
         {"type": "Ready", "status": "True", "reason": "Complete", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     ],
 }
+
+
+MANIFEST = "s3://far/apps/shop/orders/snapshots/weekly-99887766/manifest.json"
 
 
 def snapshot(path: str, value: Any) -> dict[str, Any]:
@@ -60,11 +63,15 @@ def test_the_smallest_snapshot_is_stored_with_its_default(api_kubectl: Kubectl, 
     [
         ("metadata/name", "a" * 55, "at most 54 characters"),
         ("metadata/name", "a.b", "no dots"),
-        ("spec/appRef", REMOVED, "spec.appRef: Required value"),
+        ("spec/appRef", REMOVED, "spec needs one of appRef"),
         ("spec/appRef", {"name": ""}, "spec.appRef.name"),
         ("spec/appRef", {"name": "a" * 41}, "spec.appRef.name"),
         ("spec/reclaimPolicy", "Recycle", "spec.reclaimPolicy"),
-        ("spec/uri", "s3://elsewhere", 'unknown field "spec.uri"'),
+        ("spec/uri", "s3://elsewhere", "uri must be that of a manifest"),
+        ("spec/uri", MANIFEST, "spec needs one of appRef"),
+        ("spec/storage", {"region": "eu-1"}, "it goes with uri"),
+        ("spec", {"uri": MANIFEST, "reclaimPolicy": "Delete"}, "reclaimPolicy must be Retain"),
+        ("spec", {"uri": MANIFEST, "storage": {"endpoint": "far"}}, "storage.endpoint must be http://host"),
     ],
 )
 def test_what_can_not_be_a_snapshot_is_refused(
@@ -73,6 +80,20 @@ def test_what_can_not_be_a_snapshot_is_refused(
     with pytest.raises(KubectlError) as refused:
         create(api_kubectl, namespace, snapshot(path, value))
     assert words in str(refused.value)
+
+
+def test_an_import_is_stored_and_stays_what_it_is(api_kubectl: Kubectl, namespace: str) -> None:
+    given = {"uri": MANIFEST, "storage": {"endpoint": "http://far:9000", "credentialsSecret": {"name": "keys"}}}
+    stored = create(api_kubectl, namespace, snapshot("spec", given))
+    assert stored["spec"]["storage"] == {**given["storage"], "region": "us-east-1", "pathStyleAccess": False}  # type: ignore[dict-item]
+    found = decode_snapshot(json.dumps(stored).encode())
+    assert import_place(found.spec.uri) == ("s3://far/apps/shop/orders", "weekly-99887766")
+    for change, words in (
+        ({"uri": MANIFEST.replace("weekly", "daily")}, "uri cannot be changed"),
+        ({"uri": None, "appRef": {"name": "orders"}, "storage": None}, "cannot change from appRef to uri"),
+    ):
+        with pytest.raises(KubectlError, match=words):
+            api_kubectl.patch("streamsnapshot", "nightly", namespace, {"spec": change})
 
 
 def test_the_longest_name_is_taken(api_kubectl: Kubectl, namespace: str) -> None:

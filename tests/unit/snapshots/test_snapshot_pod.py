@@ -19,6 +19,7 @@ from tidegate_spark.snapshot_pod import carry_out, judge_claim, word_of
 from tidegate_spark.snapshot_progress import serve
 from tidegate_spark.snapshot_protocol import (
     PROGRESS_PATH,
+    AdoptOrder,
     QueryPin,
     ReleaseOrder,
     SnapshotOrder,
@@ -125,6 +126,58 @@ def test_a_hold_of_somebody_who_does_not_come_back_is_let_go() -> None:
     assert carry_out(keeper, lambda seconds: None) == EXIT_OK
     assert {report.state for report in keeper.reports()} == {SnapshotState.RELEASED}
     assert scene.library().read().snapshots["a"].holders == {"fork-u-8"}
+
+
+# --- snapshots of others ---
+
+ADOPT = AdoptOrder("mine-1", "a", "import-u-9")
+
+
+def adopt(scene: Scene) -> tuple[int, SnapshotReport]:
+    carrier, now = Scripted(), [0.0]
+    carrier.connect = scene.library
+    keeper = SnapshotKeeper(carrier, runs=False, clock=lambda: now[0])
+    keeper.give(SnapshotOrders(adopt=(ADOPT,)))
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+
+    code = carry_out(keeper, pause)
+    (report,) = keeper.reports()
+    return code, report
+
+
+def test_one_that_is_whole_is_held_from_then_on_and_reported_under_the_orders_name() -> None:
+    scene = Scene()
+    scene.batches(3)
+    made = scene.take("a", image="shop:1", spark_version="4.2.1")
+    code, report = adopt(scene)
+    assert (code, report.id, report.state) == (EXIT_OK, "mine-1", SnapshotState.READY)
+    assert (report.queries["main"].batch, report.lineage, report.image) == (2, 1, "shop:1")
+    assert (report.app, report.app_uid, report.spark_version) == ("tests/orders", "uid-1", "4.2.1")
+    assert report.manifest == "s3://here/apps/orders/snapshots/a/manifest.json"
+    assert report.bytes == sum({file.key: file.size for file in made.files}.values())
+    assert scene.library().read().snapshots["a"].holders == {"import-u-9"}
+    assert adopt(scene) == (code, dataclasses.replace(report, seconds=0.0))
+
+
+def test_one_that_is_not_there_yet_is_waited_for() -> None:
+    scene = Scene()
+    scene.batches()
+    code, report = adopt(scene)
+    assert (code, report.state, report.reason) == (EXIT_DEPENDENCY, SnapshotState.WAITING, SnapshotReason.MISSING)
+    assert "there is no snapshot a" in report.message
+
+
+def test_one_that_is_damaged_is_refused_and_not_held() -> None:
+    scene = Scene()
+    scene.batches(3)
+    made = scene.take("a")
+    scene.store().delete([f"apps/orders/{made.files[0].key}"])
+    code, report = adopt(scene)
+    assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, SnapshotReason.DAMAGED)
+    assert made.files[0].key in report.message
+    assert scene.library().read().snapshots["a"].holders == frozenset()
 
 
 # --- whose storage it is ---

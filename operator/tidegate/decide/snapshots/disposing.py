@@ -6,7 +6,9 @@ import dataclasses
 
 from tidegate.decide.actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.launch import time_left
+from tidegate.decide.letting_go import PATIENCE
 from tidegate.decide.origin import NEEDED_BY_FORK
+from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import pods
 from tidegate.decide.snapshots.actions import DeleteSnapshotPod, GiveOrders, SnapshotAction
 from tidegate.decide.snapshots.taking import REMEDIES
@@ -22,7 +24,7 @@ from tidegate.decide.snapshots.verdict import (
     refers_to_its_app,
 )
 from tidegate.decide.verdict import Health
-from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase
+from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, import_holder, is_imported
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.protocol import ANNOTATION_RELEASE_HOLDERS, SNAPSHOT_FINALIZER
 from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReport, SnapshotState
@@ -50,6 +52,24 @@ def stop_taking(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     message = f"Pod {o.taking.name} is removed."
     after = put_away(o, o.taking)
     return SnapshotVerdict(_DELETING, Health.RECONCILING, POD_STOPPING, message, after=after)
+
+
+def let_go_of_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Say where an imported snapshot is that it is not needed here any more; that storage may be away for good."""
+    if not is_imported(o.snapshot):
+        return None
+    pod, metadata = o.disposing, o.snapshot.metadata
+    if not o.snapshot.status.snapshot_id or (pod is not None and pods.has_done_its_work(pod) and not pod.terminating):
+        return _release(o)
+    needed = wait_for_forks(o, now)
+    if needed is not None:
+        return needed
+    left = time_left(metadata.deletion_timestamp.timestamp(), PATIENCE, now) if metadata.deletion_timestamp else 0.0
+    if not left or pods.namespace_goes(o):
+        return _release(o, _tell_still_held(o))
+    orders = SnapshotOrders(release=(ReleaseOrder(o.snapshot.status.snapshot_id, import_holder(metadata)),))
+    verdict = pods.begin(o, orders, _DELETING, now) if pod is None else pods.follow(o, pod, _DELETING, now)
+    return dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, left))
 
 
 def keep_what_is_retained(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -129,7 +149,7 @@ def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
 
 def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     """Wait: the application starts or stops."""
-    name = o.snapshot.spec.app_ref.name
+    name = o.snapshot.app_key[1]
     message = f"StreamingApp {name} does not take orders at the moment; the files are removed when it does.{_WAY_OUT}"
     return SnapshotVerdict(_DELETING, Health.RECONCILING, "AppNotRunning", message)
 
@@ -198,6 +218,16 @@ def _release(o: SnapshotObservation, *told: PublishEvent) -> SnapshotVerdict:
     after: tuple[SnapshotAction, ...] = (*put_away(o, o.disposing), *told, RemoveFinalizer())
     message = "Nothing is left to do."
     return SnapshotVerdict(_DELETING, Health.RECONCILING, "Released", message, after=after, silent=True)
+
+
+def _tell_still_held(o: SnapshotObservation) -> PublishEvent:
+    status, holder = o.snapshot.status, import_holder(o.snapshot.metadata)
+    place = status.storage.uri if status.storage is not None else ""
+    message = (
+        f"Snapshot {status.snapshot_id} in {place} may still be held by {holder}, which was not released. Where it was "
+        f"taken, annotate its StreamSnapshot with {ANNOTATION_RELEASE_HOLDERS}={holder} when you delete that."
+    )
+    return PublishEvent("OriginStillHeld", message, True, "held")
 
 
 def _tell_disposed() -> PublishEvent:

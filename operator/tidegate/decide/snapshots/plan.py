@@ -23,6 +23,7 @@ SnapshotRule: TypeAlias = Callable[[SnapshotObservation, float], SnapshotVerdict
 DISPOSING_RULES: tuple[SnapshotRule, ...] = (
     disposing.leave_released_alone,
     disposing.stop_taking,
+    disposing.let_go_of_import,
     disposing.keep_what_is_retained,
     disposing.release_what_never_was,
     disposing.wait_for_forks,
@@ -37,6 +38,7 @@ DISPOSING_RULES: tuple[SnapshotRule, ...] = (
 TAKING_RULES: tuple[SnapshotRule, ...] = (
     retention.let_expire,
     taking.keep_final,
+    taking.adopt_import,
     taking.refuse_another_app,
     taking.wait_for_app,
     taking.judge_report,

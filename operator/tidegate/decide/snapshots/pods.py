@@ -14,14 +14,15 @@ from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refe
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.decide.verdict import Health
 from tidegate.model.errors import SpecError
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, snapshot_id
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.names import snapshot_pod_name
-from tidegate.resources.snapshot_pod import build_snapshot_pod
+from tidegate.resources.snapshot_pod import build_snapshot_pod, storage_of_import
 from tidegate_spark.protocol import from_json
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState
 
+_WORK = {SnapshotPhase.DELETING: "disposes of the snapshot", SnapshotPhase.COPYING: "copies"}
 SILENT_PAUSE = 30.0
 """Seconds after the end of a pod that said nothing of its snapshot until another one is made."""
 
@@ -59,7 +60,7 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
     if told is not None and told.process == process_of(pod) and told.report.state is SnapshotState.COPYING:
         message = f"Pod {pod.name} copies: {told.report.files} of {told.report.of_files} files."
         return SnapshotVerdict(phase, Health.RECONCILING, "PodAtWork", message, told.report)
-    what = "disposes of the snapshot" if phase is SnapshotPhase.DELETING else "copies"
+    what = _WORK.get(phase, "looks whether it is whole")
     return SnapshotVerdict(phase, Health.RECONCILING, "PodAtWork", f"Pod {pod.name} {what}.")
 
 
@@ -72,7 +73,8 @@ def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, 
         phase: of the snapshot meanwhile.
         now: seconds since the epoch.
     """
-    name = snapshot_pod_name(orders.dispose[0] if orders.dispose else orders.take[0].id, disposing=bool(orders.dispose))
+    disposing = bool(orders.dispose or orders.release)
+    name = snapshot_pod_name(snapshot_id(o.snapshot.metadata), disposing=disposing)
     refusal = o.memory.refusal
     if refusal is not None and refusal.pod_name == name:
         pause = growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
@@ -94,7 +96,8 @@ def namespace_goes(o: SnapshotObservation) -> bool:
 
 
 def _identified(o: SnapshotObservation) -> StreamSnapshot:
-    status = msgspec.structs.replace(o.snapshot.status, snapshot_id=snapshot_id(o.snapshot.metadata))
+    storage = storage_of_import(o.snapshot) if is_imported(o.snapshot) else o.snapshot.status.storage
+    status = msgspec.structs.replace(o.snapshot.status, snapshot_id=stored_id(o.snapshot), storage=storage)
     return msgspec.structs.replace(o.snapshot, status=status)
 
 

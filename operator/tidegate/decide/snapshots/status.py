@@ -16,10 +16,11 @@ from tidegate.model.stream_snapshot import (
     SnapshotProgress,
     SnapshotQuery,
     StreamSnapshotStatus,
-    snapshot_id,
+    is_imported,
+    stored_id,
 )
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate.resources.snapshot_pod import storage_of
+from tidegate.resources.snapshot_pod import storage_of, storage_of_import
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 
 PROGRESS_INTERVAL = 10.0
@@ -73,8 +74,10 @@ def _core(status: StreamSnapshotStatus) -> StreamSnapshotStatus:
 def _with_intent(o: SnapshotObservation, status: StreamSnapshotStatus, now: float) -> StreamSnapshotStatus:
     app = o.app if refers_to_its_app(o) else None
     status = msgspec.structs.replace(
-        status, snapshot_id=snapshot_id(o.snapshot.metadata), started_at=status.started_at or _time(now)
+        status, snapshot_id=stored_id(o.snapshot), started_at=status.started_at or _time(now)
     )
+    if is_imported(o.snapshot):
+        return msgspec.structs.replace(status, storage=storage_of_import(o.snapshot))
     if app is None:
         return status
     # How the storage is reached may change; what the snapshot is of may not, once it is complete.
@@ -90,12 +93,16 @@ def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: flo
         SnapshotQuery(name=name, batch_id=pin.batch, offsets=pin.offsets)
         for name, pin in sorted(report.queries.items())
     )
-    owner = status.app
+    owner, image = status.app, status.image
     if owner is not None and report.lineage:
         owner = SnapshotApp(uid=owner.uid, lineage=report.lineage)
+    if owner is None:
+        # Of an imported one nothing was known before.
+        owner, image = SnapshotApp(uid=report.app_uid, lineage=report.lineage, name=report.app), report.image
     return msgspec.structs.replace(
         status,
         app=owner,
+        image=image,
         ready_at=status.ready_at or _time(now),
         progress=None,
         queries=queries,

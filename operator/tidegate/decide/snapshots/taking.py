@@ -26,10 +26,20 @@ from tidegate.decide.snapshots.verdict import (
     refers_to_its_app,
 )
 from tidegate.decide.verdict import Health
-from tidegate.model.stream_snapshot import SnapshotPhase, is_at_deletion, is_scheduled, owner_uid, snapshot_id
+from tidegate.model.stream_snapshot import (
+    SnapshotPhase,
+    import_holder,
+    is_at_deletion,
+    is_imported,
+    is_scheduled,
+    owner_uid,
+    snapshot_id,
+    stored_id,
+)
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.snapshot_protocol import (
+    AdoptOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReason,
@@ -51,6 +61,8 @@ REMEDIES: dict[SnapshotReason, str] = {
         "objects/ away; it is tried again by itself."
     ),
     SnapshotReason.DISPOSED: _ANOTHER,
+    SnapshotReason.MISSING: "Check spec.uri and spec.storage, or wait until the other one is complete.",
+    SnapshotReason.DAMAGED: _ANOTHER,
     SnapshotReason.INTERNAL: f"See the driver's log. {_ANOTHER}",
 }
 """What to do about a reason; the runtime's messages say what is wrong."""
@@ -78,11 +90,23 @@ def keep_final(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     )
 
 
+def adopt_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Have a pod look whether an imported snapshot is whole, and hold it from then on."""
+    if not is_imported(o.snapshot):
+        return None
+    if o.taking is not None and _was_ordered(o):
+        return judge_pod(o, now)
+    metadata = o.snapshot.metadata
+    order = AdoptOrder(snapshot_id(metadata), stored_id(o.snapshot), import_holder(metadata))
+    verdict = pods.begin(o, SnapshotOrders(adopt=(order,)), SnapshotPhase.PENDING, now)
+    return dataclasses.replace(verdict, before=(*_finalizer(o), *verdict.before), begins=bool(verdict.after))
+
+
 def refuse_another_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Give up if the application is gone that it was begun of: one of the same name has another state."""
     if not owner_uid(o.snapshot) or o.app_unreadable or refers_to_its_app(o):
         return None
-    name = o.snapshot.spec.app_ref.name
+    name = o.snapshot.app_key[1]
     what = "was deleted" if o.app is None else "was deleted and made anew"
     message = f"StreamingApp {name} {what} before the snapshot was complete. {_ANOTHER}"
     return SnapshotVerdict(SnapshotPhase.FAILED, Health.STALLED, "AppReplaced", message, after=put_away(o, o.taking))
@@ -90,7 +114,7 @@ def refuse_another_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | 
 
 def wait_for_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Wait for an application that has state."""
-    name = o.snapshot.spec.app_ref.name
+    name = o.snapshot.app_key[1]
     if o.app_unreadable:
         return _waiting(o, "AppUnreadable", f"StreamingApp {name} can not be read; see its conditions.")
     if o.app is None:
@@ -121,7 +145,7 @@ def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     report = pods.pods_report(o, pod)
     if report is not None and report.state in _ENDED and pods.has_done_its_work(pod):
         return _judge(o, report, f"Pod {pod.name}")
-    return pods.follow(o, pod, SnapshotPhase.COPYING, now)
+    return pods.follow(o, pod, SnapshotPhase.PENDING if is_imported(o.snapshot) else SnapshotPhase.COPYING, now)
 
 
 def order_from_agent(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -160,7 +184,7 @@ def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
 
 def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     """Wait: the application starts, stops, or can not be asked."""
-    name = o.snapshot.spec.app_ref.name
+    name = o.snapshot.app_key[1]
     message = f"StreamingApp {name} does not take orders at the moment; it is waited for until it runs or is stopped."
     return _waiting(o, "AppNotRunning", message)
 
