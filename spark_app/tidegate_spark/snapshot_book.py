@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Union
 
 from tidegate_spark.snapshot_faults import Trouble
 from tidegate_spark.snapshot_protocol import (
@@ -20,10 +21,19 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotReason,
     SnapshotReport,
     SnapshotState,
+    VerifyOrder,
 )
 from tidegate_spark.snapshots.catalog import is_id
 
-ENDED = frozenset((SnapshotState.READY, SnapshotState.FAILED, SnapshotState.DISPOSED, SnapshotState.RELEASED))
+ENDED = frozenset(
+    (
+        SnapshotState.READY,
+        SnapshotState.FAILED,
+        SnapshotState.DISPOSED,
+        SnapshotState.RELEASED,
+        SnapshotState.VERIFIED,
+    )
+)
 """Nothing more comes of an order that is there."""
 KEPT = 20
 """So many ended orders are kept beside those that were given last."""
@@ -32,13 +42,16 @@ LONGEST_PAUSE_SECONDS = 30.0
 NOT_BEGUN = "Not begun yet: one order after the other."
 
 
+Errand = Union[AdoptOrder, VerifyOrder]  # noqa: UP007 - evaluated here, and newer than the Python of Spark images
+
+
 class Task(Enum):
     """What an order asks for."""
 
     TAKE = "take"
     DISPOSE = "dispose of"
     RELEASE = "release"
-    ADOPT = "adopt"
+    ERRAND = "see to"
 
 
 @dataclass(frozen=True)
@@ -53,7 +66,8 @@ class Job:
     """Of one that is to be taken, and of no other."""
     holders: tuple[str, ...] = ()
     """Who does not need it any more, whatever the catalog says."""
-    adopt: AdoptOrder | None = None
+    errand: Errand | None = None
+    """What else is asked for than to take one or to let it go."""
     due: float = 0.0
     """When the next attempt is to be; as all times here in seconds of one clock."""
     began: float | None = None
@@ -94,34 +108,47 @@ class OrderBook:
             ValueError: an order is none that can be carried out, nothing is entered then.
         """
         check_orders(orders)
-        released: dict[str, tuple[str, ...]] = {}
-        for release in orders.release:
-            released[release.id] = (*released.get(release.id, ()), release.holder)
         with self._lock:
             for order in orders.take:
                 if order.id not in self._jobs:
                     self._enter(order.id, now, Task.TAKE, order=order)
-            for name in orders.dispose:
-                known, holders = self._jobs.get(name), released.pop(name, ())
-                if known is None or known.task is not Task.DISPOSE or not set(holders) <= set(known.holders):
-                    self._enter(name, now, Task.DISPOSE, holders=holders)
-            for adopt in orders.adopt:
-                if adopt.id not in self._jobs:
-                    self._enter(adopt.id, now, Task.ADOPT)
-                    self._jobs[adopt.id] = dataclasses.replace(self._jobs[adopt.id], adopt=adopt)
-            for name, holders in released.items():
-                if name not in self._jobs:
-                    self._enter(name, now, Task.RELEASE, holders=holders)
-            self._forget({*(order.id for order in orders.take), *orders.dispose, *released})
+            errands: list[Errand] = [*orders.adopt, *orders.verify]
+            for errand in errands:
+                if errand.id not in self._jobs:
+                    self._enter(errand.id, now, Task.ERRAND, errand=errand)
+            ends = self._enter_ends(orders, now)
+            self._forget({*(order.id for order in orders.take), *ends})
 
-    def _enter(
-        self, name: str, now: float, task: Task, *, order: SnapshotOrder | None = None, holders: tuple[str, ...] = ()
+    def _enter_ends(self, orders: SnapshotOrders, now: float) -> set[str]:
+        """Enter what is to be disposed of or let go; return all of it, known or not."""
+        released: dict[str, tuple[str, ...]] = {}
+        for release in orders.release:
+            released[release.id] = (*released.get(release.id, ()), release.holder)
+        ends = {*orders.dispose, *released}
+        for name in orders.dispose:
+            known, holders = self._jobs.get(name), released.pop(name, ())
+            if known is None or known.task is not Task.DISPOSE or not set(holders) <= set(known.holders):
+                self._enter(name, now, Task.DISPOSE, holders=holders)
+        for name, holders in released.items():
+            if name not in self._jobs:
+                self._enter(name, now, Task.RELEASE, holders=holders)
+        return ends
+
+    def _enter(  # noqa: PLR0913 - one for each kind of order
+        self,
+        name: str,
+        now: float,
+        task: Task,
+        *,
+        order: SnapshotOrder | None = None,
+        holders: tuple[str, ...] = (),
+        errand: Errand | None = None,
     ) -> None:
         self._count += 1
         report = SnapshotReport(name, SnapshotState.WAITING, message=NOT_BEGUN)
         # At the end, if it was there.
         self._jobs.pop(name, None)
-        self._jobs[name] = Job(self._count, report, task, order, holders, due=now)
+        self._jobs[name] = Job(self._count, report, task, order, holders, errand, now)
 
     def _forget(self, given: Iterable[str]) -> None:
         ended = [name for name, job in self._jobs.items() if job.ended and name not in given]
@@ -173,7 +200,8 @@ def check_orders(orders: SnapshotOrders) -> None:
         ValueError: naming what is wrong.
     """
     names = [*(order.id for order in orders.take), *orders.dispose]
-    names += [*(order.id for order in orders.release), *(order.id for order in orders.adopt)]
+    names += [order.id for order in orders.release]
+    names += [*(order.id for order in orders.adopt), *(order.id for order in orders.verify)]
     for name in names:
         if not is_id(name):
             raise ValueError(f"{name!r} is no id of a snapshot: up to 63 of a-z and 0-9, and - between them")
@@ -198,7 +226,7 @@ def put_off(job: Job, trouble: Trouble, now: float) -> Job:
     state = SnapshotState.HELD if trouble.reason is SnapshotReason.HELD else SnapshotState.WAITING
     report = dataclasses.replace(job.report, state=state, reason=trouble.reason, message=trouble.message)
     later = dataclasses.replace(job, tries=tries, due=now + pause, report=_timed(report, job, now))
-    if job.task not in (Task.TAKE, Task.ADOPT) or job.verdict is not None or tries[trouble.reason] < trouble.tries:
+    if job.task in (Task.DISPOSE, Task.RELEASE) or job.verdict is not None or tries[trouble.reason] < trouble.tries:
         return later
     return dataclasses.replace(later, verdict=trouble, due=job.due)
 

@@ -18,11 +18,13 @@ from tidegate_spark import snapshot_book as book
 from tidegate_spark.snapshot_book import Job, OrderBook, Task
 from tidegate_spark.snapshot_faults import Trouble, trouble_of
 from tidegate_spark.snapshot_protocol import (
+    AdoptOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReason,
     SnapshotReport,
     SnapshotState,
+    VerifyOrder,
 )
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.copying import Progress
@@ -163,14 +165,23 @@ class SnapshotKeeper:
     def _carry_out(self, job: Job) -> SnapshotReport:
         if job.order is not None:
             return self._take(job, job.order)
-        if job.adopt is not None:
-            return self._carrier.adopt(job.adopt)
+        if isinstance(job.errand, AdoptOrder):
+            return self._carrier.adopt(job.errand)
+        if isinstance(job.errand, VerifyOrder):
+            return self._carrier.verify(job.errand, self._teller(job))
         if job.task is Task.RELEASE:
             return SnapshotReport(job.id, SnapshotState.RELEASED)
         self._carrier.dispose(job.id)
         return SnapshotReport(job.id, SnapshotState.DISPOSED)
 
     def _take(self, job: Job, order: SnapshotOrder) -> SnapshotReport:
+        tell = self._teller(job)
+        # Else a newer batch does, and Spark is left alone.
+        pin = self._runs and (job.is_exact or SnapshotReason.TOO_FAST in job.tries)
+        return self._carrier.take(order, tell, pin, lambda: self._book.has_urgent(job))
+
+    def _teller(self, job: Job) -> Callable[[Progress], None]:
+        """Return what is told how far a job is, which begins now."""
         self._copied, self._logged = Progress(), self._clock()
         copying = SnapshotReport(job.id, SnapshotState.COPYING)
         self._book.put(dataclasses.replace(job, report=copying))
@@ -178,9 +189,7 @@ class SnapshotKeeper:
         def tell(progress: Progress) -> None:
             self._go_on(job, copying, progress)
 
-        # Else a newer batch does, and Spark is left alone.
-        pin = self._runs and (job.is_exact or SnapshotReason.TOO_FAST in job.tries)
-        return self._carrier.take(order, tell, pin, lambda: self._book.has_urgent(job))
+        return tell
 
     def _go_on(self, job: Job, copying: SnapshotReport, progress: Progress) -> None:
         """Show how far a copy is; raise EndedError if it is not wanted any more."""
@@ -195,7 +204,7 @@ class SnapshotKeeper:
         if now - self._logged >= LOG_SECONDS:
             self._logged = now
             words = (job.id, progress.files, progress.of_files, progress.bytes, progress.of_bytes)
-            log.info("snapshot %s: %d of %d files copied, %d of %d bytes", *words, extra={"action": "snapshot"})
+            log.info("snapshot %s: %d of %d files, %d of %d bytes", *words, extra={"action": "snapshot"})
 
     def _after_failure(self, job: Job, error: Exception) -> Job:
         config, now = self._carrier.config, self._clock()

@@ -62,6 +62,15 @@ class AdoptOrder:
 
 
 @dataclass(frozen=True)
+class VerifyOrder:
+    """A snapshot is to be read back."""
+
+    id: str
+    """Of the order, for its report."""
+    snapshot: str
+
+
+@dataclass(frozen=True)
 class SnapshotOrders:
     """Everything that is wanted now of one application's snapshots."""
 
@@ -71,6 +80,7 @@ class SnapshotOrders:
     release: tuple[ReleaseOrder, ...] = ()
     """Done first where the same snapshot is to be disposed of; otherwise it is all that is done."""
     adopt: tuple[AdoptOrder, ...] = ()
+    verify: tuple[VerifyOrder, ...] = ()
 
 
 class SnapshotState(str, Enum):
@@ -87,6 +97,8 @@ class SnapshotState(str, Enum):
     """Not disposed of: somebody needs it, whom the message names."""
     RELEASED = "Released"
     """Not held any more by whom the order named."""
+    VERIFIED = "Verified"
+    """Read back, and whole."""
 
 
 class SnapshotReason(str, Enum):

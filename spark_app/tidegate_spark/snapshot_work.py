@@ -20,6 +20,7 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotOrder,
     SnapshotReport,
     SnapshotState,
+    VerifyOrder,
 )
 from tidegate_spark.snapshots import catalog, collect, layout, manifest, s3
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
@@ -29,10 +30,13 @@ from tidegate_spark.snapshots.manifest import Application, Manifest
 from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.restore import DamagedError, Origin, damages
 from tidegate_spark.snapshots.take import Request, take
+from tidegate_spark.snapshots.verify import verify
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_spark.version import VERSION
 
 CUT = "… (cut)"
+READ_AT_ONCE = 4
+"""Objects whose bytes go through this process at a time."""
 PIN_RENEWED_AFTER_SECONDS = 60.0
 
 log = logging.getLogger("tidegate")
@@ -166,6 +170,24 @@ class Carrier:
             raise DamagedError(f"snapshot {order.snapshot} is not whole: {wrong[0]}", len(wrong))
         made = manifest.read(library, order.snapshot, known)
         return dataclasses.replace(report_of(library, made, known.snapshots.get(order.snapshot)), id=order.id)
+
+    def verify(self, order: VerifyOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
+        """Read a snapshot back; return what is to be said of one that is whole.
+
+        Raises:
+            DamagedError: it is not.
+            Exception: see :func:`tidegate_spark.snapshots.verify.verify`.
+        """
+        library = self.connect()
+        readers = dataclasses.replace(self.copiers, number=min(self.copiers.number, READ_AT_ONCE), report=tell)
+        found = verify(Origin(library, order.snapshot), self.layout, readers)
+        if found.problems:
+            message = f"snapshot {order.snapshot} is not whole: {found.problems[0]}"
+            raise DamagedError(message, len(found.problems))
+        message = f"{found.files} files, {found.bytes} bytes, were read back and are a whole checkpoint."
+        if found.unproven:
+            message += f" Of {found.unproven} of them the store has no hash to compare with."
+        return SnapshotReport(order.id, SnapshotState.VERIFIED, message=message, files=found.files, bytes=found.bytes)
 
     def dispose(self, name: str) -> None:
         """Remove a snapshot, complete or not, and whatever else nothing needs; one that is not there is fine.

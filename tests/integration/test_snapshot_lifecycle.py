@@ -262,7 +262,7 @@ def test_a_schedule_takes_snapshots_and_keeps_as_many_as_it_is_told(kubectl: Kub
         return found[-1] if found else None
 
     first = wait_for("the first of the schedule", made, 100, 1.0) or {}
-    assert first["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Delete"}
+    assert first["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Delete", "verifyNonce": 0}
     assert json.loads(first["metadata"]["annotations"]["tidegate.dev/keep"]) == {"last": 1}
     status = (kubectl.get("sapp", "orders", space) or {})["status"]["snapshots"]
     assert (status["schedule"], "nextTime" in status) == ("every 1m", True)
@@ -336,3 +336,17 @@ def test_a_snapshot_of_another_bucket_is_looked_at_begun_with_and_let_go(kubectl
     kubectl.run("delete", "snap", "imported", "-n", space, "--wait=false")
     end_pod(kubectl, space, f"{identity}-dispose")
     wait_for("the import to be gone", lambda: not snap(kubectl, space, "imported"), 60, 0.2)
+
+
+def test_a_complete_snapshot_is_read_back_when_somebody_asks(kubectl: Kubectl, space: str, agent: Agent) -> None:
+    name = create_snapshot(kubectl, space)
+    wait_for("the order", lambda: agent.orders, 30, 0.05)
+    agent.complete()
+    wait_for_phase(kubectl, space, "Ready")
+    kubectl.patch("snap", "nightly", space, {"spec": {"verifyNonce": 1}})
+    whole = SnapshotReport(name, SnapshotState.VERIFIED, message="Whole.", files=3, bytes=4096)
+    end_pod(kubectl, space, f"{name}-verify", whole)
+    kubectl.run("wait", "--for=condition=Verified", "snap/nightly", "-n", space, "--timeout=60s")
+    status = snap(kubectl, space)["status"]
+    assert (status["phase"], status["verification"]["nonce"], status["verification"]["files"]) == ("Ready", 1, 3)
+    wait_for("the pod to be gone", lambda: kubectl.get("pod", f"{name}-verify", space) is None, 30, 0.2)

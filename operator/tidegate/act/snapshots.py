@@ -122,7 +122,7 @@ class SnapshotActor:
         if isinstance(answer, FAILURES) and not isinstance(answer, Conflict | NotFound):
             raise RetryLaterError(f"write to the snapshot: {answer}")
 
-    async def _carry_out_one(self, run: _Run, action: about_snapshots.SnapshotAction) -> Outcome:  # noqa: C901, PLR0911 - one arm each
+    async def _carry_out_one(self, run: _Run, action: about_snapshots.SnapshotAction) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
         match action:
             case do.AddFinalizer():
                 return await self._patch(run, _finalizers(run, [*run.snapshot.metadata.finalizers, SNAPSHOT_FINALIZER]))
@@ -145,6 +145,9 @@ class SnapshotActor:
                 return await delete_pod(self._client, self._index, pod)
             case about_snapshots.DeleteSnapshot(snapshot=snapshot):
                 return await self._delete(run, snapshot)
+            case about_snapshots.CountVerification(whole=whole):
+                self._figures.snapshots.count_verified(run.snapshot.app_key, whole)
+                return None
             case about_snapshots.StampRetention(text=text):
                 change = {
                     "resourceVersion": run.snapshot.metadata.resource_version,

@@ -56,6 +56,7 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "snapshots.suspend": ChangeClass.NONE,
     "snapshots.keep.last": ChangeClass.NONE,
     "snapshots.keep.maxAge": ChangeClass.NONE,
+    "snapshots.verify": ChangeClass.NONE,
     "snapshots.onDelete": ChangeClass.NONE,
     "startFrom.snapshot.name": ChangeClass.RESTATE,
     "state.partitions": ChangeClass.RESTATE,

@@ -46,6 +46,13 @@ class SnapshotFigures:
         )
         self._ready: dict[Key, dict[Key, float]] = {}
         """By application, when each was complete."""
+        self._verified = Counter(
+            "tidegate_snapshots_verified",
+            "StreamSnapshots that were read back, by result: whole or damaged.",
+            ("namespace", "app", "result"),
+            registry=registry,
+        )
+        self._verify_results: dict[Key, set[str]] = {}
         self._with_expired: set[Key] = set()
         self._shown: dict[Key, _Group] = {}
         self._sizes: Count[_Group] = Count()
@@ -81,6 +88,12 @@ class SnapshotFigures:
         self._with_expired.add(app)
         self._expired.labels(*app).inc()
 
+    def count_verified(self, app: Key, whole: bool) -> None:
+        """Count a snapshot that was read back."""
+        result = "whole" if whole else "damaged"
+        self._verify_results.setdefault(app, set()).add(result)
+        self._verified.labels(*app, result).inc()
+
     def forget(self, key: Key) -> None:
         """Remove what a snapshot that is gone was counted in; with an application's last one, its failures too."""
         group = self._shown.get(key)
@@ -91,6 +104,8 @@ class SnapshotFigures:
             return
         for reason in self._reasons.pop(group[:2], ()):
             self._failed.remove(*group[:2], reason)
+        for result in self._verify_results.pop(group[:2], ()):
+            self._verified.remove(*group[:2], result)
         if group[:2] in self._with_expired:
             self._with_expired.remove(group[:2])
             self._expired.remove(*group[:2])

@@ -131,6 +131,7 @@ class SnapshotsSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     every: str = ""
     suspend: bool = False
     keep: Keep = Keep(last=10)
+    verify: bool = False
     on_delete: OnDeleteSnapshot = OnDeleteSnapshot.SKIP
 
 

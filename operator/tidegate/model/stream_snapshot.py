@@ -23,6 +23,8 @@ LABEL_SCHEDULED = "tidegate.dev/scheduled"
 """On snapshots that a schedule had taken, and that its retention may remove; who takes it off keeps the snapshot."""
 LABEL_AT_DELETION = "tidegate.dev/at-deletion"
 """On the snapshot that is taken when its application is deleted."""
+VERIFIED = "Verified"
+"""Type of the condition that says whether it was read back, and is whole."""
 ANNOTATION_SCHEDULED_AT = "tidegate.dev/scheduled-at"
 """The time of the schedule for which it was taken."""
 ANNOTATION_KEEP = "tidegate.dev/keep"
@@ -62,6 +64,7 @@ class StreamSnapshotSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     app_ref: LocalReference | None = None
     uri: str = ""
     storage: ImportStorage = ImportStorage()
+    verify_nonce: int = 0
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
 
 
@@ -99,6 +102,15 @@ class SnapshotProgress(Struct, frozen=True, kw_only=True, rename="camel"):
     of_files: int = 0
     bytes: int = 0
     of_bytes: int = 0
+
+
+class SnapshotVerification(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The last time that it was read back; ``nonce`` is what asked for it."""
+
+    nonce: int
+    time: datetime
+    files: int = 0
+    bytes: int = 0
 
 
 class SnapshotManifest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -149,6 +161,7 @@ class StreamSnapshotStatus(Struct, frozen=True, kw_only=True, rename="camel", om
     parent: str = ""
     spark_version: str = ""
     manifest: SnapshotManifest | None = None
+    verification: SnapshotVerification | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this type, None if there is none."""
@@ -230,6 +243,19 @@ def retention_of(snapshot: StreamSnapshot) -> Retention:
         return msgspec.json.decode(snapshot.metadata.annotations.get(ANNOTATION_KEEP, "{}"), type=Retention)
     except msgspec.DecodeError:
         return Retention()
+
+
+def is_to_be_verified(snapshot: StreamSnapshot) -> bool:
+    """Return whether it is complete, and somebody wants it read back who did not when it was last."""
+    done = snapshot.status.verification
+    asked = snapshot.spec.verify_nonce != (done.nonce if done is not None else 0)
+    return asked and snapshot.is_final and snapshot.status.phase is SnapshotPhase.READY
+
+
+def is_damaged(snapshot: StreamSnapshot) -> bool:
+    """Return whether it was read back and is not whole."""
+    verified = snapshot.status.condition(VERIFIED)
+    return verified is not None and verified.status == "False"
 
 
 def is_imported(snapshot: StreamSnapshot) -> bool:

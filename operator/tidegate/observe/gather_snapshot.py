@@ -7,7 +7,7 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate.resources.names import driver_pod_name, snapshot_pod_name
+from tidegate.resources.names import driver_pod_name, snapshot_pod_name, verify_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_DRIVER, ROLE_SNAPSHOT
@@ -42,6 +42,7 @@ def observe_snapshot(
         agent=report.report if report else None,
         taking=find_pod(pods, snapshot_pod_name(identity, disposing=False), ROLE_SNAPSHOT),
         disposing=find_pod(pods, snapshot_pod_name(identity, disposing=True), ROLE_SNAPSHOT),
+        verifying=find_pod(pods, verify_pod_name(identity), ROLE_SNAPSHOT),
         forks=_waiting_forks(index, snapshot),
         begun_by=tuple(name for _, name in index.snapshots.forks(key)),
         siblings=_siblings(index, snapshot),

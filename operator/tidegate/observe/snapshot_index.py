@@ -12,6 +12,7 @@ from tidegate.model.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
     is_scheduled,
+    is_to_be_verified,
     owner_uid,
     retention_of,
 )
@@ -173,7 +174,7 @@ class SnapshotIndex:
         return of_it | ({known.key} if known is not None and not known.is_final else set())
 
     def _is_concerned(self, snapshot: StreamSnapshot, app: Key) -> bool:
-        if not snapshot.is_final:
+        if not snapshot.is_final or is_to_be_verified(snapshot):
             return True
         keep = self._keeps.get(app)
         if not is_scheduled(snapshot):

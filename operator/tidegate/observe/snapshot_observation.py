@@ -62,6 +62,8 @@ class SnapshotObservation:
     taking: PodRecord | None = None
     disposing: PodRecord | None = None
     """The snapshot's own pods."""
+    verifying: PodRecord | None = None
+    """The one that reads it back."""
     forks: tuple[str, ...] = ()
     """Names of applications that are to begin with it and have not yet, sorted."""
     begun_by: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.resources.driver_config import app_storage, service_account
 from tidegate.resources.metadata import reference_to
-from tidegate.resources.names import SNAPSHOT_CONTAINER, snapshot_pod_name
+from tidegate.resources.names import SNAPSHOT_CONTAINER, snapshot_pod_name, verify_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, build_storage_pod
 from tidegate_spark.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, Storage, to_json
@@ -42,6 +42,13 @@ def storage_of(app: StreamingApp) -> SnapshotStorage:
         credentials_secret=secret.name if secret is not None else "",
         service_account_name=service_account(app),
     )
+
+
+def name_pod(identity: str, orders: SnapshotOrders) -> str:
+    """Return the name of the pod that carries these orders out; each kind of work has its own."""
+    if orders.verify:
+        return verify_pod_name(identity)
+    return snapshot_pod_name(identity, disposing=bool(orders.dispose or orders.release))
 
 
 def storage_of_import(snapshot: StreamSnapshot) -> SnapshotStorage:
@@ -76,9 +83,9 @@ def build_snapshot_pod(
     place = None
     if storage is not None and is_imported(snapshot):
         place = Storage(storage.uri, storage.endpoint, storage.region, storage.path_style_access)
-    identity, disposing = snapshot_id(snapshot.metadata), bool(orders.dispose or orders.release)
+    identity = snapshot_id(snapshot.metadata)
     errand = Errand(
-        pod_name=snapshot_pod_name(identity, disposing=disposing),
+        pod_name=name_pod(identity, orders),
         role=ROLE_SNAPSHOT,
         container=SNAPSHOT_CONTAINER,
         module="tidegate_spark.snapshot_pod",

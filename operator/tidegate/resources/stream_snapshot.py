@@ -65,5 +65,9 @@ def _build(
             "labels": {LABEL_APP: app.metadata.name, LABEL_MANAGED_BY: MANAGED_BY, label: "true"},
             "annotations": {ANNOTATION_APP_UID: app.metadata.uid, **annotations},
         },
-        "spec": {"appRef": {"name": app.metadata.name}, "reclaimPolicy": policy.value},
+        "spec": {
+            "appRef": {"name": app.metadata.name},
+            "reclaimPolicy": policy.value,
+            **({"verifyNonce": 1} if app.spec.snapshots is not None and app.spec.snapshots.verify else {}),
+        },
     }

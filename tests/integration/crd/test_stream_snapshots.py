@@ -54,7 +54,7 @@ def write_status(kubectl: Kubectl, namespace: str, name: str = "nightly") -> Non
 
 def test_the_smallest_snapshot_is_stored_with_its_default(api_kubectl: Kubectl, namespace: str) -> None:
     stored = create(api_kubectl, namespace, SNAPSHOT)
-    assert stored["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Retain"}
+    assert stored["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Retain", "verifyNonce": 0}
     assert decode_snapshot(json.dumps(stored).encode()).spec.reclaim_policy is ReclaimPolicy.RETAIN
 
 
@@ -160,7 +160,13 @@ def test_a_beginning_names_a_snapshot(api_kubectl: Kubectl, namespace: str) -> N
 
 def test_a_schedule_is_stored_with_its_defaults(api_kubectl: Kubectl, namespace: str) -> None:
     stored = create(api_kubectl, namespace, changed("spec/snapshots", {"schedule": "0 */6 * * mon-fri"}))
-    given = {"schedule": "0 */6 * * mon-fri", "suspend": False, "keep": {"last": 10}, "onDelete": "Skip"}
+    given = {
+        "schedule": "0 */6 * * mon-fri",
+        "suspend": False,
+        "keep": {"last": 10},
+        "verify": False,
+        "onDelete": "Skip",
+    }
     assert stored["spec"]["snapshots"] == given
     api_kubectl.patch("sapp", "app", namespace, {"spec": {"snapshots": {"keep": {"last": None, "maxAge": "30d"}}}})
     assert (api_kubectl.get("sapp", "app", namespace) or {})["spec"]["snapshots"]["keep"] == {"maxAge": "30d"}

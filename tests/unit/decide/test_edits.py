@@ -52,6 +52,7 @@ OTHER: dict[str, Any] = {
     "snapshots.suspend": True,
     "snapshots.keep.last": 3,
     "snapshots.keep.maxAge": "7d",
+    "snapshots.verify": True,
     "snapshots.onDelete": "Take",
     "startFrom.snapshot.name": "nightly",
 }

@@ -11,10 +11,10 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.decide.snapshots.actions import DeleteSnapshot, StampRetention
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, snapshot_id
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.model.streaming_app import Condition, StreamingApp
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_testing.observations import NOW, app_with, launched
-from tidegate_testing.snapshot_observations import APP, ready_snapshot, snapshot
+from tidegate_testing.snapshot_observations import APP, TIME, ready_snapshot, snapshot
 from tidegate_testing.snapshot_observations import observe as observe_one
 
 DAY = 86400.0
@@ -151,3 +151,12 @@ def test_storage_that_goes_with_the_application_takes_their_resources_along() ->
     assert not goes(among(made(1, both), app_unreadable=True))
     assert goes(among(made(1, both)))
     assert goes(among(made(1, both), app=keeping(KEEP_TWO, "u-2")))
+
+
+def test_one_that_is_not_whole_is_as_good_as_none() -> None:
+    damaged = made(1)
+    no = Condition(type="Verified", status="False", reason="x", last_transition_time=TIME)
+    status = msgspec.structs.replace(damaged.status, conditions=(*damaged.status.conditions, no))
+    damaged = msgspec.structs.replace(damaged, status=status)
+    assert not goes(among(made(3), damaged, made(2)))
+    assert goes(among(made(3), damaged, made(2), made(1.5)))

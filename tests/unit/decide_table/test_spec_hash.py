@@ -55,6 +55,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "snapshots.suspend": st.booleans(),
     "snapshots.keep.last": st.integers(1, 100),
     "snapshots.keep.maxAge": names,
+    "snapshots.verify": st.booleans(),
     "snapshots.onDelete": st.sampled_from(["Skip", "Take"]),
     "startFrom.snapshot.name": names,
     "state.partitions": st.integers(1, 64),

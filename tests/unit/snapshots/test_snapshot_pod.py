@@ -28,6 +28,7 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotReport,
     SnapshotReports,
     SnapshotState,
+    VerifyOrder,
 )
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.library import CatalogContendedError
@@ -35,6 +36,7 @@ from tidegate_spark.snapshots.memory import Call
 from tidegate_spark.snapshots.store import MismatchError, SnapshotError
 from tidegate_spark.snapshots.take import TooFastError
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_scenes import Scene
 
 
@@ -178,6 +180,38 @@ def test_one_that_is_damaged_is_refused_and_not_held() -> None:
     assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, SnapshotReason.DAMAGED)
     assert made.files[0].key in report.message
     assert scene.library().read().snapshots["a"].holders == frozenset()
+
+
+# --- reading back ---
+
+
+def read_back(scene: Scene) -> tuple[int, SnapshotReport]:
+    carrier = Scripted()
+    carrier.connect, carrier.layout = scene.library, LAYOUT
+    keeper = SnapshotKeeper(carrier, runs=False)
+    keeper.give(SnapshotOrders(verify=(VerifyOrder("mine-1", "a"),)))
+    code = carry_out(keeper, lambda seconds: None)
+    (report,) = keeper.reports()
+    return code, report
+
+
+def test_one_that_is_whole_is_said_to_be() -> None:
+    scene = Scene()
+    scene.batches(3)
+    made = scene.take("a")
+    code, report = read_back(scene)
+    assert (code, report.id, report.state) == (EXIT_OK, "mine-1", SnapshotState.VERIFIED)
+    assert (report.files, "were read back" in report.message) == (len({file.key for file in made.files}), True)
+
+
+def test_one_that_is_not_says_what_and_where() -> None:
+    scene = Scene()
+    scene.batches(3)
+    made = scene.take("a")
+    scene.store().put(f"apps/orders/{made.files[0].key}", b"x" * made.files[0].size)
+    code, report = read_back(scene)
+    assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, SnapshotReason.DAMAGED)
+    assert made.files[0].key in report.message
 
 
 # --- whose storage it is ---

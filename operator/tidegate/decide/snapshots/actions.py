@@ -51,6 +51,13 @@ class DeleteSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class CountVerification:
+    """Count a snapshot that was read back."""
+
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StampRetention:
     """Note on the resource how long it stays."""
 
@@ -68,6 +75,7 @@ SnapshotAction: TypeAlias = (
     | DeleteSnapshotPod
     | DeleteSnapshot
     | StampRetention
+    | CountVerification
     | PublishEvent
 )
 

@@ -46,11 +46,12 @@ def leave_released_alone(o: SnapshotObservation, now: float) -> SnapshotVerdict 
 
 
 def stop_taking(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Remove the pod that takes it: what is disposed of must not go on growing."""
-    if o.taking is None:
+    """Remove the pod that takes it, or reads it back: what is disposed of must not go on growing."""
+    pod = o.taking or o.verifying
+    if pod is None:
         return None
-    message = f"Pod {o.taking.name} is removed."
-    after = put_away(o, o.taking)
+    message = f"Pod {pod.name} is removed."
+    after = put_away(o, pod)
     return SnapshotVerdict(_DELETING, Health.RECONCILING, POD_STOPPING, message, after=after)
 
 

@@ -17,6 +17,7 @@ from tidegate.model.stream_snapshot import (
     ANNOTATION_KEEP,
     SnapshotPhase,
     StreamSnapshot,
+    is_damaged,
     is_scheduled,
     owner_uid,
     retention_of,
@@ -85,7 +86,8 @@ def _judge_failed(o: SnapshotObservation) -> _Judgement:
 
 def _judge_ready(o: SnapshotObservation, now: float) -> _Judgement:
     rule = retention_of(o.snapshot)
-    ready = (s for s in o.siblings if s.status.phase is SnapshotPhase.READY and s.is_final)
+    # One that is not whole is as good as none.
+    ready = (s for s in o.siblings if s.status.phase is SnapshotPhase.READY and s.is_final and not is_damaged(s))
     later = [s for s in ready if _is_later(s, o.snapshot)]
     if not later:
         return _Judgement()  # the newest, whoever asked for it

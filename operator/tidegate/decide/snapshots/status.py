@@ -9,12 +9,15 @@ import msgspec
 from tidegate.decide.launch import time_left
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, refers_to_its_app
 from tidegate.decide.status import build_conditions
+from tidegate.model.status import Condition
 from tidegate.model.stream_snapshot import (
+    VERIFIED,
     SnapshotApp,
     SnapshotManifest,
     SnapshotPhase,
     SnapshotProgress,
     SnapshotQuery,
+    SnapshotVerification,
     StreamSnapshotStatus,
     is_imported,
     stored_id,
@@ -34,8 +37,9 @@ def build_snapshot_status(o: SnapshotObservation, verdict: SnapshotVerdict, now:
     status = msgspec.structs.replace(
         old,
         phase=verdict.phase,
-        conditions=build_conditions(old.conditions, verdict, generation, now),
+        conditions=build_conditions(old.conditions, verdict, generation, now) + _verified(o, verdict, now),
         observed_generation=generation,
+        verification=_verification(o, verdict, now),
     )
     if verdict.begins or old.snapshot_id:
         status = _with_intent(o, status, now)
@@ -63,6 +67,33 @@ def human_size(size: int) -> str:
             break
         value, unit = value / 1024, larger
     return f"{value:.1f}{unit}" if unit and value < 10 else f"{value:.0f}{unit}"
+
+
+def _verified(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) -> tuple[Condition, ...]:
+    """Return the condition Verified; there is none until somebody asks."""
+    old, said = o.snapshot.status.condition(VERIFIED), verdict.verification
+    if said is None:
+        return (old,) if old is not None else ()
+    since = old.last_transition_time if old is not None and old.status == said.status else _time(now)
+    return (
+        Condition(
+            type=VERIFIED,
+            status=said.status,
+            reason=said.reason,
+            message=said.message,
+            observed_generation=o.snapshot.metadata.generation,
+            last_transition_time=since,
+        ),
+    )
+
+
+def _verification(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) -> SnapshotVerification | None:
+    said = verdict.verification
+    if said is None or said.ended is None:
+        return o.snapshot.status.verification
+    return SnapshotVerification(
+        nonce=o.snapshot.spec.verify_nonce, time=_time(now), files=said.ended.files, bytes=said.ended.bytes
+    )
 
 
 def _core(status: StreamSnapshotStatus) -> StreamSnapshotStatus:

@@ -196,7 +196,7 @@ def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> Snapshot
             return SnapshotVerdict(
                 SnapshotPhase.READY, Health.READY, "Complete", _complete(report), report, after=put_away(o, o.taking)
             )
-        case SnapshotState.FAILED | SnapshotState.DISPOSED | SnapshotState.RELEASED:
+        case SnapshotState.FAILED | SnapshotState.DISPOSED | SnapshotState.RELEASED | SnapshotState.VERIFIED:
             return SnapshotVerdict(
                 SnapshotPhase.FAILED, Health.STALLED, reason, why, report, after=put_away(o, o.taking)
             )

@@ -22,6 +22,16 @@ _AT_REST = frozenset({Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
+class Verification:
+    """What the condition Verified says; ``ended`` is set when the work is done."""
+
+    status: str
+    reason: str
+    message: str
+    ended: SnapshotReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotVerdict:
     """The result of the first rule that applies."""
 
@@ -33,6 +43,8 @@ class SnapshotVerdict:
     """For a person: what is, and what to do if something must be done."""
     report: SnapshotReport | None = None
     """What is known of the work, for the status."""
+    verification: Verification | None = None
+    """What is said of its being read back, if anything is."""
     before: tuple[SnapshotAction, ...] = ()
     """Carried out before the status is written."""
     after: tuple[SnapshotAction, ...] = ()
