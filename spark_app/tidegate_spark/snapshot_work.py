@@ -184,7 +184,8 @@ class Carrier:
         if found.problems:
             message = f"snapshot {order.snapshot} is not whole: {found.problems[0]}"
             raise DamagedError(message, len(found.problems))
-        message = f"{found.files} files, {found.bytes} bytes, were read back and are a whole checkpoint."
+        message = f"{found.files} files, {found.bytes} bytes, were read back"
+        message += f". Not interpreted: {found.unread[0]}." if found.unread else " and are a whole checkpoint."
         if found.unproven:
             message += f" Of {found.unproven} of them the store has no hash to compare with."
         return SnapshotReport(order.id, SnapshotState.VERIFIED, message=message, files=found.files, bytes=found.bytes)

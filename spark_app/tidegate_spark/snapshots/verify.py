@@ -16,6 +16,7 @@ from functools import partial
 
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.catalog import DisposedError, State
+from tidegate_spark.snapshots.compressed import CodecMissingError
 from tidegate_spark.snapshots.copying import Copiers, Progress, in_parallel
 from tidegate_spark.snapshots.manifest import File, Manifest
 from tidegate_spark.snapshots.reader import Layout
@@ -40,6 +41,8 @@ class Verification:
     whose ETags are no hashes. The store itself may have compared them with checksums of its own."""
     problems: tuple[str, ...]
     """Empty: it is whole."""
+    unread: tuple[str, ...] = ()
+    """What was compared and could not be interpreted here, for want of a library."""
 
 
 def verify(origin: Origin, layout: Layout, copiers: Copiers) -> Verification:
@@ -68,13 +71,14 @@ def verify(origin: Origin, layout: Layout, copiers: Copiers) -> Verification:
         seen = _read_all(origin, list(files.values()), copiers)
         problems += [problem for problem, _ in seen if problem]
         unproven = sum(1 for problem, proven in seen if not problem and not proven)
+    unread = list[str]()
     if not problems:
-        problems += _wrong_checkpoints(origin, layout, made, copiers)
+        problems += _wrong_checkpoints(origin, layout, made, copiers, unread)
     if problems:
         known = library.read().snapshots.get(origin.id)
         if known is None or known.state is not State.READY:
             raise DisposedError(f"snapshot {origin.id} was disposed of while it was read")
-    return Verification(len(files), sum(file.size for file in files.values()), unproven, tuple(problems))
+    return Verification(len(files), sum(file.size for file in files.values()), unproven, tuple(problems), tuple(unread))
 
 
 def _read_all(origin: Origin, files: list[File], copiers: Copiers) -> list[tuple[str, bool]]:
@@ -114,8 +118,10 @@ def _compared(origin: Origin, key: str, file: File, digest: Digest) -> tuple[str
     return f"{key} does not have the content that was published", True
 
 
-def _wrong_checkpoints(origin: Origin, layout: Layout, made: Manifest, copiers: Copiers) -> list[str]:
-    """Return why a query could not go on from the files, of each query for which that is so."""
+def _wrong_checkpoints(
+    origin: Origin, layout: Layout, made: Manifest, copiers: Copiers, unread: list[str]
+) -> list[str]:
+    """Return why a query could not go on from the files, of each for which that is so; what cannot be told: unread."""
     problems = []
     for query, at in sorted(made.queries.items()):
         listing = {
@@ -130,7 +136,8 @@ def _wrong_checkpoints(origin: Origin, layout: Layout, made: Manifest, copiers: 
             for path, entry in listing.items():
                 _unpack(path, entry, _reader(origin, listing))
         except SnapshotError as error:
-            problems.append(f"query {query}: {error}")
+            into = unread if isinstance(error.__cause__, CodecMissingError) else problems
+            into.append(f"query {query}: {error}")
     return problems
 
 

@@ -8,12 +8,14 @@ import pytest
 
 from tidegate_spark.snapshots import collect
 from tidegate_spark.snapshots.catalog import DisposedError, UnknownSnapshotError
+from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
+from tidegate_spark.snapshots.compressed import CodecMissingError
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.memory import Buckets, Call
 from tidegate_spark.snapshots.restore import Origin
 from tidegate_spark.snapshots.store import PART_BYTES, Digester, Entry, MismatchError
 from tidegate_spark.snapshots.verify import Verification, _unpack, verify
-from tidegate_testing.fake_checkpoint import LAYOUT
+from tidegate_testing.fake_checkpoint import LAYOUT, FakeLayout
 from tidegate_testing.snapshot_scenes import Scene, Watch
 
 
@@ -140,3 +142,16 @@ def test_a_digest_is_that_of_the_whole_and_of_parts() -> None:
     assert found.parts_md5 == "cb93ad6c9c920e2602b79a11ded63ddb-2"
     assert Digester().digest().parts_md5.endswith("-1")
     assert PART_BYTES == 64 << 20
+
+
+def test_what_cannot_be_interpreted_here_is_not_called_damaged() -> None:
+    class WithoutCodec(FakeLayout):
+        def needed_files(self, *arguments: Any) -> Any:
+            try:
+                raise CodecMissingError("is compressed with zstd")
+            except CodecMissingError as error:
+                raise UnreadableCheckpointError("state/0/1/7.changelog", str(error)) from error
+
+    found = verify(Origin(taken().library(), "a"), WithoutCodec(), Copiers(1))
+    assert found.problems == ()
+    assert found.unread == ("query main: state/0/1/7.changelog: is compressed with zstd",)
