@@ -200,9 +200,10 @@ def test_a_schedule_keeps_the_newest_and_the_end_of_an_application_is_imported_a
 
     # The resource goes, the files stay, and are imported by their address.
     world.kubectl.run("delete", "snap", name, "-n", NAMESPACE, "--timeout=120s", timeout=130)
-    place = {key: last["status"]["storage"][key] for key in ("endpoint", "region", "pathStyleAccess")}
-    secret = last["status"]["storage"]["credentialsSecret"]
-    spec = {"uri": last["status"]["manifest"]["uri"], "storage": {**place, "credentialsSecret": {"name": secret}}}
+    known = last["status"]["storage"]
+    place = {key: known[key] for key in ("endpoint", "region", "pathStyleAccess") if key in known}
+    secret = {"credentialsSecret": {"name": known["credentialsSecret"]}}
+    spec = {"uri": last["status"]["manifest"]["uri"], "storage": {**place, **secret}}
     metadata = {"name": "imported", "namespace": NAMESPACE}
     resource = {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
     world.kubectl.apply(resource)

@@ -161,30 +161,32 @@ def test_a_snapshot_of_a_running_query_is_where_another_application_goes_on(
     assert (code, reports["b"].state, reports["b"].queries["main"].batch) == (EXIT_OK, SnapshotState.READY, last)
     assert reports["b"].spark_version == pyspark.__version__
 
-    # Another pod reads it back, a third one adopts it for somebody, without whom it would go.
-    code, reports = run_pod(fork.config, SnapshotOrders(verify=(VerifyOrder("look", "b"),)), tmp_path / "pod-3")
-    assert (code, reports["look"].state) == (EXIT_OK, SnapshotState.VERIFIED), reports
-    code, reports = run_pod(
-        fork.config, SnapshotOrders(adopt=(AdoptOrder("mine", "b", "import-1"),)), tmp_path / "pod-4"
-    )
-    assert (code, reports["mine"].state, reports["mine"].queries["main"].batch) == (EXIT_OK, SnapshotState.READY, last)
-    code, reports = run_pod(fork.config, SnapshotOrders(dispose=("b",)), tmp_path / "pod-5")
-    assert (code, reports["b"].state, "import-1" in reports["b"].message) == (EXIT_OK, SnapshotState.HELD, True)
-    letting_go = SnapshotOrders(release=(ReleaseOrder("b", "import-1"),))
-    code, reports = run_pod(fork.config, letting_go, tmp_path / "pod-6")
-    assert (code, reports["b"].state) == (EXIT_OK, SnapshotState.RELEASED)
-
-    # What was lost is found.
-    lost = next(key for key in below(object_store, fork.config.storage, "snapshots", "b") if "/state/" in key)
-    kept = object_store.client.get_object(Bucket=place.bucket, Key=fork.config.storage.key(lost))["Body"].read()
-    object_store.client.put_object(Bucket=place.bucket, Key=fork.config.storage.key(lost), Body=b"?" * len(kept))
-    code, reports = run_pod(fork.config, SnapshotOrders(verify=(VerifyOrder("look", "b"),)), tmp_path / "pod-7")
-    assert (code, reports["look"].reason) == (EXIT_OK, SnapshotReason.DAMAGED)
-    assert lost in reports["look"].message
-
+    look_after(fork.config, object_store, last, tmp_path)
     code, reports = run_pod(fork.config, SnapshotOrders(dispose=("b",)), tmp_path / "pod-2")
     assert (code, reports["b"].state) == (EXIT_OK, SnapshotState.DISPOSED)
     assert below(object_store, fork.config.storage, "snapshots") == ["snapshots/catalog.json"]
+
+
+def look_after(config: DriverConfig, object_store: ObjectStore, last: int, folder: Path) -> None:
+    """Snapshot b is read back, adopted, let go and found damaged, by a pod each time."""
+    place = config.storage
+    code, reports = run_pod(config, SnapshotOrders(verify=(VerifyOrder("look", "b"),)), folder / "pod-3")
+    assert (code, reports["look"].state) == (EXIT_OK, SnapshotState.VERIFIED), reports
+    code, reports = run_pod(config, SnapshotOrders(adopt=(AdoptOrder("mine", "b", "import-1"),)), folder / "pod-4")
+    assert (code, reports["mine"].state, reports["mine"].queries["main"].batch) == (EXIT_OK, SnapshotState.READY, last)
+    code, reports = run_pod(config, SnapshotOrders(dispose=("b",)), folder / "pod-5")
+    assert (code, reports["b"].state, "import-1" in reports["b"].message) == (EXIT_OK, SnapshotState.HELD, True)
+    letting_go = SnapshotOrders(release=(ReleaseOrder("b", "import-1"),))
+    code, reports = run_pod(config, letting_go, folder / "pod-6")
+    assert (code, reports["b"].state) == (EXIT_OK, SnapshotState.RELEASED)
+
+    # What was lost is found.
+    lost = next(key for key in below(object_store, place, "snapshots", "b") if "/state/" in key)
+    kept = object_store.client.get_object(Bucket=place.bucket, Key=place.key(lost))["Body"].read()
+    object_store.client.put_object(Bucket=place.bucket, Key=place.key(lost), Body=b"?" * len(kept))
+    code, reports = run_pod(config, SnapshotOrders(verify=(VerifyOrder("look", "b"),)), folder / "pod-7")
+    assert (code, reports["look"].reason) == (EXIT_OK, SnapshotReason.DAMAGED)
+    assert lost in reports["look"].message
 
 
 def test_a_driver_that_is_killed_while_it_takes_a_snapshot_is_followed_by_one_that_finishes_it(
