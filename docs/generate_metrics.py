@@ -67,6 +67,9 @@ def exercised_operator() -> CollectorRegistry:
     rolling_back, rolled_back = _upgrade(UpgradePhase.ROLLING_BACK), _upgrade(UpgradePhase.ROLLED_BACK)
     figures.upgrades.show(app, rolling_back, rolled_back)
     figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.FAILED))
+    figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.READY))
+    figures.snapshots.count_expired(app)
+    figures.snapshots.count_verified(app, whole=True)
     return figures.registry
 
 
@@ -89,7 +92,7 @@ def _snapshot(phase: SnapshotPhase) -> StreamSnapshot:
     return StreamSnapshot(
         metadata=Metadata(name="before-upgrade", namespace="shop", uid="uid"),
         spec=StreamSnapshotSpec(app_ref=LocalReference(name="orders")),
-        status=StreamSnapshotStatus(phase=phase),
+        status=StreamSnapshotStatus(phase=phase, ready_at=datetime.datetime.fromtimestamp(1, datetime.UTC)),
     )
 
 

@@ -130,7 +130,7 @@ def render(crd: Mapping[str, Any], classes: Mapping[str, ChangeClass], source: P
     parts.append(_bullets(rule["message"] for rule in root["x-kubernetes-validations"]))
     spec = root["properties"]["spec"]
     for name, schema in spec["properties"].items():
-        parts.append(_group(Field(name, schema, name in spec["required"]), classes))
+        parts.append(_group(Field(name, schema, name in spec.get("required", [])), classes))
     if "x-kubernetes-validations" in spec:
         parts.append("## Rules over several groups\n")
         parts.append(_bullets(rule["message"] for rule in spec["x-kubernetes-validations"]))

@@ -1,4 +1,6 @@
-"""The operator's side of the agent: one question, two commands, and the token for all. Does I/O.
+"""The operator's side of the agent: one question, two commands, and the token for all. Snapshot pods are asked, too.
+
+Does I/O.
 
 Requests go straight to the pod, never through the API server.
 """
@@ -20,8 +22,8 @@ from tidegate.observe.pods import PodRecord
 from tidegate.resources.agent_secret import TOKEN_KEY
 from tidegate.resources.names import agent_secret_name
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import COMMAND_PORT, AgentReport, ExecutorTarget
-from tidegate_spark.snapshot_protocol import SNAPSHOT_COMMAND, SnapshotOrders
+from tidegate_spark.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, ExecutorTarget
+from tidegate_spark.snapshot_protocol import PROGRESS_PATH, SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReports
 
 _TIMEOUT = aiohttp.ClientTimeout(total=3.0)
 _UNAUTHORIZED = 401
@@ -57,6 +59,7 @@ class AgentClient:
         self._concurrency = concurrency
         self._tokens: dict[Key, str] = {}
         self._reports = msgspec.json.Decoder(AgentReport)
+        self._snapshot_reports = msgspec.json.Decoder(SnapshotReports)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> AgentClient:
@@ -109,6 +112,16 @@ class AgentClient:
         answer = await self._request(key, pod, "POST", SNAPSHOT_COMMAND, msgspec.json.encode(orders))
         return answer if isinstance(answer, Unanswered) else None
 
+    async def read_snapshot_pod(self, pod: PodRecord) -> SnapshotReports | Unanswered:
+        """Ask a snapshot pod, which wants no token, how far it is."""
+        answer, _ = await self._send("", pod, "GET", PROGRESS_PATH, None, STATUS_PORT)
+        if isinstance(answer, Unanswered):
+            return answer
+        try:
+            return self._snapshot_reports.decode(answer)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            return Unanswered(f"the report is not understood: {error}")
+
     async def _request(
         self, key: Key, pod: PodRecord, method: str, path: str, body: bytes | None
     ) -> bytes | Unanswered:
@@ -117,23 +130,21 @@ class AgentClient:
             token = await self._token(key)
             if isinstance(token, Unanswered):
                 return token
-            answer, status = await self._send(token, pod, method, path, body)
+            answer, status = await self._send(token, pod, method, path, body, COMMAND_PORT)
             if status != _UNAUTHORIZED:
                 return answer
             self._tokens.pop(key, None)
         return answer
 
-    async def _send(
-        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None
+    async def _send(  # noqa: PLR0913, PLR0917 - what differs between requests
+        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None, port: int
     ) -> tuple[bytes | Unanswered, int]:
         assert self._session is not None, "the agents' client is used outside of its context"
         host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
-        headers = {
-            "Authorization": f"Bearer {token}",
-            "Content-Type": "application/json",
-            "Accept-Encoding": "identity",
-        }
-        url = f"http://{host}:{COMMAND_PORT}{path}"
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        url = f"http://{host}:{port}{path}"
         if body is not None:
             require(self._guard)
         data = None if body is None else GuardedBody(body, self._guard)

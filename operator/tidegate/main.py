@@ -39,6 +39,7 @@ from tidegate.model.streaming_app import PLURAL
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, build_record
+from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.resources.platform import Platform
@@ -227,14 +228,26 @@ def _build(
 
     queue = WorkQueue(work, figures)
     snapshot_queue = WorkQueue(work_on_snapshot, figures, subject="snapshot")
-    part = SnapshotPart(client, figures, index, snapshot_queue, queue.wake)
+    pods = SnapshotPods(index, agents, snapshot_queue.wake)
+    part = SnapshotPart(client, figures, index, snapshot_queue, pods, queue.wake)
     actor = Actor(client, agents, index, access, events, figures, queue.wake)
     poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
     platform = Platform(settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format)
     teller = UnreadableTeller(client, events)
     reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_snapshots=part.wake_for)
     snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
-    snapshots = SnapshotReconciler(index, platform, snapshot_actor, poller, figures.snapshots, queue.wake)
+    snapshots = SnapshotReconciler(
+        index,
+        platform,
+        snapshot_actor,
+        poller,
+        part.pods,
+        figures.snapshots,
+        teller,
+        queue.wake,
+        part.wake_beside,
+        client.clock_skew,
+    )
     return Operator(settings, connection, client, figures, index, queue, poller, asyncio.Event(), snapshots=part)
 
 
@@ -266,7 +279,11 @@ def _of_snapshots(operator: Operator) -> list[tuple[int, str, Callable[[], Await
     queue = operator.snapshots.queue
     # A quarter: a look at a snapshot is short, and there are fewer of those on their way than applications.
     workers = max(1, operator.settings.concurrency // 4)
-    return [(workers, "worker of snapshots", queue.run_worker), (1, "timers of snapshots", queue.run_timers)]
+    return [
+        (workers, "worker of snapshots", queue.run_worker),
+        (1, "timers of snapshots", queue.run_timers),
+        (1, "pods of snapshots", operator.snapshots.pods.run),
+    ]
 
 
 async def _run_kopf(operator: Operator) -> None:

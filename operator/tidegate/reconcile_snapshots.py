@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 import structlog
 
 from tidegate.act.snapshots import SnapshotActor
+from tidegate.act.unreadable import UnreadableTeller
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.looks import Looks
 from tidegate.metrics.snapshots import SnapshotFigures
-from tidegate.model.stream_snapshot import StreamSnapshot
+from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
+from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
 
@@ -31,9 +33,15 @@ class SnapshotReconciler:
     platform: Platform
     actor: SnapshotActor
     poller: AgentPoller
+    pods: SnapshotPods
     figures: SnapshotFigures
+    unreadable: UnreadableTeller
     wake_app: Callable[[Key], None]
     """Has an application looked at to which the snapshot matters."""
+    wake_beside: Callable[[StreamSnapshot], None] = lambda snapshot: None
+    """Has other snapshots looked at that may have to go because of one."""
+    clock_skew: Callable[[], float] = lambda: 0.0
+    """Seconds by which our clock is ahead of the API server's."""
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     _looks: Looks = field(default_factory=Looks)
@@ -45,14 +53,15 @@ class SnapshotReconciler:
             RetryLaterError: what is decided can not be carried out now.
         """
         now = self.clock()
-        observation = observe_snapshot(self.index, key, self.platform, self.steady())
+        observation = observe_snapshot(self.index, key, self.platform, self.steady(), self.clock_skew())
         if observation is None:
             self._looks.forget(key)
             self.figures.forget(key)
-            await self.actor.clean_up(key)
+            self.pods.follow(key, None)
+            await self._let_go(key, now)
             return None
         before, plan = observation.snapshot, decide_snapshot(observation, now)
-        structlog.contextvars.bind_contextvars(app=before.spec.app_ref.name, reason=plan.reason)
+        structlog.contextvars.bind_contextvars(app=before.app_key[1], reason=plan.reason)
         if plan.actions:
             log.info(plan.message, rule=plan.rule, actions=[type(action).__name__ for action in plan.actions])
         try:
@@ -60,10 +69,20 @@ class SnapshotReconciler:
         finally:
             self._show(key, before)
         self._hurry(before, plan)
+        self.pods.follow(key, observation.taking or observation.verifying)
         if outcome is None:
             self._looks.forget(key)
             return plan.wake_after
         return self._looks.again(key, outcome.reason)
+
+    async def _let_go(self, key: Key, now: float) -> None:
+        unreadable = self.index.snapshots.unreadable(key)
+        if unreadable is not None and unreadable.metadata.deletion_timestamp is None:
+            await self.unreadable.tell(unreadable, now, SNAPSHOT_KIND)
+            return
+        if unreadable is not None:
+            await self.actor.let_go(unreadable, now)
+        await self.actor.clean_up(key)
 
     def _show(self, key: Key, before: StreamSnapshot) -> None:
         after = self.index.snapshots.get(key)
@@ -72,6 +91,8 @@ class SnapshotReconciler:
         self.figures.show(before, after)
         if after.metadata.resource_version != before.metadata.resource_version:
             # The watch brings no news of what we wrote ourselves.
+            if after.is_final != before.is_final:
+                self.wake_beside(after)
             for app in (after.app_key, *self.index.snapshots.forks(key)):
                 self.wake_app(app)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
-import structlog
 
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
@@ -15,9 +14,10 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.errors import UnreadableAppError
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, SNAPSHOT_PLURAL, StreamSnapshot, decode_snapshot
 from tidegate.observe.index import Index
+from tidegate.observe.raw_resource import metadata_of, ready_condition
+from tidegate.observe.snapshot_index import Stored, UnreadableSnapshot
+from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.workqueue import Key, WorkQueue
-
-log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -28,6 +28,8 @@ class SnapshotPart:
     figures: Figures
     index: Index
     queue: WorkQueue
+    pods: SnapshotPods
+    """Asked how far they are."""
     wake_app: Callable[[Key], None]
 
     @property
@@ -42,13 +44,11 @@ class SnapshotPart:
         async for change in watch.changes():
             self.figures.count_event(SNAPSHOT_PLURAL)
             if isinstance(change, Listed):
-                readable = [found for found in map(_read, change.items) if found is not None]
-                for changed in self.index.snapshots.replace(readable, namespace, change.version):
+                found = [_read(item) for item in change.items]
+                for changed in self.index.snapshots.replace(found, namespace, change.version):
                     self._wake(changed)
                 continue
             snapshot = _read(change.item)
-            if snapshot is None:
-                continue
             if isinstance(change, Removed):
                 news = self.index.snapshots.remove(snapshot.key, snapshot.metadata.uid)
             else:
@@ -61,16 +61,24 @@ class SnapshotPart:
         for key in self.index.snapshots.waiting_for(app):
             self.queue.wake(key)
 
-    def _wake(self, snapshot: StreamSnapshot) -> None:
+    def _wake(self, snapshot: Stored) -> None:
         self.queue.wake(snapshot.key)
-        for app in (snapshot.app_key, *self.index.snapshots.forks(snapshot.key)):
+        of_app = (snapshot.app_key,) if isinstance(snapshot, StreamSnapshot) else ()
+        for app in (*of_app, *self.index.snapshots.forks(snapshot.key)):
             self.wake_app(app)
+        if isinstance(snapshot, StreamSnapshot):
+            self.wake_beside(snapshot)
+
+    def wake_beside(self, snapshot: StreamSnapshot) -> None:
+        """Have those looked at that may have to go because of a snapshot."""
+        for key in self.index.snapshots.beside(snapshot):
+            self.queue.wake(key)
 
 
-def _read(body: msgspec.Raw) -> StreamSnapshot | None:
+def _read(body: msgspec.Raw) -> Stored:
     try:
         return decode_snapshot(body)
     except UnreadableAppError as error:
         # The CRD's schema refuses what does not fit: this one was stored under another version of it.
-        log.error("a StreamSnapshot can not be read; nothing is done about it", problem=str(error))
-        return None
+        raw = msgspec.json.decode(body)
+        return UnreadableSnapshot(metadata_of(raw), str(error), ready_condition(raw))

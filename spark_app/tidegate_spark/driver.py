@@ -108,7 +108,11 @@ class Driver:
         sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
         main = preflight.find_main(self._config.main)
         credentials = preflight.wait_for_storage(
-            self._config, self._environment.credentials_directory, self._ending.requested, self._report_fault
+            self._config,
+            self._environment.credentials_directory,
+            self._ending.requested,
+            self._report_fault,
+            pyspark.__version__,
         )
         if self._ending.requested.is_set():
             return Outcome(Reason.STOPPED, "Stopped while starting.")

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LONGEST_WAIT_SECONDS = 30.0
 _ETAG_OF_NOTHING = '"00000000000000000000000000000000"'
+CLAIMED_SPARK = "sparkVersion"
+"""Field of ``app.json``: the Spark that the last driver had."""
 CLAIM_ATTEMPTS = 5
 """Only another driver of the same application can get in between; five in a row do not."""
 
@@ -129,8 +131,10 @@ def _module_names(reference: str) -> list[str]:
 # --- storage ---------------------------------------------------------------------------------------------------------
 
 
-def check_storage(config: DriverConfig, credentials_directory: str) -> Credentials | None:
+def check_storage(config: DriverConfig, credentials_directory: str, spark_version: str = "") -> Credentials | None:
     """Check that storage answers, honours conditional writes and is this application's; claim it. Try once.
+
+    ``spark_version`` is left there for those who look at the state without Spark.
 
     Returns:
         The credentials it was reached with, None for the environment's own.
@@ -140,7 +144,7 @@ def check_storage(config: DriverConfig, credentials_directory: str) -> Credentia
     """
     credentials = store.read_credentials(credentials_directory, config.credentials_secret)
     with faults_of(config):
-        claim(_reach(config, credentials), config)
+        claim(_reach(config, credentials), config, spark_version)
     return credentials
 
 
@@ -204,7 +208,7 @@ def probe_conditional_writes(client: S3Client, config: DriverConfig) -> None:
         )
 
 
-def claim(client: S3Client, config: DriverConfig) -> None:
+def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> None:
     """Write ``app.json``: create it, or bring our own up to this epoch and lineage.
 
     Raises:
@@ -213,6 +217,8 @@ def claim(client: S3Client, config: DriverConfig) -> None:
     key = config.storage.key(APP_FILE)
     ours = {"uid": config.uid, "namespace": config.namespace, "app": config.app}
     ours_now: dict[str, Any] = {**ours, "epoch": config.epoch, "lineage": config.lineage}
+    if spark_version:
+        ours_now[CLAIMED_SPARK] = spark_version
     for _ in range(CLAIM_ATTEMPTS):
         if store.create_object(client, config.storage, key, _document(ours_now)):
             return
@@ -280,13 +286,14 @@ def wait_for_storage(
     credentials_directory: str,
     stopping: threading.Event,
     report: Callable[[Fault | None], None],
+    spark_version: str = "",
 ) -> Credentials | None:
     """Repeat :func:`check_storage` until it succeeds or ``stopping`` is set; faults in between go to ``report``.
 
     Raises:
         FaultError: for a fault that waiting does not cure.
     """
-    return wait_for(lambda: check_storage(config, credentials_directory), stopping, report)
+    return wait_for(lambda: check_storage(config, credentials_directory, spark_version), stopping, report)
 
 
 def wait_for(attempt: Callable[[], T], stopping: threading.Event, report: Callable[[Fault | None], None]) -> T | None:

@@ -86,6 +86,8 @@ ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE, ROLE_SNAPSHOT = "driver", "executor", "p
 ANNOTATION_SPEC_HASH = "tidegate.dev/spec-hash"
 LABEL_SNAPSHOT = "tidegate.dev/snapshot"
 """On a snapshot pod: the id of the snapshot that it is for."""
+ANNOTATION_RELEASE_HOLDERS = "tidegate.dev/release-holders"
+"""On a StreamSnapshot that is deleted: who holds it, by name, separated by commas, and will not come back for it."""
 ANNOTATION_APP_UID = "tidegate.dev/app-uid"
 FINALIZER = "tidegate.dev/streamingapp"
 SNAPSHOT_FINALIZER = "tidegate.dev/streamsnapshot"

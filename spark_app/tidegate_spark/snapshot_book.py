@@ -10,24 +10,48 @@ import dataclasses
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import Union
 
 from tidegate_spark.snapshot_faults import Trouble
 from tidegate_spark.snapshot_protocol import (
+    AdoptOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReason,
     SnapshotReport,
     SnapshotState,
+    VerifyOrder,
 )
 from tidegate_spark.snapshots.catalog import is_id
 
-ENDED = frozenset((SnapshotState.READY, SnapshotState.FAILED, SnapshotState.DISPOSED))
+ENDED = frozenset(
+    (
+        SnapshotState.READY,
+        SnapshotState.FAILED,
+        SnapshotState.DISPOSED,
+        SnapshotState.RELEASED,
+        SnapshotState.VERIFIED,
+    )
+)
 """Nothing more comes of an order that is there."""
 KEPT = 20
 """So many ended orders are kept beside those that were given last."""
 LONGEST_PAUSE_SECONDS = 30.0
 """Between two attempts."""
 NOT_BEGUN = "Not begun yet: one order after the other."
+
+
+Errand = Union[AdoptOrder, VerifyOrder]  # noqa: UP007 - evaluated here, and newer than the Python of Spark images
+
+
+class Task(Enum):
+    """What an order asks for."""
+
+    TAKE = "take"
+    DISPOSE = "dispose of"
+    RELEASE = "release"
+    ERRAND = "see to"
 
 
 @dataclass(frozen=True)
@@ -37,8 +61,13 @@ class Job:
     number: int
     """In the order in which they came."""
     report: SnapshotReport
+    task: Task
     order: SnapshotOrder | None = None
-    """None: the snapshot is to be disposed of."""
+    """Of one that is to be taken, and of no other."""
+    holders: tuple[str, ...] = ()
+    """Who does not need it any more, whatever the catalog says."""
+    errand: Errand | None = None
+    """What else is asked for than to take one or to let it go."""
     due: float = 0.0
     """When the next attempt is to be; as all times here in seconds of one clock."""
     began: float | None = None
@@ -82,19 +111,44 @@ class OrderBook:
         with self._lock:
             for order in orders.take:
                 if order.id not in self._jobs:
-                    self._enter(order.id, order, now)
-            for name in orders.dispose:
-                known = self._jobs.get(name)
-                if known is None or known.order is not None:
-                    self._enter(name, None, now)
-            self._forget({*(order.id for order in orders.take), *orders.dispose})
+                    self._enter(order.id, now, Task.TAKE, order=order)
+            errands: list[Errand] = [*orders.adopt, *orders.verify]
+            for errand in errands:
+                if errand.id not in self._jobs:
+                    self._enter(errand.id, now, Task.ERRAND, errand=errand)
+            ends = self._enter_ends(orders, now)
+            self._forget({*(order.id for order in orders.take), *ends})
 
-    def _enter(self, name: str, order: SnapshotOrder | None, now: float) -> None:
+    def _enter_ends(self, orders: SnapshotOrders, now: float) -> set[str]:
+        """Enter what is to be disposed of or let go; return all of it, known or not."""
+        released: dict[str, tuple[str, ...]] = {}
+        for release in orders.release:
+            released[release.id] = (*released.get(release.id, ()), release.holder)
+        ends = {*orders.dispose, *released}
+        for name in orders.dispose:
+            known, holders = self._jobs.get(name), released.pop(name, ())
+            if known is None or known.task is not Task.DISPOSE or not set(holders) <= set(known.holders):
+                self._enter(name, now, Task.DISPOSE, holders=holders)
+        for name, holders in released.items():
+            if name not in self._jobs:
+                self._enter(name, now, Task.RELEASE, holders=holders)
+        return ends
+
+    def _enter(  # noqa: PLR0913 - one for each kind of order
+        self,
+        name: str,
+        now: float,
+        task: Task,
+        *,
+        order: SnapshotOrder | None = None,
+        holders: tuple[str, ...] = (),
+        errand: Errand | None = None,
+    ) -> None:
         self._count += 1
         report = SnapshotReport(name, SnapshotState.WAITING, message=NOT_BEGUN)
         # At the end, if it was there.
         self._jobs.pop(name, None)
-        self._jobs[name] = Job(self._count, report, order, now)
+        self._jobs[name] = Job(self._count, report, task, order, holders, errand, now)
 
     def _forget(self, given: Iterable[str]) -> None:
         ended = [name for name, job in self._jobs.items() if job.ended and name not in given]
@@ -108,6 +162,17 @@ class OrderBook:
         # A batch that must be this one perishes.
         due = [job for job in waiting if job.due <= now and job.is_exact]
         return min(due or waiting, key=lambda job: (job.due, job.number), default=None)
+
+    def has_urgent(self, beside: Job | None = None) -> bool:
+        """Return whether an order is open for a batch that must be this one, and so perishes; not ``beside``."""
+        with self._lock:
+            open_ones = [job for job in self._jobs.values() if job.is_exact and not job.ended and job.verdict is None]
+            return any(beside is None or job.number != beside.number for job in open_ones)
+
+    def has_urgent_due(self, now: float) -> bool:
+        """Return whether such an order could be begun now."""
+        job = self.next(now)
+        return job is not None and job.is_exact and job.due <= now
 
     def is_wanted(self, job: Job) -> bool:
         """Return whether a job is still to be done: it may have given way to another one."""
@@ -134,7 +199,10 @@ def check_orders(orders: SnapshotOrders) -> None:
     Raises:
         ValueError: naming what is wrong.
     """
-    for name in (*(order.id for order in orders.take), *orders.dispose):
+    names = [*(order.id for order in orders.take), *orders.dispose]
+    names += [order.id for order in orders.release]
+    names += [*(order.id for order in orders.adopt), *(order.id for order in orders.verify)]
+    for name in names:
         if not is_id(name):
             raise ValueError(f"{name!r} is no id of a snapshot: up to 63 of a-z and 0-9, and - between them")
     for order in orders.take:
@@ -158,7 +226,7 @@ def put_off(job: Job, trouble: Trouble, now: float) -> Job:
     state = SnapshotState.HELD if trouble.reason is SnapshotReason.HELD else SnapshotState.WAITING
     report = dataclasses.replace(job.report, state=state, reason=trouble.reason, message=trouble.message)
     later = dataclasses.replace(job, tries=tries, due=now + pause, report=_timed(report, job, now))
-    if job.order is None or job.verdict is not None or tries[trouble.reason] < trouble.tries:
+    if job.task in (Task.DISPOSE, Task.RELEASE) or job.verdict is not None or tries[trouble.reason] < trouble.tries:
         return later
     return dataclasses.replace(later, verdict=trouble, due=job.due)
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from tidegate_spark import storage as store
 from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshot_protocol import SnapshotReason
-from tidegate_spark.snapshots.catalog import DisposedError, HeldError
+from tidegate_spark.snapshots.catalog import DisposedError, HeldError, NotReadyError, UnknownSnapshotError
 from tidegate_spark.snapshots.catalog_json import UnreadableCatalogError
 from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
 from tidegate_spark.snapshots.library import CatalogContendedError, CatalogLostError
+from tidegate_spark.snapshots.manifest import UnreadableManifestError
+from tidegate_spark.snapshots.restore import DamagedError
 from tidegate_spark.snapshots.store import MismatchError, NotDeletedError, SnapshotError, VanishedError
 from tidegate_spark.snapshots.take import BatchLostError, NothingCommittedError, TooFastError
 from tidegate_spark.storage import FaultError
@@ -43,6 +45,10 @@ _KINDS = (
     _Kind(BatchLostError, SnapshotReason.BATCH_LOST, 1, "Take a snapshot without a batch's number, of the newest."),
     _Kind(TooFastError, SnapshotReason.TOO_FAST, 2),
     _Kind(DisposedError, SnapshotReason.DISPOSED, 1, "Take another one, of another name."),
+    _Kind(UnknownSnapshotError, SnapshotReason.MISSING, ALWAYS, "It is looked for again."),
+    _Kind(NotReadyError, SnapshotReason.MISSING, ALWAYS, "It is looked for again."),
+    _Kind(DamagedError, SnapshotReason.DAMAGED, 1, "Restore its files from a replica or the bucket's versions."),
+    _Kind(UnreadableManifestError, SnapshotReason.DAMAGED, 1),
     _Kind(HeldError, SnapshotReason.HELD, ALWAYS, "It goes when they do not need it any more."),
     _Kind(CatalogLostError, SnapshotReason.CATALOG_LOST, ALWAYS),
     _Kind(UnreadableCatalogError, SnapshotReason.CATALOG_LOST, ALWAYS, "Restore the object, or use a newer Tidegate."),

@@ -15,14 +15,16 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tidegate_spark import snapshot_book as book
-from tidegate_spark.snapshot_book import Job, OrderBook
+from tidegate_spark.snapshot_book import Job, OrderBook, Task
 from tidegate_spark.snapshot_faults import Trouble, trouble_of
 from tidegate_spark.snapshot_protocol import (
+    AdoptOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReason,
     SnapshotReport,
     SnapshotState,
+    VerifyOrder,
 )
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.copying import Progress
@@ -96,6 +98,15 @@ class SnapshotKeeper:
         """
         self._book.give(orders, self._clock())
         self._wake.set()
+        if self._runs and any(order.exact for order in orders.take) and self._book.has_urgent():
+            # Not when its turn comes: with few batches retained, the batch would be gone by then.
+            threading.Thread(target=self._pin, name="snapshot-pin", daemon=True).start()
+
+    def _pin(self) -> None:
+        try:
+            self._carrier.pin()
+        except Exception as error:  # whatever it is: the attempt itself shows it
+            log.warning("Spark may clean up a batch that is to be kept: %s", error, extra={"action": "snapshot"})
 
     def stop(self) -> None:
         """End the work that is under way at its next step, and begin none."""
@@ -132,7 +143,7 @@ class SnapshotKeeper:
         try:
             after = self._after(job)
         except EndedError:
-            log.info("snapshot %s: stopped; whoever needs it orders it again", job.id, extra={"action": "snapshot"})
+            log.info("snapshot %s: stopped; what was copied stays of use", job.id, extra={"action": "snapshot"})
             return
         except Exception as error:
             after = self._after_failure(job, error)
@@ -143,15 +154,34 @@ class SnapshotKeeper:
 
     def _after(self, job: Job) -> Job:
         """Return what became of a job; raises what keeps it from being done."""
-        if job.order is None:
-            self._carrier.dispose(job.id)
-            return book.at(job, SnapshotReport(job.id, SnapshotState.DISPOSED), self._clock())
+        if job.holders:
+            self._carrier.release(job.id, job.holders)
         if job.verdict is not None:
-            self._carrier.abandon(job.order)
+            if job.order is not None:
+                self._carrier.abandon(job.order)
             return book.failed(job, job.verdict, self._clock())
-        return book.at(job, self._take(job, job.order), self._clock())
+        return book.at(job, self._carry_out(job), self._clock())
+
+    def _carry_out(self, job: Job) -> SnapshotReport:
+        if job.order is not None:
+            return self._take(job, job.order)
+        if isinstance(job.errand, AdoptOrder):
+            return self._carrier.adopt(job.errand)
+        if isinstance(job.errand, VerifyOrder):
+            return self._carrier.verify(job.errand, self._teller(job))
+        if job.task is Task.RELEASE:
+            return SnapshotReport(job.id, SnapshotState.RELEASED)
+        self._carrier.dispose(job.id)
+        return SnapshotReport(job.id, SnapshotState.DISPOSED)
 
     def _take(self, job: Job, order: SnapshotOrder) -> SnapshotReport:
+        tell = self._teller(job)
+        # Else a newer batch does, and Spark is left alone.
+        pin = self._runs and (job.is_exact or SnapshotReason.TOO_FAST in job.tries)
+        return self._carrier.take(order, tell, pin, lambda: self._book.has_urgent(job))
+
+    def _teller(self, job: Job) -> Callable[[Progress], None]:
+        """Return what is told how far a job is, which begins now."""
         self._copied, self._logged = Progress(), self._clock()
         copying = SnapshotReport(job.id, SnapshotState.COPYING)
         self._book.put(dataclasses.replace(job, report=copying))
@@ -159,23 +189,22 @@ class SnapshotKeeper:
         def tell(progress: Progress) -> None:
             self._go_on(job, copying, progress)
 
-        # Else a newer batch does, and Spark is left alone.
-        pin = self._runs and (job.is_exact or SnapshotReason.TOO_FAST in job.tries)
-        return self._carrier.take(order, tell, pin)
+        return tell
 
     def _go_on(self, job: Job, copying: SnapshotReport, progress: Progress) -> None:
         """Show how far a copy is; raise EndedError if it is not wanted any more."""
         again = progress.files <= self._copied.files
         self._observer.copied(progress.bytes - (0 if again else self._copied.bytes))
         self._copied = progress
-        if self._stopping.is_set() or not self._book.is_wanted(job):
-            raise EndedError
         now = self._clock()
+        perishes = not job.is_exact and self._book.has_urgent_due(now)
+        if self._stopping.is_set() or not self._book.is_wanted(job) or perishes:
+            raise EndedError
         self._book.put(book.at(job, dataclasses.replace(copying, **vars(progress)), now))
         if now - self._logged >= LOG_SECONDS:
             self._logged = now
             words = (job.id, progress.files, progress.of_files, progress.bytes, progress.of_bytes)
-            log.info("snapshot %s: %d of %d files copied, %d of %d bytes", *words, extra={"action": "snapshot"})
+            log.info("snapshot %s: %d of %d files, %d of %d bytes", *words, extra={"action": "snapshot"})
 
     def _after_failure(self, job: Job, error: Exception) -> Job:
         config, now = self._carrier.config, self._clock()

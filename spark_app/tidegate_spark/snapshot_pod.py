@@ -12,9 +12,10 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from tidegate_spark import preflight, storage
+from tidegate_spark import preflight, snapshot_progress, storage
 from tidegate_spark.environment import Environment
 from tidegate_spark.log_lines import log_to_stderr
 from tidegate_spark.protocol import (
@@ -42,7 +43,7 @@ from tidegate_spark.snapshot_work import Carrier, connector
 from tidegate_spark.snapshots.store import SnapshotError
 from tidegate_spark.storage import FaultError
 
-FOR_THE_KUBELET = frozenset((SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST))
+FOR_THE_KUBELET = frozenset((SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST, SnapshotReason.MISSING))
 """Reasons to end and be started again, with pauses that are the kubelet's."""
 ATTEMPTS = 5
 """At one order; no fault that passes sooner takes more."""
@@ -63,6 +64,7 @@ def main() -> int:
     except ValueError as error:
         log.error("%s, %s: %s", CONFIG_VARIABLE, ORDERS_VARIABLE, error)
         return EXIT_APPLICATION
+    snapshot_progress.serve(environment.bind_address, environment.status_port, keeper.reports)
     code = carry_out(keeper, time.sleep)
     credentials = storage.mounted_credentials(environment.credentials_directory)
     secrets = Secrets(credentials.secrets if credentials else ())
@@ -80,14 +82,30 @@ def keeper_of(config: DriverConfig, credentials_directory: str) -> SnapshotKeepe
         except ValueError as error:
             fault = storage.fault_of(error, config.storage, config.credentials_secret)
             raise (FaultError(fault) if fault else error) from error
-        if claim is not None and claim[0].get("uid") != config.uid:
-            owner = claim[0].get("uid")
-            raise SnapshotError(
-                f"{config.storage.uri} belongs to another application by now (uid {owner}): nothing is taken there."
-            )
+        carrier.spark_version = judge_claim(claim[0] if claim is not None else None, config)
 
     carrier = Carrier(config, connector(config, credentials_directory), before_taking=refuse_foreign)
     return SnapshotKeeper(carrier, runs=False)
+
+
+def judge_claim(claim: Mapping[str, Any] | None, config: DriverConfig) -> str:
+    """Return the Spark of the last driver, empty if that is not known: there is none here to ask. Pure.
+
+    Args:
+        claim: ``app.json``, None if there is none.
+        config: whose storage it should be.
+
+    Raises:
+        SnapshotError: it is another application's.
+    """
+    if claim is None:
+        return ""
+    owner = claim.get("uid")
+    if owner != config.uid:
+        raise SnapshotError(
+            f"{config.storage.uri} belongs to another application by now (uid {owner}): nothing is taken there."
+        )
+    return str(claim.get(preflight.CLAIMED_SPARK, ""))
 
 
 def carry_out(keeper: SnapshotKeeper, pause: Callable[[float], None]) -> int:

@@ -16,6 +16,9 @@ ORDERS_VARIABLE = "TIDEGATE_SNAPSHOT_ORDERS"
 SNAPSHOT_COMMAND = "/v1/snapshots"
 """POST, bearer token, body :class:`SnapshotOrders`: 202 means that each is known and will be carried out."""
 
+PROGRESS_PATH = "/v1/snapshots"
+"""GET, at the open port of a snapshot pod: :class:`SnapshotReports`, without offsets. Figures alone, and no secrets."""
+
 LARGEST_ORDERS = 64 * 1024
 """Bytes of one body."""
 
@@ -40,12 +43,44 @@ class SnapshotOrder:
 
 
 @dataclass(frozen=True)
+class ReleaseOrder:
+    """Somebody who held a snapshot does not come back for it."""
+
+    id: str
+    holder: str
+
+
+@dataclass(frozen=True)
+class AdoptOrder:
+    """A snapshot of another application, or cluster, is to be used here: held from now on, and reported."""
+
+    id: str
+    """Of the order, for its report."""
+    snapshot: str
+    """Its id in the storage of the configuration."""
+    holder: str
+
+
+@dataclass(frozen=True)
+class VerifyOrder:
+    """A snapshot is to be read back."""
+
+    id: str
+    """Of the order, for its report."""
+    snapshot: str
+
+
+@dataclass(frozen=True)
 class SnapshotOrders:
     """Everything that is wanted now of one application's snapshots."""
 
     take: tuple[SnapshotOrder, ...] = ()
     dispose: tuple[str, ...] = ()
     """Ids of snapshots that shall be gone, complete or not."""
+    release: tuple[ReleaseOrder, ...] = ()
+    """Done first where the same snapshot is to be disposed of; otherwise it is all that is done."""
+    adopt: tuple[AdoptOrder, ...] = ()
+    verify: tuple[VerifyOrder, ...] = ()
 
 
 class SnapshotState(str, Enum):
@@ -60,6 +95,10 @@ class SnapshotState(str, Enum):
     DISPOSED = "Disposed"
     HELD = "Held"
     """Not disposed of: somebody needs it, whom the message names."""
+    RELEASED = "Released"
+    """Not held any more by whom the order named."""
+    VERIFIED = "Verified"
+    """Read back, and whole."""
 
 
 class SnapshotReason(str, Enum):
@@ -73,6 +112,8 @@ class SnapshotReason(str, Enum):
     STORAGE_UNAVAILABLE = "StorageUnavailable"
     CATALOG_LOST = "CatalogLost"
     DISPOSED = "DisposedMeanwhile"
+    MISSING = "SnapshotMissing"
+    DAMAGED = "SnapshotDamaged"
     HELD = "Held"
     INTERNAL = "InternalError"
 
@@ -111,6 +152,10 @@ class SnapshotReport:
     manifest: str = ""
     """s3://bucket/key."""
     spark_version: str = ""
+    image: str = ""
+    app: str = ""
+    """``namespace/name`` of the application whose state it is."""
+    app_uid: str = ""
     queries: dict[str, QueryPin] = field(default_factory=dict)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from tidegate_spark import storage as store
@@ -16,10 +16,12 @@ from tidegate_spark import upgrade_pin
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, Storage
 from tidegate_spark.snapshot_protocol import (
     LONGEST_OFFSETS,
+    AdoptOrder,
     QueryPin,
     SnapshotOrder,
     SnapshotReport,
     SnapshotState,
+    VerifyOrder,
 )
 from tidegate_spark.snapshots import catalog, collect, layout, manifest, s3
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
@@ -27,10 +29,15 @@ from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
 from tidegate_spark.snapshots.reader import Layout
+from tidegate_spark.snapshots.restore import DamagedError, Origin, damages
 from tidegate_spark.snapshots.take import Request, take
+from tidegate_spark.snapshots.verify import verify
 from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.version import VERSION
 
 CUT = "… (cut)"
+READ_AT_ONCE = 4
+"""Objects whose bytes go through this process at a time."""
 PIN_RENEWED_AFTER_SECONDS = 60.0
 
 log = logging.getLogger("tidegate")
@@ -103,13 +110,24 @@ class Carrier:
         """Find out which is the newest; raises what the store's client raises."""
         self._learn(self.connect().read())
 
-    def take(self, order: SnapshotOrder, tell: Callable[[Progress], None], pin: bool = False) -> SnapshotReport:
+    def pin(self) -> None:
+        """Have Spark leave state alone from now on, for ten minutes; raises what the store's client raises."""
+        Pin(self.connect(), self.config.lineage, self.clock).put()
+
+    def take(
+        self,
+        order: SnapshotOrder,
+        tell: Callable[[Progress], None],
+        pin: bool = False,
+        is_pin_needed: Callable[[], bool] = lambda: False,
+    ) -> SnapshotReport:
         """Take a snapshot; return the report of a complete one.
 
         Args:
             order: which.
             tell: told how far it is; what it raises ends the work, which can be begun again.
             pin: whether Spark is not to clean state up meanwhile.
+            is_pin_needed: asked at the end whether it is still not to, for another one's sake.
 
         Raises:
             Exception: see :func:`tidegate_spark.snapshots.take.take`.
@@ -128,7 +146,8 @@ class Carrier:
 
             return self._take(library, order, renew_and_tell)
         finally:
-            pinned.remove()
+            if not is_pin_needed():
+                pinned.remove()
 
     def _take(self, library: Library, order: SnapshotOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
         copiers = dataclasses.replace(self.copiers, report=tell)
@@ -136,6 +155,41 @@ class Carrier:
         known = library.read()
         self._learn(known)
         return report_of(library, made, known.snapshots.get(order.id))
+
+    def adopt(self, order: AdoptOrder) -> SnapshotReport:
+        """Hold a snapshot that is in the storage, whoever's it is; return the report of it.
+
+        Raises:
+            DamagedError: it is not whole, and is not held.
+            Exception: see :func:`tidegate_spark.snapshots.manifest.read`, and what the store's client raises.
+        """
+        library = self.connect()
+        known = library.change(lambda it: catalog.hold(it, order.snapshot, order.holder))
+        wrong = damages(Origin(library, order.snapshot))
+        if wrong:
+            self.release(order.snapshot, (order.holder,))
+            raise DamagedError(f"snapshot {order.snapshot} is not whole: {wrong[0]}", len(wrong))
+        made = manifest.read(library, order.snapshot, known)
+        return dataclasses.replace(report_of(library, made, known.snapshots.get(order.snapshot)), id=order.id)
+
+    def verify(self, order: VerifyOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
+        """Read a snapshot back; return what is to be said of one that is whole.
+
+        Raises:
+            DamagedError: it is not.
+            Exception: see :func:`tidegate_spark.snapshots.verify.verify`.
+        """
+        library = self.connect()
+        readers = dataclasses.replace(self.copiers, number=min(self.copiers.number, READ_AT_ONCE), report=tell)
+        found = verify(Origin(library, order.snapshot), self.layout, readers)
+        if found.problems:
+            message = f"snapshot {order.snapshot} is not whole: {found.problems[0]}"
+            raise DamagedError(message, len(found.problems))
+        message = f"{found.files} files, {found.bytes} bytes, were read back"
+        message += f". Not interpreted: {found.unread[0]}." if found.unread else " and are a whole checkpoint."
+        if found.unproven:
+            message += f" Of {found.unproven} of them the store has no hash to compare with."
+        return SnapshotReport(order.id, SnapshotState.VERIFIED, message=message, files=found.files, bytes=found.bytes)
 
     def dispose(self, name: str) -> None:
         """Remove a snapshot, complete or not, and whatever else nothing needs; one that is not there is fine.
@@ -150,6 +204,20 @@ class Carrier:
         self._learn(library.change(lambda it: catalog.dispose(catalog.release(it, name, name), name)))
         upgrade_pin.forget(library, name)
         collect.collect(library, self.clock())
+
+    def release(self, name: str, holders: Iterable[str]) -> None:
+        """Let go of a snapshot for those who do not come back for it; it need not be there, nor be held.
+
+        Raises:
+            Exception: what the store's client raises; to be done again.
+        """
+
+        def transition(known: Catalog) -> Catalog:
+            for holder in holders:
+                known = catalog.release(known, name, holder)
+            return known
+
+        self.connect().change(transition)
 
     def abandon(self, order: SnapshotOrder) -> None:
         """Remove what was begun of a snapshot that is given up; one that is complete by now stays.
@@ -173,6 +241,7 @@ class Carrier:
             holders=frozenset(order.holders),
             image=order.image,
             spark_version=self.spark_version,
+            tidegate_version=VERSION,
         )
 
     def _learn(self, known: Catalog) -> None:
@@ -206,6 +275,9 @@ def report_of(library: Library, made: Manifest, known: Snapshot | None) -> Snaps
         digest=known.digest if known is not None and known.digest else manifest.digest(made.body()),
         manifest=f"s3://{library.store.bucket}/{library.manifest_key(made.id)}",
         spark_version=made.spark_version,
+        image=made.image,
+        app=f"{made.application.namespace}/{made.application.name}",
+        app_uid=made.application.uid,
         queries=pins_of(made.queries),
     )
 

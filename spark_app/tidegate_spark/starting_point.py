@@ -36,6 +36,7 @@ from tidegate_spark.storage import Credentials, FaultError
 
 LOG_SECONDS = 10.0
 """Between two lines about how far it is."""
+LONGEST_RELEASE_PAUSE = 600.0
 
 log = logging.getLogger("tidegate")
 
@@ -58,6 +59,8 @@ class Filler:
     copiers: Copiers = USUAL
     layout: Layout = spark_layout
     spark_version: str = ""
+    release_pause: float = 30.0
+    """Seconds until the snapshot is let go once more, if that failed; they grow."""
 
     def fill(self) -> None:
         """Fill the lineage, if it was not filled before. Try once; what was done is not done again.
@@ -179,15 +182,27 @@ class Filler:
             self.notice("StatePartitionsKept", message)
 
     def _let_go(self, mark: dict[str, Any]) -> None:
-        """Say that the snapshot is not needed any more: the lineage has everything. What fails, the next start does."""
+        """Say that the snapshot is not needed any more: the lineage has everything. What fails is done again later."""
         if mark.get("released"):
             return
+        if self._is_let_go():
+            self._put_mark({**mark, "released": True})
+        else:
+            threading.Thread(target=self._let_go_later, name="release", daemon=True).start()
+
+    def _let_go_later(self) -> None:
+        pause = self.release_pause
+        # The mark is left to the next start, which finds nothing to let go of.
+        while not self.stopping.wait(pause) and not self._is_let_go():
+            pause = min(2 * pause, LONGEST_RELEASE_PAUSE)
+
+    def _is_let_go(self) -> bool:
         try:
             restore.release(self._origin, self.start_from.holder)
         except Exception as error:  # whatever it is: nothing here depends on it
             log.warning("%s is not released: %s", self._snapshot, error, extra={"action": "fill"})
-        else:
-            self._put_mark({**mark, "released": True})
+            return False
+        return True
 
     def _fault_of(self, error: Exception) -> Fault | None:
         """Return whose fault an exception of the store's client is, None if no storage's."""

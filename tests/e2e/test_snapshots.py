@@ -149,3 +149,66 @@ def test_a_suspended_application_is_snapped_by_a_pod_and_its_snapshot_outlives_i
     world.kubectl.delete("snap", "at-rest", NAMESPACE)
     wait_for("the snapshot to be gone", lambda: world.kubectl.get("snap", "at-rest", NAMESPACE) is None, timeout=180)
     assert of_snapshots(world, "resting") == []
+
+
+def scheduled(world: World, app: str) -> list[dict[str, Any]]:
+    """Return the snapshots of an application's schedule, the oldest first."""
+    selector = f"tidegate.dev/scheduled=true,tidegate.dev/app={app}"
+    found = world.kubectl.list("snap", NAMESPACE, selector)
+    return sorted(found, key=lambda snapshot: snapshot["metadata"]["creationTimestamp"])
+
+
+def test_a_schedule_keeps_the_newest_and_the_end_of_an_application_is_imported_and_gone_on_from(
+    world: World, topic: str
+) -> None:
+    world.make_namespace(NAMESPACE)
+    send(world, 0, BEFORE)
+    snapshots = {"every": "1m", "keep": {"last": 1}, "verify": True, "onDelete": "Take"}
+    world.kubectl.apply(tallying(world, "steady", snapshots=snapshots))
+    await_tally(world, "steady", BEFORE)
+
+    def first() -> str | None:
+        found = scheduled(world, "steady")
+        return found[0]["metadata"]["name"] if found else None
+
+    earliest = wait_for("the first of the schedule", first, timeout=150, interval=2)
+    assert earliest is not None
+    world.kubectl.run(
+        "wait", f"snap/{earliest}", "-n", NAMESPACE, "--for=condition=Verified", "--timeout=180s", timeout=190
+    )
+    # Without new numbers the next ones would be the same; with some, the next takes the first one's place.
+    send(world, BEFORE, AFTER)
+    await_tally(world, "steady", BEFORE + AFTER)
+    wait_for(
+        "the next one in its place",
+        lambda: (
+            [s["metadata"]["name"] for s in scheduled(world, "steady")] not in ([], [earliest]) and first() != earliest
+        ),
+        timeout=300,
+        interval=2,
+    )
+
+    uid = world.get_app("steady", NAMESPACE)["metadata"]["uid"]
+    send(world, BEFORE + AFTER, AFTER)
+    await_tally(world, "steady", BEFORE + 2 * AFTER)
+    world.kubectl.delete("sapp", "steady", NAMESPACE)
+    wait_for("the application to be gone", lambda: world.kubectl.get("sapp", "steady", NAMESPACE) is None, timeout=300)
+    name = f"steady-last-{uid.replace('-', '')[:8]}"
+    last = world.kubectl.get("snap", name, NAMESPACE)
+    assert last is not None
+    assert (last["status"]["phase"], last["status"]["batch"]) == ("Ready", max(tallies(world, "steady")))
+
+    # The resource goes, the files stay, and are imported by their address.
+    world.kubectl.run("delete", "snap", name, "-n", NAMESPACE, "--timeout=120s", timeout=130)
+    known = last["status"]["storage"]
+    place = {key: known[key] for key in ("endpoint", "region", "pathStyleAccess") if key in known}
+    secret = {"credentialsSecret": {"name": known["credentialsSecret"]}}
+    spec = {"uri": last["status"]["manifest"]["uri"], "storage": {**place, **secret}}
+    metadata = {"name": "imported", "namespace": NAMESPACE}
+    resource = {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
+    world.kubectl.apply(resource)
+    world.kubectl.run("wait", "snap/imported", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=180s", timeout=190)
+    world.kubectl.apply(tallying(world, "onward", startFrom={"snapshot": {"name": "imported"}}))
+    send(world, BEFORE + 2 * AFTER, AFTER)
+    onward = await_tally(world, "onward", BEFORE + 3 * AFTER)
+    assert (min(onward), max(onward.values())) == (last["status"]["batch"] + 1, BEFORE + 3 * AFTER)

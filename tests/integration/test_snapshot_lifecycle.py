@@ -1,5 +1,6 @@
 """Snapshots with the real operator process on a real API server; the test plays kubelet and agents. Runs processes."""
 
+import dataclasses
 import itertools
 import json
 import signal
@@ -243,3 +244,109 @@ def test_the_operator_that_is_killed_goes_on_with_what_was_ordered(
     assert wait_for_phase(kubectl, space, "Ready")["status"]["snapshotId"] == name
     kubectl.run("delete", "snap", "nightly", "-n", space, "--timeout=30s")
     assert not any(orders.dispose for orders in agent.orders)
+
+
+def scheduled(kubectl: Kubectl, space: str) -> list[dict[str, Any]]:
+    """Return the schedule's snapshots, the oldest first."""
+    return sorted(
+        kubectl.list("snap", space, "tidegate.dev/scheduled=true"), key=lambda found: found["metadata"]["name"]
+    )
+
+
+def test_a_schedule_takes_snapshots_and_keeps_as_many_as_it_is_told(kubectl: Kubectl, space: str, agent: Agent) -> None:
+    kubectl.patch("sapp", "orders", space, {"spec": {"snapshots": {"every": "1m", "keep": {"last": 1}}}})
+
+    def made() -> dict[str, Any] | None:
+        agent.complete()
+        found = [s for s in scheduled(kubectl, space) if s.get("status", {}).get("phase") == "Ready"]
+        return found[-1] if found else None
+
+    first = wait_for("the first of the schedule", made, 100, 1.0) or {}
+    assert first["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Delete", "verifyNonce": 0}
+    assert json.loads(first["metadata"]["annotations"]["tidegate.dev/keep"]) == {"last": 1}
+    status = (kubectl.get("sapp", "orders", space) or {})["status"]["snapshots"]
+    assert (status["schedule"], "nextTime" in status) == ("every 1m", True)
+
+    def replaced() -> bool:
+        agent.complete()
+        names = [s["metadata"]["name"] for s in scheduled(kubectl, space)]
+        return names != [] and first["metadata"]["name"] not in names
+
+    wait_for("the next one in its place", replaced, 150, 1.0)
+    kubectl.patch("sapp", "orders", space, {"spec": {"snapshots": {"suspend": True}}})
+
+
+def test_an_application_that_is_deleted_leaves_a_snapshot_if_it_is_told_to(kubectl: Kubectl, space: str) -> None:
+    create_app(kubectl, space, snapshots={"onDelete": "Take"})
+    driver = pod(kubectl, space, "orders-driver")
+    uid = driver["metadata"]["annotations"][protocol.ANNOTATION_APP_UID]
+    kubectl.run("delete", "sapp", "orders", "-n", space, "--wait=false")
+    name = f"orders-last-{uid.replace('-', '')[:8]}"
+    found = wait_for("the last snapshot", lambda: snap(kubectl, space, name), 60, 0.2) or {}
+    identity = f"{name}-{found['metadata']['uid'].replace('-', '')[:8]}"
+    assert kubectl.get("sapp", "orders", space) is not None
+    end_pod(kubectl, space, f"{identity}-take", ready(identity))
+    wait_for("the application to be gone", lambda: kubectl.get("sapp", "orders", space) is None, 60, 0.2)
+    assert wait_for_phase(kubectl, space, "Ready", name)["spec"]["reclaimPolicy"] == "Retain"
+
+
+def test_a_fork_that_is_deleted_before_it_began_lets_go_of_its_origin(
+    kubectl: Kubectl, space: str, agent: Agent
+) -> None:
+    create_snapshot(kubectl, space)
+    wait_for("the order", lambda: agent.orders, 30, 0.05)
+    agent.complete()
+    wait_for_phase(kubectl, space, "Ready")
+    create_app(kubectl, space, "variant", startFrom={"snapshot": {"name": "nightly"}})
+    pod(kubectl, space, "variant-driver")
+    kubectl.run("delete", "sapp", "variant", "-n", space, "--wait=false")
+    released = pod(kubectl, space, "variant-release")
+    (env,) = [c["env"] for c in released["spec"]["containers"]]
+    assert any("fork-" in item.get("value", "") for item in env)
+    end_pod(kubectl, space, "variant-release", SnapshotReport("x", SnapshotState.RELEASED))
+    wait_for("the fork to be gone", lambda: kubectl.get("sapp", "variant", space) is None, 60, 0.2)
+
+
+def test_a_snapshot_of_another_bucket_is_looked_at_begun_with_and_let_go(kubectl: Kubectl, space: str) -> None:
+    uri = "s3://far/apps/shop/orders/snapshots/weekly-99887766/manifest.json"
+    resource = {
+        "apiVersion": "tidegate.dev/v1alpha1",
+        "kind": "StreamSnapshot",
+        "metadata": {"name": "imported", "namespace": space},
+        "spec": {"uri": uri, "storage": {"endpoint": "http://far:9000", "pathStyleAccess": True}},
+    }
+    kubectl.apply(resource)
+    uid = snap(kubectl, space, "imported")["metadata"]["uid"]
+    identity = f"imported-{uid.replace('-', '')[:8]}"
+    looked_at = dataclasses.replace(ready(identity), app="shop/orders", app_uid="far-uid", image="shop/orders:7")
+    end_pod(kubectl, space, f"{identity}-take", looked_at)
+    status = wait_for_phase(kubectl, space, "Ready", "imported")["status"]
+    assert (status["snapshotId"], status["app"]["name"]) == ("weekly-99887766", "shop/orders")
+
+    create_app(kubectl, space, "variant", startFrom={"snapshot": {"name": "imported"}})
+    driver = pod(kubectl, space, "variant-driver")
+    (env,) = [c["env"] for c in driver["spec"]["containers"] if c["name"] == "driver"]
+    config = from_json(DriverConfig, next(v["value"] for v in env if v["name"] == protocol.CONFIG_VARIABLE))
+    assert config.start_from is not None
+    assert config.start_from.storage.uri == "s3://far/apps/shop/orders"
+    assert (config.start_from.snapshot, config.start_from.fork) == ("weekly-99887766", True)
+
+    kubectl.run("delete", "sapp", "variant", "-n", space, "--wait=false")
+    end_pod(kubectl, space, "variant-release")
+    kubectl.run("delete", "snap", "imported", "-n", space, "--wait=false")
+    end_pod(kubectl, space, f"{identity}-dispose")
+    wait_for("the import to be gone", lambda: not snap(kubectl, space, "imported"), 60, 0.2)
+
+
+def test_a_complete_snapshot_is_read_back_when_somebody_asks(kubectl: Kubectl, space: str, agent: Agent) -> None:
+    name = create_snapshot(kubectl, space)
+    wait_for("the order", lambda: agent.orders, 30, 0.05)
+    agent.complete()
+    wait_for_phase(kubectl, space, "Ready")
+    kubectl.patch("snap", "nightly", space, {"spec": {"verifyNonce": 1}})
+    whole = SnapshotReport(name, SnapshotState.VERIFIED, message="Whole.", files=3, bytes=4096)
+    end_pod(kubectl, space, f"{name}-verify", whole)
+    kubectl.run("wait", "--for=condition=Verified", "snap/nightly", "-n", space, "--timeout=60s")
+    status = snap(kubectl, space)["status"]
+    assert (status["phase"], status["verification"]["nonce"], status["verification"]["files"]) == ("Ready", 1, 3)
+    wait_for("the pod to be gone", lambda: kubectl.get("pod", f"{name}-verify", space) is None, 30, 0.2)

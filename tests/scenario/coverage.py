@@ -28,6 +28,9 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "DeleteExecutor": ("DELETE pods",),
     "CreatePurge": ("POST pods",),
     "DeletePurge": ("DELETE pods",),
+    "CreateOriginRelease": ("POST pods",),
+    "DeleteOriginRelease": ("DELETE pods",),
+    "CreateSnapshot": ("POST streamsnapshots",),
     "PublishEvent": ("POST events",),
     "RememberTold": (),
 }

@@ -115,8 +115,8 @@ class SimulatedAgents(AgentClient):
         super().__init__(client, 1, process.holds)
         self._process = process
 
-    async def _send(
-        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None
+    async def _send(  # noqa: PLR0917 - as the real one's
+        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None, port: int
     ) -> tuple[bytes | Unanswered, int]:
         if body is not None:
             require(self._process.holds)

@@ -10,10 +10,10 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [tidegate.dev]
   resources: [streamingapps/status]
   verbs: [patch]
-# The snapshots: the same.
+# The snapshots: the same; made and removed by an application's schedule.
 - apiGroups: [tidegate.dev]
   resources: [streamsnapshots]
-  verbs: [get, list, watch, patch]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [tidegate.dev]
   resources: [streamsnapshots/status]
   verbs: [patch]

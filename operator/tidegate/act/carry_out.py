@@ -19,15 +19,15 @@ from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide import actions as do
 from tidegate.decide.actions import NAMESPACE_TERMINATING
-from tidegate.decide.snapshots.verdict import process_of
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
-from tidegate.kube.paths import collection_of, item
+from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.metrics.figures import Figures
+from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.observe.index import Index, KnownApp
-from tidegate.observe.observation import Refusal
-from tidegate.observe.pods import Pod, PodRecord, build_record
+from tidegate.observe.observation import Refusal, SnapshotRefusal
+from tidegate.observe.pods import Pod, PodRecord, build_record, process_of
 from tidegate.resources.names import ACCESS_NAME, agent_secret_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import FINALIZER
@@ -121,14 +121,25 @@ class Actor:
                 return await self._record_launch(run, status, unplanned)
             case do.WriteStatus(status=status):
                 return await self._write_status(run, status)
-            case do.CreateDriver(manifest=manifest) | do.CreatePurge(manifest=manifest):
+            case (
+                do.CreateDriver(manifest=manifest)
+                | do.CreatePurge(manifest=manifest)
+                | do.CreateOriginRelease(manifest=manifest)
+            ):
                 return await self._create_pod(run, manifest)
-            case do.DeleteDriver(pod=pod) | do.DeletePurge(pod=pod) | do.DeleteExecutor(pod=pod):
+            case (
+                do.DeleteDriver(pod=pod)
+                | do.DeletePurge(pod=pod)
+                | do.DeleteExecutor(pod=pod)
+                | do.DeleteOriginRelease(pod=pod)
+            ):
                 return await delete_pod(self._client, self._index, pod)
             case do.SetExecutors(pod=pod, instances=instances):
                 return await self._set_executors(run, pod, instances)
             case do.OrderSnapshots(pod=pod, orders=orders):
                 return await self._order_snapshots(run, pod, orders)
+            case do.CreateSnapshot(manifest=manifest):
+                return await self._create_snapshot(run, manifest)
             case do.PublishEvent():
                 await self._events.publish(run.app.metadata, action, run.now)
                 return None
@@ -236,6 +247,32 @@ class Actor:
             return self._not_made(run, answer, "the agent's Secret")
         self._remember(run.key, secret_missing=False)
         return None
+
+    # --- snapshots of a schedule ---
+
+    async def _create_snapshot(self, run: _Run, manifest: dict[str, Any]) -> Outcome:
+        answer = await self._client.create(collection_of(manifest), manifest, StreamSnapshot)
+        name = manifest["metadata"]["name"]
+        if isinstance(answer, AlreadyExists):
+            answer = await self._client.get(path_of(manifest), StreamSnapshot)
+            if not isinstance(answer, FAILURES) and owner_uid(answer) != run.app.metadata.uid:
+                message = f"StreamSnapshot {name} exists and is not of this application's schedule. Remove it."
+                return await self._refuse_snapshot(run, name, "SnapshotNameTaken", message)
+        if isinstance(answer, Invalid | Forbidden):
+            goes = isinstance(answer, Forbidden) and answer.namespace_terminating
+            message = f"The API server refuses StreamSnapshot {name}: {answer.message} Mend what it names."
+            return await self._refuse_snapshot(run, name, NAMESPACE_TERMINATING if goes else "SnapshotRefused", message)
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"creation of StreamSnapshot {name}: {answer}")
+        self._index.snapshots.put(answer)
+        # Its queue is woken by the watch; what was written here, the application's next look has to see.
+        self._wake(run.key)
+        return None
+
+    async def _refuse_snapshot(self, run: _Run, name: str, reason: str, message: str) -> Outcome:
+        self._remember(run.key, snapshot_refusal=SnapshotRefusal(name, reason, message, run.now))
+        await self._events.publish(run.app.metadata, do.PublishEvent(reason, message, True, name), run.now)
+        return LookAgain(message)
 
     # --- pods ---
 

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+import msgspec
 import structlog
 
 from tidegate.act.access import AccessKeeper, Taken
@@ -16,12 +17,12 @@ from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide import actions as do
 from tidegate.decide.snapshots import actions as about_snapshots
-from tidegate.decide.snapshots.verdict import process_of
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
 from tidegate.metrics.figures import Figures
 from tidegate.model.stream_snapshot import (
+    ANNOTATION_KEEP,
     SNAPSHOT_KIND,
     StreamSnapshot,
     StreamSnapshotStatus,
@@ -29,7 +30,8 @@ from tidegate.model.stream_snapshot import (
     snapshot_id,
 )
 from tidegate.observe.index import Index
-from tidegate.observe.pods import Pod, build_record
+from tidegate.observe.pods import Pod, build_record, process_of
+from tidegate.observe.snapshot_index import UnreadableSnapshot
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.resources.names import ACCESS_NAME, snapshot_pod_name
 from tidegate.workqueue import Key, RetryLaterError
@@ -101,7 +103,26 @@ class SnapshotActor:
         if self._index.needs_namespace(_holder(key)):
             must(await self._access.release(_holder(key)), "removal of the drivers' access")
 
-    async def _carry_out_one(self, run: _Run, action: about_snapshots.SnapshotAction) -> Outcome:  # noqa: PLR0911 - one arm each
+    async def let_go(self, unreadable: UnreadableSnapshot, now: float) -> None:
+        """Let a deleted resource go that can not be read; its files stay, because nobody knows what was asked for.
+
+        Raises:
+            RetryLaterError: the API server can not now.
+        """
+        metadata = unreadable.metadata
+        if SNAPSHOT_FINALIZER not in metadata.finalizers:
+            return
+        message = f"The snapshot's files were not removed: the resource can not be read ({unreadable.problem})."
+        told = do.PublishEvent("SnapshotKept", message, True, "kept")
+        await self._events.publish(metadata, told, now, SNAPSHOT_KIND)
+        left = [name for name in metadata.finalizers if name != SNAPSHOT_FINALIZER]
+        change = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": left}}
+        # The answer is not decoded: it can not be read either.
+        answer = await self._client.merge_patch(item(SNAPSHOT_KIND, *unreadable.key), change, msgspec.Raw)
+        if isinstance(answer, FAILURES) and not isinstance(answer, Conflict | NotFound):
+            raise RetryLaterError(f"write to the snapshot: {answer}")
+
+    async def _carry_out_one(self, run: _Run, action: about_snapshots.SnapshotAction) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
         match action:
             case do.AddFinalizer():
                 return await self._patch(run, _finalizers(run, [*run.snapshot.metadata.finalizers, SNAPSHOT_FINALIZER]))
@@ -122,6 +143,17 @@ class SnapshotActor:
                 return await self._create_pod(run, manifest)
             case about_snapshots.DeleteSnapshotPod(pod=pod):
                 return await delete_pod(self._client, self._index, pod)
+            case about_snapshots.DeleteSnapshot(snapshot=snapshot):
+                return await self._delete(run, snapshot)
+            case about_snapshots.CountVerification(whole=whole):
+                self._figures.snapshots.count_verified(run.snapshot.app_key, whole)
+                return None
+            case about_snapshots.StampRetention(text=text):
+                change = {
+                    "resourceVersion": run.snapshot.metadata.resource_version,
+                    "annotations": {ANNOTATION_KEEP: text},
+                }
+                return await self._patch(run, {"metadata": change})
             case do.PublishEvent():
                 await self._events.publish(run.snapshot.metadata, action, run.now, SNAPSHOT_KIND)
                 return None
@@ -153,6 +185,16 @@ class SnapshotActor:
         # A resource that goes with its last finalizer is told of by the watch.
         run.snapshot = answer
         self._index.snapshots.put(answer)
+        return None
+
+    async def _delete(self, run: _Run, snapshot: StreamSnapshot) -> Outcome:
+        metadata = snapshot.metadata
+        answer = await self._client.delete(run.path, metadata.uid, metadata.resource_version)
+        if isinstance(answer, NotFound | Conflict):
+            return await self._read_anew(run)
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"deletion of the snapshot: {answer}")
+        self._figures.snapshots.count_expired(run.snapshot.app_key)
         return None
 
     async def _read_anew(self, run: _Run) -> Outcome:

@@ -5,6 +5,9 @@ The CRD's schema refuses what does not fit. A resource gets here if it was store
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Protocol
+
 import msgspec
 import structlog
 
@@ -15,12 +18,31 @@ from tidegate.decide.verdict import Health, Verdict
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
 from tidegate.kube.paths import item
-from tidegate.model.streaming_app import Phase
-from tidegate.observe.index import UnreadableApp
-from tidegate.workqueue import RetryLaterError
+from tidegate.model.streaming_app import KIND, Metadata, Phase
+from tidegate.workqueue import Key, RetryLaterError
 
 REASON = "InvalidSpec"
 log = structlog.get_logger()
+
+
+class Unreadable(Protocol):
+    """A stored resource that does not fit the model, of whatever kind."""
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """What of it could be read."""
+
+    @property
+    def problem(self) -> str:
+        """Names the field."""
+
+    @property
+    def ready(self) -> Mapping[str, Any]:
+        """Its condition Ready, as stored."""
 
 
 class UnreadableTeller:
@@ -31,12 +53,13 @@ class UnreadableTeller:
         self._client = client
         self._events = events
 
-    async def tell(self, app: UnreadableApp, now: float) -> None:
+    async def tell(self, app: Unreadable, now: float, kind: str = KIND) -> None:
         """Have an event and, if the API server takes them, conditions.
 
         Args:
             app: what is known of the resource.
             now: seconds since the epoch.
+            kind: of the resource.
 
         Raises:
             RetryLaterError: the API server can not now.
@@ -46,7 +69,7 @@ class UnreadableTeller:
             return
         log.error(message, reason=REASON)
         event = PublishEvent(REASON, message, True, f"generation {app.metadata.generation}")
-        await self._events.publish(app.metadata, event, now)
+        await self._events.publish(app.metadata, event, now, kind)
         verdict = Verdict(Phase.PENDING, Health.STALLED, REASON, message)
         conditions = msgspec.to_builtins(build_conditions((), verdict, app.metadata.generation, now))
         # Not the uid: a change of the status is carried out whatever uid it names. The version is another one, too, if
@@ -55,7 +78,7 @@ class UnreadableTeller:
             "metadata": {"resourceVersion": app.metadata.resource_version},
             "status": {"conditions": conditions, "observedGeneration": app.metadata.generation},
         }
-        answer = await self._client.merge_patch(item("StreamingApp", *app.key) + "/status", change, msgspec.Raw)
+        answer = await self._client.merge_patch(item(kind, *app.key) + "/status", change, msgspec.Raw)
         if isinstance(answer, TRANSIENT):
             raise RetryLaterError(f"conditions of an unreadable resource: {answer}")
         if isinstance(answer, Conflict | NotFound):
@@ -65,7 +88,7 @@ class UnreadableTeller:
             log.warning("conditions not written", reason=REASON, why=str(answer))
 
 
-def _is_told(app: UnreadableApp, message: str) -> bool:
+def _is_told(app: Unreadable, message: str) -> bool:
     ready = app.ready
     return (ready.get("reason"), ready.get("message"), ready.get("observedGeneration")) == (
         REASON,

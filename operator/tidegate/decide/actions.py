@@ -123,6 +123,27 @@ class DeletePurge:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateOriginRelease:
+    """Create the pod that lets go of the snapshot with which a deleted application was to begin."""
+
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOriginRelease:
+    """Remove that pod."""
+
+    pod: PodRecord
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSnapshot:
+    """Create a StreamSnapshot of the application, by a name that follows from what it is for."""
+
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class PublishEvent:
     """Tell people, as a Kubernetes Event; ``occasion`` makes its name, so that the same thing is told once."""
 
@@ -157,6 +178,9 @@ Action: TypeAlias = (
     | DeleteExecutor
     | CreatePurge
     | DeletePurge
+    | CreateOriginRelease
+    | DeleteOriginRelease
+    | CreateSnapshot
     | PublishEvent
     | RememberTold
 )

@@ -18,7 +18,9 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
     if o.driver is not None or start is None or o.app.status.start_from is not None or is_usable(o.origin):
         return None
     name, origin = start.snapshot.name, o.origin
-    if origin is None:
+    if o.origin_unreadable:
+        reason, what = "SnapshotUnreadable", f"StreamSnapshot {name} can not be read (see its conditions)"
+    elif origin is None:
         reason, what = "SnapshotNotFound", f"There is no StreamSnapshot {name} in this namespace"
     elif origin.metadata.deletion_timestamp is not None:
         reason, what = "SnapshotDeleting", f"StreamSnapshot {name} is being deleted"

@@ -18,7 +18,9 @@ from tidegate.decide.actions import (
     RemoveFinalizer,
 )
 from tidegate.decide.faults import name_end, name_start_problem, read_termination
+from tidegate.decide.last_snapshot import tell_missing
 from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
+from tidegate.decide.letting_go import remove_release_pod, tell_held
 from tidegate.decide.overdue import OVERDUE, not_confirmed, wait_for_end
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
@@ -148,7 +150,7 @@ def _release(o: Observation, *told: PublishEvent) -> Verdict:
     actions: tuple[Action, ...] = (*_confirm(o), DeleteAgentSecret())
     if o.purge is not None and not o.purge.terminating:
         actions = (*actions, DeletePurge(o.purge))
-    actions = (*actions, ReleaseAccess(), *told)
+    actions = (*actions, *remove_release_pod(o), ReleaseAccess(), *tell_held(o), *tell_missing(o), *told)
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,

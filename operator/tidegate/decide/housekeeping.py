@@ -13,11 +13,10 @@ from tidegate.decide.actions import (
     RememberTold,
     SetExecutors,
 )
-from tidegate.decide.snapshots.verdict import process_of
 from tidegate.decide.upgrades.step import find_report, takes_orders
 from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import Observation, lacks_access
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, process_of
 from tidegate_spark.protocol import FINALIZER, DriverState
 from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 

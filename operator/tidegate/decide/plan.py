@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tidegate.decide import beginning, deletion, launch, restarting, running, suspension
+from tidegate.decide import beginning, deletion, last_snapshot, launch, letting_go, restarting, running, suspension
 from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
 from tidegate.decide.housekeeping import HOUSEKEEPING
 from tidegate.decide.restarting import tell_cut_batch
 from tidegate.decide.rules import earliest, first_verdict
+from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.status import build_status, write_is_due_in
 from tidegate.decide.upgrades.in_force import in_force
 from tidegate.decide.upgrades.table import next_step, with_step
@@ -27,6 +28,8 @@ DELETION_RULES: tuple[Rule, ...] = (
     deletion.leave_released_alone,
     deletion.stop_deleted_driver,
     deletion.remove_executors,
+    letting_go.let_go_of_origin,
+    last_snapshot.take_last_snapshot,
     deletion.purge_storage,
     deletion.release,
 )
@@ -95,10 +98,13 @@ def decide(observation: Observation, now: float) -> Plan:
         # because an event's name follows from what it says, but what a later action's conflict cut off would never be.
         written = (WriteStatus(status),) if due == 0.0 else ()
         actions = (*actions, *told, *written, *verdict.after)
+    schedule = look_at_schedule(observation, now)
     if not deleted:
         actions += tuple(action for keep in HOUSEKEEPING for action in keep(observation, now))
+        # Last of all: whatever keeps a snapshot from being made keeps nothing else from being done.
+        actions += () if verdict.launch else schedule.actions
     # Nobody else wakes for what was written here, and after a step there may be another one to take.
-    wake_after = earliest(verdict.wake_after, due or None, 0.0 if step is not None else None)
+    wake_after = earliest(verdict.wake_after, due or None, 0.0 if step is not None else None, schedule.wake_after)
     return Plan(name, verdict.reason, verdict.message, actions, wake_after, observation.spec_hash)
 
 

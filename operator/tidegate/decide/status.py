@@ -17,6 +17,7 @@ from tidegate.decide.faults import read_termination
 from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of, lineage_to_launch
 from tidegate.decide.restarting import count_restarts
+from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.upgrades.table import at_launch
 from tidegate.decide.verdict import Health, Judged, Verdict
 from tidegate.model.streaming_app import (
@@ -67,6 +68,7 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         last_snapshot=build_last_snapshot(o),
         last_stable=old.last_stable,
         upgrade=at_launch(old.upgrade, verdict.launch, now) if verdict.launch else old.upgrade,
+        snapshots=look_at_schedule(o, now).status,
     )
 
 
@@ -122,6 +124,7 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         status.last_snapshot,
         status.last_stable,
         status.upgrade,
+        status.snapshots,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -32,6 +33,8 @@ _CONTENT = {"POST": JSON, "PATCH": MERGE_PATCH, "DELETE": JSON}
 _TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 _ATTEMPTS = 4
 _LONGEST_PAUSE = 10.0
+_COMPARED_AGAIN_AFTER = 30.0
+"""Seconds for which the server's time, in the header Date, is not looked at again."""
 
 
 def always() -> bool:
@@ -92,6 +95,7 @@ class KubeClient:
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
+        self._clock_skew, self._compared_at = 0.0, float("-inf")
 
     async def __aenter__(self) -> KubeClient:
         """Open the sessions."""
@@ -118,6 +122,10 @@ class KubeClient:
     def server(self) -> str:
         """The API server's address."""
         return self._connection.server
+
+    def clock_skew(self) -> float:
+        """Return by how many seconds our clock was ahead of the server's when that last told the time; 0 before."""
+        return self._clock_skew
 
     def count_watch(self, status: int) -> None:
         """Count a watch that the API server answered."""
@@ -192,6 +200,14 @@ class KubeClient:
         require(self._guard)  # here too, because waiting for a connection would be for nothing
         return await self._exchange(self._session, _TIMEOUT, method, path, GuardedBody(body, self._guard))
 
+    def _compare_clocks(self, date: str) -> None:
+        # Parsing costs more than it is worth to do it with each answer.
+        if not date or time.monotonic() - self._compared_at < _COMPARED_AGAIN_AFTER:
+            return
+        told = _seconds_of(date)
+        if told is not None:
+            self._clock_skew, self._compared_at = time.time() - told, time.monotonic()
+
     async def _exchange(  # noqa: PLR0913, PLR0917 - what differs between requests
         self,
         session: aiohttp.ClientSession,
@@ -213,9 +229,17 @@ class KubeClient:
                 raise error.__cause__ from None  # aiohttp takes what the body raises for an error of the connection
             return Unavailable(f"{type(error).__name__}: {error}")
         self._figures.count_request(method, str(response.status), time.monotonic() - started)
+        self._compare_clocks(response.headers.get("Date", ""))
         if response.status >= 400:
             return failure_from_response(response.status, text, response.headers)
         return text
+
+
+def _seconds_of(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except ValueError:
+        return None
 
 
 def _decode(answer: bytes | Failure, kind: type[T]) -> T | Failure:

@@ -1,6 +1,7 @@
 """The operator's figures about StreamSnapshots. No I/O.
 
-By application: how many of each phase there are, and how many failed. A series goes with the last snapshot it counts.
+By application: how many of each phase there are, how many failed, and when the newest was complete. A series goes with
+the last snapshot it counts.
 """
 
 from __future__ import annotations
@@ -31,6 +32,28 @@ class SnapshotFigures:
             ("namespace", "app", "reason"),
             registry=registry,
         )
+        self._expired = Counter(
+            "tidegate_snapshots_expired",
+            "Scheduled StreamSnapshots that were removed because others are kept, or for their age.",
+            ("namespace", "app"),
+            registry=registry,
+        )
+        self._newest = Gauge(
+            "tidegate_snapshots_newest_timestamp_seconds",
+            "When the newest StreamSnapshot that is there was complete, in seconds since 1970.",
+            ("namespace", "app"),
+            registry=registry,
+        )
+        self._ready: dict[Key, dict[Key, float]] = {}
+        """By application, when each was complete."""
+        self._verified = Counter(
+            "tidegate_snapshots_verified",
+            "StreamSnapshots that were read back, by result: whole or damaged.",
+            ("namespace", "app", "result"),
+            registry=registry,
+        )
+        self._verify_results: dict[Key, set[str]] = {}
+        self._with_expired: set[Key] = set()
         self._shown: dict[Key, _Group] = {}
         self._sizes: Count[_Group] = Count()
         self._reasons: dict[Key, set[str]] = {}
@@ -51,20 +74,48 @@ class SnapshotFigures:
             self._shown[after.key] = group
             self._sizes[group] += 1
             self._number.labels(*group).set(self._sizes[group])
+        if phase is SnapshotPhase.READY and after.status.ready_at is not None:
+            self._ready.setdefault(after.app_key, {})[after.key] = after.status.ready_at.timestamp()
+            self._show_newest(after.app_key)
         if phase is SnapshotPhase.FAILED and before.status.phase is not phase:
             ready = after.status.condition("Ready")
             reason = ready.reason if ready is not None else ""
             self._reasons.setdefault(after.app_key, set()).add(reason)
             self._failed.labels(*after.app_key, reason).inc()
 
+    def count_expired(self, app: Key) -> None:
+        """Count a snapshot that the retention of an application removed."""
+        self._with_expired.add(app)
+        self._expired.labels(*app).inc()
+
+    def count_verified(self, app: Key, whole: bool) -> None:
+        """Count a snapshot that was read back."""
+        result = "whole" if whole else "damaged"
+        self._verify_results.setdefault(app, set()).add(result)
+        self._verified.labels(*app, result).inc()
+
     def forget(self, key: Key) -> None:
         """Remove what a snapshot that is gone was counted in; with an application's last one, its failures too."""
         group = self._shown.get(key)
         self._leave(key)
+        if group is not None and self._ready.get(group[:2], {}).pop(key, None) is not None:
+            self._show_newest(group[:2])
         if group is None or any(other[:2] == group[:2] for other in self._shown.values()):
             return
         for reason in self._reasons.pop(group[:2], ()):
             self._failed.remove(*group[:2], reason)
+        for result in self._verify_results.pop(group[:2], ()):
+            self._verified.remove(*group[:2], result)
+        if group[:2] in self._with_expired:
+            self._with_expired.remove(group[:2])
+            self._expired.remove(*group[:2])
+
+    def _show_newest(self, app: Key) -> None:
+        if self._ready[app]:
+            self._newest.labels(*app).set(max(self._ready[app].values()))
+        else:
+            del self._ready[app]
+            self._newest.remove(*app)
 
     def _leave(self, key: Key) -> None:
         group = self._shown.pop(key, None)

@@ -125,6 +125,31 @@ class StorageSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     on_delete: OnDelete = OnDelete.RETAIN
 
 
+class OnDeleteSnapshot(StrEnum):
+    """Whether a snapshot is taken when the application is deleted."""
+
+    SKIP = "Skip"
+    TAKE = "Take"
+
+
+class Keep(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Which scheduled snapshots stay; what one of the limits lets go is removed. Neither: all."""
+
+    last: int | None = None
+    max_age: str = ""
+
+
+class SnapshotsSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Snapshots that are taken by themselves: by cron or by an interval, and at the end."""
+
+    schedule: str = ""
+    every: str = ""
+    suspend: bool = False
+    keep: Keep = Keep(last=10)
+    verify: bool = False
+    on_delete: OnDeleteSnapshot = OnDeleteSnapshot.SKIP
+
+
 class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the application's state begins with."""
 
@@ -158,3 +183,4 @@ class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     restart_nonce: int = 0
     suspend: bool = False
     start_from: StartFromSpec | None = None
+    snapshots: SnapshotsSpec | None = None

@@ -97,6 +97,19 @@ class LastSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     queries: tuple[SnapshotBatch, ...] = ()
 
 
+class ScheduleStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How far the schedule of snapshots is: ``schedule`` as it is followed, ``since`` when that began.
+
+    ``last_time`` is the last time of it that was dealt with: a snapshot was taken, or none was needed.
+    """
+
+    schedule: str = ""
+    since: datetime | None = None
+    last_time: datetime | None = None
+    next_time: datetime | None = None
+    message: str = ""
+
+
 class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The snapshot that ``lineage`` begins with, so that it is found when its resource is gone.
 
@@ -204,6 +217,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     last_snapshot: LastSnapshot | None = None
     last_stable: StableSpec | None = None
     upgrade: UpgradeStatus | None = None
+    snapshots: ScheduleStatus | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this type, None if there is none."""

@@ -13,9 +13,22 @@ from tidegate.model.errors import UnreadableAppError
 from tidegate.model.spec import LocalReference
 from tidegate.model.status import Condition
 from tidegate.model.streaming_app import Metadata
+from tidegate_spark.protocol import ANNOTATION_APP_UID
 
 SNAPSHOT_KIND = "StreamSnapshot"
 SNAPSHOT_PLURAL = "streamsnapshots"
+
+
+LABEL_SCHEDULED = "tidegate.dev/scheduled"
+"""On snapshots that a schedule had taken, and that its retention may remove; who takes it off keeps the snapshot."""
+LABEL_AT_DELETION = "tidegate.dev/at-deletion"
+"""On the snapshot that is taken when its application is deleted."""
+VERIFIED = "Verified"
+"""Type of the condition that says whether it was read back, and is whole."""
+ANNOTATION_SCHEDULED_AT = "tidegate.dev/scheduled-at"
+"""The time of the schedule for which it was taken."""
+ANNOTATION_KEEP = "tidegate.dev/keep"
+""":class:`Retention` as JSON: what the application's spec says, for when there is no application any more."""
 
 
 class SnapshotPhase(StrEnum):
@@ -35,18 +48,43 @@ class ReclaimPolicy(StrEnum):
     DELETE = "Delete"
 
 
-class StreamSnapshotSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the user wants."""
+class ImportStorage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How the storage of an imported snapshot is reached."""
 
-    app_ref: LocalReference
+    endpoint: str = ""
+    region: str = "us-east-1"
+    path_style_access: bool = False
+    credentials_secret: LocalReference | None = None
+    service_account_name: str = ""
+
+
+class StreamSnapshotSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the user wants: one of ``app_ref``, to have it taken, and ``uri``, to use one that is there."""
+
+    app_ref: LocalReference | None = None
+    uri: str = ""
+    storage: ImportStorage = ImportStorage()
+    verify_nonce: int = 0
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
 
 
+class Retention(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How long scheduled snapshots stay; ``with_app``: not longer than the application, whose storage goes with it."""
+
+    last: int | None = None
+    max_age: str = ""
+    with_app: bool = False
+
+
 class SnapshotApp(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Whose state it is: an application of the same name that is made later is another one."""
+    """Whose state it is: an application of the same name that is made later is another one.
+
+    ``name``, with its namespace, is there if it is another cluster's, or may be.
+    """
 
     uid: str
     lineage: int = 0
+    name: str = ""
 
 
 class SnapshotQuery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -64,6 +102,15 @@ class SnapshotProgress(Struct, frozen=True, kw_only=True, rename="camel"):
     of_files: int = 0
     bytes: int = 0
     of_bytes: int = 0
+
+
+class SnapshotVerification(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The last time that it was read back; ``nonce`` is what asked for it."""
+
+    nonce: int
+    time: datetime
+    files: int = 0
+    bytes: int = 0
 
 
 class SnapshotManifest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -114,6 +161,7 @@ class StreamSnapshotStatus(Struct, frozen=True, kw_only=True, rename="camel", om
     parent: str = ""
     spark_version: str = ""
     manifest: SnapshotManifest | None = None
+    verification: SnapshotVerification | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this type, None if there is none."""
@@ -134,8 +182,8 @@ class StreamSnapshot(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def app_key(self) -> tuple[str, str]:
-        """Namespace and name of the application it is of."""
-        return self.metadata.namespace, self.spec.app_ref.name
+        """Namespace and name of the application it is of; an imported one is of none here, and the name is empty."""
+        return self.metadata.namespace, self.spec.app_ref.name if self.spec.app_ref is not None else ""
 
     @property
     def is_final(self) -> bool:
@@ -165,6 +213,76 @@ def encode_snapshot_status(status: StreamSnapshotStatus) -> dict[str, Any]:
     return encoded
 
 
+def owner_uid(snapshot: StreamSnapshot) -> str:
+    """Return the uid of the application that it is of, as far as that was recorded; empty if it was not."""
+    recorded = snapshot.status.app
+    return recorded.uid if recorded is not None else snapshot.metadata.annotations.get(ANNOTATION_APP_UID, "")
+
+
+def is_scheduled(snapshot: StreamSnapshot) -> bool:
+    """Return whether a schedule had it taken, and nobody has made it their own since."""
+    return snapshot.metadata.labels.get(LABEL_SCHEDULED) == "true"
+
+
+def is_at_deletion(snapshot: StreamSnapshot) -> bool:
+    """Return whether it is to be taken of an application that is being deleted."""
+    return snapshot.metadata.labels.get(LABEL_AT_DELETION) == "true"
+
+
+def scheduled_at(snapshot: StreamSnapshot) -> float:
+    """Return the time of the schedule for which it was taken, 0 if that is not known; seconds since the epoch."""
+    try:
+        return datetime.fromisoformat(snapshot.metadata.annotations.get(ANNOTATION_SCHEDULED_AT, "")).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def retention_of(snapshot: StreamSnapshot) -> Retention:
+    """Return how long it stays as a scheduled one; what nobody can read lets nothing go."""
+    try:
+        return msgspec.json.decode(snapshot.metadata.annotations.get(ANNOTATION_KEEP, "{}"), type=Retention)
+    except msgspec.DecodeError:
+        return Retention()
+
+
+def is_to_be_verified(snapshot: StreamSnapshot) -> bool:
+    """Return whether it is complete, and somebody wants it read back who did not when it was last."""
+    done = snapshot.status.verification
+    asked = snapshot.spec.verify_nonce != (done.nonce if done is not None else 0)
+    return asked and snapshot.is_final and snapshot.status.phase is SnapshotPhase.READY
+
+
+def is_damaged(snapshot: StreamSnapshot) -> bool:
+    """Return whether it was read back and is not whole."""
+    verified = snapshot.status.condition(VERIFIED)
+    return verified is not None and verified.status == "False"
+
+
+def is_imported(snapshot: StreamSnapshot) -> bool:
+    """Return whether it was taken elsewhere, and is only used here."""
+    return bool(snapshot.spec.uri)
+
+
+def import_place(uri: str) -> tuple[str, str]:
+    """Return where an imported snapshot is, as ``status.storage.uri`` has it, and its id there; pure.
+
+    Args:
+        uri: of its manifest, ``s3://bucket/prefix/snapshots/<id>/manifest.json``.
+    """
+    place, _, name = uri.removesuffix("/manifest.json").rpartition("/snapshots/")
+    return place, name
+
+
+def import_holder(metadata: Metadata) -> str:
+    """Return under which name an import holds the snapshot where it is."""
+    return f"import-{metadata.uid}"
+
+
+def stored_id(snapshot: StreamSnapshot) -> str:
+    """Return the id of the snapshot in its storage; an imported one has it from elsewhere."""
+    return import_place(snapshot.spec.uri)[1] if is_imported(snapshot) else snapshot_id(snapshot.metadata)
+
+
 def snapshot_id(metadata: Metadata) -> str:
-    """Return the id of a resource's snapshot: one of the same name that is made later is another snapshot."""
+    """Return the id that a resource gives to its snapshot, pods and orders: one of its name made later is another."""
     return f"{metadata.name}-{metadata.uid.replace('-', '')[:8]}"

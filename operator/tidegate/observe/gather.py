@@ -9,10 +9,10 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Observation, TimedReport, is_told
 from tidegate.observe.pods import PodRecord
-from tidegate.resources.names import driver_pod_name, purge_pod_name
+from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE, AgentReport, DriverState
+from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE, ROLE_SNAPSHOT, AgentReport, DriverState
 
 REPORT_AGE = 120.0
 """Seconds for which an agent's answer counts: four times the longest interval between questions."""
@@ -44,11 +44,14 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         driver=driver,
         executors=executors,
         purge=find_pod(pods, purge_pod_name(key[1]), ROLE_PURGE),
+        releasing=find_pod(pods, release_pod_name(key[1]), ROLE_SNAPSHOT),
         agent=agent,
         access_ready=_access_ready(index.namespaces_with_access.age(key[0], now), driver, executors, agent),
         rival=index.rival(known.app),
         origin=_origin(index, known),
+        origin_unreadable=_origin_is_unreadable(index, known),
         last_snapshot=index.snapshots.newest_ready(known.app),
+        snapshots=index.snapshots.of_app(key) if known.app.spec.snapshots is not None else (),
         memory=index.memory(key),
     )
 
@@ -98,6 +101,11 @@ def _parted(index: Index, app: StreamingApp) -> PodRecord | None:
 def _origin(index: Index, known: KnownApp) -> StreamSnapshot | None:
     start = known.app.spec.start_from
     return index.snapshots.get((known.metadata.namespace, start.snapshot.name)) if start is not None else None
+
+
+def _origin_is_unreadable(index: Index, known: KnownApp) -> bool:
+    start = known.app.spec.start_from
+    return start is not None and index.snapshots.unreadable((known.metadata.namespace, start.snapshot.name)) is not None
 
 
 def find_pod(pods: list[PodRecord], name: str, role: str) -> PodRecord | None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from tidegate.model.stream_snapshot import StreamSnapshot, snapshot_id
+from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid, snapshot_id
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate.resources.names import driver_pod_name, snapshot_pod_name
+from tidegate.resources.names import driver_pod_name, snapshot_pod_name, verify_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_DRIVER, ROLE_SNAPSHOT
 
 
-def observe_snapshot(index: Index, key: Key, platform: Platform, now: float) -> SnapshotObservation | None:
+def observe_snapshot(
+    index: Index, key: Key, platform: Platform, now: float, clock_skew: float = 0.0
+) -> SnapshotObservation | None:
     """Return everything a decision about a snapshot may know, or None if it is gone.
 
     Args:
@@ -21,6 +23,7 @@ def observe_snapshot(index: Index, key: Key, platform: Platform, now: float) -> 
         key: namespace and name.
         platform: what the installation decides.
         now: seconds of the monotonic clock; old answers of agents are left out.
+        clock_skew: seconds by which our clock is ahead of the API server's.
     """
     snapshot = index.snapshots.get(key)
     if snapshot is None:
@@ -39,9 +42,21 @@ def observe_snapshot(index: Index, key: Key, platform: Platform, now: float) -> 
         agent=report.report if report else None,
         taking=find_pod(pods, snapshot_pod_name(identity, disposing=False), ROLE_SNAPSHOT),
         disposing=find_pod(pods, snapshot_pod_name(identity, disposing=True), ROLE_SNAPSHOT),
+        verifying=find_pod(pods, verify_pod_name(identity), ROLE_SNAPSHOT),
         forks=_waiting_forks(index, snapshot),
+        begun_by=tuple(name for _, name in index.snapshots.forks(key)),
+        siblings=_siblings(index, snapshot),
+        clock_skew=clock_skew,
         memory=index.snapshots.memory(key),
     )
+
+
+def _siblings(index: Index, snapshot: StreamSnapshot) -> tuple[StreamSnapshot, ...]:
+    owner = owner_uid(snapshot)
+    if not owner:
+        return ()
+    of_app = index.snapshots.of_app(snapshot.app_key)
+    return tuple(other for other in of_app if other is not snapshot and owner_uid(other) == owner)
 
 
 def _waiting_forks(index: Index, snapshot: StreamSnapshot) -> tuple[str, ...]:

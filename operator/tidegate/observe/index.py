@@ -10,13 +10,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.observe.first_lists import FirstLists
 from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
+from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.storage_roots import StorageRoots
 from tidegate.observe.versions import Departed, version_number
@@ -122,7 +121,7 @@ class Index:
         if _needs_namespace(app):
             self._names.setdefault(key[0], set()).add(key[1])
         self._roots.put(app)
-        self.snapshots.note_beginning(app)
+        self.snapshots.note_app(app)
         return keys
 
     def remove_app(self, key: Key, uid: str) -> set[Key]:
@@ -268,11 +267,11 @@ class Index:
         return self._gone.without(set(uids) - {known.metadata.uid for known in self._apps.values()})
 
     def _put_unreadable(self, body: Mapping[str, Any], problem: str) -> set[Key]:
-        readable = _metadata_of(body)
+        readable = metadata_of(body)
         key = (readable.namespace, readable.name)
         keys = self._make_room(readable)
         if keys:
-            self._apps[key] = UnreadableApp(key, readable, problem, _ready_condition(body))
+            self._apps[key] = UnreadableApp(key, readable, problem, ready_condition(body))
             if FINALIZER in readable.finalizers:
                 # It may run, and then it needs its namespace's access; without the finalizer it never did.
                 self._names.setdefault(key[0], set()).add(key[1])
@@ -292,7 +291,7 @@ class Index:
         self._apps.pop(key, None)
         self._parted.pop(key, None)
         self._roots.remove(key)
-        self.snapshots.forget_beginning(key)
+        self.snapshots.forget_app(key)
         self.memories.pop(key, None)
         self.reports.pop(key, None)
         names = self._names.get(key[0], set())
@@ -311,26 +310,6 @@ def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
 
 def _uid_of(body: Mapping[str, Any] | StreamingApp) -> str:
     return body.metadata.uid if isinstance(body, StreamingApp) else str(body.get("metadata", {}).get("uid", ""))
-
-
-def _metadata_of(body: Mapping[str, Any]) -> Metadata:
-    metadata = body.get("metadata", {})
-    try:
-        return msgspec.convert(metadata, Metadata)
-    except msgspec.ValidationError:
-        return Metadata(
-            namespace=str(metadata.get("namespace", "")),
-            name=str(metadata.get("name", "")),
-            uid=str(metadata.get("uid", "")),
-            resource_version=str(metadata.get("resourceVersion", "")),
-        )
-
-
-def _ready_condition(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    status = body.get("status")
-    conditions = status.get("conditions") if isinstance(status, Mapping) else None
-    listed = conditions if isinstance(conditions, list) else []
-    return next((c for c in listed if isinstance(c, Mapping) and c.get("type") == "Ready"), {})
 
 
 def _needs_namespace(app: StreamingApp) -> bool:

@@ -38,6 +38,16 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotRefusal:
+    """The API server's refusal to create a StreamSnapshot."""
+
+    name: str
+    reason: str
+    message: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """What this process remembers of an application. All of it may be lost: decisions are then slower, never wrong."""
 
@@ -55,6 +65,7 @@ class Memory:
     """When the last orders about snapshots were given, in seconds since the epoch, and to which driver process."""
     secret_missing: bool = False
     """The agent's Secret was looked for and is not there."""
+    snapshot_refusal: SnapshotRefusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,8 @@ class Observation:
     executors: tuple[PodRecord, ...] = ()
     """Sorted by name."""
     purge: PodRecord | None = None
+    releasing: PodRecord | None = None
+    """The pod that lets go of the snapshot with which a deleted application was to begin."""
     agent: TimedReport | None = None
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""
     access_ready: bool = False
@@ -77,8 +90,12 @@ class Observation:
     """``namespace/name`` of an older application whose storage overlaps this one's."""
     origin: StreamSnapshot | None = None
     """The snapshot that ``spec.startFrom`` names, if it is there."""
+    origin_unreadable: bool = False
+    """It is there, and can not be read."""
     last_snapshot: StreamSnapshot | None = None
     """The newest complete one of this application."""
+    snapshots: tuple[StreamSnapshot, ...] = ()
+    """All that refer to an application of this name, whichever it was."""
     memory: Memory = Memory()
 
 

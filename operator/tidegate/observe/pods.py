@@ -92,6 +92,11 @@ class PodRecord:
         return self.phase in ("Succeeded", "Failed")
 
 
+def process_of(pod: PodRecord) -> str:
+    """Return what tells one process of a pod from another: what was said to, or by, one is of that one alone."""
+    return f"{pod.uid}/{pod.restarts}"
+
+
 class _Terminated(msgspec.Struct):
     exitCode: int = 0  # noqa: N815 - these are the API's names
     reason: str = ""

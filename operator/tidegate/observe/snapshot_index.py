@@ -3,13 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.model.stream_snapshot import (
+    ANNOTATION_KEEP,
+    SnapshotPhase,
+    StreamSnapshot,
+    is_scheduled,
+    is_to_be_verified,
+    owner_uid,
+    retention_of,
+)
+from tidegate.model.streaming_app import Metadata, StreamingApp
 from tidegate.observe.snapshot_observation import SnapshotMemory
 from tidegate.observe.versions import Departed, version_number
+from tidegate.resources.stream_snapshot import keep_text
 from tidegate.workqueue import Key
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableSnapshot:
+    """A stored resource that does not fit the model, as :class:`tidegate.observe.index.UnreadableApp`."""
+
+    metadata: Metadata
+    problem: str
+    """Names the field."""
+    ready: Mapping[str, Any] = field(default_factory=dict)
+    """Its condition Ready, as stored."""
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+        return self.metadata.namespace, self.metadata.name
+
+
+Stored = StreamSnapshot | UnreadableSnapshot
 
 
 class SnapshotIndex:
@@ -22,14 +52,21 @@ class SnapshotIndex:
         self.memories: dict[Key, SnapshotMemory] = {}
         self._unlisted = set(namespaces)
         self._known: dict[Key, StreamSnapshot] = {}
+        self._unreadable: dict[Key, UnreadableSnapshot] = {}
         self._of_app: dict[Key, set[Key]] = {}
         self._beginnings: dict[Key, Key] = {}
         self._forks: dict[Key, set[Key]] = {}
+        self._keeps: dict[Key, tuple[str, str]] = {}
+        """Uid of an application, and what its scheduled snapshots are to have noted on them."""
         self._gone = Departed()
 
     def get(self, key: Key) -> StreamSnapshot | None:
-        """Return a snapshot, None if it is not there."""
+        """Return a snapshot, None if it is not there, or can not be read."""
         return self._known.get(key)
+
+    def unreadable(self, key: Key) -> UnreadableSnapshot | None:
+        """Return one that can not be read, None if it can, or is not there."""
+        return self._unreadable.get(key)
 
     def keys(self) -> list[Key]:
         """Return all snapshots."""
@@ -39,9 +76,9 @@ class SnapshotIndex:
         """Return what this process remembers of a snapshot."""
         return self.memories.get(key, SnapshotMemory())
 
-    def put(self, snapshot: StreamSnapshot) -> bool:
+    def put(self, snapshot: Stored) -> bool:
         """Take in a version; returns whether it is news: not if it is known, or older, or known to be gone."""
-        key, known = snapshot.key, self._known.get(snapshot.key)
+        key, known = snapshot.key, self._stored(snapshot.key)
         if snapshot.metadata.uid in self._gone:
             return False
         if known is not None:
@@ -49,22 +86,34 @@ class SnapshotIndex:
                 return False
             if known.metadata.uid != snapshot.metadata.uid:
                 self.remove(key, known.metadata.uid)
-        self._known[key] = snapshot
-        self._of_app.setdefault(snapshot.app_key, set()).add(key)
+            else:
+                self._take_out(known)
+        if isinstance(snapshot, UnreadableSnapshot):
+            self._unreadable[key] = snapshot
+        else:
+            self._known[key] = snapshot
+            self._of_app.setdefault(snapshot.app_key, set()).add(key)
         return True
 
     def remove(self, key: Key, uid: str) -> bool:
         """Forget one that is gone, and take in no late news of it; returns whether it was known."""
         self._gone.note(uid)
-        known = self._known.get(key)
+        known = self._stored(key)
         if known is None or known.metadata.uid != uid:
             return False
-        del self._known[key]
+        self._take_out(known)
         self.memories.pop(key, None)
-        _discard(self._of_app, known.app_key, key)
         return True
 
-    def replace(self, snapshots: Iterable[StreamSnapshot], namespace: str, version: str) -> list[StreamSnapshot]:
+    def _stored(self, key: Key) -> Stored | None:
+        return self._known.get(key) or self._unreadable.get(key)
+
+    def _take_out(self, known: Stored) -> None:
+        self._unreadable.pop(known.key, None)
+        if self._known.pop(known.key, None) is not None and isinstance(known, StreamSnapshot):
+            _discard(self._of_app, known.app_key, known.key)
+
+    def replace(self, snapshots: Iterable[Stored], namespace: str, version: str) -> list[Stored]:
         """Take in a whole list; returns the snapshots that changed, came or went, as far as each is known.
 
         Args:
@@ -73,14 +122,15 @@ class SnapshotIndex:
             version: the list's resource version: what is known in a later version came after it, and stays.
         """
         listed = {snapshot.key: snapshot for snapshot in snapshots}
+        stored: list[Stored] = [*self._known.values(), *self._unreadable.values()]
         gone = [
             known
-            for key, known in self._known.items()
+            for key, known in ((known.key, known) for known in stored)
             if (key not in listed or listed[key].metadata.uid != known.metadata.uid)
             and namespace in ("", key[0])
             and version_number(known.metadata.resource_version) <= version_number(version)
         ]
-        changed = [known for known in gone if self.remove(known.key, known.metadata.uid)]
+        changed: list[Stored] = [known for known in gone if self.remove(known.key, known.metadata.uid)]
         changed += [snapshot for snapshot in listed.values() if self.put(snapshot)]
         self._unlisted.discard(namespace)
         if not self._unlisted:
@@ -89,20 +139,25 @@ class SnapshotIndex:
 
     # --- what they have to do with applications ---
 
-    def note_beginning(self, app: StreamingApp) -> None:
-        """Note which snapshot an application begins with, if it does."""
+    def note_app(self, app: StreamingApp) -> None:
+        """Note which snapshot an application begins with, if it does, and how long its own scheduled ones stay."""
         key = (app.metadata.namespace, app.metadata.name)
+        self._keeps[key] = (app.metadata.uid, keep_text(app))
         if app.spec.start_from is None:
-            self.forget_beginning(key)
+            self._forget_beginning(key)
             return
         origin = (key[0], app.spec.start_from.snapshot.name)
         if self._beginnings.get(key) != origin:
-            self.forget_beginning(key)
+            self._forget_beginning(key)
             self._beginnings[key] = origin
             self._forks.setdefault(origin, set()).add(key)
 
-    def forget_beginning(self, key: Key) -> None:
+    def forget_app(self, key: Key) -> None:
         """Forget an application that is gone."""
+        self._keeps.pop(key, None)
+        self._forget_beginning(key)
+
+    def _forget_beginning(self, key: Key) -> None:
         origin = self._beginnings.pop(key, None)
         if origin is not None:
             _discard(self._forks, origin, key)
@@ -113,10 +168,30 @@ class SnapshotIndex:
 
     def waiting_for(self, app: Key) -> set[Key]:
         """Return the snapshots for which it matters what an application does."""
-        of_it = {key for key in self._of_app.get(app, ()) if not self._known[key].is_final}
+        of_it = {key for key in self._of_app.get(app, ()) if self._is_concerned(self._known[key], app)}
         origin = self._beginnings.get(app)
         known = self._known.get(origin) if origin is not None else None
         return of_it | ({known.key} if known is not None and not known.is_final else set())
+
+    def _is_concerned(self, snapshot: StreamSnapshot, app: Key) -> bool:
+        if not snapshot.is_final or is_to_be_verified(snapshot):
+            return True
+        keep = self._keeps.get(app)
+        if not is_scheduled(snapshot):
+            return False
+        if keep is None:
+            return retention_of(snapshot).with_app
+        return keep[0] == owner_uid(snapshot) and keep[1] != snapshot.metadata.annotations.get(ANNOTATION_KEEP)
+
+    def beside(self, snapshot: StreamSnapshot) -> list[Key]:
+        """Return the scheduled snapshots that may have to go because this one is complete, or has failed."""
+        if not snapshot.is_final:
+            return []
+        return [s.key for s in self.of_app(snapshot.app_key) if s.is_final and is_scheduled(s)]
+
+    def of_app(self, app: Key) -> tuple[StreamSnapshot, ...]:
+        """Return the snapshots that refer to an application of this name, by name."""
+        return tuple(self._known[key] for key in sorted(self._of_app.get(app, ())))
 
     def newest_ready(self, app: StreamingApp) -> StreamSnapshot | None:
         """Return the newest complete snapshot of this very application, None if there is none."""

@@ -9,6 +9,7 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import AgentReport
+from tidegate_spark.snapshot_protocol import SnapshotReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,15 @@ class PodRefusal:
 
 
 @dataclass(frozen=True, slots=True)
+class PodProgress:
+    """What a process in a snapshot pod told while it was at work."""
+
+    process: str
+    """Uid of the pod and number of its restarts."""
+    report: SnapshotReport
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotMemory:
     """What this process remembers of a snapshot. All of it may be lost: an order is then given once more."""
 
@@ -33,6 +43,7 @@ class SnapshotMemory:
     not_taken: str = ""
     """Why the agent did not take the last order; empty if it did."""
     refusal: PodRefusal | None = None
+    progress: PodProgress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +62,14 @@ class SnapshotObservation:
     taking: PodRecord | None = None
     disposing: PodRecord | None = None
     """The snapshot's own pods."""
+    verifying: PodRecord | None = None
+    """The one that reads it back."""
     forks: tuple[str, ...] = ()
     """Names of applications that are to begin with it and have not yet, sorted."""
+    begun_by: tuple[str, ...] = ()
+    """Names of applications that begin with it, whether they have or not."""
+    siblings: tuple[StreamSnapshot, ...] = ()
+    """The other snapshots of the same application, by its uid."""
+    clock_skew: float = 0.0
+    """Seconds by which our clock is ahead of the API server's, as far as that is known."""
     memory: SnapshotMemory = SnapshotMemory()

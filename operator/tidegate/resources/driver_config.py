@@ -102,6 +102,14 @@ def _batches_to_retain(app: StreamingApp, lineage: int) -> int:
     return few if _pin(app, lineage) is None else max(few, app.spec.upgrade.stable_batches + BATCHES_BEYOND)
 
 
+def fork_holder(app: StreamingApp) -> str:
+    """Return under which name an application holds the snapshot that it begins with.
+
+    The uid: one of the same name that is made later is another one, and must not let go of what this one holds.
+    """
+    return f"fork-{app.metadata.uid}"
+
+
 def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
     began = app.status.start_from
     if began is None or began.lineage != lineage:
@@ -109,12 +117,10 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
     place = Storage(
         uri=began.uri, endpoint=began.endpoint, region=began.region, path_style_access=began.path_style_access
     )
-    # The uid: one of the same name that is made later is another one, and must not let go of what this one holds.
     if began.of_lineage:
         holder, image = f"rollback-{began.id}", _stable_image(app)
         return StartFrom(place, began.id, holder, lineage=began.of_lineage, image=image)
-    holder = f"fork-{app.metadata.uid}"
-    return StartFrom(place, began.id, holder, fork=began.app_uid != app.metadata.uid)
+    return StartFrom(place, began.id, fork_holder(app), fork=began.app_uid != app.metadata.uid)
 
 
 def _executor_settings(app: StreamingApp, epoch: int, platform: Platform) -> ExecutorSettings:

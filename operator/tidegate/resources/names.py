@@ -37,6 +37,16 @@ def purge_pod_name(app_name: str) -> str:
     return f"{app_name}-purge"
 
 
+def release_pod_name(app_name: str) -> str:
+    """Return the name of the pod that lets go of the snapshot with which a deleted application was to begin."""
+    return f"{app_name}-release"
+
+
 def snapshot_pod_name(snapshot_id: str, *, disposing: bool) -> str:
     """Return the name of the pod that takes a snapshot of an application that does not run, or disposes of one."""
     return f"{snapshot_id}-{'dispose' if disposing else 'take'}"
+
+
+def verify_pod_name(snapshot_id: str) -> str:
+    """Return the name of the pod that reads a snapshot back."""
+    return f"{snapshot_id}-verify"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.stream_snapshot import SNAPSHOT_KIND, SnapshotStorage, StreamSnapshot
+from tidegate.model.stream_snapshot import (
+    SNAPSHOT_KIND,
+    SnapshotStorage,
+    StreamSnapshot,
+    import_place,
+    is_imported,
+    snapshot_id,
+)
 from tidegate.model.streaming_app import (
     Application,
     Driver,
@@ -17,10 +24,10 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.resources.driver_config import app_storage, service_account
 from tidegate.resources.metadata import reference_to
-from tidegate.resources.names import SNAPSHOT_CONTAINER, snapshot_pod_name
+from tidegate.resources.names import SNAPSHOT_CONTAINER, snapshot_pod_name, verify_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, build_storage_pod
-from tidegate_spark.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, to_json
+from tidegate_spark.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, Storage, to_json
 from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 
 
@@ -34,6 +41,26 @@ def storage_of(app: StreamingApp) -> SnapshotStorage:
         path_style_access=place.path_style_access,
         credentials_secret=secret.name if secret is not None else "",
         service_account_name=service_account(app),
+    )
+
+
+def name_pod(identity: str, orders: SnapshotOrders) -> str:
+    """Return the name of the pod that carries these orders out; each kind of work has its own."""
+    if orders.verify:
+        return verify_pod_name(identity)
+    return snapshot_pod_name(identity, disposing=bool(orders.dispose or orders.release))
+
+
+def storage_of_import(snapshot: StreamSnapshot) -> SnapshotStorage:
+    """Return where an imported snapshot is, and how that is reached."""
+    given = snapshot.spec.storage
+    return SnapshotStorage(
+        uri=import_place(snapshot.spec.uri)[0],
+        endpoint=given.endpoint,
+        region=given.region,
+        path_style_access=given.path_style_access,
+        credentials_secret=given.credentials_secret.name if given.credentials_secret is not None else "",
+        service_account_name=given.service_account_name,
     )
 
 
@@ -52,14 +79,20 @@ def build_snapshot_pod(
         SpecError: no pod can be built of the application's spec.
         ValueError: the application is gone and nothing was remembered of its storage.
     """
+    storage = snapshot.status.storage
+    place = None
+    if storage is not None and is_imported(snapshot):
+        place = Storage(storage.uri, storage.endpoint, storage.region, storage.path_style_access)
+    identity = snapshot_id(snapshot.metadata)
     errand = Errand(
-        pod_name=snapshot_pod_name(snapshot.status.snapshot_id, disposing=bool(orders.dispose)),
+        pod_name=name_pod(identity, orders),
         role=ROLE_SNAPSHOT,
         container=SNAPSHOT_CONTAINER,
         module="tidegate_spark.snapshot_pod",
         owner=reference_to(SNAPSHOT_KIND, snapshot.metadata),
-        labels={LABEL_SNAPSHOT: snapshot.status.snapshot_id},
+        labels={LABEL_SNAPSHOT: identity},
         env={ORDERS_VARIABLE: to_json(orders)},
+        place=place,
     )
     return build_storage_pod(app or remembered_app(snapshot), errand, platform)
 
@@ -72,7 +105,7 @@ def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:
     """
     status = snapshot.status
     storage, owner = status.storage, status.app
-    if storage is None or owner is None:
+    if storage is None or (owner is None and not is_imported(snapshot)):
         raise ValueError(f"nothing is known of the storage of snapshot {snapshot.metadata.name}")
     namespace, name = snapshot.app_key
     spec = StreamingAppSpec(
@@ -87,7 +120,7 @@ def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:
         driver=Driver(service_account_name=storage.service_account_name),
     )
     return StreamingApp(
-        metadata=Metadata(name=name, namespace=namespace, uid=owner.uid),
+        metadata=Metadata(name=name, namespace=namespace, uid=owner.uid if owner is not None else ""),
         spec=spec,
-        status=StreamingAppStatus(lineage=owner.lineage),
+        status=StreamingAppStatus(lineage=owner.lineage if owner is not None else 0),
     )

@@ -7,6 +7,7 @@ identity may be bound to it), and those of its environment variables that say ho
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from tidegate_spark.protocol import (
     ANNOTATION_SPEC_HASH,
     CONFIG_VARIABLE,
     TERMINATION_LOG,
+    Storage,
     to_json,
 )
 
@@ -51,6 +53,8 @@ class Errand:
     """Beside those of the application."""
     env: Mapping[str, str]
     """Beside the configuration of a launch, as JSON."""
+    place: Storage | None = None
+    """The storage it works on, if that is not the application's own."""
 
 
 def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> dict[str, Any]:
@@ -103,11 +107,13 @@ def _container(
     platform: Platform,
 ) -> dict[str, Any]:
     users_env, users_mounts = users
-    config = to_json(build_driver_config(bare, bare.status.epoch, bare.status.lineage, platform))
+    config = build_driver_config(bare, bare.status.epoch, bare.status.lineage, platform)
+    if errand.place is not None:
+        config = dataclasses.replace(config, storage=errand.place)
     owned_env = [
         {"name": "PYTHONPATH", "value": f"{pod_parts.RUNTIME_IN_OPERATOR_IMAGE}/python"},
         *pod_parts.owned_env(bare, users_env, platform),
-        {"name": CONFIG_VARIABLE, "value": pod_parts.literal(config)},
+        {"name": CONFIG_VARIABLE, "value": pod_parts.literal(to_json(config))},
         *({"name": name, "value": pod_parts.literal(value)} for name, value in errand.env.items()),
     ]
     return {

@@ -22,6 +22,10 @@ class NotDecompressedError(Exception):
     """The bytes are not what a codec wrote, or no codec that is read here; the message says which."""
 
 
+class CodecMissingError(NotDecompressedError):
+    """The codec is known, and its library is not installed here; elsewhere the bytes may well be read."""
+
+
 class DataInput:
     """Reads what Java's DataOutput wrote into a compressed stream."""
 
@@ -123,7 +127,7 @@ def _zstd(body: bytes) -> Iterator[bytes]:
     try:
         import pyarrow  # type: ignore[import-untyped] # noqa: PLC0415 - Spark images have it, others need not
     except ImportError as error:
-        raise NotDecompressedError("is compressed with zstd, which is read if pyarrow is installed") from error
+        raise CodecMissingError("is compressed with zstd, which is read if pyarrow is installed") from error
     try:
         with pyarrow.CompressedInputStream(io.BytesIO(body), "zstd") as stream:
             while chunk := stream.read(_CHUNK):

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tidegate_spark.snapshots.store import Entry, Found, Place, SnapshotError, VanishedError
+from tidegate_spark.snapshots.store import Digest, Digester, Entry, Found, Place, SnapshotError, VanishedError
 
 _numbers = itertools.count(1)
 
@@ -134,6 +134,15 @@ class MemoryStore:
         found = self.buckets.read(self._bucket, key)
         self._tell("head", key, done=True)
         return self._found(found) if found else None
+
+    def digest(self, key: str) -> Digest | None:
+        """Read an object to its end; None if there is no such object."""
+        found = self.get(key)
+        if found is None:
+            return None
+        digester = Digester()
+        digester.take(found[0])
+        return digester.digest()
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below ``prefix``."""

@@ -153,6 +153,14 @@ def _metadata(target: Target, made: Manifest, query: str) -> bytes:
     return json.dumps({"id": str(uuid.uuid5(_NAMESPACE, f"{place} {query} {made.id}"))}).encode()
 
 
+class DamagedError(SnapshotError):
+    """A complete snapshot lacks files, or has others than were published."""
+
+    def __init__(self, message: str, number: int) -> None:
+        """Say how many there are beside the one that ``message`` names."""
+        super().__init__(message if number == 1 else f"{message} (and {number - 1} more)")
+
+
 # --- whether it is whole ---------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshots.store import (
+    PART_BYTES,
+    Digest,
+    Digester,
     Entry,
     Found,
     MismatchError,
@@ -37,7 +40,6 @@ PAGE = 1000
 MIB = 1 << 20
 PARTS_FROM_BYTES = 128 * MIB
 """From this size on an object is copied in parts, several at a time; it is far below the 5 GiB of one copy."""
-PART_BYTES = 64 * MIB
 PARTS_AT_ONCE = 4
 TIMEOUT_SECONDS = 60.0
 """For an answer: a store on plain disks takes its time to copy a large object."""
@@ -99,6 +101,30 @@ class S3Store:
     def head(self, key: str) -> Found | None:
         """Return size, ETag and checksum, None if there is no such object."""
         return self._head(Place(self._bucket, key))
+
+    def digest(self, key: str) -> Digest | None:
+        """Read an object to its end; None if there is no such object.
+
+        Raises:
+            MismatchError: it is not what the store's own checksum says.
+        """
+        from botocore.exceptions import ClientError, FlexibleChecksumError  # noqa: PLC0415 - likewise
+
+        try:
+            return self._patiently(lambda: self._digest(key))
+        except FlexibleChecksumError as error:
+            raise MismatchError(f"{key} is not what the store's checksum says: {error}") from error
+        except ClientError as error:
+            if _is_missing(error):
+                return None
+            raise
+
+    def _digest(self, key: str) -> Digest:
+        digester = Digester()
+        body = self._client.get_object(Bucket=self._bucket, Key=key, ChecksumMode="ENABLED")["Body"]
+        for piece in body.iter_chunks(MIB):
+            digester.take(piece)
+        return digester.digest()
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below ``prefix``, without markers of directories."""
@@ -250,7 +276,9 @@ def _is_momentary(error: Exception) -> bool:
 
     if isinstance(error, known.ClientError):
         return status_of(error) in _MOMENTARY_STATUS or error.response.get("Error", {}).get("Code") in _MOMENTARY_CODES
-    return isinstance(error, (known.HTTPClientError, known.ConnectionError))
+    # A body that ends early, or whose connection breaks, is a moment's fault as well.
+    interrupted = (known.IncompleteReadError, known.ReadTimeoutError, known.ResponseStreamingError)
+    return isinstance(error, (known.HTTPClientError, known.ConnectionError, *interrupted))
 
 
 def _found(answer: dict[str, Any]) -> Found:

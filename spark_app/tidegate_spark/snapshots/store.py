@@ -9,6 +9,7 @@ A key must not be another key followed by a slash and more: stores that keep obj
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -55,6 +56,56 @@ class Found:
     """Whether the ETag is the MD5 of the content; those of parts and of what is encrypted are something else."""
 
 
+PART_BYTES = 64 << 20
+"""Of an object that is copied in parts."""
+
+
+@dataclass(frozen=True)
+class Digest:
+    """What the content of an object is, read to its end."""
+
+    size: int
+    md5: str
+    parts_md5: str
+    """The ETag that most stores give to an object of parts of :data:`PART_BYTES`."""
+
+
+class Digester:
+    """Makes a digest of content that comes in pieces."""
+
+    def __init__(self, part_bytes: int = PART_BYTES) -> None:
+        """Begin with nothing."""
+        self._part_bytes, self._size, self._in_part = part_bytes, 0, 0
+        self._whole, self._part = _md5(), _md5()
+        self._parts: list[bytes] = []
+
+    def take(self, piece: bytes) -> None:
+        """Take the next piece."""
+        self._whole.update(piece)
+        self._size += len(piece)
+        while piece:
+            now, piece = piece[: self._part_bytes - self._in_part], piece[self._part_bytes - self._in_part :]
+            self._part.update(now)
+            self._in_part += len(now)
+            if self._in_part == self._part_bytes:
+                self._end_part()
+
+    def digest(self) -> Digest:
+        """Return what it was; nothing is to be taken after that."""
+        if self._in_part or not self._parts:
+            self._end_part()
+        parts = _md5(b"".join(self._parts)).hexdigest()
+        return Digest(self._size, self._whole.hexdigest(), f"{parts}-{len(self._parts)}")
+
+    def _end_part(self) -> None:
+        self._parts.append(self._part.digest())
+        self._part, self._in_part = _md5(), 0
+
+
+def _md5(content: bytes = b"") -> hashlib._Hash:
+    return hashlib.md5(content, usedforsecurity=False)
+
+
 class ObjectStore(Protocol):
     """One bucket. Every method raises what the store's client raises if the store does not answer or refuses.
 
@@ -75,6 +126,13 @@ class ObjectStore(Protocol):
 
     def head(self, key: str) -> Found | None:
         """Return size, ETag and checksum, None if there is no such object."""
+
+    def digest(self, key: str) -> Digest | None:
+        """Read an object to its end, of whatever size; return what it holds, None if there is no such object.
+
+        Raises:
+            MismatchError: it is not what the store's own checksum says.
+        """
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects whose keys begin with ``prefix``, without markers of directories (keys that end in "/")."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.stream_snapshot import ReclaimPolicy, decode_snapshot
+from tidegate.model.stream_snapshot import ReclaimPolicy, decode_snapshot, import_place
 from tidegate_testing.crd import MINIMAL, REMOVED, changed, create
 from tidegate_testing.kubectl import Kubectl, KubectlError
 
@@ -31,6 +31,9 @@ STATUS = {
 }
 
 
+MANIFEST = "s3://far/apps/shop/orders/snapshots/weekly-99887766/manifest.json"
+
+
 def snapshot(path: str, value: Any) -> dict[str, Any]:
     found = copy.deepcopy(SNAPSHOT)
     *parents, leaf = path.split("/")
@@ -51,7 +54,7 @@ def write_status(kubectl: Kubectl, namespace: str, name: str = "nightly") -> Non
 
 def test_the_smallest_snapshot_is_stored_with_its_default(api_kubectl: Kubectl, namespace: str) -> None:
     stored = create(api_kubectl, namespace, SNAPSHOT)
-    assert stored["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Retain"}
+    assert stored["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Retain", "verifyNonce": 0}
     assert decode_snapshot(json.dumps(stored).encode()).spec.reclaim_policy is ReclaimPolicy.RETAIN
 
 
@@ -60,11 +63,15 @@ def test_the_smallest_snapshot_is_stored_with_its_default(api_kubectl: Kubectl, 
     [
         ("metadata/name", "a" * 55, "at most 54 characters"),
         ("metadata/name", "a.b", "no dots"),
-        ("spec/appRef", REMOVED, "spec.appRef: Required value"),
+        ("spec/appRef", REMOVED, "spec needs one of appRef"),
         ("spec/appRef", {"name": ""}, "spec.appRef.name"),
         ("spec/appRef", {"name": "a" * 41}, "spec.appRef.name"),
         ("spec/reclaimPolicy", "Recycle", "spec.reclaimPolicy"),
-        ("spec/uri", "s3://elsewhere", 'unknown field "spec.uri"'),
+        ("spec/uri", "s3://elsewhere", "uri must be that of a manifest"),
+        ("spec/uri", MANIFEST, "spec needs one of appRef"),
+        ("spec/storage", {"region": "eu-1"}, "it goes with uri"),
+        ("spec", {"uri": MANIFEST, "reclaimPolicy": "Delete"}, "reclaimPolicy must be Retain"),
+        ("spec", {"uri": MANIFEST, "storage": {"endpoint": "far"}}, "storage.endpoint must be http://host"),
     ],
 )
 def test_what_can_not_be_a_snapshot_is_refused(
@@ -73,6 +80,20 @@ def test_what_can_not_be_a_snapshot_is_refused(
     with pytest.raises(KubectlError) as refused:
         create(api_kubectl, namespace, snapshot(path, value))
     assert words in str(refused.value)
+
+
+def test_an_import_is_stored_and_stays_what_it_is(api_kubectl: Kubectl, namespace: str) -> None:
+    given = {"uri": MANIFEST, "storage": {"endpoint": "http://far:9000", "credentialsSecret": {"name": "keys"}}}
+    stored = create(api_kubectl, namespace, snapshot("spec", given))
+    assert stored["spec"]["storage"] == {**given["storage"], "region": "us-east-1", "pathStyleAccess": False}  # type: ignore[dict-item]
+    found = decode_snapshot(json.dumps(stored).encode())
+    assert import_place(found.spec.uri) == ("s3://far/apps/shop/orders", "weekly-99887766")
+    for change, words in (
+        ({"uri": MANIFEST.replace("weekly", "daily")}, "uri cannot be changed"),
+        ({"uri": None, "appRef": {"name": "orders"}, "storage": None}, "cannot change from appRef to uri"),
+    ):
+        with pytest.raises(KubectlError, match=words):
+            api_kubectl.patch("streamsnapshot", "nightly", namespace, {"spec": change})
 
 
 def test_the_longest_name_is_taken(api_kubectl: Kubectl, namespace: str) -> None:
@@ -132,3 +153,47 @@ def test_what_an_application_begins_with_is_decided_at_its_creation(
 def test_a_beginning_names_a_snapshot(api_kubectl: Kubectl, namespace: str) -> None:
     with pytest.raises(KubectlError, match=r"spec\.startFrom\.snapshot"):
         create(api_kubectl, namespace, changed("spec/startFrom", {}))
+
+
+# --- schedules ---
+
+
+def test_a_schedule_is_stored_with_its_defaults(api_kubectl: Kubectl, namespace: str) -> None:
+    stored = create(api_kubectl, namespace, changed("spec/snapshots", {"schedule": "0 */6 * * mon-fri"}))
+    given = {
+        "schedule": "0 */6 * * mon-fri",
+        "suspend": False,
+        "keep": {"last": 10},
+        "verify": False,
+        "onDelete": "Skip",
+    }
+    assert stored["spec"]["snapshots"] == given
+    api_kubectl.patch("sapp", "app", namespace, {"spec": {"snapshots": {"keep": {"last": None, "maxAge": "30d"}}}})
+    assert (api_kubectl.get("sapp", "app", namespace) or {})["spec"]["snapshots"]["keep"] == {"maxAge": "30d"}
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "words"),
+    [
+        ({"schedule": "0 * * * *", "every": "6h"}, "schedule or every, not both"),
+        ({"schedule": "@hourly"}, "five fields of cron"),
+        ({"schedule": "0 24 * * *"}, "five fields of cron"),
+        ({"every": "90s"}, "whole number of minutes (m), hours (h) or days (d)"),
+        ({"every": "0h"}, "whole number of minutes (m), hours (h) or days (d)"),
+        ({"keep": {"maxAge": "1w"}}, "snapshots.keep.maxAge must be"),
+        ({"keep": {"last": 0}}, "spec.snapshots.keep.last"),
+    ],
+)
+def test_what_can_not_be_a_schedule_is_refused(
+    api_kubectl: Kubectl, namespace: str, snapshots: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(KubectlError) as refused:
+        create(api_kubectl, namespace, changed("spec/snapshots", snapshots))
+    assert words in str(refused.value)
+
+
+def test_a_last_snapshot_does_not_lie_in_storage_that_is_removed(api_kubectl: Kubectl, namespace: str) -> None:
+    app = changed("spec/snapshots", {"onDelete": "Take"})
+    app["spec"]["storage"]["onDelete"] = "Delete"
+    with pytest.raises(KubectlError, match="Take needs storage"):
+        create(api_kubectl, namespace, app)

@@ -69,6 +69,8 @@ def test_a_batch_resumes_from_its_files_and_not_without_any_of_them(
     files = [file.path for file in found.files]
 
     resumed = copy(original, files, tmp_path / "copy")
+    # All that it needs: whoever looks at these files alone finds the same.
+    assert look_at(resumed, batch) == found
     outputs = bench.run(resumed, LAST)
     assert min(outputs) == batch + 1
     assert [outputs[n] for n in range(batch + 1, LAST + 1)] == [expected[n] for n in range(batch + 1, LAST + 1)]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from tidegate_spark.protocol import (
@@ -25,12 +26,15 @@ from tidegate_spark.snapshot_protocol import (
     LARGEST_ORDERS,
     ORDERS_VARIABLE,
     SNAPSHOT_COMMAND,
+    AdoptOrder,
+    ReleaseOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReason,
     SnapshotReport,
     SnapshotReports,
     SnapshotState,
+    VerifyOrder,
 )
 from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore, driver_config
 from tidegate_testing.store_front import Request, Rule, StoreFront
@@ -155,9 +159,34 @@ def test_a_snapshot_of_a_running_query_is_where_another_application_goes_on(
     last = fork.termination.batches["main"]
     code, reports = run_pod(fork.config, SnapshotOrders(take=(SnapshotOrder("b"),)), tmp_path / "pod-1")
     assert (code, reports["b"].state, reports["b"].queries["main"].batch) == (EXIT_OK, SnapshotState.READY, last)
+    assert reports["b"].spark_version == pyspark.__version__
+
+    look_after(fork.config, object_store, last, tmp_path)
     code, reports = run_pod(fork.config, SnapshotOrders(dispose=("b",)), tmp_path / "pod-2")
     assert (code, reports["b"].state) == (EXIT_OK, SnapshotState.DISPOSED)
     assert below(object_store, fork.config.storage, "snapshots") == ["snapshots/catalog.json"]
+
+
+def look_after(config: DriverConfig, object_store: ObjectStore, last: int, folder: Path) -> None:
+    """Snapshot b is read back, adopted, let go and found damaged, by a pod each time."""
+    place = config.storage
+    code, reports = run_pod(config, SnapshotOrders(verify=(VerifyOrder("look", "b"),)), folder / "pod-3")
+    assert (code, reports["look"].state) == (EXIT_OK, SnapshotState.VERIFIED), reports
+    code, reports = run_pod(config, SnapshotOrders(adopt=(AdoptOrder("mine", "b", "import-1"),)), folder / "pod-4")
+    assert (code, reports["mine"].state, reports["mine"].queries["main"].batch) == (EXIT_OK, SnapshotState.READY, last)
+    code, reports = run_pod(config, SnapshotOrders(dispose=("b",)), folder / "pod-5")
+    assert (code, reports["b"].state, "import-1" in reports["b"].message) == (EXIT_OK, SnapshotState.HELD, True)
+    letting_go = SnapshotOrders(release=(ReleaseOrder("b", "import-1"),))
+    code, reports = run_pod(config, letting_go, folder / "pod-6")
+    assert (code, reports["b"].state) == (EXIT_OK, SnapshotState.RELEASED)
+
+    # What was lost is found.
+    lost = next(key for key in below(object_store, place, "snapshots", "b") if "/state/" in key)
+    kept = object_store.client.get_object(Bucket=place.bucket, Key=place.key(lost))["Body"].read()
+    object_store.client.put_object(Bucket=place.bucket, Key=place.key(lost), Body=b"?" * len(kept))
+    code, reports = run_pod(config, SnapshotOrders(verify=(VerifyOrder("look", "b"),)), folder / "pod-7")
+    assert (code, reports["look"].reason) == (EXIT_OK, SnapshotReason.DAMAGED)
+    assert lost in reports["look"].message
 
 
 def test_a_driver_that_is_killed_while_it_takes_a_snapshot_is_followed_by_one_that_finishes_it(

@@ -96,9 +96,18 @@ class Cluster:
                     quick = action.unplanned and self.now - self.memory.launched_at < 600
                     again = self.memory.quick_relaunches + 1 if quick else 0
                     self._remember(launched_at=self.now, quick_relaunches=again, refusal=None)
-            case do.CreateDriver(manifest=manifest) | do.CreatePurge(manifest=manifest):
+            case (
+                do.CreateDriver(manifest=manifest)
+                | do.CreatePurge(manifest=manifest)
+                | do.CreateOriginRelease(manifest=manifest)
+            ):
                 return self._create(manifest)
-            case do.DeleteDriver(pod=pod) | do.DeletePurge(pod=pod) | do.DeleteExecutor(pod=pod):
+            case (
+                do.DeleteDriver(pod=pod)
+                | do.DeletePurge(pod=pod)
+                | do.DeleteExecutor(pod=pod)
+                | do.DeleteOriginRelease(pod=pod)
+            ):
                 return self._delete(pod)
             case do.SetExecutors(instances=instances):
                 self.executors_wanted = instances
@@ -107,7 +116,7 @@ class Cluster:
                 self.order(pod, orders)
             case do.RememberTold(epoch=epoch, sequence=sequence):
                 self._remember(told=(epoch, sequence))
-            case do.PublishEvent():
+            case do.PublishEvent() | do.CreateSnapshot():
                 pass
         return True
 

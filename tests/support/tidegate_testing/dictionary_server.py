@@ -58,7 +58,7 @@ class ApiServer:
         merged = _merged(found, plain)
         merged["metadata"]["resourceVersion"] = str(int(found["metadata"]["resourceVersion"]) + 1)
         self.objects[place] = merged
-        return msgspec.convert(merged, kind)
+        return msgspec.Raw(b"{}") if kind is msgspec.Raw else msgspec.convert(merged, kind)
 
     async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
         if path not in self.objects:

@@ -11,10 +11,9 @@ import msgspec
 
 from tidegate.decide import actions as do
 from tidegate.decide.snapshots import actions as about
-from tidegate.decide.snapshots.verdict import process_of
-from tidegate.model.stream_snapshot import ReclaimPolicy, StreamSnapshot
+from tidegate.model.stream_snapshot import ANNOTATION_KEEP, ReclaimPolicy, StreamSnapshot
 from tidegate.model.streaming_app import Phase, StreamingApp
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
@@ -81,7 +80,7 @@ class SnapshotWorld:
             if not self._carry_out_one(action):
                 return
 
-    def _carry_out_one(self, action: about.SnapshotAction) -> bool:
+    def _carry_out_one(self, action: about.SnapshotAction) -> bool:  # noqa: C901 - one arm each
         assert self.snapshot is not None
         match action:
             case do.AddFinalizer():
@@ -101,7 +100,13 @@ class SnapshotWorld:
                 self.pods[known.name] = dataclasses.replace(known, delete_by=self.now + 30)
             case do.ReleaseAccess():
                 self._remember(refusal=None)
-            case do.EnsureAccess() | do.PublishEvent():
+            case about.DeleteSnapshot():
+                self.delete(self.snapshot.spec.reclaim_policy)
+            case about.StampRetention(text=text):
+                annotations = {**self.snapshot.metadata.annotations, ANNOTATION_KEEP: text}
+                metadata = msgspec.structs.replace(self.snapshot.metadata, annotations=annotations)
+                self.snapshot = msgspec.structs.replace(self.snapshot, metadata=metadata)
+            case do.EnsureAccess() | do.PublishEvent() | about.CountVerification():
                 pass
         return True
 

@@ -3,6 +3,7 @@
 Each test begins with two empty buckets of one store; objects of 5 MiB and more are copied in parts there.
 """
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -41,6 +42,15 @@ class StoreContract:
         assert got[1] == found.etag == entry.etag
         assert (entry.key, entry.size, found.size) == ("a/b", 4, 4)
         assert entry.modified > 0
+
+    def test_an_object_is_read_to_its_end(self, stores: Stores) -> None:
+        store, _ = stores
+        body = bytes(range(256)) * 5000
+        store.put("a", body)
+        found = store.digest("a")
+        assert found is not None
+        assert (found.size, found.md5) == (len(body), hashlib.md5(body, usedforsecurity=False).hexdigest())
+        assert store.digest("b") is None
 
     def test_put_replaces(self, stores: Stores) -> None:
         store, _ = stores

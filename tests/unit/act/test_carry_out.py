@@ -14,6 +14,7 @@ from tidegate.decide.actions import (
     Action,
     CreateDriver,
     CreatePurge,
+    CreateSnapshot,
     DeleteAgentSecret,
     EnsureAccess,
     EnsureAgentSecret,
@@ -33,6 +34,7 @@ from tidegate.observe.observation import Memory, Refusal
 from tidegate.resources.access import build_access
 from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.driver import build_driver_pod
+from tidegate.resources.stream_snapshot import build_scheduled
 from tidegate.workqueue import RetryLaterError
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
@@ -204,3 +206,52 @@ async def test_what_the_api_server_says_of_a_pod_it_could_not_create_is_remember
 
 def pod_of(manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "7"}}
+
+
+# --- snapshots of a schedule ---
+
+SLOT = CreateSnapshot(build_scheduled(APP, NOW))
+SNAPSHOT = path_of(SLOT.manifest)
+
+
+async def test_a_snapshot_of_the_schedule_is_made_once() -> None:
+    world = World()
+    assert await world.do(SLOT) is None
+    (known,) = world.index.snapshots.of_app(KEY)
+    assert known.metadata.name == "orders-20270115-0800"
+    world.index.snapshots.remove(known.key, known.metadata.uid)
+    world.index = world.actor._index = Index()
+    world.index.put_app(APP)
+    assert await world.do(SLOT) is None
+    assert len(world.index.snapshots.of_app(KEY)) == 1
+
+
+async def test_one_of_the_name_that_is_not_the_schedules_is_left_alone_and_told() -> None:
+    world = World()
+    peoples = {**SLOT.manifest, "metadata": {"name": "orders-20270115-0800", "namespace": "shop"}}
+    world.api.put(SNAPSHOT, peoples)
+    assert isinstance(await world.do(SLOT), LookAgain)
+    refusal = world.index.memory(KEY).snapshot_refusal
+    assert refusal is not None
+    assert refusal.reason == "SnapshotNameTaken"
+    assert [o["reason"] for path, o in world.api.objects.items() if "/events/" in path] == ["SnapshotNameTaken"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [(Forbidden("quota"), "SnapshotRefused"), (Invalid("no"), "SnapshotRefused")],
+)
+async def test_a_snapshot_that_the_api_server_refuses_is_told(answer: Failure, reason: str) -> None:
+    world = World()
+    world.api.refusing[collection_of(SLOT.manifest)] = answer
+    assert isinstance(await world.do(SLOT), LookAgain)
+    refusal = world.index.memory(KEY).snapshot_refusal
+    assert refusal is not None
+    assert refusal.reason == reason
+
+
+async def test_a_snapshot_that_the_api_server_can_not_make_now_is_tried_again() -> None:
+    world = World()
+    world.api.refusing[collection_of(SLOT.manifest)] = Unavailable("away")
+    with pytest.raises(RetryLaterError, match="orders-20270115-0800"):
+        await world.do(SLOT)

@@ -1,5 +1,6 @@
 """What plans about snapshots do to a cluster, and how the reconciler goes on. The API server is a dictionary."""
 
+import datetime
 import json
 from typing import Any
 
@@ -8,6 +9,7 @@ import msgspec
 from tidegate.act.access import AccessKeeper
 from tidegate.act.events import EventPublisher
 from tidegate.act.snapshots import SnapshotActor
+from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent_client import Unanswered
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import item
@@ -16,6 +18,8 @@ from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, StreamS
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
+from tidegate.observe.snapshot_index import UnreadableSnapshot
+from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
@@ -26,7 +30,9 @@ from tidegate_testing.snapshot_observations import (
     APP,
     ID,
     SNAPSHOT_UID,
+    TIME,
     agent,
+    begun,
     deleted,
     pod_that_said,
     ready_snapshot,
@@ -71,6 +77,7 @@ class World:
     def __init__(self, of: StreamSnapshot | None = None) -> None:
         self.api, self.index, self.agent, self.poller, self.figures = ApiServer(), Index(), Agent(), Poller(), Figures()
         self.woken: list[Key] = []
+        self.beside: list[StreamSnapshot] = []
         client, agents, poller = self.api, self.agent, self.poller
         nothing: Any = client
         access, events = AccessKeeper(nothing, self.index), EventPublisher(nothing)
@@ -80,10 +87,13 @@ class World:
             PLATFORM,
             actor,
             poller,  # type: ignore[arg-type]
+            SnapshotPods(self.index, agents, self.woken.append),  # type: ignore[arg-type]
             self.figures.snapshots,
+            UnreadableTeller(nothing, events),
             self.woken.append,
-            lambda: NOW,
-            lambda: NOW,
+            self.beside.append,
+            clock=lambda: NOW,
+            steady=lambda: NOW,
         )
         self.api.keep(PATH, of or snapshot())
         self.index.snapshots.put(of or snapshot())
@@ -128,7 +138,10 @@ async def test_what_the_agent_tells_is_written_and_shown() -> None:
     world.runs(report(SnapshotState.READY))
     await world.settle()
     assert (world.stored().status.phase, world.stored().status.batch) == (SnapshotPhase.READY, 7)
-    assert world.series() == {("tidegate_snapshots", "shop", "orders", "Ready"): 1.0}
+    assert world.series() == {
+        ("tidegate_snapshots", "shop", "orders", "Ready"): 1.0,
+        ("tidegate_snapshots_newest_timestamp_seconds", "shop", "orders"): NOW,
+    }
 
 
 async def test_an_agent_that_does_not_take_the_order_is_not_asked_again_at_once() -> None:
@@ -197,3 +210,81 @@ async def test_a_write_that_meets_another_version_is_decided_anew() -> None:
     world.api.objects[PATH] = changed
     await world.settle()
     assert world.stored().status.snapshot_id == ID
+
+
+# --- what can not be read ---
+
+
+def unreadable(**metadata: Any) -> UnreadableSnapshot:
+    return UnreadableSnapshot(snapshot(begun(), **metadata).metadata, "spec.reclaimPolicy: Invalid enum value 'Shred'")
+
+
+async def test_one_that_can_not_be_read_says_so_once() -> None:
+    world = World()
+    world.index.snapshots.put(unreadable(resource_version="21"))
+    world.api.keep(PATH, snapshot(resource_version="21"))
+    await world.settle()
+    (event,) = [path for path in world.api.objects if "/events/" in path]
+    assert world.api.objects[event]["reason"] == "InvalidSpec"
+    stalled = world.stored().status.condition("Stalled")
+    assert stalled is not None
+    assert (stalled.status, "Shred" in stalled.message) == ("True", True)
+
+
+async def test_one_that_can_not_be_read_goes_and_leaves_its_files() -> None:
+    world = World()
+    world.index.snapshots.put(unreadable(resource_version="21", deletion_timestamp=TIME))
+    world.api.keep(PATH, snapshot(begun(), resource_version="21"))
+    await world.look()
+    assert world.stored().metadata.finalizers == ()
+    (event,) = [path for path in world.api.objects if "/events/" in path]
+    assert world.api.objects[event]["reason"] == "SnapshotKept"
+
+
+# --- retention ---
+
+
+def scheduled(name: str, days: int, **annotations: str) -> StreamSnapshot:
+    found = ready_snapshot()
+    metadata = msgspec.structs.replace(
+        found.metadata,
+        name=name,
+        uid=f"uid of {name}",
+        creation_timestamp=TIME - datetime.timedelta(days=days),
+        labels={"tidegate.dev/scheduled": "true"},
+        annotations={"tidegate.dev/keep": '{"last":1}', **annotations},
+    )
+    return msgspec.structs.replace(found, metadata=metadata)
+
+
+async def test_what_is_not_kept_is_deleted_and_counted() -> None:
+    world = World(scheduled("nightly", 2))
+    world.index.snapshots.put(scheduled("later", 1))
+    await world.look()
+    assert PATH not in world.api.objects
+    assert world.series()["tidegate_snapshots_expired_total", "shop", "orders"] == 1.0
+    for name in ("nightly", "later"):
+        world.index.snapshots.remove(("shop", name), f"uid of {name}")
+    await world.look()
+    assert world.series() == {}
+
+
+async def test_what_the_application_says_is_noted() -> None:
+    world = World(scheduled("nightly", 2))
+    world.index.put_app(launched(app_with({"snapshots": {"every": "6h", "keep": {"maxAge": "7d"}}})))
+    assert world.index.snapshots.waiting_for(ORDERS) == {KEY}
+    await world.look()
+    assert world.stored().metadata.annotations["tidegate.dev/keep"] == '{"maxAge":"7d"}'
+    assert world.index.snapshots.waiting_for(ORDERS) == set()
+
+
+async def test_one_that_is_complete_has_the_others_looked_at() -> None:
+    world = World()
+    world.runs()
+    await world.look()
+    assert world.beside == []
+    world.runs(report(SnapshotState.READY))
+    await world.look()
+    assert [found.metadata.name for found in world.beside] == ["nightly"]
+    world.index.snapshots.put(scheduled("earlier", 1))
+    assert world.index.snapshots.beside(world.beside[0]) == [("shop", "earlier")]

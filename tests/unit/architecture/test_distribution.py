@@ -3,10 +3,13 @@
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tidegate_spark.version import VERSION
 
 ROOT = Path(__file__).parents[3]
 
@@ -34,3 +37,8 @@ def test_the_wheel_offers_the_extras_operator_spark_and_dev(wheel: zipfile.ZipFi
     (metadata,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
     lines = wheel.read(metadata).decode().splitlines()
     assert {line.split(": ")[1] for line in lines if line.startswith("Provides-Extra")} == {"operator", "spark", "dev"}
+
+
+def test_what_the_library_writes_into_manifests_is_the_distributions_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == VERSION

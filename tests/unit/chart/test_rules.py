@@ -21,7 +21,7 @@ Grant = tuple[str, str, str]
 OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("tidegate.dev", "streamingapps"): {"get", "list", "watch", "patch"},
     ("tidegate.dev", "streamingapps/status"): {"patch"},
-    ("tidegate.dev", "streamsnapshots"): {"get", "list", "watch", "patch"},
+    ("tidegate.dev", "streamsnapshots"): {"get", "list", "watch", "create", "patch", "delete"},
     ("tidegate.dev", "streamsnapshots/status"): {"patch"},
     ("", "pods"): {"get", "list", "watch", "create", "delete"},
     ("", "secrets"): {"get", "create", "delete"},

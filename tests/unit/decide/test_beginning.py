@@ -40,6 +40,11 @@ def config_of(o: Observation) -> DriverConfig:
     return from_json(DriverConfig, value)
 
 
+def test_a_snapshot_that_can_not_be_read_is_not_called_missing() -> None:
+    o = observe(app_with({"startFrom": {"snapshot": {"name": "nightly"}}}), origin_unreadable=True)
+    assert decide(o, NOW).reason == "SnapshotUnreadable"
+
+
 def with_phase(phase: SnapshotPhase) -> StreamSnapshot:
     return snapshot(begun(ORIGIN_APP, phase=phase))
 

@@ -3,15 +3,16 @@
 import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidegate.decide.actions import NAMESPACE_TERMINATING, PublishEvent
-from tidegate.decide.snapshots.actions import GiveOrders
+from tidegate.decide.snapshots.actions import CreateSnapshotPod, GiveOrders
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.snapshots.verdict import process_of
 from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, StreamSnapshot
+from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReason, SnapshotState
+from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReason, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 from tidegate_testing.snapshot_observations import (
     APP,
@@ -78,6 +79,20 @@ def test_what_somebody_holds_waits_and_says_who() -> None:
     assert said(plan) == (DELETING, "Stalled", "Held")
     assert "fork-u-9 needs it." in status_of(plan).conditions[0].message
     assert "spec.reclaimPolicy to Retain" in status_of(plan).conditions[0].message
+
+
+def test_who_will_not_come_back_is_let_go_when_somebody_says_so() -> None:
+    held = report(SnapshotState.HELD, SnapshotReason.HELD, message="fork-u-9 needs it.")
+    said_so = doomed(ready_snapshot())
+    metadata = msgspec.structs.replace(said_so.metadata, annotations={"tidegate.dev/release-holders": "fork-u-9, x"})
+    said_so = msgspec.structs.replace(said_so, metadata=metadata)
+    orders = SnapshotOrders(dispose=(ID,), release=(ReleaseOrder(ID, "fork-u-9"), ReleaseOrder(ID, "x")))
+    o = observe_running(said_so, held, memory=dataclasses.replace(TOLD, ordered_at=NOW - 31))
+    assert GiveOrders(running_driver(APP), orders) in decide_snapshot(o, NOW).actions
+    told = dataclasses.replace(settled(o), memory=dataclasses.replace(TOLD, status_written_at=NOW))
+    assert [type(a).__name__ for a in decide_snapshot(told, NOW).actions if isinstance(a, GiveOrders)] == []
+    pods_orders = next(a for a in decide_snapshot(observe(said_so), NOW).actions if isinstance(a, CreateSnapshotPod))
+    assert "fork-u-9" in str(pods_orders.manifest)
 
 
 def test_a_disposal_that_gets_nowhere_says_why() -> None:

@@ -9,10 +9,10 @@ import pytest
 from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, WriteSnapshotStatus
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.snapshots.verdict import process_of
 from tidegate.model.stream_snapshot import SnapshotApp, SnapshotManifest, SnapshotPhase, SnapshotQuery
 from tidegate.model.streaming_app import Phase
-from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
+from tidegate.observe.pods import process_of
+from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.protocol import DriverState
 from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReason, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver, waiting
@@ -128,6 +128,19 @@ def test_progress_is_shown_and_written_every_ten_seconds() -> None:
     later = dataclasses.replace(settled(first), agent=agent(report(SnapshotState.COPYING, files=5, of_files=8)))
     assert (kinds(decide_snapshot(later, NOW + 4)), decide_snapshot(later, NOW + 4).wake_after) == ([], 6.0)
     assert kinds(decide_snapshot(later, NOW + 10)) == ["WriteSnapshotStatus"]
+
+
+def test_what_a_pod_has_copied_is_shown_as_a_drivers_is() -> None:
+    taking, copying = pod(), report(SnapshotState.COPYING, files=3, of_files=8)
+    told = SnapshotMemory(progress=PodProgress(process_of(taking), copying))
+    plan = decide_snapshot(at_rest(taking=taking, memory=told), NOW)
+    assert said(plan) == (COPYING, "Reconciling", "PodAtWork")
+    assert "3 of 8 files" in plan.message
+    shown = status_of(plan).progress
+    assert shown is not None
+    assert (shown.files, shown.of_files) == (3, 8)
+    again = decide_snapshot(at_rest(taking=pod(restarts=1), memory=told), NOW)
+    assert status_of(again).progress is None
 
 
 @pytest.mark.parametrize(

@@ -234,3 +234,17 @@ async def test_an_empty_list_of_metadata_is_null_on_a_real_server_and_is_empty()
             if len(seen) == 2:
                 break
     assert seen == [Listed.__name__, Changed.__name__]
+
+
+async def test_the_servers_clock_is_compared_with_ours_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    dates = ("Fri, 15 Jan 2027 08:00:00 GMT", "Fri, 15 Jan 2027 09:00:00 GMT", "no date")
+    server = Server(*(web.json_response(thing("a", 1), headers={"Date": date}) for date in dates))
+    monkeypatch.setattr("tidegate.kube.client.time.time", lambda: 1_800_000_007.0)
+    seen = []
+    async with talking_to(server) as kube:
+        seen.append(kube.clock_skew())
+        for again_after in (30.0, 30.0, -1.0):
+            monkeypatch.setattr(client, "_COMPARED_AGAIN_AFTER", again_after)
+            await kube.get(PATH, Thing)
+            seen.append(kube.clock_skew())
+    assert seen == [0.0, 7.0, 7.0, 7.0]

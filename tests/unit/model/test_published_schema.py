@@ -53,7 +53,7 @@ def test_schema_and_model_have_the_same_fields(schema: dict[str, Any], model: ty
 def defaults(schema: dict[str, Any]) -> Any:
     """Return what the API server fills in: nested defaults of objects that have one."""
     return {
-        name: defaults(child) if child.get("type") == "object" else child["default"]
+        name: {**child["default"], **defaults(child)} if child.get("type") == "object" else child["default"]
         for name, child in schema.get("properties", {}).items()
         if "default" in child
     }

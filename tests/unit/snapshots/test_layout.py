@@ -12,7 +12,11 @@ from tidegate_testing.spark_checkpoint import AN_ID, HDFS, JOIN_STORES, ROCKSDB,
 
 
 def at(world: SparkCheckpoint, batch: int) -> CheckpointAt:
-    return needed_files(world.listing, world.read, batch)
+    """Return what a batch needs, which is all that it needs: the same is found among these files alone."""
+    found = needed_files(world.listing, world.read, batch)
+    alone = {file.path: world.listing[file.path] for file in found.files}
+    assert needed_files(alone, world.read, batch) == found
+    return found
 
 
 def paths(found: CheckpointAt) -> list[str]:
@@ -180,7 +184,7 @@ def test_stores_can_be_read_in_parallel() -> None:
 
 def test_no_more_is_read_than_logs_metadata_and_one_snapshot_of_each_store() -> None:
     world = format_2()
-    at(world, 3)
+    needed_files(world.listing, world.read, 3)
     assert sorted(world.reads) == sorted(
         ["metadata", "commits/3", "offsets/3", "state/0/_metadata/metadata", "state/0/0/4_a3.zip", "state/0/1/4_b3.zip"]
     )

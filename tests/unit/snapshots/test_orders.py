@@ -14,6 +14,7 @@ from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_protocol import (
     LONGEST_OFFSETS,
+    ReleaseOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReason,
@@ -390,7 +391,68 @@ def test_a_pin_is_renewed_while_it_takes_long() -> None:
     assert max(later - earlier for earlier, later in pairwise(puts)) < 600
 
 
+def test_an_exact_batch_is_pinned_when_it_is_ordered_and_not_when_its_turn_comes() -> None:
+    desk = desk_with(5)
+    desk.take("a", exact={"main": 4})
+    wait_for("the pin", lambda: "lineages/1.pin" in desk.scene.keys("lineages/"), 10, 0.01)
+    desk.attempt()
+    assert "lineages/1.pin" not in desk.scene.keys("lineages/")
+
+
+def test_the_pin_stays_for_the_next_exact_batch() -> None:
+    desk = desk_with(5)
+    desk.take("a", exact={"main": 3})
+    desk.take("b", exact={"main": 4})
+    desk.attempt()
+    assert "lineages/1.pin" in desk.scene.keys("lineages/")
+    desk.attempt()
+    assert (desk.report("a").state, desk.report("b").state) == (READY, READY)
+    assert "lineages/1.pin" not in desk.scene.keys("lineages/")
+
+
+def test_nothing_is_pinned_for_an_application_that_does_not_run() -> None:
+    desk = desk_with(5, runs=False)
+    desk.take("a", exact={"main": 3})
+    noted = pins(desk)
+    desk.attempt()
+    assert set(noted) == {False}
+
+
+def test_an_exact_batch_goes_before_a_copy_that_is_under_way_and_that_one_goes_on_later() -> None:
+    desk, copies = desk_with(5), list[str]()
+
+    def watch(call: Call) -> None:
+        if call.verb == "copy" and call.done:
+            copies.append(call.key)
+            if len(copies) == 1:
+                desk.take("b", exact={"main": 3})
+
+    desk.watch = watch
+    desk.take("a")
+    desk.attempt()
+    assert (len(copies), desk.report("a").state) == (1, SnapshotState.COPYING)
+    desk.attempt()
+    assert (desk.report("a").state, desk.report("b").state) == (SnapshotState.COPYING, READY)
+    desk.attempt()
+    assert desk.report("a").state is READY
+
+
 # --- disposing ---
+
+
+def test_whoever_does_not_come_back_is_let_go_before_it_is_disposed_of() -> None:
+    desk = desk_with()
+    desk.take("a", holders=("fork-u-9",))
+    desk.attempt()
+    desk.dispose("a")
+    desk.attempt()
+    assert desk.report("a").state is SnapshotState.HELD
+    orders = SnapshotOrders(dispose=("a",), release=(ReleaseOrder("a", "fork-u-9"),))
+    desk.keeper.give(orders)
+    desk.keeper.give(orders)
+    desk.attempt()
+    assert desk.report("a").state is SnapshotState.DISPOSED
+    assert known(desk).snapshots == {}
 
 
 def test_a_snapshot_is_removed_with_all_that_only_it_needs() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, FlexibleChecksumError, ResponseStreamingError
 from botocore.stub import ANY, Stubber
 
 from tidegate_spark.protocol import Storage
@@ -242,3 +242,46 @@ def test_stores_of_one_service_copy_between_each_other(endpoint: str, service: s
 )
 def test_a_time_is_read_in_any_form_that_stores_use(said: object) -> None:
     assert moment_of(said).timestamp() == 1795291682
+
+
+# --- content read to its end ---
+
+
+class Body:
+    """Pieces of a body, of which the connection may break."""
+
+    def __init__(self, *pieces: bytes, breaks: Exception | None = None) -> None:
+        self.pieces, self.breaks = pieces, breaks
+
+    def read(self) -> bytes:
+        raise AssertionError("not to be held whole in memory")
+
+    def iter_chunks(self, size: int) -> Iterator[bytes]:
+        yield from self.pieces
+        if self.breaks is not None:
+            raise self.breaks
+
+
+def test_a_body_that_breaks_off_is_read_again_from_its_beginning(s3: S3) -> None:
+    store, stub, pauses = s3
+    broken = Body(b"bo", breaks=ResponseStreamingError(error="reset"))
+    for body in (broken, Body(b"bo", b"dy")):
+        stub.add_response("get_object", {"Body": body, "ContentLength": 4})
+    found = store.digest("a")
+    assert found is not None
+    assert (found.size, found.md5, len(pauses)) == (4, "841a2d689ad86bd1611447453c22c6fc", 1)
+
+
+def test_a_body_that_the_stores_checksum_contradicts_is_damaged(s3: S3) -> None:
+    store, stub, pauses = s3
+    wrong = Body(b"body", breaks=FlexibleChecksumError(error_msg="crc32 differs"))
+    stub.add_response("get_object", {"Body": wrong, "ContentLength": 4})
+    with pytest.raises(MismatchError, match="crc32 differs"):
+        store.digest("a")
+    assert pauses == []
+
+
+def test_an_object_that_is_gone_has_no_content(s3: S3) -> None:
+    store, stub, _ = s3
+    stub.add_client_error("get_object", "NoSuchKey", http_status_code=404)
+    assert store.digest("a") is None

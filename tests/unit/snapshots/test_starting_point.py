@@ -19,6 +19,7 @@ from tidegate_spark.storage import FaultError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import content_of
 from tidegate_testing.snapshot_scenes import Scene
+from tidegate_testing.waiting import wait_for
 
 HOLDER = "fork-uid-2"
 MARK = "apps/variant/lineages/1.json"
@@ -42,10 +43,11 @@ class Fork:
     ) -> None:
         place = Storage("s3://here/apps/variant")
         start_from = StartFrom(Storage("s3://here/apps/orders"), fields.pop("snapshot", "a"), HOLDER)
+        pause = fields.pop("release_pause", 30.0)
         config = driver_config("variant", "local:///main.py", place, start_from=start_from, **fields)
         own = Library(MemoryStore(self.scene.buckets, "here", watch), "apps/variant", lambda seconds: None)
         origin = self.scene.library(origin_watch)
-        Filler(config, start_from, own, origin, self.stopping, self._note, Copiers(1)).fill()
+        Filler(config, start_from, own, origin, self.stopping, self._note, Copiers(1), pause).fill()
 
     def _note(self, reason: str, message: str) -> None:
         self.notices.append((reason, message))
@@ -178,6 +180,18 @@ def test_a_snapshot_that_cannot_be_let_go_now_is_let_go_by_the_next_start() -> N
     fork.fill()
     assert fork.holders == frozenset()
     assert fork.mark()["released"]
+
+
+def test_a_snapshot_that_cannot_be_let_go_now_is_let_go_while_the_driver_runs() -> None:
+    fork, down = Fork(), threading.Event()
+
+    def watch(call: Call) -> None:
+        if fork.mark() is not None and not down.is_set():
+            down.set()
+            no_answer(call)
+
+    fork.fill(origin_watch=watch, release_pause=0.01)
+    wait_for("the release", lambda: fork.holders == frozenset(), 10, 0.01)
 
 
 def test_the_user_is_told_the_batches() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent, ReleaseAccess, RemoveFinalizer
-from tidegate.model.stream_snapshot import StreamSnapshotStatus
+from tidegate.model.stream_snapshot import StreamSnapshot, StreamSnapshotStatus
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 
@@ -43,6 +43,27 @@ class DeleteSnapshotPod:
     pod: PodRecord
 
 
+@dataclass(frozen=True, slots=True)
+class DeleteSnapshot:
+    """Delete the resource, as somebody might; what becomes of the files is decided when that is seen."""
+
+    snapshot: StreamSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class CountVerification:
+    """Count a snapshot that was read back."""
+
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StampRetention:
+    """Note on the resource how long it stays."""
+
+    text: str
+
+
 SnapshotAction: TypeAlias = (
     AddFinalizer
     | RemoveFinalizer
@@ -52,6 +73,9 @@ SnapshotAction: TypeAlias = (
     | GiveOrders
     | CreateSnapshotPod
     | DeleteSnapshotPod
+    | DeleteSnapshot
+    | StampRetention
+    | CountVerification
     | PublishEvent
 )
 

@@ -6,7 +6,9 @@ import dataclasses
 
 from tidegate.decide.actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.launch import time_left
+from tidegate.decide.letting_go import PATIENCE
 from tidegate.decide.origin import NEEDED_BY_FORK
+from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import pods
 from tidegate.decide.snapshots.actions import DeleteSnapshotPod, GiveOrders, SnapshotAction
 from tidegate.decide.snapshots.taking import REMEDIES
@@ -22,10 +24,10 @@ from tidegate.decide.snapshots.verdict import (
     refers_to_its_app,
 )
 from tidegate.decide.verdict import Health
-from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase
+from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, import_holder, is_imported
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.protocol import SNAPSHOT_FINALIZER
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_spark.protocol import ANNOTATION_RELEASE_HOLDERS, SNAPSHOT_FINALIZER
+from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReport, SnapshotState
 
 HELD, POD_STOPPING = "Held", "PodStopping"
 REMINDER = 30.0
@@ -44,12 +46,31 @@ def leave_released_alone(o: SnapshotObservation, now: float) -> SnapshotVerdict 
 
 
 def stop_taking(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Remove the pod that takes it: what is disposed of must not go on growing."""
-    if o.taking is None:
+    """Remove the pod that takes it, or reads it back: what is disposed of must not go on growing."""
+    pod = o.taking or o.verifying
+    if pod is None:
         return None
-    message = f"Pod {o.taking.name} is removed."
-    after = put_away(o, o.taking)
+    message = f"Pod {pod.name} is removed."
+    after = put_away(o, pod)
     return SnapshotVerdict(_DELETING, Health.RECONCILING, POD_STOPPING, message, after=after)
+
+
+def let_go_of_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Say where an imported snapshot is that it is not needed here any more; that storage may be away for good."""
+    if not is_imported(o.snapshot):
+        return None
+    pod, metadata = o.disposing, o.snapshot.metadata
+    if not o.snapshot.status.snapshot_id or (pod is not None and pods.has_done_its_work(pod) and not pod.terminating):
+        return _release(o)
+    needed = wait_for_forks(o, now)
+    if needed is not None:
+        return needed
+    left = time_left(metadata.deletion_timestamp.timestamp(), PATIENCE, now) if metadata.deletion_timestamp else 0.0
+    if not left or pods.namespace_goes(o):
+        return _release(o, _tell_still_held(o))
+    orders = SnapshotOrders(release=(ReleaseOrder(o.snapshot.status.snapshot_id, import_holder(metadata)),))
+    verdict = pods.begin(o, orders, _DELETING, now) if pod is None else pods.follow(o, pod, _DELETING, now)
+    return dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, left))
 
 
 def keep_what_is_retained(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -87,7 +108,11 @@ def judge_disposal(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
         return None
     if report.state is SnapshotState.DISPOSED:
         return _release(o, _tell_disposed())
-    return _held(report) if report.state is SnapshotState.HELD else None
+    if report.state is not SnapshotState.HELD:
+        return None
+    # Somebody may have said since whom not to wait for; who else holds it, the next report tells.
+    again = agent_takes_orders(o) and bool(_released(o)) and ordered_seconds_ago(o, now) >= REMINDER
+    return _order(o, now) if again else dataclasses.replace(_held(o, report), wake_after=_next_look(o))
 
 
 def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -104,7 +129,7 @@ def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     ended_at = pod.ended.finished_at if pod.ended is not None else pod.created_at
     left = time_left(ended_at, HELD_PAUSE, now)
     again: tuple[SnapshotAction, ...] = () if left else (DeleteSnapshotPod(pod),)
-    said = _held(report) if report.state is SnapshotState.HELD else _not_disposed(report)
+    said = _held(o, report) if report.state is SnapshotState.HELD else _not_disposed(report)
     return dataclasses.replace(said, after=again, wake_after=left or None)
 
 
@@ -120,13 +145,12 @@ def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if pods.namespace_goes(o):
         why = f"namespace {o.snapshot.metadata.namespace} is being deleted and takes no pod that could remove them."
         return _release(o, _tell_kept(o, why))
-    orders = SnapshotOrders(dispose=(o.snapshot.status.snapshot_id,))
-    return _with_way_out(pods.begin(o, orders, _DELETING, now))
+    return _with_way_out(pods.begin(o, _orders(o), _DELETING, now))
 
 
 def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     """Wait: the application starts or stops."""
-    name = o.snapshot.spec.app_ref.name
+    name = o.snapshot.app_key[1]
     message = f"StreamingApp {name} does not take orders at the moment; the files are removed when it does.{_WAY_OUT}"
     return SnapshotVerdict(_DELETING, Health.RECONCILING, "AppNotRunning", message)
 
@@ -145,7 +169,7 @@ def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     health, message = Health.RECONCILING, f"The driver in pod {o.driver.name} disposes of the snapshot."
     if waits and told and report is not None and report.reason.value:
         health, message = Health.STALLED, _not_disposed(report).message
-    orders = GiveOrders(o.driver, SnapshotOrders(dispose=(o.snapshot.status.snapshot_id,)))
+    orders = GiveOrders(o.driver, _orders(o))
     return SnapshotVerdict(
         _DELETING,
         health,
@@ -156,8 +180,26 @@ def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     )
 
 
-def _held(report: SnapshotReport) -> SnapshotVerdict:
-    message = f"{report.message.strip()} It is disposed of once nobody needs it.{_WAY_OUT}".strip()
+def _orders(o: SnapshotObservation) -> SnapshotOrders:
+    name = o.snapshot.status.snapshot_id
+    return SnapshotOrders(dispose=(name,), release=tuple(ReleaseOrder(name, holder) for holder in _released(o)))
+
+
+def _released(o: SnapshotObservation) -> tuple[str, ...]:
+    """Return who is not to be waited for, as somebody says who knows."""
+    named = o.snapshot.metadata.annotations.get(ANNOTATION_RELEASE_HOLDERS, "")
+    return tuple(sorted({holder.strip() for holder in named.split(",")} - {""}))
+
+
+def _next_look(o: SnapshotObservation) -> float | None:
+    return REMINDER if _released(o) else None
+
+
+def _held(o: SnapshotObservation, report: SnapshotReport) -> SnapshotVerdict:
+    message = (
+        f"{report.message.strip()} It is disposed of once nobody needs it. Who will not come back for it is let go "
+        f"by the annotation {ANNOTATION_RELEASE_HOLDERS}=<name>.{_WAY_OUT}"
+    ).strip()
     return SnapshotVerdict(_DELETING, Health.STALLED, HELD, message)
 
 
@@ -177,6 +219,16 @@ def _release(o: SnapshotObservation, *told: PublishEvent) -> SnapshotVerdict:
     after: tuple[SnapshotAction, ...] = (*put_away(o, o.disposing), *told, RemoveFinalizer())
     message = "Nothing is left to do."
     return SnapshotVerdict(_DELETING, Health.RECONCILING, "Released", message, after=after, silent=True)
+
+
+def _tell_still_held(o: SnapshotObservation) -> PublishEvent:
+    status, holder = o.snapshot.status, import_holder(o.snapshot.metadata)
+    place = status.storage.uri if status.storage is not None else ""
+    message = (
+        f"Snapshot {status.snapshot_id} in {place} may still be held by {holder}, which was not released. Where it was "
+        f"taken, annotate its StreamSnapshot with {ANNOTATION_RELEASE_HOLDERS}={holder} when you delete that."
+    )
+    return PublishEvent("OriginStillHeld", message, True, "held")
 
 
 def _tell_disposed() -> PublishEvent:

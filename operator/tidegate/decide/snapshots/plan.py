@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.rules import earliest, first_verdict
-from tidegate.decide.snapshots import disposing, taking
+from tidegate.decide.snapshots import disposing, retention, taking, verifying
 from tidegate.decide.snapshots.actions import SnapshotAction, SnapshotPlan, WriteSnapshotStatus
 from tidegate.decide.snapshots.status import build_snapshot_status, snapshot_write_is_due_in
 from tidegate.decide.snapshots.verdict import SnapshotVerdict
@@ -23,6 +23,7 @@ SnapshotRule: TypeAlias = Callable[[SnapshotObservation, float], SnapshotVerdict
 DISPOSING_RULES: tuple[SnapshotRule, ...] = (
     disposing.leave_released_alone,
     disposing.stop_taking,
+    disposing.let_go_of_import,
     disposing.keep_what_is_retained,
     disposing.release_what_never_was,
     disposing.wait_for_forks,
@@ -35,7 +36,11 @@ DISPOSING_RULES: tuple[SnapshotRule, ...] = (
 """For a resource that somebody deleted."""
 
 TAKING_RULES: tuple[SnapshotRule, ...] = (
+    retention.let_expire,
+    verifying.read_back,
+    verifying.remove_leftover,
     taking.keep_final,
+    taking.adopt_import,
     taking.refuse_another_app,
     taking.wait_for_app,
     taking.judge_report,

@@ -14,14 +14,18 @@ from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refe
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.decide.verdict import Health
 from tidegate.model.errors import SpecError
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, snapshot_id
-from tidegate.observe.pods import PodRecord
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
+from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate.resources.names import snapshot_pod_name
-from tidegate.resources.snapshot_pod import build_snapshot_pod
+from tidegate.resources.snapshot_pod import build_snapshot_pod, name_pod, storage_of_import
 from tidegate_spark.protocol import from_json
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports
+from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState
 
+_WORK = {
+    SnapshotPhase.DELETING: "disposes of the snapshot",
+    SnapshotPhase.COPYING: "copies",
+    SnapshotPhase.READY: "reads the snapshot back",
+}
 SILENT_PAUSE = 30.0
 """Seconds after the end of a pod that said nothing of its snapshot until another one is made."""
 
@@ -55,7 +59,12 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
     problem = name_start_problem(pod) or _name_failure(o, pod)
     if problem is not None:
         return SnapshotVerdict(phase, Health.STALLED, problem.reason, problem.message)
-    what = "disposes of the snapshot" if phase is SnapshotPhase.DELETING else "copies"
+    told = o.memory.progress
+    if told is not None and told.process == process_of(pod) and told.report.state is SnapshotState.COPYING:
+        what = "reads" if phase is SnapshotPhase.READY else "copies"
+        message = f"Pod {pod.name} {what}: {told.report.files} of {told.report.of_files} files."
+        return SnapshotVerdict(phase, Health.RECONCILING, "PodAtWork", message, told.report)
+    what = _WORK.get(phase, "looks whether it is whole")
     return SnapshotVerdict(phase, Health.RECONCILING, "PodAtWork", f"Pod {pod.name} {what}.")
 
 
@@ -68,7 +77,7 @@ def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, 
         phase: of the snapshot meanwhile.
         now: seconds since the epoch.
     """
-    name = snapshot_pod_name(orders.dispose[0] if orders.dispose else orders.take[0].id, disposing=bool(orders.dispose))
+    name = name_pod(snapshot_id(o.snapshot.metadata), orders)
     refusal = o.memory.refusal
     if refusal is not None and refusal.pod_name == name:
         pause = growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
@@ -80,7 +89,8 @@ def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, 
         create = CreateSnapshotPod(build_snapshot_pod(_identified(o), app, orders, o.platform))
     except SpecError as error:
         return SnapshotVerdict(phase, Health.STALLED, "InvalidSpec", f"No pod can be made for the snapshot: {error}")
-    message = f"Pod {name} does it, because no driver runs."
+    why = ", because no driver runs" if orders.take or orders.dispose else ""
+    message = f"Pod {name} does it{why}."
     return SnapshotVerdict(phase, Health.RECONCILING, "PodStarting", message, before=(EnsureAccess(),), after=(create,))
 
 
@@ -90,7 +100,8 @@ def namespace_goes(o: SnapshotObservation) -> bool:
 
 
 def _identified(o: SnapshotObservation) -> StreamSnapshot:
-    status = msgspec.structs.replace(o.snapshot.status, snapshot_id=snapshot_id(o.snapshot.metadata))
+    storage = storage_of_import(o.snapshot) if is_imported(o.snapshot) else o.snapshot.status.storage
+    status = msgspec.structs.replace(o.snapshot.status, snapshot_id=stored_id(o.snapshot), storage=storage)
     return msgspec.structs.replace(o.snapshot, status=status)
 
 

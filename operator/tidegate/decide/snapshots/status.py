@@ -9,17 +9,21 @@ import msgspec
 from tidegate.decide.launch import time_left
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, refers_to_its_app
 from tidegate.decide.status import build_conditions
+from tidegate.model.status import Condition
 from tidegate.model.stream_snapshot import (
+    VERIFIED,
     SnapshotApp,
     SnapshotManifest,
     SnapshotPhase,
     SnapshotProgress,
     SnapshotQuery,
+    SnapshotVerification,
     StreamSnapshotStatus,
-    snapshot_id,
+    is_imported,
+    stored_id,
 )
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate.resources.snapshot_pod import storage_of
+from tidegate.resources.snapshot_pod import storage_of, storage_of_import
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 
 PROGRESS_INTERVAL = 10.0
@@ -33,8 +37,9 @@ def build_snapshot_status(o: SnapshotObservation, verdict: SnapshotVerdict, now:
     status = msgspec.structs.replace(
         old,
         phase=verdict.phase,
-        conditions=build_conditions(old.conditions, verdict, generation, now),
+        conditions=build_conditions(old.conditions, verdict, generation, now) + _verified(o, verdict, now),
         observed_generation=generation,
+        verification=_verification(o, verdict, now),
     )
     if verdict.begins or old.snapshot_id:
         status = _with_intent(o, status, now)
@@ -64,6 +69,33 @@ def human_size(size: int) -> str:
     return f"{value:.1f}{unit}" if unit and value < 10 else f"{value:.0f}{unit}"
 
 
+def _verified(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) -> tuple[Condition, ...]:
+    """Return the condition Verified; there is none until somebody asks."""
+    old, said = o.snapshot.status.condition(VERIFIED), verdict.verification
+    if said is None:
+        return (old,) if old is not None else ()
+    since = old.last_transition_time if old is not None and old.status == said.status else _time(now)
+    return (
+        Condition(
+            type=VERIFIED,
+            status=said.status,
+            reason=said.reason,
+            message=said.message,
+            observed_generation=o.snapshot.metadata.generation,
+            last_transition_time=since,
+        ),
+    )
+
+
+def _verification(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) -> SnapshotVerification | None:
+    said = verdict.verification
+    if said is None or said.ended is None:
+        return o.snapshot.status.verification
+    return SnapshotVerification(
+        nonce=o.snapshot.spec.verify_nonce, time=_time(now), files=said.ended.files, bytes=said.ended.bytes
+    )
+
+
 def _core(status: StreamSnapshotStatus) -> StreamSnapshotStatus:
     # Whoever waits, waits for a phase or a condition; words and figures can wait a little.
     silent = tuple(msgspec.structs.replace(condition, message="") for condition in status.conditions)
@@ -73,8 +105,10 @@ def _core(status: StreamSnapshotStatus) -> StreamSnapshotStatus:
 def _with_intent(o: SnapshotObservation, status: StreamSnapshotStatus, now: float) -> StreamSnapshotStatus:
     app = o.app if refers_to_its_app(o) else None
     status = msgspec.structs.replace(
-        status, snapshot_id=snapshot_id(o.snapshot.metadata), started_at=status.started_at or _time(now)
+        status, snapshot_id=stored_id(o.snapshot), started_at=status.started_at or _time(now)
     )
+    if is_imported(o.snapshot):
+        return msgspec.structs.replace(status, storage=storage_of_import(o.snapshot))
     if app is None:
         return status
     # How the storage is reached may change; what the snapshot is of may not, once it is complete.
@@ -90,12 +124,16 @@ def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: flo
         SnapshotQuery(name=name, batch_id=pin.batch, offsets=pin.offsets)
         for name, pin in sorted(report.queries.items())
     )
-    owner = status.app
+    owner, image = status.app, status.image
     if owner is not None and report.lineage:
         owner = SnapshotApp(uid=owner.uid, lineage=report.lineage)
+    if owner is None:
+        # Of an imported one nothing was known before.
+        owner, image = SnapshotApp(uid=report.app_uid, lineage=report.lineage, name=report.app), report.image
     return msgspec.structs.replace(
         status,
         app=owner,
+        image=image,
         ready_at=status.ready_at or _time(now),
         progress=None,
         queries=queries,

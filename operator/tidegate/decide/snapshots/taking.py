@@ -12,6 +12,7 @@ from typing import assert_never
 from tidegate.decide.actions import AddFinalizer
 from tidegate.decide.snapshots import pods
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotAction
+from tidegate.decide.snapshots.retention import expires_in, renew_stamp
 from tidegate.decide.snapshots.status import human_size
 from tidegate.decide.snapshots.verdict import (
     NOT_TAKEN_PAUSE,
@@ -25,10 +26,20 @@ from tidegate.decide.snapshots.verdict import (
     refers_to_its_app,
 )
 from tidegate.decide.verdict import Health
-from tidegate.model.stream_snapshot import SnapshotPhase, snapshot_id
+from tidegate.model.stream_snapshot import (
+    SnapshotPhase,
+    import_holder,
+    is_at_deletion,
+    is_imported,
+    is_scheduled,
+    owner_uid,
+    snapshot_id,
+    stored_id,
+)
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.snapshot_protocol import (
+    AdoptOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReason,
@@ -50,6 +61,8 @@ REMEDIES: dict[SnapshotReason, str] = {
         "objects/ away; it is tried again by itself."
     ),
     SnapshotReason.DISPOSED: _ANOTHER,
+    SnapshotReason.MISSING: "Check spec.uri and spec.storage, or wait until the other one is complete.",
+    SnapshotReason.DAMAGED: _ANOTHER,
     SnapshotReason.INTERNAL: f"See the driver's log. {_ANOTHER}",
 }
 """What to do about a reason; the runtime's messages say what is wrong."""
@@ -65,14 +78,35 @@ def keep_final(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if not o.snapshot.is_final or status.phase is None or ready is None:
         return None
     health = Health.READY if status.phase is SnapshotPhase.READY else Health.STALLED
-    return SnapshotVerdict(status.phase, health, ready.reason, ready.message, after=put_away(o, o.taking))
+    stamp = renew_stamp(o)
+    return SnapshotVerdict(
+        status.phase,
+        health,
+        ready.reason,
+        ready.message,
+        after=(*put_away(o, o.taking), *stamp),
+        # With another stamp it may have to go: to be looked at once more.
+        wake_after=0.0 if stamp else expires_in(o, now),
+    )
+
+
+def adopt_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Have a pod look whether an imported snapshot is whole, and hold it from then on."""
+    if not is_imported(o.snapshot):
+        return None
+    if o.taking is not None and _was_ordered(o):
+        return judge_pod(o, now)
+    metadata = o.snapshot.metadata
+    order = AdoptOrder(snapshot_id(metadata), stored_id(o.snapshot), import_holder(metadata))
+    verdict = pods.begin(o, SnapshotOrders(adopt=(order,)), SnapshotPhase.PENDING, now)
+    return dataclasses.replace(verdict, before=(*_finalizer(o), *verdict.before), begins=bool(verdict.after))
 
 
 def refuse_another_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Give up if the application is gone that it was begun of: one of the same name has another state."""
-    if o.snapshot.status.app is None or o.app_unreadable or refers_to_its_app(o):
+    if not owner_uid(o.snapshot) or o.app_unreadable or refers_to_its_app(o):
         return None
-    name = o.snapshot.spec.app_ref.name
+    name = o.snapshot.app_key[1]
     what = "was deleted" if o.app is None else "was deleted and made anew"
     message = f"StreamingApp {name} {what} before the snapshot was complete. {_ANOTHER}"
     return SnapshotVerdict(SnapshotPhase.FAILED, Health.STALLED, "AppReplaced", message, after=put_away(o, o.taking))
@@ -80,13 +114,13 @@ def refuse_another_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | 
 
 def wait_for_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Wait for an application that has state."""
-    name = o.snapshot.spec.app_ref.name
+    name = o.snapshot.app_key[1]
     if o.app_unreadable:
         return _waiting(o, "AppUnreadable", f"StreamingApp {name} can not be read; see its conditions.")
     if o.app is None:
         message = f"There is no StreamingApp {name} in namespace {o.snapshot.metadata.namespace}; it is waited for."
         return _waiting(o, "AppNotFound", message)
-    if o.app.metadata.deletion_timestamp is not None:
+    if o.app.metadata.deletion_timestamp is not None and not is_at_deletion(o.snapshot):
         message = f"StreamingApp {name} is being deleted; nothing is taken of it any more."
         return dataclasses.replace(_waiting(o, "AppDeleting", message), after=put_away(o, o.taking))
     if o.app.status.epoch == 0:
@@ -111,7 +145,7 @@ def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     report = pods.pods_report(o, pod)
     if report is not None and report.state in _ENDED and pods.has_done_its_work(pod):
         return _judge(o, report, f"Pod {pod.name}")
-    return pods.follow(o, pod, SnapshotPhase.COPYING, now)
+    return pods.follow(o, pod, SnapshotPhase.PENDING if is_imported(o.snapshot) else SnapshotPhase.COPYING, now)
 
 
 def order_from_agent(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -150,7 +184,7 @@ def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
 
 def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     """Wait: the application starts, stops, or can not be asked."""
-    name = o.snapshot.spec.app_ref.name
+    name = o.snapshot.app_key[1]
     message = f"StreamingApp {name} does not take orders at the moment; it is waited for until it runs or is stopped."
     return _waiting(o, "AppNotRunning", message)
 
@@ -162,7 +196,7 @@ def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> Snapshot
             return SnapshotVerdict(
                 SnapshotPhase.READY, Health.READY, "Complete", _complete(report), report, after=put_away(o, o.taking)
             )
-        case SnapshotState.FAILED | SnapshotState.DISPOSED:
+        case SnapshotState.FAILED | SnapshotState.DISPOSED | SnapshotState.RELEASED | SnapshotState.VERIFIED:
             return SnapshotVerdict(
                 SnapshotPhase.FAILED, Health.STALLED, reason, why, report, after=put_away(o, o.taking)
             )
@@ -211,7 +245,8 @@ def _was_ordered(o: SnapshotObservation) -> bool:
 
 def _orders(o: SnapshotObservation) -> SnapshotOrders:
     image = o.snapshot.status.image or (o.app.spec.application.image if o.app is not None else "")
-    return SnapshotOrders(take=(SnapshotOrder(snapshot_id(o.snapshot.metadata), manual=True, image=image),))
+    manual = not is_scheduled(o.snapshot)
+    return SnapshotOrders(take=(SnapshotOrder(snapshot_id(o.snapshot.metadata), manual=manual, image=image),))
 
 
 def _finalizer(o: SnapshotObservation) -> tuple[SnapshotAction, ...]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from tidegate.decide.actions import ReleaseAccess
 from tidegate.decide.snapshots.actions import DeleteSnapshotPod, SnapshotAction
 from tidegate.decide.verdict import Health
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, snapshot_id
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_at_deletion, owner_uid, snapshot_id
 from tidegate.model.streaming_app import Phase
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.protocol import DriverState
 from tidegate_spark.snapshot_protocol import SnapshotReport
@@ -19,6 +19,16 @@ ORDER_PAUSE = 5.0
 NOT_TAKEN_PAUSE = 15.0
 """Seconds between two orders to an agent that did not take the first."""
 _AT_REST = frozenset({Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What the condition Verified says; ``ended`` is set when the work is done."""
+
+    status: str
+    reason: str
+    message: str
+    ended: SnapshotReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,8 @@ class SnapshotVerdict:
     """For a person: what is, and what to do if something must be done."""
     report: SnapshotReport | None = None
     """What is known of the work, for the status."""
+    verification: Verification | None = None
+    """What is said of its being read back, if anything is."""
     before: tuple[SnapshotAction, ...] = ()
     """Carried out before the status is written."""
     after: tuple[SnapshotAction, ...] = ()
@@ -46,8 +58,8 @@ class SnapshotVerdict:
 
 def refers_to_its_app(o: SnapshotObservation) -> bool:
     """Return whether the application is there, and is the one that was recorded if one was."""
-    recorded = o.snapshot.status.app
-    return o.app is not None and (recorded is None or recorded.uid == o.app.metadata.uid)
+    recorded = owner_uid(o.snapshot)
+    return o.app is not None and recorded in ("", o.app.metadata.uid)
 
 
 def agent_takes_orders(o: SnapshotObservation) -> bool:
@@ -62,6 +74,8 @@ def is_at_rest(o: SnapshotObservation) -> bool:
     """Return whether the application does not run and is not on its way to."""
     if o.app is None or agent_takes_orders(o):
         return False
+    if is_at_deletion(o.snapshot):
+        return o.app.metadata.deletion_timestamp is not None and o.driver is None
     stalled = o.app.status.condition(Health.STALLED.value)
     return o.app.status.phase in _AT_REST or (stalled is not None and stalled.status == "True")
 
@@ -75,11 +89,6 @@ def find_report(reports: tuple[SnapshotReport, ...], snapshot: StreamSnapshot) -
     """Return the report of this snapshot, None if it is not among them."""
     wanted = snapshot_id(snapshot.metadata)
     return next((report for report in reports if report.id == wanted), None)
-
-
-def process_of(driver: PodRecord) -> str:
-    """Return what tells one driver process from another: an order is forgotten with the process it was given to."""
-    return f"{driver.uid}/{driver.restarts}"
 
 
 def ordered_seconds_ago(o: SnapshotObservation, now: float) -> float:

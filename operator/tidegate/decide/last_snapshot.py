@@ -1,0 +1,70 @@
+"""The snapshot that is taken of an application that is deleted, if its spec says so. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.decide.actions import NAMESPACE_TERMINATING, CreateSnapshot, PublishEvent
+from tidegate.decide.launch import time_left
+from tidegate.decide.schedule import REFUSED_PAUSE, is_unchanged
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.stream_snapshot import SnapshotPhase, owner_uid
+from tidegate.model.streaming_app import OnDelete, OnDeleteSnapshot, Phase
+from tidegate.observe.observation import Observation
+from tidegate.resources.stream_snapshot import build_last, last_name
+
+_WAY_OUT = " To finish the deletion without it, set spec.snapshots.onDelete to Skip."
+_TAKING = "LastSnapshot"
+
+
+def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
+    """Have a snapshot taken when nothing writes any more, and wait until it is complete or has failed for good."""
+    if not is_asked_for(o) or _namespace_goes(o):
+        return None
+    name = last_name(o.app)
+    found = next((s for s in o.snapshots if s.metadata.name == name and owner_uid(s) == o.app.metadata.uid), None)
+    if found is None:
+        return None if is_unchanged(o) else _begin(o, name, now)
+    if found.is_final or found.metadata.deletion_timestamp is not None:
+        return None
+    stalled = found.status.condition(Health.STALLED.value)
+    if stalled is not None and stalled.status == "True":
+        message = f"StreamSnapshot {name}: {stalled.message}{_WAY_OUT}"
+        return Verdict(Phase.DELETING, Health.STALLED, _TAKING, message)
+    return Verdict(Phase.DELETING, Health.RECONCILING, _TAKING, f"StreamSnapshot {name} is taken.")
+
+
+def is_asked_for(o: Observation) -> bool:
+    """Return whether one is to be taken; of an application that never ran there is nothing to take."""
+    spec = o.app.spec
+    asked = spec.snapshots is not None and spec.snapshots.on_delete is OnDeleteSnapshot.TAKE
+    # The API server takes no resource that asks for both; one of an older CRD's would wait for what is then removed.
+    return asked and spec.storage.on_delete is OnDelete.RETAIN and o.app.status.epoch > 0
+
+
+def tell_missing(o: Observation) -> tuple[PublishEvent, ...]:
+    """Return what is told when the application goes and has no such snapshot."""
+    if not is_asked_for(o) or is_unchanged(o):
+        return ()
+    name = last_name(o.app)
+    found = next((s for s in o.snapshots if s.metadata.name == name), None)
+    if found is not None and found.status.phase is SnapshotPhase.READY:
+        return ()
+    ready = found.status.condition(Health.READY.value) if found is not None else None
+    why = ready.message if ready is not None else "it could not be made."
+    message = f"No snapshot was taken at the end of the application: {why} What it stored is kept."
+    return (PublishEvent("LastSnapshotMissing", message, True, "last"),)
+
+
+def _begin(o: Observation, name: str, now: float) -> Verdict:
+    refusal = o.memory.snapshot_refusal
+    if refusal is not None and refusal.name == name:
+        left = time_left(refusal.at, REFUSED_PAUSE, now)
+        if left:
+            return Verdict(Phase.DELETING, Health.STALLED, _TAKING, refusal.message + _WAY_OUT, wake_after=left)
+    create = CreateSnapshot(build_last(o.app))
+    message = f"StreamSnapshot {name} is taken."
+    return Verdict(Phase.DELETING, Health.RECONCILING, _TAKING, message, after=(create,))
+
+
+def _namespace_goes(o: Observation) -> bool:
+    refusal = o.memory.snapshot_refusal
+    return refusal is not None and refusal.reason == NAMESPACE_TERMINATING

@@ -1,0 +1,105 @@
+"""What a deleted application that never began lets go of: the snapshot it was to begin with. No I/O.
+
+Its driver holds that snapshot in the origin's catalog while it copies. Nobody else knows whether it still comes back
+for it: the origin may be another cluster's. So it is let go here, before the application is gone.
+"""
+
+from __future__ import annotations
+
+from tidegate.decide.actions import (
+    NAMESPACE_TERMINATING,
+    Action,
+    CreateOriginRelease,
+    DeleteOriginRelease,
+    EnsureAccess,
+    PublishEvent,
+)
+from tidegate.decide.faults import name_end, name_start_problem
+from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.errors import SpecError
+from tidegate.model.streaming_app import Phase, StartedFrom
+from tidegate.observe.observation import Observation, lacks_access
+from tidegate.resources.driver_config import fork_holder
+from tidegate.resources.names import release_pod_name
+from tidegate.resources.release_pod import build_release_pod
+
+PATIENCE = 300.0
+"""Seconds from the deletion until it is given up: the origin's storage may be gone for good."""
+_RELEASING = "OriginReleasing"
+
+
+def let_go_of_origin(o: Observation, now: float) -> Verdict | None:
+    """Say in the origin's catalog that its snapshot is not needed; that storage may be away, but not for ever."""
+    if origin_held(o) is None:
+        return None
+    left = _patience_left(o, now)
+    if not left or _namespace_goes(o):
+        return None
+    pod = o.releasing
+    if pod is None:
+        return _begin(o, now, left)
+    if pod.phase == "Failed" and not pod.terminating:
+        return _verdict("The pod that lets go of the snapshot is replaced.", left, after=(DeleteOriginRelease(pod),))
+    problem = name_start_problem(pod)
+    if problem is None and not pod.ready and pod.ended is not None and pod.ended.exit_code != 0:
+        problem = name_end(pod)
+    if problem is not None:
+        message = f"{problem.message} It is tried for {PATIENCE:.0f} seconds in all."
+        return Verdict(Phase.DELETING, Health.RECONCILING, _RELEASING, message, wake_after=left)
+    return _verdict(f"Pod {pod.name} lets go of the snapshot that the application was to begin with.", left)
+
+
+def origin_held(o: Observation) -> StartedFrom | None:
+    """Return the snapshot that the application may hold, None if it does not, or has let go."""
+    began = o.app.status.start_from
+    if began is None or began.begun or o.app.status.epoch == 0:
+        return None
+    return None if o.releasing is not None and o.releasing.phase == "Succeeded" else began
+
+
+def tell_held(o: Observation) -> tuple[PublishEvent, ...]:
+    """Return what is told when the application goes and its hold stays."""
+    began = origin_held(o)
+    if began is None:
+        return ()
+    holder = fork_holder(o.app)
+    message = (
+        f"Snapshot {began.id} in {began.uri} may still be held by {holder}, which was not released. When the snapshot "
+        f"is deleted, its StreamSnapshot says so: annotate that with tidegate.dev/release-holders={holder}."
+    )
+    return (PublishEvent("OriginStillHeld", message, True, "held"),)
+
+
+def remove_release_pod(o: Observation) -> tuple[Action, ...]:
+    """Return what removes the pod, if it is there."""
+    return () if o.releasing is None or o.releasing.terminating else (DeleteOriginRelease(o.releasing),)
+
+
+def _begin(o: Observation, now: float, left: float) -> Verdict:
+    name, refusal = release_pod_name(o.app.metadata.name), o.memory.refusal
+    if refusal is not None and refusal.pod_name == name:
+        pause = time_left(refusal.at, growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE), now)
+        if pause:
+            return _verdict(refusal.message, min(pause, left))
+    access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
+    try:
+        create = CreateOriginRelease(build_release_pod(o.app, o.platform))
+    except SpecError as error:
+        return _verdict(f"No pod can be made that lets go of the snapshot: {error}", left)
+    message = f"Pod {name} lets go of the snapshot that the application was to begin with."
+    return _verdict(message, left, before=access, after=(create,))
+
+
+def _verdict(message: str, left: float, *, before: tuple[Action, ...] = (), after: tuple[Action, ...] = ()) -> Verdict:
+    return Verdict(Phase.DELETING, Health.RECONCILING, _RELEASING, message, before=before, after=after, wake_after=left)
+
+
+def _patience_left(o: Observation, now: float) -> float:
+    deleted = o.app.metadata.deletion_timestamp
+    return time_left(deleted.timestamp(), PATIENCE, now) if deleted is not None else 0.0
+
+
+def _namespace_goes(o: Observation) -> bool:
+    refusal = o.memory.refusal
+    return refusal is not None and refusal.reason == NAMESPACE_TERMINATING

@@ -1,0 +1,149 @@
+"""Snapshots that an application's schedule asks for: when one is due, and whether it is needed. No I/O.
+
+A StreamSnapshot is named after its time, so the same one is made however often it is tried, and those that are there
+tell how far the schedule is. Whatever passed unnoticed is made up for by one snapshot: the last time counts.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+import msgspec
+
+from tidegate.decide.actions import Action, CreateSnapshot, PublishEvent
+from tidegate.decide.launch import time_left
+from tidegate.decide.origin import lineage_of
+from tidegate.decide.times import ScheduleError, next_time, previous_time
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_scheduled, owner_uid, scheduled_at
+from tidegate.model.streaming_app import ScheduleStatus, SnapshotsSpec
+from tidegate.observe.observation import Observation
+from tidegate.resources.stream_snapshot import build_scheduled, scheduled_name
+
+REFUSED_PAUSE = 300.0
+"""Seconds until a StreamSnapshot is made again that the API server did not take."""
+UNCHANGED = "The newest snapshot has all batches; none was taken."
+NOT_STARTED = "The application has never run; none was taken."
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleLook:
+    """What to do about an application's schedule, and what to say of it."""
+
+    status: ScheduleStatus | None = None
+    actions: tuple[Action, ...] = ()
+    wake_after: float | None = None
+
+
+NOTHING = ScheduleLook()
+
+
+def look_at_schedule(o: Observation, now: float) -> ScheduleLook:
+    """Return what the schedule asks for now.
+
+    Args:
+        o: the observation.
+        now: seconds since the epoch.
+    """
+    spec = o.app.spec.snapshots
+    if spec is None or spec.suspend or o.app.metadata.deletion_timestamp is not None:
+        return NOTHING
+    if not spec.schedule and not spec.every:
+        return NOTHING
+    text = spec.schedule or f"every {spec.every}"
+    try:
+        previous = previous_time(spec.schedule, spec.every, o.app.metadata.uid, now)
+        coming = next_time(spec.schedule, spec.every, o.app.metadata.uid, now)
+    except ScheduleError as error:
+        return _invalid(o, text, str(error))
+    status = _progress(o, text, now)
+    status = msgspec.structs.replace(status, next_time=_time(coming))
+    wake = max(0.0, coming - now) if coming is not None else None
+    if previous is None or previous <= _reached(status):
+        return ScheduleLook(status, wake_after=wake)
+    return _at_a_time(o, spec, ScheduleLook(status, wake_after=wake), previous, now)
+
+
+def _at_a_time(o: Observation, spec: SnapshotsSpec, look: ScheduleLook, slot: float, now: float) -> ScheduleLook:
+    """Return what to do about a time that has come, or came while nobody looked."""
+    assert look.status is not None
+    if o.app.status.epoch == 0:
+        return _dealt_with(look, slot, NOT_STARTED)
+    if is_unchanged(o):
+        return _dealt_with(look, slot, UNCHANGED)
+    waits_for = next((s for s in _own(o) if not s.is_final), None)
+    if waits_for is not None:
+        # Its end wakes the application; then the time that came last counts.
+        message = f"StreamSnapshot {waits_for.metadata.name} is not complete yet; the next one follows it."
+        return ScheduleLook(msgspec.structs.replace(look.status, message=message), wake_after=look.wake_after)
+    name, refusal = scheduled_name(o.app.metadata.name, slot), o.memory.snapshot_refusal
+    if refusal is not None and refusal.name == name:
+        left = time_left(refusal.at, REFUSED_PAUSE, now)
+        if left:
+            status = msgspec.structs.replace(look.status, message=refusal.message)
+            return ScheduleLook(status, wake_after=min(left, look.wake_after or left))
+    return ScheduleLook(look.status, (CreateSnapshot(build_scheduled(o.app, slot)),), look.wake_after)
+
+
+def is_unchanged(o: Observation) -> bool:
+    """Return whether another snapshot would be the same as the newest: no query has committed a batch since."""
+    newest = o.last_snapshot
+    if newest is None or newest.metadata.deletion_timestamp is not None or newest.status.app is None:
+        return False
+    seen = [(query.name, query.batch_id) for query in o.app.status.queries]
+    told = [(query.name, query.batch_id) for query in o.agent.report.queries] if o.agent is not None else []
+    now = dict[str, int | None](told or seen)
+    then = {query.name: query.batch_id for query in newest.status.queries}
+    return bool(now) and now == then and newest.status.app.lineage == lineage_of(o)
+
+
+def _progress(o: Observation, text: str, now: float) -> ScheduleStatus:
+    """Return how far the schedule is, without times that are still to come: somebody set the clock back since."""
+    known = o.app.status.snapshots
+    if known is None or known.schedule != text or known.since is None:
+        return ScheduleStatus(schedule=text, since=_time(now))
+    since, last = known.since.timestamp(), known.last_time.timestamp() if known.last_time is not None else 0.0
+    taken = max((at for at in map(scheduled_at, _own(o)) if at <= now), default=0.0)
+    last = max(last if last <= now else 0.0, taken)
+    message = known.message if last and _time(last) == known.last_time else ""
+    return ScheduleStatus(
+        schedule=text,
+        since=known.since if since <= now else _time(now),
+        last_time=_time(last) if last else None,
+        message=message,
+    )
+
+
+def _reached(status: ScheduleStatus) -> float:
+    times = (status.since, status.last_time)
+    return max((at.timestamp() for at in times if at is not None), default=0.0)
+
+
+def _own(o: Observation) -> tuple[StreamSnapshot, ...]:
+    """Return this very application's scheduled snapshots that nobody deletes."""
+    return tuple(
+        snapshot
+        for snapshot in o.snapshots
+        if is_scheduled(snapshot)
+        and owner_uid(snapshot) == o.app.metadata.uid
+        and snapshot.metadata.deletion_timestamp is None
+        and snapshot.status.phase is not SnapshotPhase.DELETING
+    )
+
+
+def _dealt_with(look: ScheduleLook, slot: float, message: str) -> ScheduleLook:
+    assert look.status is not None
+    status = msgspec.structs.replace(look.status, last_time=_time(slot), message=message)
+    return ScheduleLook(status, wake_after=look.wake_after)
+
+
+def _invalid(o: Observation, text: str, why: str) -> ScheduleLook:
+    message = f"spec.snapshots: {why}. No snapshots are taken until it is corrected."
+    told = PublishEvent("ScheduleInvalid", message, True, f"generation {o.app.metadata.generation}")
+    known = o.app.status.snapshots
+    is_told = known is not None and known.message == message
+    return ScheduleLook(ScheduleStatus(schedule=text, message=message), () if is_told else (told,))
+
+
+def _time(seconds: float | None) -> datetime.datetime | None:
+    return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC) if seconds is not None else None

@@ -1,0 +1,120 @@
+"""Which scheduled snapshots go: too many of them, too old, or of no use. No I/O.
+
+Each is judged by itself, by what is noted on it and what stands beside it: that works without the application, too.
+Order and age go by the API server's clock; where that and ours disagree, nothing is too old.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.snapshots.actions import DeleteSnapshot, SnapshotAction, StampRetention
+from tidegate.decide.snapshots.verdict import SnapshotVerdict, refers_to_its_app
+from tidegate.decide.verdict import Health
+from tidegate.model.duration import seconds_of
+from tidegate.model.stream_snapshot import (
+    ANNOTATION_KEEP,
+    SnapshotPhase,
+    StreamSnapshot,
+    is_damaged,
+    is_scheduled,
+    owner_uid,
+    retention_of,
+)
+from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.resources.stream_snapshot import keep_text
+
+LARGEST_SKEW = 300.0
+"""Seconds between our clock and the API server's up to which ages are believed."""
+DISAGREEMENT_PAUSE = 600.0
+"""Seconds until the clocks are compared again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What the retention says of one snapshot."""
+
+    why: str = ""
+    """It goes, for this reason; empty if it stays."""
+    again_after: float | None = None
+    """Seconds until it may be too old."""
+
+
+def let_expire(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Delete the resource of a scheduled snapshot that is not to be kept; its files go as with any other."""
+    why = _judge(o, now).why
+    if not why:
+        return None
+    name = o.snapshot.metadata.name
+    message = f"Scheduled snapshot {name} is removed: {why}"
+    told = PublishEvent("SnapshotExpired", message, False, "expired")
+    phase = o.snapshot.status.phase or SnapshotPhase.PENDING
+    return SnapshotVerdict(
+        phase, Health.RECONCILING, "Expired", message, after=(told, DeleteSnapshot(o.snapshot)), silent=True
+    )
+
+
+def expires_in(o: SnapshotObservation, now: float) -> float | None:
+    """Return in how many seconds it may be too old, None if it will not be by the passing of time."""
+    return _judge(o, now).again_after
+
+
+def renew_stamp(o: SnapshotObservation) -> tuple[SnapshotAction, ...]:
+    """Return what notes on a scheduled snapshot how long it stays, if its application says otherwise by now."""
+    if not is_scheduled(o.snapshot) or o.app is None or not refers_to_its_app(o) or not owner_uid(o.snapshot):
+        return ()
+    wanted = keep_text(o.app)
+    return () if o.snapshot.metadata.annotations.get(ANNOTATION_KEEP) == wanted else (StampRetention(wanted),)
+
+
+def _judge(o: SnapshotObservation, now: float) -> _Judgement:
+    snapshot = o.snapshot
+    if not is_scheduled(snapshot) or not snapshot.is_final or renew_stamp(o):
+        return _Judgement()
+    if retention_of(snapshot).with_app and not o.app_unreadable and not refers_to_its_app(o):
+        return _Judgement("its application is gone, and took its storage with it.")
+    if o.begun_by:
+        return _Judgement()
+    return _judge_failed(o) if snapshot.status.phase is SnapshotPhase.FAILED else _judge_ready(o, now)
+
+
+def _judge_failed(o: SnapshotObservation) -> _Judgement:
+    later = any(is_scheduled(s) and s.is_final and _is_later(s, o.snapshot) for s in o.siblings)
+    return _Judgement("it failed, and a later one has ended.") if later else _Judgement()
+
+
+def _judge_ready(o: SnapshotObservation, now: float) -> _Judgement:
+    rule = retention_of(o.snapshot)
+    # One that is not whole is as good as none.
+    ready = (s for s in o.siblings if s.status.phase is SnapshotPhase.READY and s.is_final and not is_damaged(s))
+    later = [s for s in ready if _is_later(s, o.snapshot)]
+    if not later:
+        return _Judgement()  # the newest, whoever asked for it
+    if rule.last is not None and sum(1 for s in later if is_scheduled(s)) >= rule.last:
+        return _Judgement(f"{rule.last} later ones are kept (spec.snapshots.keep.last).")
+    return _judge_age(o, rule.max_age, now)
+
+
+def _judge_age(o: SnapshotObservation, max_age: str, now: float) -> _Judgement:
+    created = o.snapshot.metadata.creation_timestamp
+    if not max_age or created is None:
+        return _Judgement()
+    try:
+        left = created.timestamp() + seconds_of(max_age) - now
+    except ValueError:
+        return _Judgement()
+    if left > 0:
+        return _Judgement(again_after=left)
+    if abs(o.clock_skew) > LARGEST_SKEW:
+        return _Judgement(again_after=DISAGREEMENT_PAUSE)
+    return _Judgement(f"it is older than {max_age} (spec.snapshots.keep.maxAge).")
+
+
+def _is_later(one: StreamSnapshot, other: StreamSnapshot) -> bool:
+    return _order(one) > _order(other)
+
+
+def _order(snapshot: StreamSnapshot) -> tuple[float, str]:
+    created = snapshot.metadata.creation_timestamp
+    return (created.timestamp() if created is not None else 0.0, snapshot.metadata.name)

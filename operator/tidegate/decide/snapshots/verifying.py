@@ -1,0 +1,73 @@
+"""Rules for a complete snapshot that somebody wants read back. No I/O.
+
+It stays Ready meanwhile, and afterwards: what the store has lost, it had. The condition Verified says what was found.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tidegate.decide.actions import PublishEvent, ReleaseAccess
+from tidegate.decide.snapshots import pods
+from tidegate.decide.snapshots.actions import CountVerification, DeleteSnapshotPod, SnapshotAction
+from tidegate.decide.snapshots.taking import keep_final
+from tidegate.decide.snapshots.verdict import SnapshotVerdict, Verification
+from tidegate.model.stream_snapshot import is_to_be_verified, snapshot_id, stored_id
+from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReason, SnapshotReport, SnapshotState, VerifyOrder
+
+
+def read_back(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Have a pod read it back, and say what came of it."""
+    kept = keep_final(o, now)
+    if kept is None or not is_to_be_verified(o.snapshot):
+        return None
+    pod = o.verifying
+    if pod is None:
+        return _begin(o, kept, now)
+    report = pods.pods_report(o, pod)
+    if report is not None and pods.has_done_its_work(pod) and not pod.terminating:
+        return _end(kept, report, DeleteSnapshotPod(pod))
+    at_work = pods.follow(o, pod, kept.phase, now)
+    return _with_words(kept, at_work)
+
+
+def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Remove the pod of one that is not to be read back any more."""
+    if o.verifying is None or o.verifying.terminating or is_to_be_verified(o.snapshot):
+        return None
+    kept = keep_final(o, now)
+    if kept is None:
+        return None
+    gone: tuple[SnapshotAction, ...] = (ReleaseAccess(), DeleteSnapshotPod(o.verifying))
+    return dataclasses.replace(kept, after=(*kept.after, *gone))
+
+
+def _begin(o: SnapshotObservation, kept: SnapshotVerdict, now: float) -> SnapshotVerdict:
+    order = VerifyOrder(snapshot_id(o.snapshot.metadata), stored_id(o.snapshot))
+    if pods.namespace_goes(o):
+        return kept
+    return _with_words(kept, pods.begin(o, SnapshotOrders(verify=(order,)), kept.phase, now))
+
+
+def _with_words(kept: SnapshotVerdict, at_work: SnapshotVerdict) -> SnapshotVerdict:
+    """Return what is kept, with what is done and said about reading it back."""
+    return dataclasses.replace(
+        kept,
+        before=(*kept.before, *at_work.before),
+        after=(*kept.after, *at_work.after),
+        verification=Verification("Unknown", at_work.reason, at_work.message),
+        wake_after=at_work.wake_after if kept.wake_after is None else kept.wake_after,
+    )
+
+
+def _end(kept: SnapshotVerdict, report: SnapshotReport, remove: DeleteSnapshotPod) -> SnapshotVerdict:
+    whole = report.state is SnapshotState.VERIFIED
+    reason = "Whole" if whole else report.reason.value or report.state.value
+    message = report.message.strip() or reason
+    # A fault of ours says nothing of the snapshot.
+    status = "True" if whole else "False" if report.reason is SnapshotReason.DAMAGED else "Unknown"
+    verification = Verification(status, reason, message, report)
+    told = PublishEvent("SnapshotVerified" if whole else "SnapshotNotVerified", message, not whole, reason)
+    done: tuple[SnapshotAction, ...] = (told, CountVerification(whole), ReleaseAccess(), remove)
+    return dataclasses.replace(kept, after=(*kept.after, *done), verification=verification)

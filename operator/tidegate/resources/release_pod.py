@@ -1,0 +1,38 @@
+"""The pod that lets go of the snapshot with which a deleted application was to begin. No I/O."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources.driver_config import fork_holder
+from tidegate.resources.metadata import owner_reference
+from tidegate.resources.names import SNAPSHOT_CONTAINER, release_pod_name
+from tidegate.resources.platform import Platform
+from tidegate.resources.storage_pod import Errand, build_storage_pod
+from tidegate_spark.protocol import ROLE_SNAPSHOT, Storage, to_json
+from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, SnapshotOrders
+
+
+def build_release_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
+    """Return the pod that says so in the catalog where the snapshot is, with the application's own credentials.
+
+    Raises:
+        SpecError: no pod can be built of the application's spec.
+        ValueError: the application begins with no snapshot.
+    """
+    began = app.status.start_from
+    if began is None:
+        raise ValueError(f"{app.metadata.name} begins with no snapshot")
+    orders = SnapshotOrders(release=(ReleaseOrder(began.id, fork_holder(app)),))
+    errand = Errand(
+        pod_name=release_pod_name(app.metadata.name),
+        role=ROLE_SNAPSHOT,
+        container=SNAPSHOT_CONTAINER,
+        module="tidegate_spark.snapshot_pod",
+        owner=owner_reference(app),
+        labels={},
+        env={ORDERS_VARIABLE: to_json(orders)},
+        place=Storage(began.uri, began.endpoint, began.region, began.path_style_access),
+    )
+    return build_storage_pod(app, errand, platform)

@@ -1,0 +1,56 @@
+"""Tells whoever asks how far a snapshot pod is: figures, and neither offsets nor words. Does I/O: one open port.
+
+The pod has no token that the operator would know, and nothing that it tells needs one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from typing import ClassVar
+
+from tidegate_spark.agent import Handler, Server
+from tidegate_spark.protocol import to_json
+from tidegate_spark.snapshot_protocol import PROGRESS_PATH, SnapshotReport, SnapshotReports
+
+Reports = Callable[[], "tuple[SnapshotReport, ...]"]
+log = logging.getLogger("tidegate")
+
+
+class ProgressHandler(Handler):
+    """GET /v1/snapshots."""
+
+    reports: ClassVar[Reports]
+
+    def do_GET(self) -> None:  # noqa: N802 - the base class's name
+        """Answer."""
+        if self.path.partition("?")[0] != PROGRESS_PATH:
+            self.refuse(404, f"path: {PROGRESS_PATH}")
+            return
+        told = tuple(dataclasses.replace(report, message="", queries={}) for report in type(self).reports())
+        self.answer(200, to_json(SnapshotReports(told)))
+
+
+def serve(address: str, port: int, reports: Reports) -> Server | None:
+    """Answer questions, in a thread, until the process ends; a port in use is only logged.
+
+    Args:
+        address: to listen at; may be of IPv6.
+        port: likewise.
+        reports: how far each order is; called for each question.
+
+    Returns:
+        The server, None if there is none.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    handler = type("Progress", (ProgressHandler,), {"reports": staticmethod(reports)})
+    try:
+        server: Server = type("FamilyServer", (Server,), {"address_family": family})((address, port), handler)
+    except OSError as error:
+        log.warning("nobody can ask how far it is: %s", error)
+        return None
+    threading.Thread(target=server.serve_forever, name="progress", daemon=True).start()
+    return server

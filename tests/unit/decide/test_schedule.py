@@ -1,0 +1,229 @@
+"""When a schedule has a snapshot taken, when it does not, and what the clock can do to it. Pure."""
+
+import dataclasses
+import datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.decide.actions import CreateSnapshot, PublishEvent
+from tidegate.decide.plan import decide
+from tidegate.decide.schedule import look_at_schedule
+from tidegate.decide.times import ScheduleError, next_time, previous_time
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
+from tidegate.model.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
+from tidegate.observe.observation import Memory, Observation, SnapshotRefusal
+from tidegate_spark.protocol import QueryReport
+from tidegate_testing.observations import NOW, app_with, deleted, launched, observe, report_of, running_driver
+from tidegate_testing.snapshot_observations import begun, ready_snapshot, snapshot
+
+HOUR = 3600.0
+HOURLY = {"schedule": "0 * * * *"}
+# NOW is 2027-01-15 08:00:00.
+SLOT = "2027-01-15T08:00:00+00:00"
+
+
+def at(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+
+
+def app(spec: dict[str, Any] | None = None, *, since: float = NOW - 600, **status: Any) -> StreamingApp:
+    given = HOURLY if spec is None else spec
+    text = given.get("schedule") or f"every {given.get('every')}"
+    known = ScheduleStatus(schedule=text, since=at(since))
+    queries = (QueryStatus(name="main", batch_id=9),)
+    fields = {"snapshots": known, "queries": queries, **status}
+    return launched(app_with({"snapshots": given}), phase=Phase.RUNNING, **fields)
+
+
+def scheduled(slot: float, *, uid: str = "u-1", status: StreamSnapshotStatus | None = None) -> StreamSnapshot:
+    annotations = {"tidegate.dev/scheduled-at": at(slot).isoformat(), "tidegate.dev/app-uid": uid}
+    labels = {"tidegate.dev/scheduled": "true"}
+    return snapshot(status, name=f"orders-{at(slot):%Y%m%d-%H%M}", labels=labels, annotations=annotations)
+
+
+def created(o: Observation, now: float = NOW) -> list[dict[str, Any]]:
+    return [a.manifest for a in look_at_schedule(o, now).actions if isinstance(a, CreateSnapshot)]
+
+
+def names(o: Observation, now: float = NOW) -> list[str]:
+    return [manifest["metadata"]["name"] for manifest in created(o, now)]
+
+
+def status_after(o: Observation, now: float = NOW) -> ScheduleStatus:
+    status = look_at_schedule(o, now).status
+    assert status is not None
+    return status
+
+
+def test_the_snapshot_of_a_time_says_what_it_is_for_and_belongs_to_nobody() -> None:
+    (manifest,) = created(observe(app({**HOURLY, "keep": {"last": 3, "maxAge": "7d"}})))
+    assert manifest == {
+        "apiVersion": "tidegate.dev/v1alpha1",
+        "kind": "StreamSnapshot",
+        "metadata": {
+            "name": "orders-20270115-0800",
+            "namespace": "shop",
+            "labels": {
+                "tidegate.dev/app": "orders",
+                "app.kubernetes.io/managed-by": "tidegate",
+                "tidegate.dev/scheduled": "true",
+            },
+            "annotations": {
+                "tidegate.dev/app-uid": "u-1",
+                "tidegate.dev/scheduled-at": SLOT,
+                "tidegate.dev/keep": '{"last":3,"maxAge":"7d"}',
+            },
+        },
+        "spec": {"appRef": {"name": "orders"}, "reclaimPolicy": "Delete"},
+    }
+
+
+def test_it_is_the_last_thing_a_plan_does_and_waits_for_a_launch() -> None:
+    running = app()
+    o = observe(running, driver=running_driver(running), agent=report_of(running_driver(running)))
+    assert isinstance(decide(o, NOW).actions[-1], CreateSnapshot)
+    assert not any(isinstance(action, CreateSnapshot) for action in decide(observe(running), NOW).actions)
+
+
+def test_a_new_schedule_begins_with_its_next_time() -> None:
+    o = observe(launched(app_with({"snapshots": HOURLY}), phase=Phase.RUNNING))
+    look = look_at_schedule(o, NOW + 60)
+    assert (look.actions, look.wake_after) == ((), HOUR - 60)
+    assert look.status == ScheduleStatus(schedule="0 * * * *", since=at(NOW + 60), next_time=at(NOW + HOUR))
+    changed = app({"every": "6h"}, snapshots=ScheduleStatus(schedule="0 * * * *", since=at(NOW - 9e6)))
+    assert (names(observe(changed)), status_after(observe(changed)).since) == ([], at(NOW))
+
+
+def test_what_was_taken_counts_and_not_what_was_remembered() -> None:
+    o = observe(app(), snapshots=(scheduled(NOW),))
+    assert (names(o), status_after(o).last_time) == ([], at(NOW))
+    assert status_after(o).next_time == at(NOW + HOUR)
+
+
+def test_of_the_times_that_nobody_saw_one_is_made_up_for() -> None:
+    o = observe(app(since=NOW - 50 * HOUR), snapshots=(scheduled(NOW - 49 * HOUR, status=final()),))
+    assert names(o, NOW + 1800) == ["orders-20270115-0800"]
+
+
+def final() -> StreamSnapshotStatus:
+    return begun(phase=SnapshotPhase.READY)
+
+
+def test_while_one_is_not_complete_there_is_no_second_one() -> None:
+    pending = scheduled(NOW - HOUR, status=begun())
+    o = observe(app(since=NOW - 2 * HOUR), snapshots=(pending,))
+    assert names(o) == []
+    assert "orders-20270115-0700 is not complete yet" in status_after(o).message
+    ended = dataclasses.replace(o, snapshots=(scheduled(NOW - HOUR, status=final()),))
+    assert names(ended, NOW + 60) == ["orders-20270115-0800"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [scheduled(NOW - HOUR, status=begun(launched(app_with(uid="u-0")))), snapshot(begun())],
+    ids=["of an earlier application", "asked for by a person"],
+)
+def test_others_that_are_not_complete_are_not_waited_for(other: StreamSnapshot) -> None:
+    assert names(observe(app(), snapshots=(other,))) == ["orders-20270115-0800"]
+
+
+def test_what_would_be_the_same_as_the_newest_is_not_taken() -> None:
+    newest = ready_snapshot()  # after batch 7 of main, in lineage 1
+    suspended = app(queries=(QueryStatus(name="main", batch_id=7),))
+    o = observe(suspended, last_snapshot=newest)
+    look = look_at_schedule(o, NOW)
+    assert look.actions == ()
+    assert look.status is not None
+    assert (look.status.last_time, look.status.message) == (
+        at(NOW),
+        "The newest snapshot has all batches; none was taken.",
+    )
+    assert names(dataclasses.replace(o, app=app())) == ["orders-20270115-0800"]
+    other_lineage = msgspec.structs.replace(suspended, status=msgspec.structs.replace(suspended.status, lineage=2))
+    assert names(dataclasses.replace(o, app=other_lineage)) == ["orders-20270115-0800"]
+
+
+def test_the_agent_knows_better_than_the_status_what_is_committed() -> None:
+    running = app(queries=(QueryStatus(name="main", batch_id=7),))
+    told = report_of(running_driver(running), queries=(QueryReport("main", batch_id=8),))
+    o = observe(running, agent=told, last_snapshot=ready_snapshot())
+    assert names(o) == ["orders-20270115-0800"]
+
+
+def test_of_an_application_that_never_ran_there_is_nothing() -> None:
+    fresh = msgspec.structs.replace(app(), status=msgspec.structs.replace(app().status, epoch=0))
+    o = observe(fresh)
+    assert names(o) == []
+    assert status_after(o).last_time == at(NOW)
+
+
+@pytest.mark.parametrize("spec", [None, {"suspend": True, **HOURLY}, {"keep": {"last": 3}}])
+def test_without_a_schedule_nothing_is_said(spec: dict[str, Any] | None) -> None:
+    quiet = app_with({"snapshots": spec} if spec is not None else None)
+    look = look_at_schedule(observe(launched(quiet)), NOW)
+    assert (look.status, look.actions, look.wake_after) == (None, (), None)
+
+
+def test_an_application_that_is_deleted_has_no_schedule() -> None:
+    assert look_at_schedule(observe(deleted(app())), NOW).status is None
+
+
+def test_a_schedule_that_says_nothing_is_told_once_and_harms_nothing() -> None:
+    o = observe(app({"schedule": "5-3 * * * *"}))
+    look = look_at_schedule(o, NOW)
+    (told,) = look.actions
+    assert isinstance(told, PublishEvent)
+    assert (told.reason, told.warning) == ("ScheduleInvalid", True)
+    assert "'5-3 * * * *' is no schedule" in told.message
+    known = app({"schedule": "5-3 * * * *"}, snapshots=look.status)
+    assert look_at_schedule(observe(known), NOW).actions == ()
+
+
+def test_what_the_api_server_refuses_is_tried_again_later() -> None:
+    refusal = SnapshotRefusal("orders-20270115-0800", "SnapshotRefused", "quota", NOW)
+    o = observe(app(), memory=Memory(snapshot_refusal=refusal))
+    look = look_at_schedule(o, NOW + 60)
+    assert (look.actions, look.wake_after) == ((), 240.0)
+    assert look.status is not None
+    assert look.status.message == "quota"
+    assert names(o, NOW + 300) == ["orders-20270115-0800"]
+
+
+# --- clocks ---
+
+
+def test_a_clock_that_was_ahead_for_a_while_does_not_stop_the_schedule() -> None:
+    ahead = NOW + 9000 * HOUR
+    known = ScheduleStatus(schedule="0 * * * *", since=at(NOW - HOUR), last_time=at(ahead))
+    o = observe(app(snapshots=known), snapshots=(scheduled(ahead, status=final()),))
+    assert names(o, NOW + 60) == ["orders-20270115-0800"]
+    assert status_after(o, NOW + 60).next_time == at(NOW + HOUR)
+
+
+def test_a_schedule_that_began_in_a_wrong_future_begins_now() -> None:
+    known = ScheduleStatus(schedule="0 * * * *", since=at(NOW + 9000 * HOUR))
+    assert status_after(observe(app(snapshots=known)), NOW + 60).since == at(NOW + 60)
+
+
+@pytest.mark.parametrize("every", ["1m", "90m", "6h", "7d"])
+def test_intervals_are_a_grid_with_a_minute_of_its_own(every: str) -> None:
+    before, after = previous_time("", every, "u-1", NOW), next_time("", every, "u-1", NOW)
+    assert before is not None
+    assert after is not None
+    assert (before % 60, before <= NOW < after) == (0, True)
+    assert previous_time("", every, "u-1", after) == after
+    assert previous_time("", every, "u-1", after - 1) == before
+
+
+def test_not_all_applications_are_due_at_once() -> None:
+    assert len({previous_time("", "6h", f"u-{number}", NOW) for number in range(50)}) > 40
+
+
+def test_cron_times_are_utc_and_its_words_have_no_case() -> None:
+    assert previous_time("30 7 * * *", "", "u", NOW) == NOW - 1800
+    assert previous_time("0 8 * * fri", "", "u", NOW + 59) == NOW
+    assert next_time("0 8 29 FEB *", "", "u", NOW) == at(1835424000.0).timestamp()
+    with pytest.raises(ScheduleError):
+        previous_time("* * * * * *", "", "u", NOW)

@@ -1,0 +1,131 @@
+"""A complete snapshot that is to be read back: when, by whom, and what is said of it. Pure."""
+
+import dataclasses
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.snapshots.actions import CountVerification, CreateSnapshotPod, SnapshotPlan
+from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.model.status import Condition
+from tidegate.model.stream_snapshot import VERIFIED, SnapshotPhase, SnapshotVerification, StreamSnapshot
+from tidegate.observe.pods import process_of
+from tidegate.observe.snapshot_observation import PodProgress, SnapshotMemory
+from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotReason, SnapshotReport, SnapshotState
+from tidegate_testing.observations import NOW, waiting
+from tidegate_testing.snapshot_observations import (
+    APP,
+    ID,
+    SUSPENDED,
+    TIME,
+    deleted,
+    kinds,
+    observe,
+    observe_running,
+    pod,
+    pod_that_said,
+    ready_snapshot,
+    report,
+    settled,
+    snapshot,
+    status_of,
+)
+
+NAME = f"{ID}-verify"
+WHOLE = report(SnapshotState.VERIFIED, message="34 files were read back.", files=34, bytes=2048)
+
+
+def asked(nonce: int = 1, of: StreamSnapshot | None = None) -> StreamSnapshot:
+    found = of or ready_snapshot()
+    return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, verify_nonce=nonce))
+
+
+def at_work(**fields: Any) -> Any:
+    return dataclasses.replace(pod(APP), name=NAME, **fields)
+
+
+def ended(*reports: SnapshotReport, **fields: Any) -> Any:
+    return dataclasses.replace(pod_that_said(*reports, **fields), name=NAME, spec_hash=pod(APP).spec_hash)
+
+
+def verified(plan: SnapshotPlan) -> Condition:
+    found = status_of(plan).condition(VERIFIED)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "around", [{}, {"app": SUSPENDED}, {"app": APP}], ids=["the application is gone", "it is suspended", "it runs"]
+)
+def test_a_pod_reads_it_back_whatever_the_application_does_and_it_stays_ready(around: dict[str, Any]) -> None:
+    plan = decide_snapshot(observe(asked(), **around), NOW)
+    assert kinds(plan) == ["EnsureAccess", "WriteSnapshotStatus", "CreateSnapshotPod"]
+    (create,) = [action for action in plan.actions if isinstance(action, CreateSnapshotPod)]
+    assert create.manifest["metadata"]["name"] == NAME
+    env = create.manifest["spec"]["containers"][0]["env"]
+    (orders,) = [item["value"] for item in env if item["name"] == ORDERS_VARIABLE]
+    assert f'"verify":[{{"id":"{ID}","snapshot":"{ID}"}}]' in orders
+    status, condition = status_of(plan), verified(plan)
+    assert (status.phase, condition.status, condition.reason) == (SnapshotPhase.READY, "Unknown", "PodStarting")
+    ready = status.condition("Ready")
+    assert ready is not None
+    assert (ready.status, ready.reason) == ("True", "Complete")
+
+
+@pytest.mark.parametrize("of", [asked(0), asked(1, snapshot()), deleted(asked())])
+def test_what_nobody_asks_for_or_is_not_complete_is_not_read(of: StreamSnapshot) -> None:
+    plan = decide_snapshot(observe_running(of), NOW)
+    assert not any("-verify" in str(a.manifest) for a in plan.actions if isinstance(a, CreateSnapshotPod))
+
+
+def test_how_far_it_is_is_told() -> None:
+    reading = at_work()
+    told = SnapshotMemory(progress=PodProgress(process_of(reading), report(SnapshotState.COPYING, files=3, of_files=8)))
+    plan = decide_snapshot(observe(asked(), app=APP, verifying=reading, memory=told), NOW)
+    assert "reads: 3 of 8 files" in verified(plan).message
+    assert status_of(plan).progress is None
+
+
+def test_a_pod_that_can_not_start_says_why_and_the_snapshot_stays_ready() -> None:
+    stuck = at_work(running=False, phase="Pending", waiting=waiting("ImagePullBackOff", "snapshot"))
+    plan = decide_snapshot(observe(asked(), app=APP, verifying=stuck), NOW)
+    assert (status_of(plan).phase, verified(plan).reason) == (SnapshotPhase.READY, "ImagePullFailed")
+
+
+def test_one_that_is_whole_is_verified_once_for_each_number() -> None:
+    o = observe(asked(), app=APP, verifying=ended(WHOLE))
+    plan = decide_snapshot(o, NOW)
+    assert kinds(plan) == ["WriteSnapshotStatus", "CountVerification", "ReleaseAccess", "DeleteSnapshotPod"]
+    assert (verified(plan).status, verified(plan).reason) == ("True", "Whole")
+    assert status_of(plan).verification == SnapshotVerification(nonce=1, time=TIME, files=34, bytes=2048)
+    assert [a.reason for a in plan.actions if isinstance(a, PublishEvent)] == ["SnapshotVerified"]
+    done = dataclasses.replace(settled(o), verifying=None)
+    assert decide_snapshot(done, NOW).actions == ()
+    again = dataclasses.replace(done, snapshot=asked(2, done.snapshot))
+    assert "CreateSnapshotPod" in kinds(decide_snapshot(again, NOW))
+
+
+def test_one_that_is_not_whole_is_told_and_stays_what_it_is() -> None:
+    damaged = report(SnapshotState.FAILED, SnapshotReason.DAMAGED, message="objects/1.sst is gone.")
+    plan = decide_snapshot(observe(asked(), app=APP, verifying=ended(damaged)), NOW)
+    assert (verified(plan).status, verified(plan).reason) == ("False", "SnapshotDamaged")
+    assert CountVerification(False) in plan.actions
+    assert status_of(plan).phase is SnapshotPhase.READY
+    (told,) = [a for a in plan.actions if isinstance(a, PublishEvent)]
+    assert (told.reason, told.warning, told.message) == ("SnapshotNotVerified", True, "objects/1.sst is gone.")
+
+
+def test_a_fault_of_ours_says_nothing_of_the_snapshot() -> None:
+    fault = report(SnapshotState.FAILED, SnapshotReason.INTERNAL)
+    plan = decide_snapshot(observe(asked(), app=APP, verifying=ended(fault)), NOW)
+    assert verified(plan).status == "Unknown"
+
+
+def test_a_pod_that_was_left_over_goes() -> None:
+    o = observe(asked(), app=APP, verifying=ended(WHOLE))
+    cut_off = settled(o)
+    assert kinds(decide_snapshot(cut_off, NOW)) == ["ReleaseAccess", "DeleteSnapshotPod"]
+    doomed = dataclasses.replace(cut_off, snapshot=deleted(cut_off.snapshot))
+    assert "DeleteSnapshotPod" in kinds(decide_snapshot(doomed, NOW))
