@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark import storage as store
+from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom
 from tidegate_spark.snapshot_work import reach_library
 from tidegate_spark.snapshots import restore
@@ -186,7 +187,8 @@ class Filler:
         try:
             self.origin.read()
         except Exception as of_origin:
-            fault = store.fault_of(of_origin, self.start_from.storage, secret)
+            reached_by = self.start_from.credentials_secret or secret
+            fault = store.fault_of(of_origin, self.start_from.storage, reached_by)
             if fault is not None:
                 message = f"The storage of the snapshot in spec.startFrom: {fault.message}"
                 return Fault(fault.reason, message)
@@ -207,5 +209,12 @@ def fill_lineage(
     if config.start_from is None:
         return
     own = reach_library(config.storage, credentials)
-    origin = reach_library(config.start_from.storage, credentials)
+    try:
+        reaching = credentials_of_origin(config.start_from, credentials)
+    except FaultError:
+        if own.store.get(own.key(LINEAGE_PREFIX, f"{config.lineage}.json")) is None:
+            raise
+        # It was filled: nothing is needed of the snapshot any more, and its Secret may go.
+        return
+    origin = reach_library(config.start_from.storage, reaching, apart=is_apart(credentials, reaching))
     Filler(config, config.start_from, own, origin, stopping, notice).fill()

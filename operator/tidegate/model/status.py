@@ -112,7 +112,7 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     """The snapshot that ``lineage`` begins with, so that it is found when its resource is gone.
 
     ``uri`` is the place of the application whose snapshot it is, ``app_uid`` that application. ``begun``: a driver has
-    run on it, so the snapshot is not needed any more.
+    run on it, so the snapshot is not needed any more. ``credentials_secret`` is that of an imported snapshot.
     """
 
     snapshot: str
@@ -123,6 +123,7 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     endpoint: str = ""
     region: str = "us-east-1"
     path_style_access: bool = False
+    credentials_secret: str = ""
     begun: bool = False
 
 

@@ -89,7 +89,9 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
     place = Storage(
         uri=began.uri, endpoint=began.endpoint, region=began.region, path_style_access=began.path_style_access
     )
-    return StartFrom(place, began.id, fork_holder(app), fork=began.app_uid != app.metadata.uid)
+    fork = began.app_uid != app.metadata.uid
+    secret = began.credentials_secret
+    return StartFrom(place, began.id, fork_holder(app), fork=fork, credentials_secret=secret)
 
 
 def _executor_settings(app: StreamingApp, epoch: int, platform: Platform) -> ExecutorSettings:
