@@ -27,6 +27,7 @@ class Environment:
     status_port: int
     command_port: int
     credentials_directory: str
+    origin_credentials_directory: str
     token_file: str
     termination_log: str
     pod_uid: str
@@ -51,6 +52,9 @@ class Environment:
             status_port=int(variables.get("TIDEGATE_STATUS_PORT", protocol.STATUS_PORT)),
             command_port=int(variables.get("TIDEGATE_COMMAND_PORT", protocol.COMMAND_PORT)),
             credentials_directory=variables.get("TIDEGATE_CREDENTIALS_DIRECTORY", protocol.CREDENTIALS_DIRECTORY),
+            origin_credentials_directory=variables.get(
+                "TIDEGATE_ORIGIN_CREDENTIALS_DIRECTORY", protocol.ORIGIN_CREDENTIALS_DIRECTORY
+            ),
             token_file=variables.get("TIDEGATE_AGENT_TOKEN_FILE", protocol.AGENT_TOKEN_FILE),
             termination_log=variables.get("TIDEGATE_TERMINATION_LOG", protocol.TERMINATION_LOG),
             pod_uid=variables.get(protocol.POD_UID_VARIABLE, ""),

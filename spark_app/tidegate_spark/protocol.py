@@ -56,6 +56,8 @@ CREDENTIALS_DIRECTORY = "/var/run/tidegate/storage-credentials"
 ACCESS_KEY, SECRET_KEY, SESSION_TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
 """Keys of the storage credentials Secret; also the environment variables through which S3A reads them."""
 
+ORIGIN_CREDENTIALS_DIRECTORY = "/var/run/tidegate/origin-credentials"
+"""Where the Secret of an imported snapshot is mounted that the application begins with; likewise."""
 AGENT_TOKEN_FILE = "/var/run/tidegate/agent/token"  # noqa: S105 - a path, not a token
 """Where the agent's Secret is mounted: the bearer token of the command port."""
 
@@ -86,8 +88,6 @@ ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE, ROLE_SNAPSHOT = "driver", "executor", "p
 ANNOTATION_SPEC_HASH = "tidegate.dev/spec-hash"
 LABEL_SNAPSHOT = "tidegate.dev/snapshot"
 """On a snapshot pod: the id of the snapshot that it is for."""
-ANNOTATION_RELEASE_HOLDERS = "tidegate.dev/release-holders"
-"""On a StreamSnapshot that is deleted: who holds it, by name, separated by commas, and will not come back for it."""
 ANNOTATION_APP_UID = "tidegate.dev/app-uid"
 FINALIZER = "tidegate.dev/streamingapp"
 SNAPSHOT_FINALIZER = "tidegate.dev/streamsnapshot"
@@ -131,7 +131,7 @@ class RestartSettings:
 
 @dataclass(frozen=True)
 class StartFrom:
-    """The snapshot that a lineage begins with; credentials are the application's own."""
+    """The snapshot that a lineage begins with."""
 
     storage: Storage
     """Of the application whose snapshot it is."""
@@ -147,6 +147,8 @@ class StartFrom:
     first if it is not complete. 0: the snapshot is complete, or cannot be begun with."""
     image: str = ""
     """Of the version whose state that pin is, for the manifest."""
+    credentials_secret: str = ""
+    """Name of the Secret that reaches it, mounted at ORIGIN_CREDENTIALS_DIRECTORY; empty: the application's own do."""
 
 
 @dataclass(frozen=True)

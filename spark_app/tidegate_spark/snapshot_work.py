@@ -43,14 +43,14 @@ PIN_RENEWED_AFTER_SECONDS = 60.0
 log = logging.getLogger("tidegate")
 
 
-def reach_library(place: Storage, credentials: Credentials | None) -> Library:
-    """Return the snapshots in ``place``.
+def reach_library(place: Storage, credentials: Credentials | None, *, apart: bool = False) -> Library:
+    """Return the snapshots in ``place``; ``apart``: other credentials may not read there, and no store copies.
 
     Raises:
         FaultError: the endpoint is no URL.
     """
     try:
-        return Library(s3.reach(place, credentials, USUAL.number), place.prefix)
+        return Library(s3.reach(place, credentials, USUAL.number, apart=apart), place.prefix)
     except ValueError as error:
         raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{place.endpoint} (endpoint): {error}.")) from error
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from tidegate_spark import storage as store
 from tidegate_spark import upgrade_pin
+from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom, from_json, to_json
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshot_work import Carrier, reach_library
@@ -212,7 +213,8 @@ class Filler:
         try:
             self.origin.read()
         except Exception as of_origin:
-            fault = store.fault_of(of_origin, self.start_from.storage, secret)
+            reached_by = self.start_from.credentials_secret or secret
+            fault = store.fault_of(of_origin, self.start_from.storage, reached_by)
             if fault is not None:
                 whose = "to which is rolled back" if self.start_from.lineage else "in spec.startFrom"
                 message = f"The storage of the snapshot {whose}: {fault.message}"
@@ -235,7 +237,14 @@ def fill_lineage(
     if config.start_from is None:
         return
     own = reach_library(config.storage, credentials)
-    origin = reach_library(config.start_from.storage, credentials)
+    try:
+        reaching = credentials_of_origin(config.start_from, credentials)
+    except FaultError:
+        if own.store.get(_mark_key(own, config.lineage)) is None:
+            raise
+        # It was filled: nothing is needed of the snapshot any more, and its Secret may go.
+        return
+    origin = reach_library(config.start_from.storage, reaching, apart=is_apart(credentials, reaching))
     Filler(config, config.start_from, own, origin, stopping, notice, spark_version=spark_version).fill()
 
 

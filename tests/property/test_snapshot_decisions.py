@@ -46,6 +46,7 @@ HAPPENINGS: dict[str, Callable[[SnapshotWorld], object]] = {
     "fork": fork,
     "fork begins": fork_begins,
     "quota": no_pods,
+    "verify": SnapshotWorld.ask_to_verify,
     "delete": lambda world: world.delete(ReclaimPolicy.DELETE),
     "delete and keep": lambda world: world.delete(ReclaimPolicy.RETAIN),
 }
@@ -108,6 +109,10 @@ def test_every_course_of_events_comes_to_rest(course: list[tuple[str, int | None
         assert world.snapshot is not None
         assert world.snapshot.status.phase in (SnapshotPhase.READY, SnapshotPhase.FAILED)
         assert world.pods == {}
+        if world.snapshot.status.phase is SnapshotPhase.READY and world.snapshot.spec.verify_nonce:
+            done = world.snapshot.status.verification
+            assert done is not None
+            assert done.nonce == world.snapshot.spec.verify_nonce
 
 
 @given(courses)

@@ -33,7 +33,7 @@ from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, build_record, process_of
 from tidegate.observe.snapshot_index import UnreadableSnapshot
 from tidegate.observe.snapshot_observation import PodRefusal
-from tidegate.resources.names import ACCESS_NAME, snapshot_pod_name
+from tidegate.resources.names import ACCESS_NAME
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import LABEL_SNAPSHOT, SNAPSHOT_FINALIZER
 
@@ -47,6 +47,8 @@ class _Run:
 
     snapshot: StreamSnapshot
     now: float
+    pod_name: str = ""
+    """Of the pod that the plan creates, if it does."""
 
     @property
     def key(self) -> Key:
@@ -82,7 +84,8 @@ class SnapshotActor:
         Raises:
             RetryLaterError: the API server can not or does not want to; the reason is in the text.
         """
-        run = _Run(snapshot, now)
+        made = (action.manifest for action in plan.actions if isinstance(action, about_snapshots.CreateSnapshotPod))
+        run = _Run(snapshot, now, next((manifest["metadata"]["name"] for manifest in made), ""))
         for action in plan.actions:
             name = type(action).__name__
             structlog.contextvars.bind_contextvars(action=name)
@@ -264,11 +267,9 @@ class SnapshotActor:
         return self._refuse(run, "LaunchRefused", message)
 
     def _refuse(self, run: _Run, reason: str, message: str) -> Outcome:
-        deleted = run.snapshot.metadata.deletion_timestamp is not None
-        name = snapshot_pod_name(snapshot_id(run.snapshot.metadata), disposing=deleted)
         known = self._index.snapshots.memory(run.key).refusal
-        attempts = known.attempts + 1 if known is not None and known.pod_name == name else 1
-        self._remember(run.key, refusal=PodRefusal(name, reason, message, run.now, attempts))
+        attempts = known.attempts + 1 if known is not None and known.pod_name == run.pod_name else 1
+        self._remember(run.key, refusal=PodRefusal(run.pod_name, reason, message, run.now, attempts))
         return LookAgain(message)
 
     def _remember(self, key: Key, **changes: Any) -> None:

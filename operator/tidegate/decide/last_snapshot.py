@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.decide.actions import NAMESPACE_TERMINATING, CreateSnapshot, PublishEvent
 from tidegate.decide.launch import time_left
-from tidegate.decide.schedule import REFUSED_PAUSE, is_unchanged
+from tidegate.decide.schedule import REFUSED_PAUSE
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.stream_snapshot import SnapshotPhase, owner_uid
 from tidegate.model.streaming_app import OnDelete, OnDeleteSnapshot, Phase
@@ -22,7 +22,8 @@ def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
     name = last_name(o.app)
     found = next((s for s in o.snapshots if s.metadata.name == name and owner_uid(s) == o.app.metadata.uid), None)
     if found is None:
-        return None if is_unchanged(o) else _begin(o, name, now)
+        # Also if the newest seems to have all batches: the driver's last words may have gone with its pod.
+        return _begin(o, name, now)
     if found.is_final or found.metadata.deletion_timestamp is not None:
         return None
     stalled = found.status.condition(Health.STALLED.value)
@@ -42,7 +43,7 @@ def is_asked_for(o: Observation) -> bool:
 
 def tell_missing(o: Observation) -> tuple[PublishEvent, ...]:
     """Return what is told when the application goes and has no such snapshot."""
-    if not is_asked_for(o) or is_unchanged(o):
+    if not is_asked_for(o):
         return ()
     name = last_name(o.app)
     found = next((s for s in o.snapshots if s.metadata.name == name), None)

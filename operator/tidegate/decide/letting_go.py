@@ -18,7 +18,7 @@ from tidegate.decide.faults import name_end, name_start_problem
 from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
-from tidegate.model.streaming_app import Phase, StartedFrom
+from tidegate.model.streaming_app import Metadata, Phase, StartedFrom
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.resources.driver_config import fork_holder
 from tidegate.resources.names import release_pod_name
@@ -33,7 +33,7 @@ def let_go_of_origin(o: Observation, now: float) -> Verdict | None:
     """Say in the origin's catalog that its snapshot is not needed; that storage may be away, but not for ever."""
     if origin_held(o) is None:
         return None
-    left = _patience_left(o, now)
+    left = patience_left(o.app.metadata, now)
     if not left or _namespace_goes(o):
         return None
     pod = o.releasing
@@ -55,6 +55,8 @@ def origin_held(o: Observation) -> StartedFrom | None:
     began = o.app.status.start_from
     if began is None or began.begun or o.app.status.epoch == 0:
         return None
+    if began.app_uid == o.app.metadata.uid:
+        return None  # its own: what holds it is in the place that is to be kept or removed as a whole
     return None if o.releasing is not None and o.releasing.phase == "Succeeded" else began
 
 
@@ -95,9 +97,13 @@ def _verdict(message: str, left: float, *, before: tuple[Action, ...] = (), afte
     return Verdict(Phase.DELETING, Health.RECONCILING, _RELEASING, message, before=before, after=after, wake_after=left)
 
 
-def _patience_left(o: Observation, now: float) -> float:
-    deleted = o.app.metadata.deletion_timestamp
-    return time_left(deleted.timestamp(), PATIENCE, now) if deleted is not None else 0.0
+def patience_left(metadata: Metadata, now: float) -> float:
+    """Return for how many seconds a storage that may be gone is still waited for by what is being deleted.
+
+    The API server's clock says when that began, and ours may be behind it.
+    """
+    deleted = metadata.deletion_timestamp
+    return max(0.0, min(PATIENCE, deleted.timestamp() + PATIENCE - now)) if deleted is not None else 0.0
 
 
 def _namespace_goes(o: Observation) -> bool:

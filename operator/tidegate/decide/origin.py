@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.decide.verdict import Health
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported
 from tidegate.model.streaming_app import StartedFrom, StreamingApp, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.resources.driver_config import app_storage
@@ -79,6 +79,7 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
         endpoint=storage.endpoint,
         region=storage.region,
         path_style_access=storage.path_style_access,
+        credentials_secret=storage.credentials_secret if is_imported(origin) else "",
     )
 
 

@@ -114,8 +114,8 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     """The snapshot that ``lineage`` begins with, so that it is found when its resource is gone.
 
     ``uri`` is the place of the application whose snapshot it is, ``app_uid`` that application. ``begun``: a driver has
-    run on it, so the snapshot is not needed any more. ``of_lineage``: of an upgrade that is undone, the lineage whose
-    pin the snapshot is.
+    run on it, so the snapshot is not needed any more. ``credentials_secret`` is that of an imported snapshot.
+    ``of_lineage``: of an upgrade that is undone, the lineage whose pin the snapshot is.
     """
 
     snapshot: str
@@ -126,6 +126,7 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     endpoint: str = ""
     region: str = "us-east-1"
     path_style_access: bool = False
+    credentials_secret: str = ""
     begun: bool = False
     of_lineage: int = 0
 

@@ -27,6 +27,8 @@ VERIFIED = "Verified"
 """Type of the condition that says whether it was read back, and is whole."""
 ANNOTATION_SCHEDULED_AT = "tidegate.dev/scheduled-at"
 """The time of the schedule for which it was taken."""
+ANNOTATION_RELEASE_HOLDERS = "tidegate.dev/release-holders"
+"""On one that is deleted: who holds it, by name, separated by commas, and will not come back for it."""
 ANNOTATION_KEEP = "tidegate.dev/keep"
 """:class:`Retention` as JSON: what the application's spec says, for when there is no application any more."""
 

@@ -18,6 +18,7 @@ from tidegate_spark.protocol import (
     ANNOTATION_SPEC_HASH,
     COMMAND_PORT,
     CONFIG_VARIABLE,
+    ORIGIN_CREDENTIALS_DIRECTORY,
     POD_IP_VARIABLE,
     POD_UID_VARIABLE,
     ROLE_DRIVER,
@@ -29,7 +30,7 @@ from tidegate_spark.protocol import (
 FIELD = "spec.driver.podTemplate"
 # Environment variables for each Service of the namespace: slow to start with, and in nobody's interest.
 _DEFAULTS = {"enableServiceLinks": False}
-_AGENT_VOLUME = "tidegate-agent"
+_AGENT_VOLUME, _ORIGIN_VOLUME = "tidegate-agent", "tidegate-origin-credentials"
 
 
 def build_driver_pod(
@@ -48,9 +49,12 @@ def build_driver_pod(
         SpecError: the spec is well-formed, but memory does not fit or a template cannot be merged.
     """
     pod, user_env = pod_parts.build_users_pod(app, DRIVER_CONTAINER, _DEFAULTS, app.spec.driver.pod_template, FIELD)
-    config = to_json(build_driver_config(app, epoch, lineage, platform, failures))
-    env = [*pod_parts.owned_env(app, user_env, platform), *_launch_env(config)]
-    owned = {"metadata": _metadata(app, epoch), "spec": _owned_spec(app, platform, env)}
+    config = build_driver_config(app, epoch, lineage, platform, failures)
+    env = [*pod_parts.owned_env(app, user_env, platform), *_launch_env(to_json(config))]
+    spec = _owned_spec(app, platform, env)
+    if config.start_from is not None and config.start_from.credentials_secret:
+        _mount_origins_credentials(spec, config.start_from.credentials_secret)
+    owned = {"metadata": _metadata(app, epoch), "spec": spec}
     return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, FIELD)}
 
 
@@ -104,6 +108,14 @@ def _owned_spec(app: StreamingApp, platform: Platform, env: list[dict[str, Any]]
     if application.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": secret.name} for secret in application.image_pull_secrets]
     return spec
+
+
+def _mount_origins_credentials(spec: dict[str, Any], secret: str) -> None:
+    """Give the driver what reaches the imported snapshot that it begins with; optional, as its own credentials are."""
+    volume = {"secretName": secret, "optional": True, "defaultMode": 0o440}
+    spec["volumes"].append({"name": _ORIGIN_VOLUME, "secret": volume})
+    mount = {"name": _ORIGIN_VOLUME, "mountPath": ORIGIN_CREDENTIALS_DIRECTORY, "readOnly": True}
+    spec["containers"][0]["volumeMounts"].append(mount)
 
 
 def _restart_policy(app: StreamingApp) -> str:

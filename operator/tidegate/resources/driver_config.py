@@ -120,7 +120,9 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
     if began.of_lineage:
         holder, image = f"rollback-{began.id}", _stable_image(app)
         return StartFrom(place, began.id, holder, lineage=began.of_lineage, image=image)
-    return StartFrom(place, began.id, fork_holder(app), fork=began.app_uid != app.metadata.uid)
+    fork = began.app_uid != app.metadata.uid
+    secret = began.credentials_secret
+    return StartFrom(place, began.id, fork_holder(app), fork=fork, credentials_secret=secret)
 
 
 def _executor_settings(app: StreamingApp, epoch: int, platform: Platform) -> ExecutorSettings:

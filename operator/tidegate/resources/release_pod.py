@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.streaming_app import StreamingApp
+import msgspec
+
+from tidegate.model.streaming_app import LocalReference, StreamingApp
 from tidegate.resources.driver_config import fork_holder
 from tidegate.resources.metadata import owner_reference
 from tidegate.resources.names import SNAPSHOT_CONTAINER, release_pod_name
@@ -15,7 +17,7 @@ from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, Snap
 
 
 def build_release_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
-    """Return the pod that says so in the catalog where the snapshot is, with the application's own credentials.
+    """Return the pod that says so in the catalog where the snapshot is, with what the application reached it.
 
     Raises:
         SpecError: no pod can be built of the application's spec.
@@ -35,4 +37,11 @@ def build_release_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
         env={ORDERS_VARIABLE: to_json(orders)},
         place=Storage(began.uri, began.endpoint, began.region, began.path_style_access),
     )
-    return build_storage_pod(app, errand, platform)
+    return build_storage_pod(_with_origins_credentials(app, began.credentials_secret), errand, platform)
+
+
+def _with_origins_credentials(app: StreamingApp, secret: str) -> StreamingApp:
+    if not secret:
+        return app
+    storage = msgspec.structs.replace(app.spec.storage, credentials_secret=LocalReference(name=secret))
+    return msgspec.structs.replace(app, spec=msgspec.structs.replace(app.spec, storage=storage))

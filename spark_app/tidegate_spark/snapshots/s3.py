@@ -52,14 +52,17 @@ _MISSING_CODES = frozenset({"NoSuchKey", "404", "NotFound"})
 _CHECKSUMS = ("CRC64NVME", "CRC32C", "CRC32", "SHA256", "SHA1")
 
 
-def reach(storage: Storage, credentials: Credentials | None, copiers: int) -> S3Store:
+def reach(storage: Storage, credentials: Credentials | None, copiers: int, *, apart: bool = False) -> S3Store:
     """Return the bucket of ``storage``, with connections for so many copiers.
+
+    ``apart``: it counts as a store of its own, between which and others nothing is copied in the store.
 
     Raises:
         ValueError: if the endpoint is not a URL.
     """
     connections = copiers * (1 + PARTS_AT_ONCE)
-    return S3Store(connect(storage, credentials, TIMEOUT_SECONDS, connections), storage.bucket)
+    client = connect(storage, credentials, TIMEOUT_SECONDS, connections)
+    return S3Store(client, storage.bucket, apart=apart)
 
 
 class S3Store:
@@ -71,6 +74,8 @@ class S3Store:
         bucket: str,
         parts_from: int = PARTS_FROM_BYTES,
         pause: Callable[[float], None] = time.sleep,
+        *,
+        apart: bool = False,
     ) -> None:
         """Reach ``bucket`` through ``client``.
 
@@ -79,7 +84,9 @@ class S3Store:
             bucket: the bucket.
             parts_from: the size from which on objects are copied in parts; 5 MiB is the least that S3 takes.
             pause: waits for so many seconds, between two attempts at a request.
+            apart: it is reached with credentials of its own, and counts as another store.
         """
+        self._apart = apart
         self._client, self._bucket, self._parts_from, self._pause = client, bucket, parts_from, pause
         self._place = Storage(f"s3://{bucket}")
 
@@ -92,7 +99,8 @@ class S3Store:
     def service(self) -> str:
         """The endpoint; all of AWS is one, since it copies between its regions."""
         endpoint = self._client.meta.endpoint_url
-        return "amazonaws.com" if ".amazonaws.com" in endpoint else endpoint
+        name = "amazonaws.com" if ".amazonaws.com" in endpoint else endpoint
+        return f"{name} (reached by itself)" if self._apart else name
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         """Return content and ETag, None if there is no such object."""

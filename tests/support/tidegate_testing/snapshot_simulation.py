@@ -29,6 +29,8 @@ from tidegate_testing.snapshot_observations import (
     snapshot,
 )
 
+VERIFYING = f"{ID}-verify"
+
 
 @dataclass
 class SnapshotWorld:
@@ -67,6 +69,7 @@ class SnapshotWorld:
             agent=agent(*self.book.values(), uid=uid) if driver is not None else None,
             taking=self.pods.get(f"{ID}-take"),
             disposing=self.pods.get(f"{ID}-dispose"),
+            verifying=self.pods.get(VERIFYING),
             forks=self.forks,
             memory=self.memory,
         )
@@ -130,7 +133,7 @@ class SnapshotWorld:
             return False
         self._remember(refusal=None)
         app = self.app or launched(app_with())
-        self.pods[name] = pod(app, disposing=name.endswith("dispose"))
+        self.pods[name] = dataclasses.replace(pod(app), name=name)
         return True
 
     # --- what the runtime, people and misfortune do ---
@@ -153,8 +156,10 @@ class SnapshotWorld:
     def _finish(self, known: PodRecord, disposing: bool) -> None:
         waiting = report(SnapshotState.WAITING)
         said = self._step(self._step(waiting, disposing=disposing), disposing=disposing)
+        if known.name == VERIFYING:
+            said = report(SnapshotState.VERIFIED)
         ended = pod_that_said(said, disposing=disposing, finished_at=self.now, spec_hash=known.spec_hash)
-        self.pods[known.name] = ended
+        self.pods[known.name] = dataclasses.replace(ended, name=known.name)
 
     def _step(self, known: SnapshotReport, *, disposing: bool) -> SnapshotReport:
         if disposing:
@@ -197,6 +202,12 @@ class SnapshotWorld:
         """Somebody deletes the snapshot, or says otherwise what is to become of its files."""
         if self.snapshot is not None:
             self.snapshot = deleted(self.snapshot, policy)
+
+    def ask_to_verify(self) -> None:
+        """Somebody wants the snapshot read back, or read back again."""
+        if self.snapshot is not None:
+            spec = msgspec.structs.replace(self.snapshot.spec, verify_nonce=self.snapshot.spec.verify_nonce + 1)
+            self.snapshot = msgspec.structs.replace(self.snapshot, spec=spec)
 
     def _set_app(self, uid: str, phase: Phase) -> None:
         self.app, self.book = launched(app_with(uid=uid), phase=phase), {}

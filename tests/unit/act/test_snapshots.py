@@ -288,3 +288,16 @@ async def test_one_that_is_complete_has_the_others_looked_at() -> None:
     assert [found.metadata.name for found in world.beside] == ["nightly"]
     world.index.snapshots.put(scheduled("earlier", 1))
     assert world.index.snapshots.beside(world.beside[0]) == [("shop", "earlier")]
+
+
+async def test_a_pod_that_is_refused_is_remembered_by_its_own_name() -> None:
+    asked = ready_snapshot()
+    world = World(msgspec.structs.replace(asked, spec=msgspec.structs.replace(asked.spec, verify_nonce=1)))
+    world.api.refusing["/api/v1/namespaces/shop/pods"] = Forbidden("quota")
+    await world.settle()
+    refusal = world.index.snapshots.memory(KEY).refusal
+    assert refusal is not None
+    assert (refusal.pod_name, refusal.attempts) == (f"{ID}-verify", 1)
+    verified = world.stored().status.condition("Verified")
+    assert verified is not None
+    assert "quota" in verified.message

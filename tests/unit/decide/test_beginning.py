@@ -7,7 +7,13 @@ import pytest
 
 from tidegate.decide.actions import CreateDriver, RecordLaunch
 from tidegate.decide.plan import decide
-from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
+from tidegate.model.stream_snapshot import (
+    ReclaimPolicy,
+    SnapshotPhase,
+    StreamSnapshot,
+    StreamSnapshotSpec,
+    StreamSnapshotStatus,
+)
 from tidegate.model.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
 from tidegate.observe.observation import Observation
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, Reason, StartFrom, Storage, from_json
@@ -117,3 +123,30 @@ def test_the_status_names_the_newest_snapshot() -> None:
     assert status_of(plan).last_snapshot == LastSnapshot(
         name="nightly", id="nightly-aabbccdd", ready_at=TIME, queries=queries
     )
+
+
+def test_the_secret_of_an_imported_snapshot_is_mounted_into_the_driver_that_begins_with_it() -> None:
+    assert ORIGIN.status.storage is not None
+    storage = msgspec.structs.replace(ORIGIN.status.storage, credentials_secret="far-keys")
+    imported = msgspec.structs.replace(
+        ORIGIN,
+        spec=StreamSnapshotSpec(uri="s3://streams/apps/shop/orders/snapshots/nightly-aabbccdd/manifest.json"),
+        status=msgspec.structs.replace(ORIGIN.status, storage=storage),
+    )
+    o = observe(FORK, origin=imported)
+    config = config_of(o)
+    assert config.start_from is not None
+    assert config.start_from.credentials_secret == "far-keys"
+    (create,) = [action for action in decide(o, NOW).actions if isinstance(action, CreateDriver)]
+    spec = create.manifest["spec"]
+    (volume,) = [v for v in spec["volumes"] if v["name"] == "tidegate-origin-credentials"]
+    assert volume["secret"] == {"secretName": "far-keys", "optional": True, "defaultMode": 0o440}
+    (container,) = [c for c in spec["containers"] if c["name"] == "driver"]
+    assert {"name": volume["name"], "mountPath": "/var/run/tidegate/origin-credentials", "readOnly": True} in container[
+        "volumeMounts"
+    ]
+    # Of one that was taken here, the application's own credentials read the place, as ever.
+    ours = msgspec.structs.replace(imported, spec=ORIGIN.spec)
+    own = config_of(observe(FORK, origin=ours)).start_from
+    assert own is not None
+    assert own.credentials_secret == ""

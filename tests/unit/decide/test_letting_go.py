@@ -58,6 +58,19 @@ def test_it_lets_go_where_the_snapshot_is_when_nothing_runs_any_more() -> None:
     assert orders == SnapshotOrders(release=(ReleaseOrder("nightly-1", "fork-u-9"),))
 
 
+def test_it_lets_go_with_what_it_reached_the_snapshot() -> None:
+    far = msgspec.structs.replace(RECORD, credentials_secret="far-keys")
+    app = deleted(launched(FORK, start_from=far))
+    (create,) = [a for a in decide(observe(app), NOW).actions if isinstance(a, CreateOriginRelease)]
+    assert [v["secret"]["secretName"] for v in create.manifest["spec"]["volumes"] if "secret" in v] == ["far-keys"]
+
+
+def test_what_is_its_own_is_not_let_go_of_elsewhere() -> None:
+    own = msgspec.structs.replace(RECORD, app_uid="u-9")
+    plan = decide(observe(deleted(launched(FORK, start_from=own))), NOW)
+    assert any(isinstance(action, RemoveFinalizer) for action in plan.actions)
+
+
 def test_one_that_has_begun_or_never_was_launched_holds_nothing() -> None:
     for app in (doomed(begun=True), deleted(FORK), deleted(launched(app_with()))):
         plan = decide(observe(app), NOW)
@@ -86,6 +99,10 @@ def test_a_storage_that_is_gone_does_not_keep_the_application() -> None:
     assert [event.reason for event in told] == ["OriginStillHeld"]
     assert "release-holders=fork-u-9" in told[0].message
     assert any(isinstance(action, RemoveFinalizer) for action in given_up.actions)
+
+
+def test_a_clock_that_is_behind_the_api_servers_gives_nothing_up() -> None:
+    assert "CreateOriginRelease" in [type(a).__name__ for a in decide(observe(doomed()), NOW - 2).actions]
 
 
 def test_a_namespace_that_goes_takes_no_pod_and_the_application_goes() -> None:

@@ -12,7 +12,7 @@ from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.status import Condition
 from tidegate.model.stream_snapshot import VERIFIED, SnapshotPhase, SnapshotVerification, StreamSnapshot
 from tidegate.observe.pods import process_of
-from tidegate.observe.snapshot_observation import PodProgress, SnapshotMemory
+from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory
 from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotReason, SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, waiting
 from tidegate_testing.snapshot_observations import (
@@ -129,3 +129,14 @@ def test_a_pod_that_was_left_over_goes() -> None:
     assert kinds(decide_snapshot(cut_off, NOW)) == ["ReleaseAccess", "DeleteSnapshotPod"]
     doomed = dataclasses.replace(cut_off, snapshot=deleted(cut_off.snapshot))
     assert "DeleteSnapshotPod" in kinds(decide_snapshot(doomed, NOW))
+
+
+def test_a_pod_that_the_api_server_refuses_is_tried_again_with_pauses_and_age_is_watched_on() -> None:
+    refusal = PodRefusal(NAME, "LaunchRefused", "quota", NOW, 3)
+    o = observe(asked(), app=APP, memory=SnapshotMemory(refusal=refusal))
+    plan = decide_snapshot(o, NOW)
+    assert kinds(plan) == ["WriteSnapshotStatus"]
+    assert (verified(plan).reason, verified(plan).message) == ("LaunchRefused", "quota")
+    assert plan.wake_after is not None
+    assert plan.wake_after < 300
+    assert "CreateSnapshotPod" in kinds(decide_snapshot(o, NOW + 300))

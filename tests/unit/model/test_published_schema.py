@@ -10,6 +10,7 @@ import yaml
 
 from docs import generate_reference
 from tidegate.decide.change_classes import CHANGE_CLASSES
+from tidegate.model.stream_snapshot import StreamSnapshotSpec, StreamSnapshotStatus
 from tidegate.model.streaming_app import StreamingAppSpec, StreamingAppStatus
 from tidegate.resources.reserved_env import CREDENTIALS, PREFIX, PREFIX_REMEDY, SPARKS, SPARKS_REMEDY
 from tidegate.spark.settings import OWNED_KEYS, OWNED_PREFIX
@@ -18,6 +19,8 @@ CRD: dict[str, Any] = yaml.safe_load(generate_reference.SOURCE.read_text())
 (VERSION,) = CRD["spec"]["versions"]
 ROOT: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]
 SPEC, STATUS = ROOT["properties"]["spec"], ROOT["properties"]["status"]
+(SNAPSHOT_VERSION,) = yaml.safe_load(generate_reference.SNAPSHOT_SOURCE.read_text())["spec"]["versions"]
+SNAPSHOT: dict[str, Any] = SNAPSHOT_VERSION["schema"]["openAPIV3Schema"]["properties"]
 FREE_FORM = {"env", "podTemplate", "sparkConf"}
 
 
@@ -44,7 +47,14 @@ def struct_types(kind: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("schema", "model"), [(SPEC, StreamingAppSpec), (STATUS, StreamingAppStatus)], ids=["spec", "status"]
+    ("schema", "model"),
+    [
+        (SPEC, StreamingAppSpec),
+        (STATUS, StreamingAppStatus),
+        (SNAPSHOT["spec"], StreamSnapshotSpec),
+        (SNAPSHOT["status"], StreamSnapshotStatus),
+    ],
+    ids=["spec", "status", "a snapshot's spec", "a snapshot's status"],
 )
 def test_schema_and_model_have_the_same_fields(schema: dict[str, Any], model: type) -> None:
     assert sorted(schema_fields(schema)) == sorted(model_fields(msgspec.inspect.type_info(model)))

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError, FlexibleChecksumError, ResponseStre
 from botocore.stub import ANY, Stubber
 
 from tidegate_spark.protocol import Storage
-from tidegate_spark.snapshots.s3 import ATTEMPTS, S3Store
+from tidegate_spark.snapshots.s3 import ATTEMPTS, S3Store, reach
 from tidegate_spark.snapshots.store import Entry, Found, MismatchError, NotDeletedError, Place, VanishedError
 from tidegate_spark.storage import Credentials, connect, moment_of
 
@@ -285,3 +285,10 @@ def test_an_object_that_is_gone_has_no_content(s3: S3) -> None:
     store, stub, _ = s3
     stub.add_client_error("get_object", "NoSuchKey", http_status_code=404)
     assert store.digest("a") is None
+
+
+def test_a_store_that_is_reached_with_other_credentials_is_another_store() -> None:
+    place = Storage("s3://here", "http://127.0.0.1:1")
+    plain, apart = (reach(place, Credentials("key", "secret"), 1, apart=apart) for apart in (False, True))
+    assert plain.service == "http://127.0.0.1:1"
+    assert apart.service != plain.service

@@ -4,18 +4,20 @@ import json
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.protocol import Reason, StartFrom, Storage
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.memory import Call, MemoryStore
-from tidegate_spark.starting_point import Filler, StoppedError
-from tidegate_spark.storage import FaultError
+from tidegate_spark.starting_point import Filler, StoppedError, fill_lineage
+from tidegate_spark.storage import Credentials, FaultError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import content_of
 from tidegate_testing.snapshot_scenes import Scene
@@ -208,3 +210,61 @@ def test_a_snapshot_held_by_us_is_not_disposed_of_before_the_lineage_is_filled()
         fork.fill(lambda call: no_answer(call) if call.verb == "copy" else None)
     with pytest.raises(catalog.HeldError, match=HOLDER):
         collect.dispose(fork.scene.library(), "a")
+
+
+# --- other credentials for the snapshot ---
+
+OWN, OTHERS = Credentials("own", "secret-1"), Credentials("others", "secret-2")
+
+
+def with_secret(name: str = "far-keys") -> StartFrom:
+    return StartFrom(Storage("s3://here/apps/orders"), "a", HOLDER, credentials_secret=name)
+
+
+def keys_in(folder: Path) -> str:
+    (folder / "AWS_ACCESS_KEY_ID").write_text("others")
+    (folder / "AWS_SECRET_ACCESS_KEY").write_text("secret-2")
+    return str(folder)
+
+
+def test_a_snapshot_without_a_secret_of_its_own_is_reached_as_everything_else() -> None:
+    assert credentials_of_origin(with_secret(""), OWN, "/nowhere") is OWN
+    assert [is_apart(OWN, OWN), is_apart(None, None), is_apart(OWN, OTHERS), is_apart(None, OTHERS)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_an_imported_one_is_reached_with_its_own_secret_which_is_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(FaultError) as missing:
+        credentials_of_origin(with_secret(), OWN, str(tmp_path))
+    assert missing.value.fault.reason is Reason.CREDENTIALS_MISSING
+    assert "'far-keys' of the imported snapshot" in missing.value.fault.message
+    assert credentials_of_origin(with_secret(), OWN, keys_in(tmp_path)) == OTHERS
+
+
+def test_the_secret_may_go_when_the_lineage_was_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, reached = Fork(), list[tuple[str, bool]]()
+
+    def reach(place: Storage, credentials: Credentials | None, *, apart: bool = False) -> Library:
+        reached.append((credentials.access_key if credentials else "", apart))
+        store = MemoryStore(fork.scene.buckets, place.bucket)
+        return Library(store, place.prefix, lambda seconds: None)
+
+    monkeypatch.setattr("tidegate_spark.starting_point.reach_library", reach)
+    monkeypatch.setenv("TIDEGATE_ORIGIN_CREDENTIALS_DIRECTORY", str(tmp_path))
+    config = driver_config("variant", "main", Storage("s3://here/apps/variant"), start_from=with_secret())
+
+    def start() -> None:
+        fill_lineage(config, OWN, fork.stopping, fork._note)
+
+    with pytest.raises(FaultError):
+        start()
+    keys_in(tmp_path)
+    start()
+    assert fork.mark()["released"]
+    assert reached[-2:] == [("own", False), ("others", True)]
+    (tmp_path / "AWS_SECRET_ACCESS_KEY").unlink()
+    start()

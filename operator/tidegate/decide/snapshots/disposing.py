@@ -6,7 +6,7 @@ import dataclasses
 
 from tidegate.decide.actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.launch import time_left
-from tidegate.decide.letting_go import PATIENCE
+from tidegate.decide.letting_go import patience_left
 from tidegate.decide.origin import NEEDED_BY_FORK
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import pods
@@ -24,9 +24,15 @@ from tidegate.decide.snapshots.verdict import (
     refers_to_its_app,
 )
 from tidegate.decide.verdict import Health
-from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, import_holder, is_imported
+from tidegate.model.stream_snapshot import (
+    ANNOTATION_RELEASE_HOLDERS,
+    ReclaimPolicy,
+    SnapshotPhase,
+    import_holder,
+    is_imported,
+)
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.protocol import ANNOTATION_RELEASE_HOLDERS, SNAPSHOT_FINALIZER
+from tidegate_spark.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReport, SnapshotState
 
 HELD, POD_STOPPING = "Held", "PodStopping"
@@ -65,7 +71,7 @@ def let_go_of_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | No
     needed = wait_for_forks(o, now)
     if needed is not None:
         return needed
-    left = time_left(metadata.deletion_timestamp.timestamp(), PATIENCE, now) if metadata.deletion_timestamp else 0.0
+    left = patience_left(metadata, now)
     if not left or pods.namespace_goes(o):
         return _release(o, _tell_still_held(o))
     orders = SnapshotOrders(release=(ReleaseOrder(o.snapshot.status.snapshot_id, import_holder(metadata)),))

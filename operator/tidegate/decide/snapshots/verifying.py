@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.decide.actions import PublishEvent, ReleaseAccess
+from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import pods
 from tidegate.decide.snapshots.actions import CountVerification, DeleteSnapshotPod, SnapshotAction
 from tidegate.decide.snapshots.taking import keep_final
@@ -22,6 +23,8 @@ def read_back(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     kept = keep_final(o, now)
     if kept is None or not is_to_be_verified(o.snapshot):
         return None
+    # The access is needed on, and what the API server refused is to be remembered.
+    kept = dataclasses.replace(kept, after=tuple(a for a in kept.after if not isinstance(a, ReleaseAccess)))
     pod = o.verifying
     if pod is None:
         return _begin(o, kept, now)
@@ -57,7 +60,7 @@ def _with_words(kept: SnapshotVerdict, at_work: SnapshotVerdict) -> SnapshotVerd
         before=(*kept.before, *at_work.before),
         after=(*kept.after, *at_work.after),
         verification=Verification("Unknown", at_work.reason, at_work.message),
-        wake_after=at_work.wake_after if kept.wake_after is None else kept.wake_after,
+        wake_after=earliest(kept.wake_after, at_work.wake_after),
     )
 
 

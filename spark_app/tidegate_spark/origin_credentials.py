@@ -1,0 +1,42 @@
+"""With which credentials the snapshot is reached that a lineage begins with. Reads files.
+
+Mostly the application's own. An imported snapshot may have a Secret of its own, which is mounted beside.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tidegate_spark.environment import Environment
+from tidegate_spark.protocol import Fault, Reason, StartFrom
+from tidegate_spark.storage import Credentials, FaultError, mounted_credentials
+
+
+def credentials_of_origin(
+    start_from: StartFrom, own: Credentials | None, directory: str | None = None
+) -> Credentials | None:
+    """Return the credentials that reach the snapshot's storage.
+
+    Args:
+        start_from: the snapshot.
+        own: the application's.
+        directory: where the snapshot's Secret is mounted; None: as the process's environment says.
+
+    Raises:
+        FaultError: CREDENTIALS_MISSING if the Secret, or a key of it, is not there (yet).
+    """
+    if not start_from.credentials_secret:
+        return own
+    found = mounted_credentials(directory or Environment.read(os.environ).origin_credentials_directory)
+    if found is None:
+        message = (
+            f"Secret {start_from.credentials_secret!r} of the imported snapshot (spec.storage.credentialsSecret of its "
+            "StreamSnapshot) is not there, or lacks a key."
+        )
+        raise FaultError(Fault(Reason.CREDENTIALS_MISSING, message))
+    return found
+
+
+def is_apart(own: Credentials | None, origin: Credentials | None) -> bool:
+    """Return whether one of the two may not be able to copy what the other reads: files then go through the process."""
+    return (own.access_key if own else "") != (origin.access_key if origin else "")
