@@ -60,8 +60,9 @@ test: check test-unit test-integration test-e2e ## every test: cold under 80 min
 test-unit: setup ## tests without servers, 2,000 simulated schedules among them: two minutes or three
 	$(VENV)/bin/pytest tests/unit tests/property tests/scenario $(ARGS)
 
+# Each of the two workers has servers of its own; a file's tests stay together, because they share such servers.
 test-integration: tools ## tests with a real API server, real Spark on this machine, real S3 and Kafka servers
-	$(VENV)/bin/pytest tests/integration --durations=10 $(ARGS)
+	$(VENV)/bin/pytest tests/integration --numprocesses 2 --dist loadfile --durations=10 $(ARGS)
 
 test-e2e: tools ## tests with real pods, on a development cluster or on the one that TIDEGATE_KUBECONFIG names
 	@[ -n "$${TIDEGATE_KUBECONFIG:-}" ] || $(PYTHON) -m devcluster images build

@@ -1,6 +1,7 @@
 """The other side of the supervisor: start it, ask it, end it with everything below it. Does I/O."""
 
 import contextlib
+import fcntl
 import json
 import os
 import random
@@ -86,10 +87,13 @@ def _identities(pids: Sequence[int]) -> list[ProcessIdentity]:
 
 def sweep() -> None:
     """Remove what was bound to processes that are gone; their supervisors have ended, only files are left."""
-    for name in paths.states():
-        owner = paths.owner_of(name)
-        if owner is not None and not Path(f"/proc/{owner}").exists():
-            Control(paths.state(name)).wipe()
+    paths.cache().mkdir(parents=True, exist_ok=True)
+    with (paths.cache() / "sweep.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two that remove the same files fail on each other's
+        for name in paths.states():
+            owner = paths.owner_of(name)
+            if owner is not None and not Path(f"/proc/{owner}").exists():
+                Control(paths.state(name)).wipe()
 
 
 class Control:

@@ -26,7 +26,7 @@ class Settings:
     metrics_port: int = 8080
     log_format: str = "json"
     log_level: str = "info"
-    concurrency: int = 16
+    concurrency: int = 64
     """Applications that are worked on at the same time."""
     agent_concurrency: int = 16
     """Agents that are asked at the same time."""
@@ -47,7 +47,7 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("log-format", "json", "json or console"),
     ("log-level", "info", "debug, info, warning or error"),
     ("runtime-log-format", "text", "form of the runtime's own log lines in the applications' pods: text or json"),
-    ("concurrency", "16", "applications that are worked on at the same time"),
+    ("concurrency", "64", "applications that are worked on at the same time"),
     ("agent-concurrency", "16", "agents that are asked at the same time"),
     ("lease-name", "tidegate-operator", "name of the Lease by which several operators agree on one that acts"),
 )

@@ -1,5 +1,6 @@
 """``python -m tests.bench NAME``: run one benchmark. Its last line on standard output is one JSON object."""
 
+import signal
 import sys
 
 from tests.bench import recovery, submit
@@ -17,4 +18,6 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    # Asked to end, it unwinds as after Ctrl-C: otherwise its servers would outlive it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

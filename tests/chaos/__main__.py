@@ -3,6 +3,7 @@
 import argparse
 import json
 import random
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -96,4 +97,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    # Asked to end, it unwinds as after Ctrl-C: otherwise its servers would outlive it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

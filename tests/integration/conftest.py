@@ -1,16 +1,19 @@
 """One API server for the whole run, with the CRDs of this checkout and a namespace for each test."""
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from devcluster.apiserver import ApiServer
+from tidegate_testing.apps import QUICK_JAVA
 from tidegate_testing.kubectl import Kubectl
 
 CRDS = Path(__file__).parents[2] / "crds"
 _numbers = itertools.count(1)
+os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)  # of every JVM that a test starts, Spark's and Kafka's
 
 
 @pytest.fixture(scope="session")

@@ -15,14 +15,13 @@ from botocore.exceptions import EndpointConnectionError
 from devcluster import tools
 from tidegate_spark.protocol import LOG_PREFIX, Storage, application_uri
 from tidegate_testing import spark_jars
+from tidegate_testing.apps import QUICK_JAVA
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config, free_port
 from tidegate_testing.waiting import wait_for
 
 SCRIPTS = Path(__file__).parent / "scripts"
 ACCESS, SECRET = "tests-access", "tests-secret-value"
 QUICK_SPARK = {"spark.ui.enabled": "false"}
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
-"""These JVMs live for seconds: the optimizing compiler would cost more than it saves."""
 
 StartDriver = Callable[..., DriverProcess]
 

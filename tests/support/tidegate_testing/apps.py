@@ -6,6 +6,8 @@ from typing import Any
 CREDENTIALS = "storage-credentials"
 SCRIPTS = "scripts"
 SCRIPTS_PATH = "/opt/scripts"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+"""Options of JVMs that live for a minute or less: the optimizing compiler would cost more than it saves."""
 
 
 def streaming_app(
