@@ -49,7 +49,7 @@ class Fork:
         config = driver_config("variant", "local:///main.py", place, start_from=start_from, **fields)
         own = Library(MemoryStore(self.scene.buckets, "here", watch), "apps/variant", lambda seconds: None)
         origin = self.scene.library(origin_watch)
-        Filler(config, start_from, own, origin, self.stopping, self._note, Copiers(1), pause).fill()
+        Filler(config, start_from, own, origin, self.stopping, self._note, Copiers(1), release_pause=pause).fill()
 
     def _note(self, reason: str, message: str) -> None:
         self.notices.append((reason, message))
