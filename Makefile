@@ -55,7 +55,7 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 	$(PYTHON) docs/generate_reference.py
 	$(PYTHON) docs/generate_metrics.py
 
-test: check test-unit test-integration test-e2e ## every test: cold under 80 minutes, warm under 40
+test: check test-unit test-integration test-e2e ## every test: about 50 minutes on two cores, with half an hour more to build everything first
 
 test-unit: setup ## tests without servers, 2,000 simulated schedules among them: two minutes or three
 	$(VENV)/bin/pytest tests/unit tests/property tests/scenario $(ARGS)

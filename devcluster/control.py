@@ -1,7 +1,6 @@
 """The other side of the supervisor: start it, ask it, end it with everything below it. Does I/O."""
 
 import contextlib
-import fcntl
 import json
 import os
 import random
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from devcluster import paths, private
+from devcluster.locking import locked
 from devcluster.processes import ProcessIdentity, descendants
 
 
@@ -87,9 +87,7 @@ def _identities(pids: Sequence[int]) -> list[ProcessIdentity]:
 
 def sweep() -> None:
     """Remove what was bound to processes that are gone; their supervisors have ended, only files are left."""
-    paths.cache().mkdir(parents=True, exist_ok=True)
-    with (paths.cache() / "sweep.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two that remove the same files fail on each other's
+    with locked(paths.cache() / "sweep.lock"):  # two that remove the same files fail on each other's
         for name in paths.states():
             owner = paths.owner_of(name)
             if owner is not None and not Path(f"/proc/{owner}").exists():

@@ -4,7 +4,6 @@ The Dockerfiles are ordinary ones (docs/images.md). Debian's buildah runs them w
 what has not changed since the last build is skipped by a hash of its inputs. Starts processes, writes the cache.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from devcluster import layout, packageclients, paths, seed
 from devcluster.cluster import Cluster
+from devcluster.locking import locked
 
 _BASE = "localhost/debian:12-slim"
 # What Debian's own slim images leave out.
@@ -73,7 +73,7 @@ def build(images: Sequence[Image] = IMAGES) -> None:
     Raises:
         RuntimeError: a build failed; the text names the image and shows the end of its log.
     """
-    with _alone():
+    with locked(_folder() / "lock"):
         for image in images:
             begin = time.monotonic()
             did = "built" if _build(image) else "unchanged"
@@ -98,7 +98,7 @@ def give(cluster: Cluster, images: Sequence[Image] = IMAGES) -> None:
 
 def give_to(ctr: seed.Ctr, images: Sequence[Image] = IMAGES) -> None:
     """Do so with a node of which only containerd is there."""
-    with _alone():
+    with locked(_folder() / "lock"):
         _load_missing(ctr, images)
 
 
@@ -110,7 +110,7 @@ def unpack(images: Sequence[Image] = IMAGES) -> None:
         ComponentError: containerd refused an image.
     """
     build(images)
-    with _alone():
+    with locked(_folder() / "lock"):
         held = _unpacked()
         wanted = {**held, **{image.name: _record(image)["manifest"] for image in images}}
         if wanted != held:
@@ -273,14 +273,6 @@ def _run(command: Sequence[str | Path], log: Path) -> str:
         end = "".join(log.read_text(errors="replace").splitlines(keepends=True)[-25:])
         raise RuntimeError(f"{program} failed with code {done.returncode}; the end of {log}:\n{end}")
     return done.stdout
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    _folder().mkdir(parents=True, exist_ok=True)
-    with (_folder() / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _record(image: Image) -> dict[str, str]:

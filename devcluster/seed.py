@@ -14,6 +14,7 @@ from pathlib import Path
 
 from devcluster import paths
 from devcluster.control import ComponentError, Control, sweep
+from devcluster.locking import locked
 
 Ctr = Callable[..., str]
 """containerd's own client: takes arguments, returns what was printed, raises ComponentError."""
@@ -42,7 +43,7 @@ def opened(seed: Path) -> Iterator[Ctr]:
     Raises:
         ComponentError: containerd did not start; the text shows the end of its log.
     """
-    with _locked(seed, fcntl.LOCK_EX):
+    with locked(_lock(seed), fcntl.LOCK_EX):
         if not whole(seed) and seed.exists():
             shutil.rmtree(seed)
         _mark(seed).unlink(missing_ok=True)
@@ -69,7 +70,7 @@ def plant(seed: Path, target: Path) -> bool:
 
     It is not if there is no seed, or if the two are not on one file system.
     """
-    with _locked(seed, fcntl.LOCK_SH):
+    with locked(_lock(seed), fcntl.LOCK_SH):
         if not whole(seed):
             return False
         done = subprocess.run(["cp", "-a", "--link", seed, target], capture_output=True, text=True, check=False)
@@ -93,12 +94,8 @@ def _mark(seed: Path) -> Path:
     return seed.with_name(f"{seed.name}.whole")
 
 
-@contextmanager
-def _locked(seed: Path, kind: int) -> Iterator[None]:
-    seed.parent.mkdir(parents=True, exist_ok=True)
-    with seed.with_name(f"{seed.name}.lock").open("w") as lock:
-        fcntl.flock(lock, kind)
-        yield
+def _lock(seed: Path) -> Path:
+    return seed.with_name(f"{seed.name}.lock")
 
 
 def _configuration(seed: Path, state: Path) -> str:

@@ -15,7 +15,6 @@ from botocore.exceptions import EndpointConnectionError
 from devcluster import tools
 from tidegate_spark.protocol import LOG_PREFIX, Storage, application_uri
 from tidegate_testing import spark_jars
-from tidegate_testing.apps import QUICK_JAVA
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config, free_port
 from tidegate_testing.waiting import wait_for
 
@@ -122,6 +121,6 @@ def _starter(place: Storage, jars: Path, folder: Path, started: list[DriverProce
         if secret:
             driver.put_credentials(ACCESS, secret)
         started.append(driver)
-        return driver.start(**{"JAVA_TOOL_OPTIONS": QUICK_JAVA, **variables})
+        return driver.start(**variables)
 
     return start

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 GONE = 4_194_305
-"""No process has this number: the kernel's largest is one less."""
+"""No process has this number: the kernel gives none above 4,194,303."""
 
 
 def test_two_that_sweep_at_the_same_time_do_not_fail_on_each_other(tmp_path: Path) -> None:
