@@ -36,6 +36,8 @@ class SnapshotOrder:
     """Asked for by a person: no retention removes it."""
     exact: dict[str, int] = field(default_factory=dict)
     """Query -> batch, if it must be this one."""
+    alone: bool = False
+    """Of the queries in ``exact`` and of no other; else all others are in it with their newest batches."""
     holders: tuple[str, ...] = ()
     """Who needs it from the first."""
     image: str = ""

@@ -237,6 +237,7 @@ class Carrier:
             order.id,
             Application(config.namespace, config.app, config.uid, config.lineage, config.epoch),
             exact=order.exact,
+            alone=order.alone,
             manual=order.manual,
             holders=frozenset(order.holders),
             image=order.image,

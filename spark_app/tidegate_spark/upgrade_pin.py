@@ -47,7 +47,8 @@ def order_of(
         body = json.dumps({"lineage": lineage, "batches": batches}, sort_keys=True).encode()
         library.store.put_if(key, body, None)
         found = library.store.get(key)
-    return SnapshotOrder(name, exact=_read(key, found, lineage), holders=(name,), image=image)
+    # Queries that only the new version has are no part of what it can be taken back to.
+    return SnapshotOrder(name, exact=_read(key, found, lineage), alone=True, holders=(name,), image=image)
 
 
 def forget(library: Library, name: str) -> None:

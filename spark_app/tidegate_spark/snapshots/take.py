@@ -46,6 +46,8 @@ class Request:
     application: Application
     exact: Mapping[str, int] = field(default_factory=dict)
     """Query -> batch, if it must be this one; all others take their newest, or are left out if they have none."""
+    alone: bool = False
+    """Leave all others out."""
     parent: str = ""
     """The snapshot before it; empty for the newest of the same lineage."""
     manual: bool = False
@@ -225,7 +227,8 @@ def _plan(
 
 
 def _batches(layout: Layout, request: Request, checkpoints: Mapping[str, Mapping[str, Entry]]) -> dict[str, int]:
-    newest = {query: layout.newest_committed(listing) for query, listing in checkpoints.items()}
+    wanted = request.exact if request.alone else checkpoints
+    newest = {query: layout.newest_committed(listing) for query, listing in checkpoints.items() if query in wanted}
     for query, batch in request.exact.items():
         committed = newest.get(query)
         if committed is None or committed < batch:

@@ -78,7 +78,7 @@ def test_the_batches_are_those_of_the_first_look_whatever_is_committed_later() -
     first = order(scene)
     scene.batches(4)
     scene.batches(1, "new")
-    assert first == SnapshotOrder(PIN, exact={"main": 2, "other": 1}, holders=(PIN,), image="shop:1")
+    assert first == SnapshotOrder(PIN, exact={"main": 2, "other": 1}, alone=True, holders=(PIN,), image="shop:1")
     assert order(scene) == first
 
 
@@ -148,6 +148,16 @@ def test_a_rollback_completes_the_pin_that_the_failed_version_did_not_come_to() 
     made = scene.library().read().snapshots[PIN]
     assert (made.lineage, set(made.holders)) == (1, {PIN})
     assert max(key for key in scene.keys("lineages/2/main/commits")) == "lineages/2/main/commits/2"
+
+
+def test_a_query_that_only_the_failed_version_has_is_no_part_of_what_is_gone_back_to() -> None:
+    scene = scene_with(3)
+    wanted = order(scene)
+    scene.batches(2, "new")
+    carrier(scene).take(wanted, lambda progress: None)
+    assert scene.library().read().snapshots[PIN].queries == {"main": 2}
+    roll_back(scene)
+    assert scene.keys("lineages/2/new") == []
 
 
 def test_a_rollback_of_a_version_that_never_came_to_a_query_keeps_every_batch() -> None:
