@@ -188,9 +188,10 @@ class Driver:
             return True
         from tidegate_spark import starting_point  # noqa: PLC0415 - as above
 
-        config = self._config
+        config, directory = self._config, self._environment.credentials_directory
 
         def find() -> SnapshotOrder | None:
+            self._keep_secret(storage.read_credentials(directory, config.credentials_secret))
             return starting_point.find_pin(config, self._credentials)
 
         order = preflight.wait_for(find, self._ending.requested, self._report_fault)

@@ -240,12 +240,19 @@ def fill_lineage(
     try:
         reaching = credentials_of_origin(config.start_from, credentials)
     except FaultError:
-        if own.store.get(_mark_key(own, config.lineage)) is None:
+        if not _was_filled(own, config):
             raise
-        # It was filled: nothing is needed of the snapshot any more, and its Secret may go.
+        # Nothing is needed of the snapshot any more, and its Secret may go.
         return
     origin = reach_library(config.start_from.storage, reaching, apart=is_apart(credentials, reaching))
     Filler(config, config.start_from, own, origin, stopping, notice, spark_version=spark_version).fill()
+
+
+def _was_filled(own: Library, config: DriverConfig) -> bool:
+    try:
+        return own.store.get(_mark_key(own, config.lineage)) is not None
+    except Exception as error:
+        raise _as_fault(config, error) from error
 
 
 def _mark_key(own: Library, lineage: int) -> str:

@@ -246,11 +246,15 @@ def test_an_imported_one_is_reached_with_its_own_secret_which_is_waited_for(tmp_
 
 
 def test_the_secret_may_go_when_the_lineage_was_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fork, reached = Fork(), list[tuple[str, bool]]()
+    fork, reached, answers = Fork(), list[tuple[str, bool]](), True
+
+    def watch(call: Call) -> None:
+        if not answers:
+            no_answer(call)
 
     def reach(place: Storage, credentials: Credentials | None, *, apart: bool = False) -> Library:
         reached.append((credentials.access_key if credentials else "", apart))
-        store = MemoryStore(fork.scene.buckets, place.bucket)
+        store = MemoryStore(fork.scene.buckets, place.bucket, watch)
         return Library(store, place.prefix, lambda seconds: None)
 
     monkeypatch.setattr("tidegate_spark.starting_point.reach_library", reach)
@@ -268,3 +272,8 @@ def test_the_secret_may_go_when_the_lineage_was_filled(tmp_path: Path, monkeypat
     assert reached[-2:] == [("own", False), ("others", True)]
     (tmp_path / "AWS_SECRET_ACCESS_KEY").unlink()
     start()
+    # Whether it was filled is not known while the application's own storage does not answer.
+    answers = False
+    with pytest.raises(FaultError) as silent:
+        start()
+    assert silent.value.fault.reason is Reason.STORAGE_UNAVAILABLE
