@@ -159,6 +159,8 @@ class SnapshotKeeper:
         if job.verdict is not None:
             if job.order is not None:
                 self._carrier.abandon(job.order)
+                if self._runs and not self._book.has_urgent(job):
+                    self._carrier.unpin()
             return book.failed(job, job.verdict, self._clock())
         return book.at(job, self._carry_out(job), self._clock())
 

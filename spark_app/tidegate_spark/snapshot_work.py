@@ -114,6 +114,10 @@ class Carrier:
         """Have Spark leave state alone from now on, for ten minutes; raises what the store's client raises."""
         Pin(self.connect(), self.config.lineage, self.clock).put()
 
+    def unpin(self) -> None:
+        """Let Spark clean state up again; raises what the store's client raises if that cannot be reached."""
+        Pin(self.connect(), self.config.lineage, self.clock).remove()
+
     def take(
         self,
         order: SnapshotOrder,
@@ -126,7 +130,7 @@ class Carrier:
         Args:
             order: which.
             tell: told how far it is; what it raises ends the work, which can be begun again.
-            pin: whether Spark is not to clean state up meanwhile.
+            pin: whether Spark is not to clean state up meanwhile, nor until the next attempt.
             is_pin_needed: asked at the end whether it is still not to, for another one's sake.
 
         Raises:
@@ -138,16 +142,16 @@ class Carrier:
             return self._take(library, order, tell)
         pinned = Pin(library, self.config.lineage, self.clock)
         pinned.put()
-        try:
 
-            def renew_and_tell(progress: Progress) -> None:
-                pinned.renew()
-                tell(progress)
+        def renew_and_tell(progress: Progress) -> None:
+            pinned.renew()
+            tell(progress)
 
-            return self._take(library, order, renew_and_tell)
-        finally:
-            if not is_pin_needed():
-                pinned.remove()
+        # Where this fails the pin stays: what it is for would be gone by the next attempt.
+        report = self._take(library, order, renew_and_tell)
+        if not is_pin_needed():
+            pinned.remove()
+        return report
 
     def _take(self, library: Library, order: SnapshotOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
         copiers = dataclasses.replace(self.copiers, report=tell)

@@ -370,8 +370,20 @@ def test_a_pin_goes_whatever_becomes_of_the_snapshot() -> None:
     desk = desk_with()
     desk.scene.clean(keep=1)
     desk.take("a", exact={"main": 0})
+    desk.attempt(2)
+    assert (desk.report("a").state, desk.report("a").reason) == (FAILED, SnapshotReason.BATCH_LOST)
+    assert "lineages/1.pin" not in desk.scene.keys("lineages/")
+
+
+def test_a_pin_stays_between_two_attempts_at_an_exact_batch() -> None:
+    desk = desk_with(5, watch=dies_at("copy", "commits"))
+    desk.take("a", exact={"main": 4})
     desk.attempt()
-    assert desk.report("a").reason is SnapshotReason.BATCH_LOST
+    assert (desk.report("a").state, desk.report("a").reason) == (WAITING, SnapshotReason.STORAGE_UNAVAILABLE)
+    assert "lineages/1.pin" in desk.scene.keys("lineages/")
+    desk.watch = lambda call: None
+    desk.attempt()
+    assert desk.report("a").state is READY
     assert "lineages/1.pin" not in desk.scene.keys("lineages/")
 
 
