@@ -220,7 +220,10 @@ class Driver:
     def _keep_secret(self, credentials: Credentials | None) -> None:
         # S3A in the JVM reads its credentials from the environment that it inherits.
         os.environ.update(credentials.variables() if credentials else {})
-        self._output.secrets.add(*(credentials.secrets if credentials else ()))
+        # Those of an imported snapshot are in the same container, whatever they are used for.
+        beside = storage.mounted_credentials(self._environment.origin_credentials_directory)
+        for each in (credentials, beside):
+            self._output.secrets.add(*(each.secrets if each else ()))
         self._credentials = credentials
 
     def _report_fault(self, fault: Fault | None) -> None:

