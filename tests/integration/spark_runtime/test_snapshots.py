@@ -36,7 +36,7 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotState,
     VerifyOrder,
 )
-from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore, driver_config
+from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore, driver_config, free_port
 from tidegate_testing.store_front import Request, Rule, StoreFront
 from tidegate_testing.waiting import wait_for
 
@@ -104,6 +104,8 @@ def run_pod(
     variables = {
         **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
         "PYTHONPATH": str(SOURCES),
+        "TIDEGATE_BIND_ADDRESS": "127.0.0.1",
+        "TIDEGATE_STATUS_PORT": str(free_port()),
         "TIDEGATE_CREDENTIALS_DIRECTORY": str(folder),
         "TIDEGATE_TERMINATION_LOG": str(folder / "termination"),
         CONFIG_VARIABLE: to_json(config),
