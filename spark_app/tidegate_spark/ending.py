@@ -15,9 +15,9 @@ from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.logs import within
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig, DriverState, Reason, Termination
-from tidegate_spark.queries import Queries, committed_batch
+from tidegate_spark.queries import Queries
 from tidegate_spark.script import Outcome
-from tidegate_spark.stopping import Stopped, stop_at_boundary
+from tidegate_spark.stopping import Stopped, last_commit, stop_at_boundary
 
 log = logging.getLogger("tidegate")
 
@@ -88,15 +88,19 @@ class Ending:
         extra = {"action": "stop", "reason": outcome.reason.value}
         log.info("stopping: %s, at most %d s", outcome.reason.value, self._config.stop_grace_seconds, extra=extra)
         stopped = self._stop_queries()
-        if outcome.reason is Reason.FENCED:
-            self._read_last_commits()
+        for each in stopped:
+            self._progress.query_ended(each.name, each.commits if each.commits is not None else -1)
+        # "Nothing was committed" is relied upon: an upgrade that committed nothing can be taken back without a pin.
+        known = True
+        if outcome.reason is Reason.FENCED or not self._progress.commits:
+            known = self._read_last_commits()
         log.info("stopping: no query runs after %.1f s", time.monotonic() - self._began, extra=extra)
         if self.script_started.is_set():
             left = self._began + Budget.of(self._config.stop_grace_seconds).batch - time.monotonic()
             ended = self.script_ended.wait(min(SCRIPT_END_SECONDS, max(left, 0.5)))
             words = "has ended" if ended else "goes on and is ended"
             log.info("stopping: the script %s after %.1f s", words, time.monotonic() - self._began, extra=extra)
-        self._conclude(self._termination(outcome, stopped))
+        self._conclude(self._termination(outcome, stopped, known))
 
     def _stop_queries(self) -> list[Stopped]:
         budget = Budget.of(self._config.stop_grace_seconds)
@@ -118,20 +122,26 @@ class Ending:
         worker.join(max(0.0, deadline + 3 * budget.unwinding - time.monotonic()))
         return list(stopped.values())
 
-    def _read_last_commits(self) -> None:
-        """Note the last commits of queries that ended by themselves: Spark may not have told of them yet."""
+    def _read_last_commits(self) -> bool:
+        """Note the last commits of queries that ended by themselves: Spark may not have told of them yet.
+
+        Returns:
+            Whether those of all queries are known, and no query can commit any more.
+        """
+        known: list[bool] = []
 
         def read() -> None:
             for entry in self._queries.entries():
-                if entry.query is not None and not entry.query.isActive:
-                    self._progress.query_ended(entry.name, committed_batch(entry.query))
+                batch = last_commit(entry.query) if entry.query is not None else None
+                if batch is not None:
+                    self._progress.query_ended(entry.name, batch)
+                known.append(batch is not None)
 
         # Not waited for any longer than an interrupted batch: the store may be as far away as the fence.
-        within(Budget.of(self._config.stop_grace_seconds).unwinding, read)
+        in_time = within(Budget.of(self._config.stop_grace_seconds).unwinding, read)
+        return in_time and all(known) and not self._queries.starting
 
-    def _termination(self, outcome: Outcome, stopped: list[Stopped]) -> Termination:
-        for each in stopped:
-            self._progress.query_ended(each.name, each.commits if each.commits is not None else -1)
+    def _termination(self, outcome: Outcome, stopped: list[Stopped], known: bool) -> Termination:
         inside = [each.name for each in stopped if not each.boundary]
         outcome = self._account.end(outcome, committed=self._progress.commits > 0)
         message = outcome.message
@@ -145,7 +155,7 @@ class Ending:
             batches=self._progress.committed,
             boundary=not inside,
             failures=self._account.times,
-            committed=self._progress.commits,
+            committed=self._progress.commits or (0 if known else -1),
             adopt_epoch=outcome.adopt[0],
             adopt_lineage=outcome.adopt[1],
         )

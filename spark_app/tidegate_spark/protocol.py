@@ -372,7 +372,7 @@ class Termination:
     failures: tuple[float, ...] = ()
     """When the application failed within the window, this time included; seconds since the epoch."""
     committed: int = -1
-    """How many batches this process committed; -1 if that is not told."""
+    """How many batches this process committed; -1 if it is not known that it committed none."""
     adopt_epoch: int = 0
     adopt_lineage: int = 0
     """What the storage knows of this application, if that is newer than what this driver was told at its start."""

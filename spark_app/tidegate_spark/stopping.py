@@ -23,6 +23,7 @@ log = logging.getLogger("tidegate")
 
 POLL_MILLISECONDS = 100
 LOOK_MILLISECONDS = 5
+ENDING_MILLISECONDS = 500
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,21 @@ def _read_logs(name: str, query: StreamingQuery) -> Stopped:
         return Stopped(name, _latest(execution.offsetLog()), _latest(execution.commitLog()))
     except (Py4JError, OSError):
         return Stopped(name, None, None)
+
+
+def last_commit(query: StreamingQuery) -> int | None:
+    """Return the newest batch in the commit log of a query that has ended, -1 if there is none.
+
+    None: that can not be known, because its thread still runs or the log cannot be read.
+    """
+    try:
+        execution: Any = query._jsq.streamingQuery()
+        thread = execution.queryExecutionThread()
+        # Whoever awaits a query is told of its end some moments before its thread ends.
+        thread.join(ENDING_MILLISECONDS)
+        return None if thread.isAlive() else _latest(execution.commitLog())
+    except (Py4JError, OSError):
+        return None
 
 
 def _latest(log: Any) -> int:

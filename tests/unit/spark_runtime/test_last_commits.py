@@ -1,0 +1,94 @@
+"""What the last words say of batches that were committed, where queries have ended by themselves."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from py4j.protocol import Py4JError
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidegate_spark.ending import Ending
+from tidegate_spark.failure_account import FailureAccount
+from tidegate_spark.progress import Progress
+from tidegate_spark.protocol import Reason, RestartSettings, Storage, Termination
+from tidegate_spark.queries import Entry, Queries
+from tidegate_spark.script import Outcome
+from tidegate_testing.driver_process import driver_config
+
+FAILED = Outcome(Reason.APPLICATION_FAILED, "no such column", "ValueError")
+
+
+@dataclass
+class EndedQuery:
+    """A query whose thread has ended, or has not; ``None`` for a commit log that cannot be read."""
+
+    commits: int | None
+    alive: bool = False
+
+    @property
+    def _jsq(self) -> Any:
+        return SimpleNamespace(streamingQuery=lambda: self)
+
+    def queryExecutionThread(self) -> Any:  # noqa: N802 - the JVM's name
+        return SimpleNamespace(join=lambda milliseconds: None, isAlive=lambda: self.alive)
+
+    def commitLog(self) -> Any:  # noqa: N802 - the JVM's name
+        if self.commits is None:
+            raise Py4JError("the storage does not answer")
+        latest = SimpleNamespace(isDefined=lambda: self.commits != -1, get=lambda: self.commits)
+        return SimpleNamespace(getLatestBatchId=lambda: latest)
+
+
+@dataclass
+class FakeQueries:
+    """Queries none of which is active any more."""
+
+    ended: Sequence[EndedQuery]
+    starting: bool = False
+
+    def close(self) -> None:
+        pass
+
+    def active(self) -> list[Entry]:
+        return []
+
+    def entries(self) -> list[Entry]:
+        return [Entry(f"q{i}", "s.py:1", True, cast(StreamingQuery, each)) for i, each in enumerate(self.ended)]
+
+
+def committed(folder: Path, *ended: EndedQuery, began_after: int = -1) -> int:
+    """Return what the last words say of an application that fails, whose listener has told of nothing."""
+    config = driver_config("app", "local:///main.py", Storage("s3://here/apps/app"))
+    progress = Progress(config)
+    for number in range(len(ended)):
+        progress.query_started(f"q{number}", began_after)
+    account = FailureAccount(str(folder), RestartSettings(), lambda: 1000.0, lambda: 0.0)
+    told, done = list[Termination](), threading.Event()
+
+    def conclude(termination: Termination) -> None:
+        told.append(termination)
+        done.set()
+
+    ending = Ending(config, progress, cast(Queries, FakeQueries(ended)), account, conclude)
+    ending.request(FAILED)
+    ending.start()
+    assert done.wait(60)
+    return told[0].committed
+
+
+def test_a_batch_that_spark_had_not_told_of_yet_is_counted(tmp_path: Path) -> None:
+    assert committed(tmp_path, EndedQuery(7), began_after=5) == 2
+
+
+def test_nothing_is_said_to_be_committed_only_if_every_log_says_so(tmp_path: Path) -> None:
+    assert committed(tmp_path) == 0
+    assert committed(tmp_path, EndedQuery(-1)) == 0
+    assert committed(tmp_path, EndedQuery(5), EndedQuery(5), began_after=5) == 0
+
+
+def test_a_log_that_cannot_be_read_and_a_thread_that_goes_on_leave_it_open(tmp_path: Path) -> None:
+    assert committed(tmp_path, EndedQuery(-1), EndedQuery(None)) == -1
+    assert committed(tmp_path, EndedQuery(-1, alive=True)) == -1
