@@ -41,7 +41,14 @@ class Agent(ThreadingHTTPServer):
 
     def report(self) -> str:
         told = AgentReport(
-            "orders", self.uid, 1, DriverState.RUNNING, ready=True, snapshots=tuple(self.snapshots.values())
+            "orders",
+            self.uid,
+            1,
+            DriverState.RUNNING,
+            executors_wanted=1,
+            executors_running=1,
+            ready=True,
+            snapshots=tuple(self.snapshots.values()),
         )
         return to_json(told)
 

@@ -105,4 +105,4 @@ def _is_left_over(driver: PodRecord | None, executor: PodRecord) -> bool:
     return executor.finished and driver.running and executor.created_at < driver.started_at
 
 
-HOUSEKEEPING = (keep_prerequisites, remove_leftover_executors, rescale_live, order_copies, tell_notices)
+HOUSEKEEPING = (keep_prerequisites, remove_leftover_executors, order_copies, tell_notices)

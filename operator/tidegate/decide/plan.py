@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tidegate.decide import beginning, deletion, last_snapshot, launch, letting_go, restarting, running, suspension
 from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
-from tidegate.decide.housekeeping import HOUSEKEEPING
+from tidegate.decide.housekeeping import HOUSEKEEPING, rescale_live
 from tidegate.decide.restarting import tell_cut_batch
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.schedule import look_at_schedule
@@ -101,8 +101,9 @@ def decide(observation: Observation, now: float) -> Plan:
     schedule = look_at_schedule(observation, now)
     if not deleted:
         actions += tuple(action for keep in HOUSEKEEPING for action in keep(observation, now))
-        # Last of all: whatever keeps a snapshot from being made keeps nothing else from being done.
         actions += () if verdict.launch else schedule.actions
+        # Last of all, because it is given up and tried again: an agent that does not take it keeps nothing else back.
+        actions += rescale_live(observation, now)
     # Nobody else wakes for what was written here, and after a step there may be another one to take.
     wake_after = earliest(verdict.wake_after, due or None, 0.0 if step is not None else None, schedule.wake_after)
     return Plan(name, verdict.reason, verdict.message, actions, wake_after, observation.spec_hash)

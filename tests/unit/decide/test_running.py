@@ -176,6 +176,8 @@ def test_executors_are_rescaled_without_a_restart() -> None:
     app: StreamingApp = launched(app_with({"executor.instances": 3}))
     driver = running_driver(app)
     plan = decide(observe(app, driver=driver, agent=report_of(driver)), NOW)
+    # What an agent does not take ends a plan, and is tried again: nothing is to come after it but words.
+    assert [type(action) for action in plan.actions[-2:]] == [SetExecutors, PublishEvent]
     assert SetExecutors(driver, 3) in plan.actions
     assert not acts(plan, DeleteDriver)
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import CreateSnapshot, PublishEvent
+from tidegate.decide.actions import CreateSnapshot, PublishEvent, SetExecutors
 from tidegate.decide.plan import decide
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.times import ScheduleError, next_time, previous_time
@@ -80,10 +80,13 @@ def test_the_snapshot_of_a_time_says_what_it_is_for_and_belongs_to_nobody() -> N
     }
 
 
-def test_it_is_the_last_thing_a_plan_does_and_waits_for_a_launch() -> None:
+def test_it_waits_for_a_launch_and_not_for_an_agent_that_does_not_take_another_number_of_executors() -> None:
     running = app()
-    o = observe(running, driver=running_driver(running), agent=report_of(running_driver(running)))
-    assert isinstance(decide(o, NOW).actions[-1], CreateSnapshot)
+    driver = running_driver(running)
+    for wanted, after in ((1, []), (5, [SetExecutors, PublishEvent])):
+        o = observe(running, driver=driver, agent=report_of(driver, executors_wanted=wanted))
+        kinds = [type(action) for action in decide(o, NOW).actions]
+        assert kinds[kinds.index(CreateSnapshot) + 1 :] == after
     assert not any(isinstance(action, CreateSnapshot) for action in decide(observe(running), NOW).actions)
 
 
