@@ -9,6 +9,8 @@ import pytest
 from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, WriteSnapshotStatus
 from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.decide.status import build_conditions
+from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.stream_snapshot import SnapshotApp, SnapshotManifest, SnapshotPhase, SnapshotQuery
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import process_of
@@ -236,6 +238,16 @@ def test_a_pod_takes_the_snapshot_of_an_application_that_does_not_run() -> None:
 def test_an_application_at_rest_is_one_that_was_stopped_or_ended(phase: Phase) -> None:
     app = launched(app_with(), phase=phase)
     assert "CreateSnapshotPod" in kinds(decide_snapshot(observe(snapshot(), app=app), NOW))
+
+
+@pytest.mark.parametrize(("phase", "made"), [(Phase.RUNNING, False), (Phase.STARTING, True)])
+def test_an_application_that_is_stalled_is_at_rest_unless_it_runs_on_as_after_a_rollback(
+    phase: Phase, made: bool
+) -> None:
+    said_of_it = Verdict(phase, Health.STALLED, "UpgradeRolledBack", "The new version was taken back.")
+    app = launched(app_with(), phase=phase, conditions=build_conditions((), said_of_it, 1, NOW))
+    plan = decide_snapshot(observe(snapshot(), app=app, driver=running_driver(app, ready=True)), NOW)
+    assert ("CreateSnapshotPod" in kinds(plan)) == made
 
 
 def test_the_pod_is_followed_also_when_the_application_runs_again() -> None:

@@ -77,7 +77,9 @@ def is_at_rest(o: SnapshotObservation) -> bool:
     if is_at_deletion(o.snapshot):
         return o.app.metadata.deletion_timestamp is not None and o.driver is None
     stalled = o.app.status.condition(Health.STALLED.value)
-    return o.app.status.phase in _AT_REST or (stalled is not None and stalled.status == "True")
+    # One that runs can be stalled by what became of its last upgrade, and its agent not be heard for a while.
+    stuck = stalled is not None and stalled.status == "True" and o.app.status.phase is not Phase.RUNNING
+    return o.app.status.phase in _AT_REST or stuck
 
 
 def agents_report(o: SnapshotObservation) -> SnapshotReport | None:
