@@ -148,8 +148,8 @@ class SnapshotActor:
                 return await delete_pod(self._client, self._index, pod)
             case about_snapshots.DeleteSnapshot(snapshot=snapshot):
                 return await self._delete(run, snapshot)
-            case about_snapshots.CountVerification(whole=whole):
-                self._figures.snapshots.count_verified(run.snapshot.app_key, whole)
+            case about_snapshots.CountVerification(result=result):
+                self._figures.snapshots.count_verified(run.snapshot.app_key, result)
                 return None
             case about_snapshots.StampRetention(text=text):
                 change = {

@@ -48,7 +48,7 @@ class SnapshotFigures:
         """By application, when each was complete."""
         self._verified = Counter(
             "tidegate_snapshots_verified",
-            "StreamSnapshots that were read back, by result: whole or damaged.",
+            "StreamSnapshots that were read back, by result: whole, damaged or unknown.",
             ("namespace", "app", "result"),
             registry=registry,
         )
@@ -88,9 +88,8 @@ class SnapshotFigures:
         self._with_expired.add(app)
         self._expired.labels(*app).inc()
 
-    def count_verified(self, app: Key, whole: bool) -> None:
-        """Count a snapshot that was read back."""
-        result = "whole" if whole else "damaged"
+    def count_verified(self, app: Key, result: str) -> None:
+        """Count a snapshot that was read back; whether it is whole is unknown if that could not be done."""
         self._verify_results.setdefault(app, set()).add(result)
         self._verified.labels(*app, result).inc()
 

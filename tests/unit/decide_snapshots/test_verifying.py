@@ -111,7 +111,7 @@ def test_one_that_is_not_whole_is_told_and_stays_what_it_is() -> None:
     damaged = report(SnapshotState.FAILED, SnapshotReason.DAMAGED, message="objects/1.sst is gone.")
     plan = decide_snapshot(observe(asked(), app=APP, verifying=ended(damaged)), NOW)
     assert (verified(plan).status, verified(plan).reason) == ("False", "SnapshotDamaged")
-    assert CountVerification(False) in plan.actions
+    assert CountVerification("damaged") in plan.actions
     assert status_of(plan).phase is SnapshotPhase.READY
     (told,) = [a for a in plan.actions if isinstance(a, PublishEvent)]
     assert (told.reason, told.warning, told.message) == ("SnapshotNotVerified", True, "objects/1.sst is gone.")
@@ -121,6 +121,7 @@ def test_a_fault_of_ours_says_nothing_of_the_snapshot() -> None:
     fault = report(SnapshotState.FAILED, SnapshotReason.INTERNAL)
     plan = decide_snapshot(observe(asked(), app=APP, verifying=ended(fault)), NOW)
     assert verified(plan).status == "Unknown"
+    assert CountVerification("unknown") in plan.actions
 
 
 def test_a_pod_that_was_left_over_goes() -> None:

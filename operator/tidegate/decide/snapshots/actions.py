@@ -52,9 +52,9 @@ class DeleteSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CountVerification:
-    """Count a snapshot that was read back."""
+    """Count a snapshot that was read back, by what the condition Verified says: whole, damaged or unknown."""
 
-    whole: bool
+    result: str
 
 
 @dataclass(frozen=True, slots=True)

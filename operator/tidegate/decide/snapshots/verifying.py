@@ -17,6 +17,8 @@ from tidegate.model.stream_snapshot import is_to_be_verified, snapshot_id, store
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReason, SnapshotReport, SnapshotState, VerifyOrder
 
+_RESULTS = {"True": "whole", "False": "damaged", "Unknown": "unknown"}
+
 
 def read_back(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Have a pod read it back, and say what came of it."""
@@ -72,5 +74,5 @@ def _end(kept: SnapshotVerdict, report: SnapshotReport, remove: DeleteSnapshotPo
     status = "True" if whole else "False" if report.reason is SnapshotReason.DAMAGED else "Unknown"
     verification = Verification(status, reason, message, report)
     told = PublishEvent("SnapshotVerified" if whole else "SnapshotNotVerified", message, not whole, reason)
-    done: tuple[SnapshotAction, ...] = (told, CountVerification(whole), ReleaseAccess(), remove)
+    done: tuple[SnapshotAction, ...] = (told, CountVerification(_RESULTS[status]), ReleaseAccess(), remove)
     return dataclasses.replace(kept, after=(*kept.after, *done), verification=verification)
