@@ -173,7 +173,8 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     ``number`` counts them. ``lineage`` is that of the next launch. ``epoch`` is the first launch of the new version or,
     of a rollback, of the version before; 0 before it. ``previous`` is what the new version, if it is stable, can still
-    be taken back to. ``obsolete`` are ids of snapshots that are to be disposed of.
+    be taken back to. ``obsolete`` are ids of snapshots that are to be disposed of. ``idle_at`` is when the version
+    under test was last noted to have no input.
     """
 
     phase: UpgradePhase
@@ -184,6 +185,7 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     lineage: int
     started_at: datetime | None = None
     since: datetime | None = None
+    idle_at: datetime | None = None
     reason: str = ""
     message: str = ""
     epoch: int = 0

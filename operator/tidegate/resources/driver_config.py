@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tidegate.model.streaming_app import StreamingApp, UpgradePhase
+from tidegate.model.streaming_app import StableSpec, StreamingApp, UpgradePhase
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.names import ACCESS_NAME, EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
 from tidegate.resources.platform import Platform
@@ -82,18 +82,27 @@ def build_driver_config(
 
 
 def _pin(app: StreamingApp, lineage: int) -> Pin | None:
-    """Return what the version under test has to keep: only if it goes on where the one before ended."""
+    """Return what a new version has to keep: only if it goes on where the one before ended.
+
+    Also once it is stable, or was given up on, until that is complete: somebody may take it back by hand.
+    """
     upgrade = app.status.upgrade
-    if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.pin is None:
-        return None
-    if upgrade.pin.lineage != lineage:
+    if upgrade is None or upgrade.pin is None or upgrade.pin.lineage != lineage:
         return None  # the lineage of the pin is nobody's any more, and stays as it is
-    return Pin(upgrade.pin.id, image=_stable_image(app))
+    settled = upgrade.pin.batches or upgrade.pin.lost
+    if upgrade.phase is UpgradePhase.DONE and not settled and upgrade.previous is not None:
+        return Pin(upgrade.pin.id, image=_image_of(upgrade.previous))
+    if upgrade.phase is UpgradePhase.GATE or (upgrade.phase is UpgradePhase.FAILED and not settled):
+        return Pin(upgrade.pin.id, image=_stable_image(app))
+    return None
 
 
 def _stable_image(app: StreamingApp) -> str:
-    stable = app.status.last_stable
-    return str(json.loads(stable.spec).get("application.image", "")) if stable is not None else ""
+    return _image_of(app.status.last_stable)
+
+
+def _image_of(version: StableSpec | None) -> str:
+    return str(json.loads(version.spec).get("application.image", "")) if version is not None else ""
 
 
 def _batches_to_retain(app: StreamingApp, lineage: int) -> int:

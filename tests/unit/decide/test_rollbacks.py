@@ -203,6 +203,37 @@ def test_naming_another_pin_means_nothing() -> None:
     assert not acts(plan, do.DeleteDriver)
 
 
+def test_a_version_that_was_started_again_since_is_not_tried_again_when_it_is_taken_back_by_hand() -> None:
+    done = in_phase(UpgradePhase.DONE)
+    again = app_with({IMAGE: B, "restartNonce": 1}, status=done.status)
+    again = msgspec.structs.replace(
+        again,
+        status=msgspec.structs.replace(
+            done.status, last_stable=stable_of(again), epoch=3, applied_spec_hash=spec_hash(again)
+        ),
+    )
+    asked_for = decide(observe(asked(again), **runs(again)), NOW)
+    assert (record(asked_for).phase, record(asked_for).to_spec_hash) == (UpgradePhase.ROLLING_BACK, spec_hash(again))
+    back = msgspec.structs.replace(asked(again), status=status_of(asked_for))
+    launch = decide(observe(back), NOW)
+    assert launch_of(launch).executor.image == A
+    back = msgspec.structs.replace(back, status=status_of(launch))
+    over = decide(observe(back, **runs(version(A, 4))), NOW)
+    assert record(over).phase is UpgradePhase.ROLLED_BACK
+    settled = msgspec.structs.replace(back, status=status_of(over))
+    assert decide(observe(settled, **runs(version(A, 4))), NOW).actions == ()
+
+
+def test_a_finished_application_does_not_tell_who_waits_for_the_spec_that_it_was_what_ran() -> None:
+    back = rolling_back(phase=UpgradePhase.ROLLED_BACK)
+    old = msgspec.structs.replace(version(A, 2), metadata=back.metadata)
+    finished = driver_of(old, phase="Succeeded", ended=ended_with(Reason.COMPLETED, 0))
+    status = status_of(decide(observe(back, driver=finished), NOW))
+    stalled = status.condition("Stalled")
+    assert stalled is not None
+    assert (status.phase, stalled.status, stalled.reason) == (Phase.COMPLETED, "True", "UpgradeRolledBack")
+
+
 def test_a_wish_that_was_fulfilled_is_not_fulfilled_again_by_the_next_upgrade() -> None:
     done = upgraded(launched(app_with({IMAGE: C}), 4), version(A, 3))
     assert done.status.upgrade is not None

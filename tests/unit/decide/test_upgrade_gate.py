@@ -1,14 +1,16 @@
 """When a new version is stable, and when it has failed before. Pure."""
 
 import dataclasses
+import datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.spec_hash import spec_hash
-from tidegate.model.streaming_app import UpgradeMode, UpgradePhase, UpgradePin
+from tidegate.model.streaming_app import Phase, UpgradeMode, UpgradePhase, UpgradePin
 from tidegate_spark.protocol import Reason
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
@@ -33,6 +35,11 @@ from tidegate_testing.upgrades import (
     runs,
     under_test,
 )
+
+
+def later(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(NOW + seconds, datetime.UTC)
+
 
 PINNED = {"main": QueryPin(41, "")}
 READY = SnapshotState.READY
@@ -140,6 +147,35 @@ def test_a_version_that_has_had_no_input_for_a_minute_is_as_it_should_be_and_sti
 def test_while_it_is_suspended_no_time_passes_for_it() -> None:
     new = under_test(change={"suspend": True})
     assert record(decide(observe(new), NOW + 7200)).phase is UpgradePhase.GATE
+
+
+def test_the_time_that_it_was_suspended_for_does_not_count_when_it_goes_on() -> None:
+    new = under_test()
+    asleep = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, phase=Phase.SUSPENDED))
+    plan = decide(observe(asleep), NOW + 7200)
+    assert (record(plan).phase, record(plan).since) == (UpgradePhase.GATE, later(7200))
+    assert acts(plan, do.CreateDriver)
+
+
+def test_a_version_that_is_ready_is_not_late_because_its_agent_was_not_heard_yet() -> None:
+    new = under_test()
+    plan = decide(observe(new, driver=running_driver(new, ready=True)), NOW + 7200)
+    assert record(plan).phase is UpgradePhase.GATE
+    assert not acts(plan, do.DeleteDriver)
+
+
+def test_when_input_comes_at_last_there_is_time_to_be_stable() -> None:
+    new = under_test()
+    waits = decide(observe(new, **runs(new, 1)), NOW + 7200)
+    assert record(waits).idle_at == later(7200)
+    idle = msgspec.structs.replace(new, status=status_of(waits))
+    # Nothing is written again before half of the time has passed.
+    asleep = decide(observe(idle, **runs(idle, 1)), NOW + 7200 + 890)
+    assert not acts(asleep, do.WriteStatus)
+    assert asleep.wake_after == 10
+    for seconds, phase in ((1790, UpgradePhase.GATE), (1800, UpgradePhase.ROLLING_BACK)):
+        plan = decide(observe(idle, **runs(idle, 2, lag_rows=7)), NOW + 7200 + seconds)
+        assert record(plan).phase is phase
 
 
 KEPT: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {

@@ -9,8 +9,8 @@ import pytest
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.spec_hash import spec_hash
-from tidegate.model.streaming_app import Phase, UpgradeMode, UpgradePhase, UpgradePin
-from tidegate_spark.protocol import QueryReport, Reason
+from tidegate.model.streaming_app import Phase, SnapshotBatch, UpgradeMode, UpgradePhase, UpgradePin
+from tidegate_spark.protocol import Pin, QueryReport, Reason
 from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
     NOW,
@@ -40,6 +40,7 @@ from tidegate_testing.upgrades import (
     runs,
     under_test,
     upgraded,
+    upgrading,
 )
 
 READY, FAILED, WAITING = SnapshotState.READY, SnapshotState.FAILED, SnapshotState.WAITING
@@ -176,6 +177,16 @@ def test_a_refusal_for_want_of_a_word_is_answered_by_the_word() -> None:
     assert acts(plan, do.DeleteDriver)
 
 
+def test_a_refusal_without_a_stable_version_is_answered_by_another_mode() -> None:
+    old = launched(app_with({IMAGE: A}), phase=Phase.RUNNING)
+    refused = decide(observe(edited(old, {IMAGE: B, "upgrade.mode": "Stateless"}), **runs(old, 1)), NOW)
+    assert record(refused).phase is UpgradePhase.REFUSED
+    held = msgspec.structs.replace(old, status=status_of(refused))
+    plan = decide(observe(edited(held, {IMAGE: B}), **runs(old, 1)), NOW)
+    assert (record(plan).phase, record(plan).pin, record(plan).lineage) == (UpgradePhase.STOPPING, None, 1)
+    assert acts(plan, do.DeleteDriver)
+
+
 def test_an_edit_of_a_suspended_application_begins_when_it_goes_on() -> None:
     old = old_app()
     asleep = edited(old, {IMAGE: B, "suspend": True})
@@ -297,6 +308,24 @@ def test_a_launch_after_a_lost_pod_opens_the_gate_anew() -> None:
 
 
 # --- an edit on the way ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settled", [{}, {"batches": (SnapshotBatch(name="main", batch_id=41),)}, {"lost": "Gone."}])
+@pytest.mark.parametrize("phase", [UpgradePhase.DONE, UpgradePhase.FAILED])
+def test_a_pin_that_is_not_complete_is_gone_on_with_by_the_next_driver_whatever_the_gate_said(
+    phase: UpgradePhase, settled: dict[str, Any]
+) -> None:
+    new = launched(app_with({IMAGE: B}), 2, phase=Phase.STARTING)
+    pin = UpgradePin(id=PIN, lineage=1, **settled)
+    if phase is UpgradePhase.DONE:
+        new = upgraded(new, app_with({IMAGE: A}))
+    else:
+        new = upgrading(new, app_with({IMAGE: A}), phase)
+    assert new.status.upgrade is not None
+    record_of = msgspec.structs.replace(new.status.upgrade, pin=pin)
+    lost = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, upgrade=record_of))
+    config = launch_of(decide(observe(lost), NOW))
+    assert config.pin == (None if settled else Pin(PIN, image=A))
 
 
 def test_an_edit_while_it_is_copied_begins_another_upgrade() -> None:

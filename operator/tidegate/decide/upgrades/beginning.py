@@ -115,9 +115,11 @@ def _base(o: Observation) -> str:
         return ""
     if stable is not None:
         return stable.spec_hash
-    # Without a stable version nothing can be gone back to, but state is not given up without a word either.
+    # Without a stable version nothing can be gone back to, but state is not given up without a word either. What was
+    # refused for want of that word is held back until its record is followed by another one.
     stateless = o.app.spec.upgrade.mode is UpgradeMode.STATELESS
-    return status.applied_spec_hash if stateless else ""
+    refused = status.upgrade is not None and status.upgrade.phase is UpgradePhase.REFUSED
+    return status.applied_spec_hash if stateless or refused else ""
 
 
 def _is_new(o: Observation) -> bool:

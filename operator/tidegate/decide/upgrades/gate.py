@@ -12,13 +12,15 @@ from tidegate.decide.upgrades.step import (
     active_queries,
     find_report,
     moved,
+    runs_ready,
     seconds_in_phase,
+    seconds_under_test,
     stable_now,
     takes_orders,
 )
-from tidegate.model.streaming_app import RollbackPolicy, SnapshotBatch, UpgradePhase, UpgradeStatus
+from tidegate.model.streaming_app import Phase, RollbackPolicy, SnapshotBatch, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, time_from_seconds
 from tidegate_spark.protocol import DEPENDENCY_REASONS, Reason
 from tidegate_spark.snapshot_protocol import SnapshotState
 
@@ -76,6 +78,19 @@ def fail_gate(o: Observation, now: float) -> Step | None:
     return Step(failed, warning=True)
 
 
+def note_idle(o: Observation, now: float) -> Step | None:
+    """Note that the version under test has no input: what it may take until it is stable begins anew.
+
+    By the half of that time, so that it has at least the other half when input comes.
+    """
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash != o.spec_hash:
+        return None
+    if not waits_for_input(o) or seconds_under_test(upgrade, now) < o.app.spec.upgrade.timeout_seconds / 2:
+        return None
+    return Step(msgspec.structs.replace(upgrade, idle_at=time_from_seconds(now)))
+
+
 def note_pin(o: Observation, now: float) -> Step | None:
     """Record that the pin is complete, or lost."""
     upgrade = o.app.status.upgrade
@@ -110,7 +125,7 @@ def forget_disposed(o: Observation, now: float) -> Step | None:
 
 def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | None:
     driver, seconds, limit = o.driver, seconds_in_phase(upgrade, now), o.app.spec.upgrade.timeout_seconds
-    if o.app.spec.suspend:
+    if o.app.spec.suspend or o.app.status.phase is Phase.SUSPENDED:
         return None
     if driver is not None and driver.spec_hash == upgrade.to_spec_hash:
         if _failed_by_itself(driver):
@@ -118,7 +133,9 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
         problem = name_start_problem(driver) if not driver.running else None
         if problem is not None and not driver.unschedulable and seconds >= START_PATIENCE:
             return problem
-    if seconds < limit or waits_for_input(o):
+    # An operator that has just begun has not heard the agent yet: what the kubelet calls ready is not late.
+    unheard = o.agent is None and runs_ready(o)
+    if seconds_under_test(upgrade, now) < limit or waits_for_input(o) or unheard:
         return None
     message = f"The new version was not stable within {limit} s (spec.upgrade.timeoutSeconds): {_batches(o)}."
     return Problem("UpgradeTimeout", message)

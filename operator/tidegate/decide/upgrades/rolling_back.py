@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from tidegate.decide.faults import Problem, read_termination
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades.step import Step, moved, runs_ready
@@ -13,14 +15,18 @@ from tidegate_spark.protocol import Reason
 def roll_back_on_request(o: Observation, now: float) -> Step | None:
     """Take an upgrade back whose pin the spec names; any other name means nothing."""
     upgrade, status = o.app.status.upgrade, o.app.status
-    if upgrade is None or upgrade.pin is None or upgrade.pin.id != o.app.spec.upgrade.roll_back_to:
+    pin = upgrade.pin if upgrade is not None else None
+    if upgrade is None or pin is None or pin.id != o.app.spec.upgrade.roll_back_to:
         return None
     if upgrade.phase not in (UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED):
         return None
     target = upgrade.previous if upgrade.phase is UpgradePhase.DONE else status.last_stable
-    if target is None or upgrade.pin.lost:
+    if target is None or pin.lost:
         return None
-    why = Problem("Requested", f"spec.upgrade.rollBackTo names {upgrade.pin.id}.")
+    if upgrade.phase is UpgradePhase.DONE and status.last_stable is not None:
+        # The version may have been started again since by its number: what is left, and not tried again, is that.
+        upgrade = msgspec.structs.replace(upgrade, to_spec_hash=status.last_stable.spec_hash)
+    why = Problem("Requested", f"spec.upgrade.rollBackTo names {pin.id}.")
     return taken_back(o, upgrade, target, why, now)
 
 

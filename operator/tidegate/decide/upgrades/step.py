@@ -73,6 +73,12 @@ def seconds_in_phase(upgrade: UpgradeStatus, now: float) -> float:
     return max(0.0, now - upgrade.since.timestamp()) if upgrade.since is not None else 0.0
 
 
+def seconds_under_test(upgrade: UpgradeStatus, now: float) -> float:
+    """Return how long a version has had to show that it is stable; without input it could not."""
+    begun = (time.timestamp() for time in (upgrade.since, upgrade.idle_at) if time is not None)
+    return max(0.0, now - max(begun, default=now))
+
+
 def find_report(o: Observation, snapshot: str) -> SnapshotReport | None:
     """Return what the driver that runs now tells of a snapshot."""
     reports = o.agent.report.snapshots if o.agent is not None else ()

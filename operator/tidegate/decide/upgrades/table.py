@@ -30,6 +30,7 @@ STEPS: tuple[Rule, ...] = (
     copying.follow_copy,
     gate.pass_gate,
     gate.fail_gate,
+    gate.note_idle,
     rolling_back.finish_rollback,
     gate.note_pin,
     gate.forget_disposed,

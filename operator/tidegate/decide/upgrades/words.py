@@ -10,7 +10,14 @@ from tidegate.decide.rules import earliest
 from tidegate.decide.upgrades.copying import PATIENCE
 from tidegate.decide.upgrades.gate import START_PATIENCE, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
-from tidegate.decide.upgrades.step import Step, active_queries, find_report, seconds_in_phase, version_held
+from tidegate.decide.upgrades.step import (
+    Step,
+    active_queries,
+    find_report,
+    seconds_in_phase,
+    seconds_under_test,
+    version_held,
+)
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -62,7 +69,8 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
         return verdict
     verdict = dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, _look_again_in(o, upgrade, now)))
     about_it = upgrade.to_spec_hash == wanted or upgrade.phase is UpgradePhase.ROLLING_BACK
-    if not about_it or verdict.health is not Health.READY or verdict.phase is not Phase.RUNNING:
+    # One that is suspended is what the spec asks for, whatever version it has.
+    if not about_it or verdict.health is not Health.READY or verdict.phase not in (Phase.RUNNING, Phase.COMPLETED):
         return verdict
     health = _HEALTH[upgrade.phase]
     if upgrade.phase is UpgradePhase.GATE and _idle_in(o, upgrade, now) == 0.0:
@@ -114,11 +122,12 @@ def _idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None
 
 def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
     seconds = seconds_in_phase(upgrade, now)
-    limits = {
-        UpgradePhase.COPYING: (PATIENCE,),
-        UpgradePhase.GATE: (START_PATIENCE, float(o.app.spec.upgrade.timeout_seconds)),
-    }.get(upgrade.phase, ())
-    left = [limit - seconds for limit in limits if limit > seconds]
-    idle = _idle_in(o, upgrade, now) if upgrade.phase is UpgradePhase.GATE else None
-    left += [idle] if idle else []
+    left: list[float] = []
+    if upgrade.phase is UpgradePhase.COPYING:
+        left = [PATIENCE - seconds]
+    elif upgrade.phase is UpgradePhase.GATE:
+        limit, tested = o.app.spec.upgrade.timeout_seconds, seconds_under_test(upgrade, now)
+        left = [START_PATIENCE - seconds, limit - tested, _idle_in(o, upgrade, now) or 0.0]
+        left += [limit / 2 - tested] if waits_for_input(o) else []
+    left = [value for value in left if value > 0]
     return min(LONGEST_WAIT, *left) if left else None
