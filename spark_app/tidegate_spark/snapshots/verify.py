@@ -63,7 +63,7 @@ def verify(origin: Origin, layout: Layout, copiers: Copiers) -> Verification:
     try:
         made = manifest.read(library, origin.id, library.read())
     except manifest.UnreadableManifestError as error:
-        return Verification(0, 0, 0, (str(error),))
+        return _judged(origin, Verification(0, 0, 0, (str(error),)))
     files = {file.key: file for file in made.files}
     problems = damages(origin)
     unproven = 0
@@ -74,11 +74,17 @@ def verify(origin: Origin, layout: Layout, copiers: Copiers) -> Verification:
     unread = list[str]()
     if not problems:
         problems += _wrong_checkpoints(origin, layout, made, copiers, unread)
-    if problems:
-        known = library.read().snapshots.get(origin.id)
+    size = sum(file.size for file in files.values())
+    return _judged(origin, Verification(len(files), size, unproven, tuple(problems), tuple(unread)))
+
+
+def _judged(origin: Origin, found: Verification) -> Verification:
+    """Return what was found; raises DisposedError if that is only because the snapshot went meanwhile."""
+    if found.problems:
+        known = origin.library.read().snapshots.get(origin.id)
         if known is None or known.state is not State.READY:
             raise DisposedError(f"snapshot {origin.id} was disposed of while it was read")
-    return Verification(len(files), sum(file.size for file in files.values()), unproven, tuple(problems), tuple(unread))
+    return found
 
 
 def _read_all(origin: Origin, files: list[File], copiers: Copiers) -> list[tuple[str, bool]]:
