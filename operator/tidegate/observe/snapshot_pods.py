@@ -11,12 +11,15 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import structlog
+
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import PodProgress
 from tidegate.workqueue import Key
 
+log = structlog.get_logger()
 INTERVAL = 5.0
 """Seconds between two questions."""
 
@@ -53,7 +56,12 @@ class SnapshotPods:
         await asyncio.gather(*(self._ask(key, pod) for key, pod in list(self._followed.items())))
 
     async def _ask(self, key: Key, pod: PodRecord) -> None:
-        answer = await self._agents.read_snapshot_pod(pod)
+        try:
+            answer = await self._agents.read_snapshot_pod(pod)
+        except Exception:
+            # One pod's odd answer must never end the task, and the process with it.
+            log.exception("snapshot pod not asked", namespace=key[0], snapshot=key[1])
+            return
         if isinstance(answer, Unanswered) or not answer.snapshots or self._followed.get(key) is not pod:
             return
         memory = self._index.snapshots.memory(key)

@@ -77,6 +77,13 @@ def test_the_complete_pin_is_recorded_and_the_copy_disposed_of() -> None:
     assert order_of(plan).orders.dispose == (COPY,)
 
 
+def test_the_status_never_holds_more_of_what_is_to_be_disposed_of_than_the_api_server_takes() -> None:
+    new = under_test(obsolete=tuple(f"up-u1-1-0-{number}" for number in range(64)))
+    plan = decide(observe(new, **runs(new, 1, SnapshotReport(PIN, READY, queries=PINNED))), NOW)
+    obsolete = record(plan).obsolete
+    assert (len(obsolete), obsolete[-1]) == (64, COPY)
+
+
 Failing = dict[str, Any]
 FAILURES: dict[str, tuple[Failing, bool]] = {
     "an exception": ({"ended": ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"), "restarts": 1}, True),

@@ -65,6 +65,18 @@ async def test_silence_changes_nothing() -> None:
     assert (index.snapshots.memory(KEY).progress, woken) == (None, [])
 
 
+async def test_an_answer_that_nobody_can_make_anything_of_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pods, index, answers, woken = pods_that_say(COPYING)
+    pods.follow(KEY, pod(ip="10.0.0.7"))
+
+    async def odd(_: Any) -> SnapshotReports:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(answers, "read_snapshot_pod", odd)
+    await pods.ask()
+    assert (index.snapshots.memory(KEY).progress, woken) == (None, [])
+
+
 async def test_all_are_asked_for_as_long_as_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
     pods, _, answers, _ = pods_that_say(COPYING)
     slept, three = list[float](), asyncio.Event()

@@ -6,7 +6,7 @@ import msgspec
 
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.spec_hash import spec_hash, version_of
-from tidegate.decide.upgrades.step import Step, moved, takes_orders, version_held
+from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, moved, takes_orders, version_held
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradePin, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -16,7 +16,6 @@ from tidegate.resources.driver import build_driver_pod
 ABANDON_ANNOTATION = "tidegate.dev/abandon-state"
 """On a StreamingApp: the lineage that an upgrade of mode Stateless may give up."""
 UNCONFIRMED = "AbandonStateUnconfirmed"
-_MOST_OBSOLETE = 64
 _UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED})
 """Phases in which a new version that is not stable runs, or is about to."""
 
@@ -184,4 +183,4 @@ def _obsolete(known: UpgradeStatus | None) -> tuple[str, ...]:
         return ()
     pin = known.pin
     ids = (*known.obsolete, *((pin.copy, pin.id) if pin is not None else ()))
-    return tuple(dict.fromkeys(name for name in ids if name))[-_MOST_OBSOLETE:]
+    return tuple(dict.fromkeys(name for name in ids if name))[-MOST_OBSOLETE:]

@@ -7,6 +7,7 @@ import msgspec
 from tidegate.decide.faults import Problem, lost_from_sight, name_end, name_start_problem, read_termination
 from tidegate.decide.upgrades.rolling_back import taken_back
 from tidegate.decide.upgrades.step import (
+    MOST_OBSOLETE,
     UNDER_WAY,
     Step,
     active_queries,
@@ -103,7 +104,7 @@ def note_pin(o: Observation, now: float) -> Step | None:
     if report.state is SnapshotState.READY and report.queries:
         batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(report.queries.items()))
         # The copy was of use only until there was a pin.
-        obsolete = (*obsolete, pin.copy) if pin.copy else obsolete
+        obsolete = (*obsolete, pin.copy)[-MOST_OBSOLETE:] if pin.copy else obsolete
         pin = msgspec.structs.replace(pin, batches=batches, copy="")
     elif report.state in (SnapshotState.FAILED, SnapshotState.DISPOSED):
         pin = msgspec.structs.replace(pin, lost=report.message or report.state.value)

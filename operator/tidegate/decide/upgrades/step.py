@@ -23,6 +23,9 @@ from tidegate_spark.snapshot_protocol import SnapshotReport
 UNDER_WAY = frozenset({UpgradePhase.COPYING, UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK})
 """Phases after which another one comes by itself."""
 
+MOST_OBSOLETE = 64
+"""Ids of snapshots to be disposed of that a status holds; more of them, and the API server would take no status."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
