@@ -118,10 +118,14 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
         wait_for("the snapshot's pod", lambda: kubectl.list("pods", TEAM, "tidegate.dev/role=snapshot"), timeout=90)
         kubectl.delete("snap", "nightly", TEAM)
         wait_for("the snapshot to be gone", lambda: not kubectl.list("snap", TEAM), timeout=90)
+        # Nobody takes the schedule's, so it fails when the application goes, and then goes as well.
+        kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": False, "snapshots": {"every": "1m"}}})
+        wait_for("the schedule's snapshot", lambda: kubectl.list("snap", TEAM), timeout=180)
         kubectl.delete("sapp", APP, TEAM)
         wait_for("the purge pod", lambda: kubectl.get("pod", f"{APP}-purge", TEAM), timeout=90)
         succeed(kubectl, f"{APP}-purge")
         wait_for("the application to be gone", lambda: not kubectl.list("sapp", TEAM), timeout=90)
+        wait_for("the schedule's snapshot to be gone", lambda: not kubectl.list("snap", TEAM), timeout=90)
         assert kubectl.list("pods,secrets,roles,rolebindings", TEAM, "app.kubernetes.io/managed-by=tidegate") == []
 
     used, refused = audited(server)

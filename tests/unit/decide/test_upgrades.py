@@ -10,6 +10,8 @@ from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Phase, SnapshotBatch, UpgradeMode, UpgradePhase, UpgradePin
+from tidegate.observe.observation import Memory
+from tidegate.observe.pods import process_of
 from tidegate_spark.protocol import Pin, QueryReport, Reason
 from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
@@ -257,6 +259,16 @@ def test_what_becomes_of_the_copy_decides_whether_the_old_version_is_stopped(
     assert record(plan).phase is phase
     if phase is not UpgradePhase.COPYING:
         assert plan.wake_after == 0.0
+
+
+def test_an_order_that_the_agent_did_not_take_is_given_again_before_it_is_done_without_a_copy() -> None:
+    old = launched(app_with({IMAGE: A}))
+    new, seen = under_test(UpgradePhase.COPYING), runs(old, 9)
+    given = Memory(status_written_at=NOW, orders_given=(NOW, process_of(seen["driver"])))
+    plan = decide(observe(new, **seen, memory=given), NOW + 1)
+    assert not acts(plan, do.OrderSnapshots)
+    assert plan.wake_after == 15
+    assert order_of(decide(observe(new, **seen, memory=given), NOW + 16)).orders.take[0].id == COPY
 
 
 @pytest.mark.parametrize("world", ["no driver", "silent for long", "deaf for long"])

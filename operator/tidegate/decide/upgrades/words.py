@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.decide.actions import PublishEvent
+from tidegate.decide.housekeeping import ORDER_PAUSE
 from tidegate.decide.launch import time_left
 from tidegate.decide.rules import earliest
 from tidegate.decide.upgrades.copying import PATIENCE
@@ -124,7 +125,9 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
     seconds = seconds_in_phase(upgrade, now)
     left: list[float] = []
     if upgrade.phase is UpgradePhase.COPYING:
-        left = [PATIENCE - seconds]
+        unknown = upgrade.pin is not None and find_report(o, upgrade.pin.copy) is None
+        # An agent that did not take the order, in a hurry or because it was slow, is told again.
+        left = [PATIENCE - seconds, ORDER_PAUSE if unknown else 0.0]
     elif upgrade.phase is UpgradePhase.GATE:
         limit, tested = o.app.spec.upgrade.timeout_seconds, seconds_under_test(upgrade, now)
         left = [START_PATIENCE - seconds, limit - tested, _idle_in(o, upgrade, now) or 0.0]
