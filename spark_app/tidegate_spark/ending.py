@@ -139,7 +139,7 @@ class Ending:
 
         # Not waited for any longer than an interrupted batch: the store may be as far away as the fence.
         in_time = within(Budget.of(self._config.stop_grace_seconds).unwinding, read)
-        return in_time and all(known) and not self._queries.starting
+        return in_time and all(known) and not self._queries.starting and self._progress.begins_known
 
     def _termination(self, outcome: Outcome, stopped: list[Stopped], known: bool) -> Termination:
         inside = [each.name for each in stopped if not each.boundary]

@@ -85,12 +85,16 @@ class Progress:
             self._sequence += 1
             self._notices.append(Notice(self._sequence, reason, message, warning))
 
-    def query_started(self, name: str, last_committed_batch: int = -1) -> None:
-        """Note that query ``name`` runs, from the batch after ``last_committed_batch``."""
+    def query_started(self, name: str, last_committed_batch: int | None = None) -> None:
+        """Note that query ``name`` runs, from the batch after ``last_committed_batch``; None: the teller does not know.
+
+        Spark's listener tells of a start before the checkpoint is looked at, and who started the query afterwards.
+        """
         with self._lock:
             before = self._queries.get(name, QueryReport(name=name))
-            batch = max(before.batch_id, last_committed_batch)
-            self._begun.setdefault(name, batch)
+            batch = max(before.batch_id, -1 if last_committed_batch is None else last_committed_batch)
+            if last_committed_batch is not None:
+                self._begun.setdefault(name, batch)
             self._queries[name] = dataclasses.replace(before, active=True, batch_id=batch)
         self.observer.started(name)
 
@@ -160,6 +164,12 @@ class Progress:
             begun = self._begun
             new = sum(max(0, q.batch_id - begun[q.name]) for q in self._queries.values() if q.name in begun)
             return max(self._commits, new)
+
+    @property
+    def begins_known(self) -> bool:
+        """Whether it is known of each query after which batch it was started."""
+        with self._lock:
+            return self._queries.keys() <= self._begun.keys()
 
     @property
     def committed(self) -> dict[str, int]:

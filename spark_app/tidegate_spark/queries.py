@@ -281,13 +281,13 @@ def writer_format(writer: DataStreamWriter) -> str:
     return str(field.get(java_writer))
 
 
-def committed_batch(query: StreamingQuery) -> int:
-    """Return the newest batch in ``query``'s commit log, -1 if there is none or it cannot be read now."""
+def committed_batch(query: StreamingQuery) -> int | None:
+    """Return the newest batch in ``query``'s commit log, -1 if there is none, None if it cannot be read now."""
     try:
         latest = query._jsq.streamingQuery().commitLog().getLatestBatchId()
         return int(latest.get()) if latest.isDefined() else -1
     except (Py4JError, OSError):
-        return -1
+        return None
 
 
 def call_site() -> str:

@@ -59,11 +59,12 @@ class FakeQueries:
         return [Entry(f"q{i}", "s.py:1", True, cast(StreamingQuery, each)) for i, each in enumerate(self.ended)]
 
 
-def committed(folder: Path, *ended: EndedQuery, began_after: int = -1) -> int:
+def committed(folder: Path, *ended: EndedQuery, began_after: int | None = -1) -> int:
     """Return what the last words say of an application that fails, whose listener has told of nothing."""
     config = driver_config("app", "local:///main.py", Storage("s3://here/apps/app"))
     progress = Progress(config)
     for number in range(len(ended)):
+        progress.query_started(f"q{number}")  # the listener
         progress.query_started(f"q{number}", began_after)
     account = FailureAccount(str(folder), RestartSettings(), lambda: 1000.0, lambda: 0.0)
     told, done = list[Termination](), threading.Event()
@@ -92,3 +93,11 @@ def test_nothing_is_said_to_be_committed_only_if_every_log_says_so(tmp_path: Pat
 def test_a_log_that_cannot_be_read_and_a_thread_that_goes_on_leave_it_open(tmp_path: Path) -> None:
     assert committed(tmp_path, EndedQuery(-1), EndedQuery(None)) == -1
     assert committed(tmp_path, EndedQuery(-1, alive=True)) == -1
+    assert committed(tmp_path, EndedQuery(3), began_after=None) == -1
+
+
+def test_batches_of_the_processes_before_are_not_counted() -> None:
+    progress = Progress(driver_config("app", "local:///main.py", Storage("s3://here/apps/app")))
+    progress.query_started("main")
+    progress.query_started("main", 41)
+    assert (progress.commits, progress.committed) == (0, {"main": 41})
