@@ -118,8 +118,11 @@ def test_a_file_sink_leaves_no_batch_out_that_comes_again(
     assert seen is not None
     assert "FileSinkTakenBack" in {notice.reason for notice in seen.notices}
     end = stopped_after(back)
+    assert back.termination.committed == end - last
     values = values_by_the_log(output)
-    assert values == list(range(20 * (end + 1)))
+    # The sink may have a batch more than is committed, if the stop came inside of one.
+    assert values == list(range(len(values)))
+    assert len(values) >= 20 * (end + 1)
     # The files of the version that was taken back stay, and nobody sees them who reads by the log.
     assert before <= set(output.glob("*.json"))
 
