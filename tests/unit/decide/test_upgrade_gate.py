@@ -220,3 +220,22 @@ def test_without_a_pin_a_version_is_taken_back_if_it_certainly_committed_nothing
     driver = running_driver(new, restarts=1, ended=dataclasses.replace(ended, message=told))
     plan = decide(observe(new, driver=driver), NOW)
     assert (record(plan).phase, record(plan).lineage) == (phase, 1)
+
+
+def after_its_first_failure(restarts: int, running: bool, second: int | None) -> UpgradePhase:
+    """The phase of an upgrade without a pin whose first process committed nothing."""
+    new = under_test(mode=UpgradeMode.LAST_STATE, pin=None)
+    ended = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
+    told = ended.message.replace('"committed":-1', '"committed":0')
+    world = runs(new, second) if second is not None else {"driver": running_driver(new)}
+    driver = dataclasses.replace(
+        world["driver"], restarts=restarts, running=running, ended=dataclasses.replace(ended, message=told)
+    )
+    return record(decide(observe(new, **{**world, "driver": driver}), NOW)).phase
+
+
+def test_what_a_second_process_may_have_committed_is_not_taken_back_without_a_pin() -> None:
+    assert after_its_first_failure(restarts=0, running=False, second=None) is UpgradePhase.ROLLING_BACK
+    assert after_its_first_failure(restarts=1, running=True, second=0) is UpgradePhase.ROLLING_BACK
+    assert after_its_first_failure(restarts=1, running=True, second=1) is UpgradePhase.FAILED
+    assert after_its_first_failure(restarts=1, running=False, second=None) is UpgradePhase.FAILED

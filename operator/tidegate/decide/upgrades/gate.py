@@ -181,12 +181,22 @@ def _why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
 def _committed_nothing(o: Observation) -> bool:
     """Return whether it is certain that the version under test has committed no batch."""
     driver = o.driver
-    if driver is None:
+    if driver is None or driver.restarts > 1:
         return False
-    if driver.ended is None and not driver.running and not driver.restarts:
-        return True  # its process never began
-    told = read_termination(driver.ended) if driver.restarts <= 1 else None
-    return told is not None and told.committed == 0
+    if driver.ended is None:
+        return not driver.running and not driver.restarts  # its process never began
+    told = read_termination(driver.ended)
+    if told is None or told.committed != 0:
+        return False
+    # The kubelet keeps the last words of one process. After a restart those are the first one's only while the second
+    # runs, and what that one did is to be asked of it.
+    return not driver.running if not driver.restarts else driver.running and _second_committed_nothing(o, driver)
+
+
+def _second_committed_nothing(o: Observation, driver: PodRecord) -> bool:
+    if o.agent is None:
+        return not driver.ready
+    return not any(query.committed for query in o.agent.report.queries)
 
 
 def _batches(o: Observation) -> str:
