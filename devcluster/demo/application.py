@@ -82,15 +82,15 @@ def build_application(
 ) -> Application:
     """Return the sample's manifest with the image and the addresses as pods see them; the rest is as in the file.
 
-    ``options`` are those of the script that differ from the file's: ``brokers``, and whatever else.
+    ``options`` are those of the script that differ from the file's, or are not in it: ``brokers``, and whatever else.
     """
     manifest: dict[str, Any] = yaml.safe_load(MANIFEST.read_text())
     spec = manifest["spec"]
     if namespace:
         manifest["metadata"]["namespace"] = namespace
     spec["application"]["image"] = image
-    named = (argument.removeprefix("--").partition("=") for argument in spec["application"]["args"])
-    spec["application"]["args"] = [f"--{name}={options.get(name, value)}" for name, _, value in named]
+    in_file = dict(argument.removeprefix("--").split("=", 1) for argument in spec["application"]["args"])
+    spec["application"]["args"] = [f"--{name}={value}" for name, value in {**in_file, **options}.items()]
     spec["storage"] |= {"uri": f"s3://{bucket}/apps", "endpoint": endpoint}
     return Application(manifest)
 

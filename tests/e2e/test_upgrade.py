@@ -22,6 +22,8 @@ READINGS, SETTINGS, DECISIONS = (f"{NAMESPACE}-{name}" for name in ("readings", 
 SCENARIO = Scenario(readings=5_000, shifts=30)
 RATE = 40.0
 """Readings per second: data flow for longer than any upgrade takes."""
+MOST_READINGS = 250
+"""Readings in one batch: however long the new version takes to come, it finds enough for more than three batches."""
 GATE = 3, 6
 """Batches after which a version is stable: the good one soon, the one with the bug not before its bug."""
 
@@ -42,9 +44,12 @@ class Run:
                 "settings": SETTINGS,
                 "decisions": DECISIONS,
                 "trigger": "200 milliseconds",
+                "max-readings": str(MOST_READINGS),
             },
         )
-        self.app.manifest["spec"]["upgrade"] = {"stableBatches": stable_batches}
+        # The first version is stable with its first batch: no further one comes while its word is waited for.
+        self.app.manifest["spec"]["upgrade"] = {"stableBatches": 1}
+        self.stable_batches = stable_batches
         self.reader = TopicReader(world.environment.kafka_host, DECISIONS)
         self.ids: set[str] = set()
 
@@ -109,7 +114,8 @@ class Run:
                 "containers": [{"name": "driver", "volumeMounts": [mount]}],
             }
         }
-        spec = {"application": {"main": script, "args": args}, "driver": {"podTemplate": template}}
+        gate = {"stableBatches": self.stable_batches}
+        spec = {"application": {"main": script, "args": args}, "driver": {"podTemplate": template}, "upgrade": gate}
         self.world.kubectl.patch("sapp", self.app.name, NAMESPACE, {"spec": spec})
 
     def replay(self, at: dict[int, Callable[[], None]]) -> None:
