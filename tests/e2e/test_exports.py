@@ -15,7 +15,7 @@ NAMESPACE = "tidegate-e2e-exports"
 TOPIC = "tidegate-e2e-kept-numbers"
 BEFORE, AFTER = 600, 400
 """Numbers in the topic before the snapshot is asked for, and those that come afterwards."""
-EXPORT = {"format": "Parquet", "memory": "1500Mi", "timeoutSeconds": 600}
+EXPORT = {"format": "Parquet", "resources": {"cpu": "100m", "memory": "1500Mi"}, "timeoutSeconds": 600}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from tidegate.model.errors import UnreadableAppError
-from tidegate.model.spec import LocalReference, Quantity
+from tidegate.model.spec import LocalReference, Resources
 from tidegate.model.status import Condition
 from tidegate.model.streaming_app import Metadata
 from tidegate_spark.protocol import ANNOTATION_APP_UID
@@ -86,7 +86,7 @@ class ExportSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     states: tuple[ExportedState, ...] = ()
     image: str = ""
     cores: int = 1
-    memory: Quantity = "2Gi"
+    resources: Resources = Resources()
     timeout_seconds: int = 3600
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from tidegate.model.errors import SpecError
 from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id, stored_id
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources import pod_parts
 from tidegate.resources.platform import Platform
 from tidegate.resources.snapshot_pod import build_errand, remembered_app
 from tidegate.resources.storage_pod import SparkContainer, build_storage_pod
@@ -40,9 +41,9 @@ def build_order(snapshot: StreamSnapshot, app: StreamingApp | None) -> ExportOrd
         raise SpecError("spec.export.image", "the image that wrote the state is not known; name one with Spark")
     identity = snapshot_id(snapshot.metadata)
     try:
-        heap = split_memory("driver", asked.memory, {}).heap_mib
+        heap = split_memory("driver", asked.resources.memory, {}).heap_mib
     except SpecError as error:
-        raise SpecError("spec.export.memory", error.remedy) from error
+        raise SpecError("spec.export.resources.memory", error.remedy) from error
     conf: Mapping[str, str] = app.spec.spark_conf if app is not None else {}
     return ExportOrder(
         id=identity,
@@ -71,7 +72,9 @@ def build_export_pod(snapshot: StreamSnapshot, app: StreamingApp | None, platfor
     asked, image = _asked(snapshot), image_of(snapshot, app)
     errand = build_errand(snapshot, SnapshotOrders(export=(build_order(snapshot, app),)))
     policy = app.spec.application.image_pull_policy if app is not None else "IfNotPresent"
-    spark = SparkContainer(image, policy, asked.cores, asked.memory, asked.timeout_seconds)
+    spark = SparkContainer(
+        image, policy, pod_parts.resource_requirements("export", asked.resources), asked.timeout_seconds
+    )
     return build_storage_pod(app or remembered_app(snapshot), dataclasses.replace(errand, spark=spark), platform)
 
 

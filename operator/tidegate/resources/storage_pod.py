@@ -45,8 +45,7 @@ class SparkContainer:
 
     image: str
     image_pull_policy: str
-    cores: int
-    memory: str | int
+    resources: Mapping[str, Any]
     deadline_seconds: int
 
 
@@ -155,11 +154,10 @@ def _image_and_resources(spark: SparkContainer | None, platform: Platform) -> di
             "imagePullPolicy": platform.operator_image_pull_policy,
             "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
         }
-    memory = str(spark.memory)
     return {
         "image": spark.image,
         "imagePullPolicy": spark.image_pull_policy,
-        "resources": {"requests": {"cpu": str(spark.cores), "memory": memory}, "limits": {"memory": memory}},
+        "resources": dict(spark.resources),
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 from tidegate.decide.actions import PublishEvent, ReleaseAccess
 from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.model.spec import Resources
 from tidegate.model.status import Condition
 from tidegate.model.stream_snapshot import (
     EXPORTED,
@@ -228,7 +229,8 @@ def test_deletion_stops_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"), [({"memory": "512Mi"}, "spec.export.memory"), ({"image": ""}, "spec.export.image")]
+    ("fields", "words"),
+    [({"resources": Resources(memory="512Mi")}, "spec.export.resources.memory"), ({"image": ""}, "spec.export.image")],
 )
 def test_what_no_pod_can_be_made_of_has_failed(fields: dict[str, Any], words: str) -> None:
     found = asked(**fields)

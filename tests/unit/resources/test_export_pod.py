@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tidegate.model.errors import SpecError
+from tidegate.model.spec import Resources
 from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot
 from tidegate.resources.export_pod import build_export_pod, build_order, image_of
 from tidegate_spark.protocol import CONFIG_VARIABLE, RUNTIME_DIRECTORY, DriverConfig, from_json
@@ -44,7 +45,9 @@ def variables(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_it_is_a_bounded_pod_with_the_image_that_wrote_the_state_and_the_runtime_of_the_operator() -> None:
-    pod = build_export_pod(asked(nonce=4, cores=3, memory="4Gi", timeout_seconds=900), APP, PLATFORM)
+    pod = build_export_pod(
+        asked(nonce=4, cores=3, resources=Resources(cpu="3", memory="4Gi"), timeout_seconds=900), APP, PLATFORM
+    )
     assert pod["metadata"]["name"] == f"{ID}-export-4"
     assert pod["metadata"]["ownerReferences"][0]["kind"] == "StreamSnapshot"
     spec = pod["spec"]
@@ -96,10 +99,12 @@ def test_another_image_can_be_named() -> None:
     assert image_of(snapshot(begun(APP, image="")), APP) == "shop/orders:3"
 
 
-@pytest.mark.parametrize(("memory", "words"), [("512Mi", "spec.export.memory"), ("much", "spec.export.memory")])
+@pytest.mark.parametrize(
+    ("memory", "words"), [("512Mi", "spec.export.resources.memory"), ("much", "spec.export.resources.memory")]
+)
 def test_memory_that_does_not_do_is_named(memory: str, words: str) -> None:
     with pytest.raises(SpecError, match=words):
-        build_export_pod(asked(memory=memory), APP, PLATFORM)
+        build_export_pod(asked(resources=Resources(memory=memory)), APP, PLATFORM)
 
 
 def test_nobody_asks_for_it() -> None:

@@ -129,7 +129,7 @@ def _ended(o: SnapshotObservation, asked: ExportSpec, pod: PodRecord, now: float
         last = pods.pods_report(o, pod)
         why = f" {last.message}" if last is not None and last.message else ""
         what = f"It was not complete after {asked.timeout_seconds} s.{why}"
-        remedy = "Raise spec.export.timeoutSeconds, cores or memory, and change spec.export.nonce."
+        remedy = "Raise spec.export.timeoutSeconds, cores or resources, and change spec.export.nonce."
         return _failed(o.snapshot, asked, TIMED_OUT, f"{what} {remedy}", now)
     report = pods.pods_report(o, pod)
     if report is None or not pods.has_done_its_work(pod):
