@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -243,8 +244,8 @@ class NewShopper(StatefulProcessor):
         self.by_kind: Any = handle.getMapState("by kind", "kind BIGINT", "n STRING")
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
-        self.total.update((str(initialState.total["n"]),))
-        self.recent.put([(each["x"] / 2, "old") for each in initialState.recent])
+        self.total.update((str(initialState["total"]["n"]),))
+        self.recent.put([(each["x"] / 2, "old") for each in initialState["recent"]])
         for pair in initialState["by kind"]:
             self.by_kind.updateValue((int(pair["key"]["kind"][-1]),), (str(pair["value"]["n"]),))
 
@@ -291,6 +292,34 @@ def test_a_new_version_begins_with_value_list_and_map_through_an_incompatible_ch
     # Once: a start of the same query again does not begin again.
     again = Bench(spark, CHANGELOG, query, "update").run(tmp_path / "new", BATCH + 1)
     assert {row[0]: row[1] for row in again[BATCH + 1]}["shopper 1"] == 2 * len(values) + ROWS // 5
+
+
+class PandasShopper(NewShopper):
+    """The same for transformWithStateInPandas."""
+
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
+        (row,) = initialState.to_dict("records")
+        super().handleInitialState(key, {**row, "by kind": row["by_kind"]}, timerValues)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        batch = [Row(value=int(value)) for frame in rows for value in frame["value"]]
+        yield pd.DataFrame([row.asDict() for row in super().handleInputRows(key, iter(batch), timerValues)])
+
+
+def test_so_does_one_of_pandas(spark: SparkSession, exported: dict[str, str], tmp_path: Path) -> None:
+    def query() -> DataFrame:
+        begun = initial_state(spark, query="shoppers", export=exported["Csv"]).drop("$timers", "seen")
+        # Spark calls columns by their number whose names are none in Python.
+        grouped = begun.withColumnRenamed("by kind", "by_kind").groupBy("id")
+        keyed = numbers(spark).withColumn("id", F.concat(F.lit("shopper "), F.col("value") % 5)).groupBy("id")
+        schema = "id STRING, n BIGINT, kinds STRING, old BIGINT, halves DOUBLE"
+        return keyed.transformWithStateInPandas(PandasShopper(), schema, "update", "None", grouped)
+
+    outputs = Bench(spark, CHANGELOG, query, "update").run(tmp_path / "new", 1)
+    values = range(1, (BATCH + 1) * ROWS, 5)
+    last = {row[0]: row[1:] for row in outputs[1]}["shopper 1"]
+    new = [value for value in values if value < 2 * ROWS]
+    assert (last[0], last[2], last[3]) == (len(values) + len(new), len(values), (sum(values) + sum(new)) / 2)
 
 
 def test_what_had_outlived_its_time_is_left_out(spark: SparkSession, exported: dict[str, str], tmp_path: Path) -> None:
