@@ -70,6 +70,7 @@ def exercised_operator() -> CollectorRegistry:
     figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.READY))
     figures.snapshots.count_expired(app)
     figures.snapshots.count_verified(app, "whole")
+    figures.snapshots.count_exported(app, complete=True)
     return figures.registry
 
 

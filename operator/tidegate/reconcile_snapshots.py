@@ -69,7 +69,7 @@ class SnapshotReconciler:
         finally:
             self._show(key, before)
         self._hurry(before, plan)
-        self.pods.follow(key, observation.taking or observation.verifying)
+        self.pods.follow(key, observation.taking or observation.verifying or observation.exporting)
         if outcome is None:
             self._looks.forget(key)
             return plan.wake_after

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark import faults, fencing, file_sinks, logs, metrics, preflight, storage, watch
+from tidegate_spark import export_guard, faults, fencing, file_sinks, logs, metrics, preflight, storage, watch
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.ending import Budget, Ending
@@ -29,6 +29,7 @@ from tidegate_spark.listener import ProgressListener
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import (
     EXIT_CODES,
+    EXPORT_VARIABLE,
     LINEAGE_VARIABLE,
     DriverConfig,
     DriverState,
@@ -104,6 +105,8 @@ class Driver:
     def _start(self) -> Outcome:
         self._progress.failures = self._account.times
         os.environ[LINEAGE_VARIABLE] = str(self._config.lineage)
+        if self._config.export:
+            os.environ[EXPORT_VARIABLE] = self._config.export
         paths = preflight.find_files(self._config.py_files)
         sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
         main = preflight.find_main(self._config.main)
@@ -237,6 +240,8 @@ class Driver:
     def _observe(self, session: SparkSession) -> None:
         session.streams.addListener(ProgressListener(self._progress))
         self._queries.install()
+        if self._config.export:
+            self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
         if self._config.lineage > FIRST_LINEAGE:
             # Batches of another lineage may have had the same numbers; in the first one there were none before.
             self._queries.before_files = functools.partial(self._take_files_back, session)

@@ -36,6 +36,10 @@ EXECUTOR_CONFIG_VARIABLE = "TIDEGATE_EXECUTOR_CONFIG"
 PROCESS_VARIABLE = "TIDEGATE_PROCESS"
 """Environment variable of the executor container that names the driver process it works for; the driver sets it."""
 
+EXPORT_VARIABLE = "TIDEGATE_EXPORT"
+"""Environment variable of the driver's process that names, to the script, the manifest of the export that the
+application begins with. The driver sets it."""
+
 LINEAGE_VARIABLE = "TIDEGATE_LINEAGE"
 """Environment variable of the driver's process that tells a script which lineage its batches are of: in another lineage
 the same number is another batch. The driver sets it."""
@@ -189,6 +193,8 @@ class DriverConfig:
     restart: RestartSettings = field(default_factory=RestartSettings)
     start_from: StartFrom | None = None
     """Fill ``lineage`` from this before its first batch; nothing is done once it was filled."""
+    export: str = ""
+    """Address of the manifest of the export that the script begins with; empty: of none."""
     pin: Pin | None = None
     """Note which batches ``lineage`` ends with before the first new one, and take this snapshot of them meanwhile."""
 

@@ -102,6 +102,9 @@ class Queries:
         Raises SinkRefusedError if it must not start.
         """
 
+        self.before_start: Callable[[str, str], str] | None = None
+        """Called with name and checkpoint of a query before it starts; returns why it must not, empty if it may."""
+
     def install(self) -> None:
         """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process."""
         original_start, original_table = DataStreamWriter.start, DataStreamWriter.toTable
@@ -171,6 +174,7 @@ class Queries:
         try:
             location = f"{self._lineage_uri}/{checkpoint_directory(entry.name)}"
             self._say_redirected(entry.name, own_location[-1], location)
+            self._ask_before(entry.name, location, site)
             if self.before_files is not None and files is not None:
                 self._look_at_files(location, sink_of(*files, earlier, writer_format(writer)), site)
             writer.queryName(entry.name).option("checkpointLocation", location)
@@ -203,6 +207,13 @@ class Queries:
                 del self._entries[name]
             else:
                 self._entries[name] = entry
+
+    def _ask_before(self, name: str, location: str, site: str) -> None:
+        why = self.before_start(name, location) if self.before_start is not None else ""
+        if why:
+            message = f"query {name!r} started at {site}: {why}"
+            self.on_refusal(message)
+            raise QueryRefusedError(message)
 
     def _look_at_files(self, location: str, sink: Sink | None, site: str) -> None:
         if sink is None or self.before_files is None:

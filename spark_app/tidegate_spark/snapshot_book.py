@@ -15,7 +15,9 @@ from typing import Union
 
 from tidegate_spark.snapshot_faults import Trouble
 from tidegate_spark.snapshot_protocol import (
+    EXPORT_FORMATS,
     AdoptOrder,
+    ExportOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReason,
@@ -32,6 +34,7 @@ ENDED = frozenset(
         SnapshotState.DISPOSED,
         SnapshotState.RELEASED,
         SnapshotState.VERIFIED,
+        SnapshotState.EXPORTED,
     )
 )
 """Nothing more comes of an order that is there."""
@@ -42,7 +45,7 @@ LONGEST_PAUSE_SECONDS = 30.0
 NOT_BEGUN = "Not begun yet: one order after the other."
 
 
-Errand = Union[AdoptOrder, VerifyOrder]  # noqa: UP007 - evaluated here, and newer than the Python of Spark images
+Errand = Union[AdoptOrder, VerifyOrder, ExportOrder]  # noqa: UP007 - evaluated here, and newer than the Python of Spark images
 
 
 class Task(Enum):
@@ -112,7 +115,7 @@ class OrderBook:
             for order in orders.take:
                 if order.id not in self._jobs:
                     self._enter(order.id, now, Task.TAKE, order=order)
-            errands: list[Errand] = [*orders.adopt, *orders.verify]
+            errands: list[Errand] = [*orders.adopt, *orders.verify, *orders.export]
             for errand in errands:
                 if errand.id not in self._jobs:
                     self._enter(errand.id, now, Task.ERRAND, errand=errand)
@@ -202,9 +205,13 @@ def check_orders(orders: SnapshotOrders) -> None:
     names = [*(order.id for order in orders.take), *orders.dispose]
     names += [order.id for order in orders.release]
     names += [*(order.id for order in orders.adopt), *(order.id for order in orders.verify)]
+    names += [order.id for order in orders.export]
     for name in names:
         if not is_id(name):
             raise ValueError(f"{name!r} is no id of a snapshot: up to 63 of a-z and 0-9, and - between them")
+    for export in orders.export:
+        if export.format not in EXPORT_FORMATS:
+            raise ValueError(f"export {export.export}: {export.format!r} is none of {', '.join(EXPORT_FORMATS)}")
     for order in orders.take:
         for query, batch in order.exact.items():
             if batch < 0:

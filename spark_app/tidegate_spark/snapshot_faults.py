@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from tidegate_spark import storage as store
+from tidegate_spark.exports import errors as exports
 from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshot_protocol import SnapshotReason
 from tidegate_spark.snapshots.catalog import DisposedError, HeldError, NotReadyError, UnknownSnapshotError
@@ -59,6 +60,11 @@ _KINDS = (
     _Kind(UnreadableCheckpointError, SnapshotReason.UNREADABLE_CHECKPOINT, 1),
     _Kind(MismatchError, SnapshotReason.INTERNAL, 3, "The store does not copy soundly."),
     _Kind(SnapshotError, SnapshotReason.INTERNAL, 1),
+    _Kind(exports.StateNotFoundError, SnapshotReason.STATE_NOT_FOUND, 1),
+    _Kind(exports.FormatUnfitError, SnapshotReason.FORMAT_UNFIT, 1),
+    _Kind(exports.StateUnreadableError, SnapshotReason.STATE_UNREADABLE, 2),
+    _Kind(exports.ExportExistsError, SnapshotReason.EXPORT_EXISTS, 1),
+    _Kind(exports.ExportError, SnapshotReason.EXPORT_FAILED, 1),
 )
 """The first that fits."""
 

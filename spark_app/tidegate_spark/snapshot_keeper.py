@@ -19,6 +19,7 @@ from tidegate_spark.snapshot_book import Job, OrderBook, Task
 from tidegate_spark.snapshot_faults import Trouble, trouble_of
 from tidegate_spark.snapshot_protocol import (
     AdoptOrder,
+    ExportOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReason,
@@ -171,6 +172,8 @@ class SnapshotKeeper:
             return self._carrier.adopt(job.errand)
         if isinstance(job.errand, VerifyOrder):
             return self._carrier.verify(job.errand, self._teller(job))
+        if isinstance(job.errand, ExportOrder):
+            return self._carrier.export(job.errand, self._teller(job))
         if job.task is Task.RELEASE:
             return SnapshotReport(job.id, SnapshotState.RELEASED)
         self._carrier.dispose(job.id)

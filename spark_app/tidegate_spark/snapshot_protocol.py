@@ -19,6 +19,8 @@ SNAPSHOT_COMMAND = "/v1/snapshots"
 PROGRESS_PATH = "/v1/snapshots"
 """GET, at the open port of a snapshot pod: :class:`SnapshotReports`, without offsets. Figures alone, and no secrets."""
 
+EXPORT_FORMATS = ("JsonLines", "Csv", "Parquet")
+
 LARGEST_ORDERS = 64 * 1024
 """Bytes of one body."""
 
@@ -73,6 +75,35 @@ class VerifyOrder:
 
 
 @dataclass(frozen=True)
+class StateChoice:
+    """Some of a snapshot's state; what is left empty takes all in."""
+
+    query: str = ""
+    operator: int | None = None
+    name: str = ""
+    """Of a state variable, a side of a join, or a state store."""
+
+
+@dataclass(frozen=True)
+class ExportOrder:
+    """State of a snapshot is to be written as plain files; for a pod with Spark, and for no driver."""
+
+    id: str
+    """Of the order, for its report."""
+    snapshot: str
+    export: str
+    """Its id: its files are below ``exports/<export>/``."""
+    format: str
+    """JsonLines, Csv or Parquet."""
+    states: tuple[StateChoice, ...] = ()
+    """None: all state."""
+    cores: int = 1
+    heap_mib: int = 1024
+    spark_conf: dict[str, str] = field(default_factory=dict)
+    """Settings of the application's that state may be read by."""
+
+
+@dataclass(frozen=True)
 class SnapshotOrders:
     """Everything that is wanted now of one application's snapshots."""
 
@@ -83,6 +114,7 @@ class SnapshotOrders:
     """Done first where the same snapshot is to be disposed of; otherwise it is all that is done."""
     adopt: tuple[AdoptOrder, ...] = ()
     verify: tuple[VerifyOrder, ...] = ()
+    export: tuple[ExportOrder, ...] = ()
 
 
 class SnapshotState(str, Enum):
@@ -101,6 +133,8 @@ class SnapshotState(str, Enum):
     """Not held any more by whom the order named."""
     VERIFIED = "Verified"
     """Read back, and whole."""
+    EXPORTED = "Exported"
+    """Its state was written as plain files."""
 
 
 class SnapshotReason(str, Enum):
@@ -114,6 +148,11 @@ class SnapshotReason(str, Enum):
     STORAGE_UNAVAILABLE = "StorageUnavailable"
     CATALOG_LOST = "CatalogLost"
     DISPOSED = "DisposedMeanwhile"
+    STATE_NOT_FOUND = "StateNotFound"
+    STATE_UNREADABLE = "StateUnreadable"
+    FORMAT_UNFIT = "FormatUnfit"
+    EXPORT_EXISTS = "ExportExists"
+    EXPORT_FAILED = "ExportFailed"
     MISSING = "SnapshotMissing"
     DAMAGED = "SnapshotDamaged"
     HELD = "Held"
@@ -143,6 +182,8 @@ class SnapshotReport:
     of_files: int = 0
     of_bytes: int = 0
     """Copied, of what is to be copied; of a ready one all it needs."""
+    rows: int = 0
+    """Of an export."""
     new_bytes: int = 0
     """How much of a ready one no earlier snapshot had."""
     created: float = 0.0

@@ -17,6 +17,7 @@ from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason,
 from tidegate_spark.snapshot_protocol import (
     LONGEST_OFFSETS,
     AdoptOrder,
+    ExportOrder,
     QueryPin,
     SnapshotOrder,
     SnapshotReport,
@@ -194,6 +195,16 @@ class Carrier:
         if found.unproven:
             message += f" Of {found.unproven} of them the store has no hash to compare with."
         return SnapshotReport(order.id, SnapshotState.VERIFIED, message=message, files=found.files, bytes=found.bytes)
+
+    def export(self, order: ExportOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
+        """Write state of a snapshot as plain files, with a Spark of this process's own; return the report of it.
+
+        Raises:
+            Exception: see :class:`tidegate_spark.exports.job.Exporter`.
+        """
+        from tidegate_spark.exports import carrying  # noqa: PLC0415 - few processes do it
+
+        return carrying.carry_out(self.connect(), order, dataclasses.replace(self.copiers, report=tell))
 
     def dispose(self, name: str) -> None:
         """Remove a snapshot, complete or not, and whatever else nothing needs; one that is not there is fine.

@@ -357,3 +357,20 @@ def test_a_complete_snapshot_is_read_back_when_somebody_asks(kubectl: Kubectl, s
     status = snap(kubectl, space)["status"]
     assert (status["phase"], status["verification"]["nonce"], status["verification"]["files"]) == ("Ready", 1, 3)
     wait_for("the pod to be gone", lambda: kubectl.get("pod", f"{name}-verify", space) is None, 30, 0.2)
+
+
+def test_a_complete_snapshots_state_is_exported_when_somebody_asks(kubectl: Kubectl, space: str, agent: Agent) -> None:
+    name = create_snapshot(kubectl, space)
+    wait_for("the order", lambda: agent.orders, 30, 0.05)
+    agent.complete()
+    wait_for_phase(kubectl, space, "Ready")
+    kubectl.patch("snap", "nightly", space, {"spec": {"export": {"format": "Csv", "timeoutSeconds": 300}}})
+    made = pod(kubectl, space, f"{name}-export-1")
+    assert made["spec"]["activeDeadlineSeconds"] == 300
+    uri = f"s3://bucket/apps/{space}/orders/exports/{name}-1/manifest.json"
+    whole = SnapshotReport(name, SnapshotState.EXPORTED, message="5 rows.", files=2, rows=5, bytes=99, manifest=uri)
+    end_pod(kubectl, space, f"{name}-export-1", whole)
+    kubectl.run("wait", "--for=condition=Exported", "snap/nightly", "-n", space, "--timeout=60s")
+    status = snap(kubectl, space)["status"]
+    assert (status["phase"], status["export"]["phase"], status["export"]["uri"]) == ("Ready", "Complete", uri)
+    wait_for("the pod to be gone", lambda: kubectl.get("pod", f"{name}-export-1", space) is None, 30, 0.2)

@@ -34,6 +34,10 @@ def no_pods(world: SnapshotWorld) -> None:
     world.quota = True
 
 
+def slow(world: SnapshotWorld) -> None:
+    world.slow = True
+
+
 HAPPENINGS: dict[str, Callable[[SnapshotWorld], object]] = {
     "work": SnapshotWorld.work,
     "runs": SnapshotWorld.app_runs,
@@ -47,6 +51,9 @@ HAPPENINGS: dict[str, Callable[[SnapshotWorld], object]] = {
     "fork begins": fork_begins,
     "quota": no_pods,
     "verify": SnapshotWorld.ask_to_verify,
+    "export": SnapshotWorld.ask_for_export,
+    "no export": SnapshotWorld.forgo_export,
+    "slow": slow,
     "delete": lambda world: world.delete(ReclaimPolicy.DELETE),
     "delete and keep": lambda world: world.delete(ReclaimPolicy.RETAIN),
 }
@@ -113,6 +120,10 @@ def test_every_course_of_events_comes_to_rest(course: list[tuple[str, int | None
             done = world.snapshot.status.verification
             assert done is not None
             assert done.nonce == world.snapshot.spec.verify_nonce
+        if world.snapshot.status.phase is SnapshotPhase.READY:
+            asked, known = world.snapshot.spec.export, world.snapshot.status.export
+            assert known is None or known.has_ended
+            assert asked is None or (known is not None and known.nonce == asked.nonce)
 
 
 @given(courses)

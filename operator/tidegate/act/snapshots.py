@@ -151,6 +151,9 @@ class SnapshotActor:
             case about_snapshots.CountVerification(result=result):
                 self._figures.snapshots.count_verified(run.snapshot.app_key, result)
                 return None
+            case about_snapshots.CountExport(complete=complete):
+                self._figures.snapshots.count_exported(run.snapshot.app_key, complete)
+                return None
             case about_snapshots.StampRetention(text=text):
                 change = {
                     "resourceVersion": run.snapshot.metadata.resource_version,

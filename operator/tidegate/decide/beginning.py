@@ -15,9 +15,15 @@ from tidegate_spark.protocol import DriverState
 def wait_for_origin(o: Observation, now: float) -> Verdict | None:
     """Wait with the first launch until the snapshot is complete: an application never begins with less."""
     start = o.app.spec.start_from
-    if o.driver is not None or start is None or o.app.status.start_from is not None or is_usable(o.origin):
+    if (
+        o.driver is not None
+        or start is None
+        or not start.snapshot_name
+        or o.app.status.start_from is not None
+        or is_usable(o.origin)
+    ):
         return None
-    name, origin = start.snapshot.name, o.origin
+    name, origin = start.snapshot_name, o.origin
     if o.origin_unreadable:
         reason, what = "SnapshotUnreadable", f"StreamSnapshot {name} can not be read (see its conditions)"
     elif origin is None:

@@ -58,6 +58,7 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "snapshots.keep.maxAge": ChangeClass.NONE,
     "snapshots.verify": ChangeClass.NONE,
     "snapshots.onDelete": ChangeClass.NONE,
+    "startFrom.export": ChangeClass.RESTATE,
     "startFrom.snapshot.name": ChangeClass.RESTATE,
     "state.partitions": ChangeClass.RESTATE,
     "state.minBatchesToRetain": ChangeClass.RESTART,

@@ -71,7 +71,7 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
     assert storage is not None
     assert owner is not None
     return StartedFrom(
-        snapshot=start.snapshot.name,
+        snapshot=start.snapshot_name,
         id=origin.status.snapshot_id,
         app_uid=owner.uid,
         lineage=lineage_of(o),

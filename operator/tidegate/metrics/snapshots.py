@@ -52,6 +52,13 @@ class SnapshotFigures:
             ("namespace", "app", "result"),
             registry=registry,
         )
+        self._exported = Counter(
+            "tidegate_snapshots_exported",
+            "Exports of StreamSnapshots that have ended, by result: complete or failed.",
+            ("namespace", "app", "result"),
+            registry=registry,
+        )
+        self._export_results: dict[Key, set[str]] = {}
         self._verify_results: dict[Key, set[str]] = {}
         self._with_expired: set[Key] = set()
         self._shown: dict[Key, _Group] = {}
@@ -93,6 +100,12 @@ class SnapshotFigures:
         self._verify_results.setdefault(app, set()).add(result)
         self._verified.labels(*app, result).inc()
 
+    def count_exported(self, app: Key, complete: bool) -> None:
+        """Count an export that has ended."""
+        result = "complete" if complete else "failed"
+        self._export_results.setdefault(app, set()).add(result)
+        self._exported.labels(*app, result).inc()
+
     def forget(self, key: Key) -> None:
         """Remove what a snapshot that is gone was counted in; with an application's last one, its failures too."""
         group = self._shown.get(key)
@@ -105,6 +118,8 @@ class SnapshotFigures:
             self._failed.remove(*group[:2], reason)
         for result in self._verify_results.pop(group[:2], ()):
             self._verified.remove(*group[:2], result)
+        for result in self._export_results.pop(group[:2], ()):
+            self._exported.remove(*group[:2], result)
         if group[:2] in self._with_expired:
             self._with_expired.remove(group[:2])
             self._expired.remove(*group[:2])

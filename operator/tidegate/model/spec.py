@@ -151,9 +151,18 @@ class SnapshotsSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the application's state begins with."""
+    """What the application's state begins with.
 
-    snapshot: LocalReference
+    A snapshot, which it goes on from, or an export, by the address of its manifest, which its script asks for.
+    """
+
+    snapshot: LocalReference | None = None
+    export: str = ""
+
+    @property
+    def snapshot_name(self) -> str:
+        """The snapshot's name, empty if it begins with none."""
+        return self.snapshot.name if self.snapshot is not None else ""
 
 
 class Upgrade(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from tidegate.model.errors import UnreadableAppError
-from tidegate.model.spec import LocalReference
+from tidegate.model.spec import LocalReference, Resources
 from tidegate.model.status import Condition
 from tidegate.model.streaming_app import Metadata
 from tidegate_spark.protocol import ANNOTATION_APP_UID
@@ -25,6 +25,8 @@ LABEL_AT_DELETION = "tidegate.dev/at-deletion"
 """On the snapshot that is taken when its application is deleted."""
 VERIFIED = "Verified"
 """Type of the condition that says whether it was read back, and is whole."""
+EXPORTED = "Exported"
+"""Type of the condition that says whether its state was written as plain files, as spec.export asks."""
 ANNOTATION_SCHEDULED_AT = "tidegate.dev/scheduled-at"
 """The time of the schedule for which it was taken."""
 ANNOTATION_RELEASE_HOLDERS = "tidegate.dev/release-holders"
@@ -60,6 +62,34 @@ class ImportStorage(Struct, frozen=True, kw_only=True, rename="camel"):
     service_account_name: str = ""
 
 
+class ExportFormat(StrEnum):
+    """What the files of an export are."""
+
+    JSON_LINES = "JsonLines"
+    CSV = "Csv"
+    PARQUET = "Parquet"
+
+
+class ExportedState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Some of a snapshot's state; what is left empty takes all in."""
+
+    query: str = ""
+    operator: int | None = None
+    name: str = ""
+
+
+class ExportSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which state is to be written as plain files, and with what."""
+
+    nonce: int = 1
+    format: ExportFormat = ExportFormat.JSON_LINES
+    states: tuple[ExportedState, ...] = ()
+    image: str = ""
+    cores: int = 1
+    resources: Resources = Resources()
+    timeout_seconds: int = 3600
+
+
 class StreamSnapshotSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the user wants: one of ``app_ref``, to have it taken, and ``uri``, to use one that is there."""
 
@@ -67,6 +97,7 @@ class StreamSnapshotSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     uri: str = ""
     storage: ImportStorage = ImportStorage()
     verify_nonce: int = 0
+    export: ExportSpec | None = None
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
 
 
@@ -113,6 +144,35 @@ class SnapshotVerification(Struct, frozen=True, kw_only=True, rename="camel", om
     time: datetime
     files: int = 0
     bytes: int = 0
+
+
+class ExportPhase(StrEnum):
+    """How far an export is."""
+
+    RUNNING = "Running"
+    COMPLETE = "Complete"
+    FAILED = "Failed"
+
+
+class SnapshotExport(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The last export that was asked for; ``nonce`` is what asked for it."""
+
+    nonce: int
+    phase: ExportPhase
+    format: str = ""
+    uri: str = ""
+    digest: str = ""
+    tables: int = 0
+    rows: int = 0
+    bytes: int = 0
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.phase is not ExportPhase.RUNNING
 
 
 class SnapshotManifest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -164,6 +224,7 @@ class StreamSnapshotStatus(Struct, frozen=True, kw_only=True, rename="camel", om
     spark_version: str = ""
     manifest: SnapshotManifest | None = None
     verification: SnapshotVerification | None = None
+    export: SnapshotExport | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this type, None if there is none."""
@@ -252,6 +313,14 @@ def is_to_be_verified(snapshot: StreamSnapshot) -> bool:
     done = snapshot.status.verification
     asked = snapshot.spec.verify_nonce != (done.nonce if done is not None else 0)
     return asked and snapshot.is_final and snapshot.status.phase is SnapshotPhase.READY
+
+
+def is_to_be_exported(snapshot: StreamSnapshot) -> bool:
+    """Return whether it is complete, and somebody wants its state as plain files who did not when it last was."""
+    asked, known = snapshot.spec.export, snapshot.status.export
+    if asked is None or not snapshot.is_final or snapshot.status.phase is not SnapshotPhase.READY:
+        return False
+    return known is None or known.nonce != asked.nonce or not known.has_ended
 
 
 def is_damaged(snapshot: StreamSnapshot) -> bool:

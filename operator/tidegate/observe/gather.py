@@ -100,12 +100,12 @@ def _parted(index: Index, app: StreamingApp) -> PodRecord | None:
 
 def _origin(index: Index, known: KnownApp) -> StreamSnapshot | None:
     start = known.app.spec.start_from
-    return index.snapshots.get((known.metadata.namespace, start.snapshot.name)) if start is not None else None
+    return index.snapshots.get((known.metadata.namespace, start.snapshot_name)) if start is not None else None
 
 
 def _origin_is_unreadable(index: Index, known: KnownApp) -> bool:
     start = known.app.spec.start_from
-    return start is not None and index.snapshots.unreadable((known.metadata.namespace, start.snapshot.name)) is not None
+    return start is not None and index.snapshots.unreadable((known.metadata.namespace, start.snapshot_name)) is not None
 
 
 def find_pod(pods: list[PodRecord], name: str, role: str) -> PodRecord | None:

@@ -6,8 +6,9 @@ from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid, snapshot_i
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.pods import PodRecord
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate.resources.names import driver_pod_name, snapshot_pod_name, verify_pod_name
+from tidegate.resources.names import driver_pod_name, export_pod_prefix, snapshot_pod_name, verify_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_DRIVER, ROLE_SNAPSHOT
@@ -43,12 +44,20 @@ def observe_snapshot(
         taking=find_pod(pods, snapshot_pod_name(identity, disposing=False), ROLE_SNAPSHOT),
         disposing=find_pod(pods, snapshot_pod_name(identity, disposing=True), ROLE_SNAPSHOT),
         verifying=find_pod(pods, verify_pod_name(identity), ROLE_SNAPSHOT),
+        exporting=_find_exporting(pods, identity),
         forks=_waiting_forks(index, snapshot),
         begun_by=tuple(name for _, name in index.snapshots.forks(key)),
         siblings=_siblings(index, snapshot),
         clock_skew=clock_skew,
         memory=index.snapshots.memory(key),
     )
+
+
+def _find_exporting(pods: list[PodRecord], identity: str) -> PodRecord | None:
+    # The name has the export's number: one that is not wanted any more may still be there.
+    prefix = export_pod_prefix(identity)
+    named = (pod for pod in pods if pod.role == ROLE_SNAPSHOT and pod.name.startswith(prefix))
+    return min((p for p in named if p.name.removeprefix(prefix).isdecimal()), key=lambda p: p.name, default=None)
 
 
 def _siblings(index: Index, snapshot: StreamSnapshot) -> tuple[StreamSnapshot, ...]:

@@ -12,6 +12,7 @@ from tidegate.model.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
     is_scheduled,
+    is_to_be_exported,
     is_to_be_verified,
     owner_uid,
     retention_of,
@@ -143,10 +144,10 @@ class SnapshotIndex:
         """Note which snapshot an application begins with, if it does, and how long its own scheduled ones stay."""
         key = (app.metadata.namespace, app.metadata.name)
         self._keeps[key] = (app.metadata.uid, keep_text(app))
-        if app.spec.start_from is None:
+        if app.spec.start_from is None or not app.spec.start_from.snapshot_name:
             self._forget_beginning(key)
             return
-        origin = (key[0], app.spec.start_from.snapshot.name)
+        origin = (key[0], app.spec.start_from.snapshot_name)
         if self._beginnings.get(key) != origin:
             self._forget_beginning(key)
             self._beginnings[key] = origin
@@ -174,7 +175,7 @@ class SnapshotIndex:
         return of_it | ({known.key} if known is not None and not known.is_final else set())
 
     def _is_concerned(self, snapshot: StreamSnapshot, app: Key) -> bool:
-        if not snapshot.is_final or is_to_be_verified(snapshot):
+        if not snapshot.is_final or is_to_be_verified(snapshot) or is_to_be_exported(snapshot):
             return True
         keep = self._keeps.get(app)
         if not is_scheduled(snapshot):

@@ -64,6 +64,8 @@ class SnapshotObservation:
     """The snapshot's own pods."""
     verifying: PodRecord | None = None
     """The one that reads it back."""
+    exporting: PodRecord | None = None
+    """One that writes its state as plain files, of whichever export."""
     forks: tuple[str, ...] = ()
     """Names of applications that are to begin with it and have not yet, sorted."""
     begun_by: tuple[str, ...] = ()

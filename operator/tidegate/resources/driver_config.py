@@ -78,6 +78,7 @@ def build_driver_config(
         ),
         start_from=_start_from(app, lineage),
         pin=_pin(app, lineage),
+        export=spec.start_from.export if spec.start_from is not None else "",
     )
 
 

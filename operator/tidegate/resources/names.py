@@ -47,6 +47,16 @@ def snapshot_pod_name(snapshot_id: str, *, disposing: bool) -> str:
     return f"{snapshot_id}-{'dispose' if disposing else 'take'}"
 
 
+def export_pod_prefix(snapshot_id: str) -> str:
+    """Return how the names begin of the pods that write a snapshot's state as plain files."""
+    return f"{snapshot_id}-export-"
+
+
+def export_pod_name(snapshot_id: str, nonce: int) -> str:
+    """Return the name of the pod that makes one of a snapshot's exports."""
+    return f"{export_pod_prefix(snapshot_id)}{nonce}"
+
+
 def verify_pod_name(snapshot_id: str) -> str:
     """Return the name of the pod that reads a snapshot back."""
     return f"{snapshot_id}-verify"

@@ -24,7 +24,7 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.resources.driver_config import app_storage, service_account
 from tidegate.resources.metadata import reference_to
-from tidegate.resources.names import SNAPSHOT_CONTAINER, snapshot_pod_name, verify_pod_name
+from tidegate.resources.names import SNAPSHOT_CONTAINER, export_pod_prefix, snapshot_pod_name, verify_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, build_storage_pod
 from tidegate_spark.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, Storage, to_json
@@ -46,6 +46,8 @@ def storage_of(app: StreamingApp) -> SnapshotStorage:
 
 def name_pod(identity: str, orders: SnapshotOrders) -> str:
     """Return the name of the pod that carries these orders out; each kind of work has its own."""
+    if orders.export:
+        return export_pod_prefix(identity) + orders.export[0].export.rpartition("-")[2]
     if orders.verify:
         return verify_pod_name(identity)
     return snapshot_pod_name(identity, disposing=bool(orders.dispose or orders.release))
@@ -79,12 +81,17 @@ def build_snapshot_pod(
         SpecError: no pod can be built of the application's spec.
         ValueError: the application is gone and nothing was remembered of its storage.
     """
+    return build_storage_pod(app or remembered_app(snapshot), build_errand(snapshot, orders), platform)
+
+
+def build_errand(snapshot: StreamSnapshot, orders: SnapshotOrders) -> Errand:
+    """Return what the pod is for that carries orders about one snapshot out."""
     storage = snapshot.status.storage
     place = None
     if storage is not None and is_imported(snapshot):
         place = Storage(storage.uri, storage.endpoint, storage.region, storage.path_style_access)
     identity = snapshot_id(snapshot.metadata)
-    errand = Errand(
+    return Errand(
         pod_name=name_pod(identity, orders),
         role=ROLE_SNAPSHOT,
         container=SNAPSHOT_CONTAINER,
@@ -94,7 +101,6 @@ def build_snapshot_pod(
         env={ORDERS_VARIABLE: to_json(orders)},
         place=place,
     )
-    return build_storage_pod(app or remembered_app(snapshot), errand, platform)
 
 
 def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:

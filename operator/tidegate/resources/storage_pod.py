@@ -40,6 +40,16 @@ _FILES = ("configMap", "secret", "projected")
 
 
 @dataclass(frozen=True)
+class SparkContainer:
+    """What a pod gets that works with Spark, all of it in its own container."""
+
+    image: str
+    image_pull_policy: str
+    resources: Mapping[str, Any]
+    deadline_seconds: int
+
+
+@dataclass(frozen=True)
 class Errand:
     """What such a pod is for."""
 
@@ -55,6 +65,8 @@ class Errand:
     """Beside the configuration of a launch, as JSON."""
     place: Storage | None = None
     """The storage it works on, if that is not the application's own."""
+    spark: SparkContainer | None = None
+    """It needs Spark, which the operator's image has not."""
 
 
 def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> dict[str, Any]:
@@ -73,7 +85,7 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
         "ownerReferences": [dict(errand.owner)],
     }
     template = app.spec.driver.pod_template.get("spec") or {}
-    bare, env = _without_what_runs(app), _env_for_storage(app)
+    bare, env = _without_what_runs(app, errand), _env_for_storage(app)
     volumes, mounts = _files_for_storage(template, env)
     spec: dict[str, Any] = {
         **{key: template[key] for key in _PLACEMENT if template.get(key) is not None},
@@ -85,6 +97,9 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
         "containers": [_container(bare, errand, (env, mounts), platform)],
         "volumes": [*pod_parts.scratch_volumes(), *volumes, *pod_parts.owned_volumes(bare)],
     }
+    if errand.spark is not None:
+        spec["activeDeadlineSeconds"] = errand.spark.deadline_seconds
+        spec["initContainers"] = pod_parts.runtime_init_containers(bare, platform)
     # As for the init container of drivers: the operator's image may be in the application's registry. A Secret that is
     # not there keeps nothing from being pulled.
     if app.spec.application.image_pull_secrets:
@@ -92,8 +107,10 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _without_what_runs(app: StreamingApp) -> StreamingApp:
-    application = Application(image="", main=app.spec.application.main, runtime=Runtime.IMAGE)
+def _without_what_runs(app: StreamingApp, errand: Errand) -> StreamingApp:
+    # An image of Spark gets the runtime of this operator, whether or not it brings one.
+    runtime = Runtime.IMAGE if errand.spark is None else Runtime.INJECTED
+    application = Application(image="", main=app.spec.application.main, runtime=runtime)
     spec = msgspec.structs.replace(
         app.spec, application=application, driver=Driver(), executor=Executor(), spark_conf={}
     )
@@ -110,24 +127,37 @@ def _container(
     config = build_driver_config(bare, bare.status.epoch, bare.status.lineage, platform)
     if errand.place is not None:
         config = dataclasses.replace(config, storage=errand.place)
+    in_own_image = {"name": "PYTHONPATH", "value": f"{pod_parts.RUNTIME_IN_OPERATOR_IMAGE}/python"}
     owned_env = [
-        {"name": "PYTHONPATH", "value": f"{pod_parts.RUNTIME_IN_OPERATOR_IMAGE}/python"},
+        *((in_own_image,) if errand.spark is None else ()),
         *pod_parts.owned_env(bare, users_env, platform),
         {"name": CONFIG_VARIABLE, "value": pod_parts.literal(to_json(config))},
         *({"name": name, "value": pod_parts.literal(value)} for name, value in errand.env.items()),
     ]
     return {
         "name": errand.container,
-        "image": platform.operator_image,
-        "imagePullPolicy": platform.operator_image_pull_policy,
+        **_image_and_resources(errand.spark, platform),
         "command": ["python3", "-m", errand.module],
         # Of two variables with one name, the kubelet takes the later.
         "env": [*pod_parts.default_env(), *users_env, *owned_env],
-        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": pod_parts.container_security(),
         "terminationMessagePath": TERMINATION_LOG,
         "terminationMessagePolicy": "File",
         "volumeMounts": [*pod_parts.scratch_mounts(), *users_mounts, *pod_parts.owned_mounts(bare)],
+    }
+
+
+def _image_and_resources(spark: SparkContainer | None, platform: Platform) -> dict[str, Any]:
+    if spark is None:
+        return {
+            "image": platform.operator_image,
+            "imagePullPolicy": platform.operator_image_pull_policy,
+            "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
+        }
+    return {
+        "image": spark.image,
+        "imagePullPolicy": spark.image_pull_policy,
+        "resources": dict(spark.resources),
     }
 
 

@@ -14,6 +14,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tidegate_spark.snapshots.store import Digest, Digester, Entry, Found, Place, SnapshotError, VanishedError
 
@@ -165,6 +166,10 @@ class MemoryStore:
         self._tell("put", key)
         self.buckets.write(self._bucket, key, body)
         self._tell("put", key, done=True)
+
+    def put_file(self, key: str, path: Path) -> None:
+        """Write an object with the content of a file, whether or not there is one."""
+        self.put(key, path.read_bytes())
 
     def put_if(self, key: str, body: bytes, etag: str | None) -> str | None:
         """Write an object if it still has this ETag (None: if there is none)."""

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark.protocol import Storage
@@ -149,6 +150,15 @@ class S3Store:
     def put(self, key: str, body: bytes) -> None:
         """Write an object, whether or not there is one."""
         self._patiently(lambda: self._client.put_object(Bucket=self._bucket, Key=key, Body=body))
+
+    def put_file(self, key: str, path: Path) -> None:
+        """Write an object with the content of a file, of whatever size, whether or not there is one."""
+
+        def upload() -> None:
+            with path.open("rb") as content:
+                self._client.upload_fileobj(content, self._bucket, key, Config=self._in_parts())
+
+        self._patiently(upload)
 
     def put_if(self, key: str, body: bytes, etag: str | None) -> str | None:
         """Write an object if it still has this ETag (None: if there is none); return the new ETag, None if refused."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 
@@ -139,6 +140,9 @@ class ObjectStore(Protocol):
 
     def put(self, key: str, body: bytes) -> None:
         """Write an object, whether or not there is one."""
+
+    def put_file(self, key: str, path: Path) -> None:
+        """Write an object with the content of a file, of whatever size, whether or not there is one."""
 
     def put_if(self, key: str, body: bytes, etag: str | None) -> str | None:
         """Write an object if it still has this ETag (None: if there is none).

@@ -151,8 +151,48 @@ def test_what_an_application_begins_with_is_decided_at_its_creation(
 
 
 def test_a_beginning_names_a_snapshot(api_kubectl: Kubectl, namespace: str) -> None:
-    with pytest.raises(KubectlError, match=r"spec\.startFrom\.snapshot"):
+    with pytest.raises(KubectlError, match=r"startFrom needs one of snapshot.* and export"):
         create(api_kubectl, namespace, changed("spec/startFrom", {}))
+
+
+# --- exports ---
+
+EXPORT = "s3://streams/apps/shop/word-count/exports/nightly-aabbccdd-1/manifest.json"
+
+
+def test_an_application_may_begin_with_an_export(api_kubectl: Kubectl, namespace: str) -> None:
+    stored = create(api_kubectl, namespace, changed("spec/startFrom", {"export": EXPORT}))
+    assert stored["spec"]["startFrom"] == {"export": EXPORT}
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        ({"export": EXPORT, **START}, "startFrom needs one of"),
+        ({"export": "s3://streams/apps/shop/word-count/snapshots/a/manifest.json"}, "startFrom.export must be"),
+        ({"export": "nightly"}, "startFrom.export must be"),
+    ],
+)
+def test_an_export_is_named_by_its_manifest(
+    api_kubectl: Kubectl, namespace: str, start: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(KubectlError, match=words):
+        create(api_kubectl, namespace, changed("spec/startFrom", start))
+
+
+def test_an_export_is_filled_in_and_changes_with_its_number_alone(api_kubectl: Kubectl, namespace: str) -> None:
+    made = {**SNAPSHOT, "spec": {**SNAPSHOT["spec"], "export": {"states": [{"query": "main"}]}}}
+    stored = create(api_kubectl, namespace, made)["spec"]["export"]
+    whole: dict[str, Any] = {"nonce": 1, "format": "JsonLines", "cores": 1, "timeoutSeconds": 3600}
+    whole["resources"] = {"cpu": "1", "memory": "2Gi"}
+    assert stored == {**whole, "states": [{"query": "main"}]}
+    with pytest.raises(KubectlError, match=r"change export\.nonce as well"):
+        api_kubectl.patch("snap", "nightly", namespace, {"spec": {"export": {"format": "Csv"}}})
+    api_kubectl.patch("snap", "nightly", namespace, {"spec": {"export": {"format": "Csv", "nonce": 2}}})
+    with pytest.raises(KubectlError, match=r"export\.resources\.memory must be a quantity of at least 750Mi"):
+        api_kubectl.patch(
+            "snap", "nightly", namespace, {"spec": {"export": {"resources": {"memory": "500Mi"}, "nonce": 3}}}
+        )
 
 
 # --- schedules ---

@@ -11,7 +11,7 @@ import msgspec
 
 from tidegate.decide import actions as do
 from tidegate.decide.snapshots import actions as about
-from tidegate.model.stream_snapshot import ANNOTATION_KEEP, ReclaimPolicy, StreamSnapshot
+from tidegate.model.stream_snapshot import ANNOTATION_KEEP, ExportSpec, ReclaimPolicy, StreamSnapshot
 from tidegate.model.streaming_app import Phase, StreamingApp
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
@@ -30,6 +30,7 @@ from tidegate_testing.snapshot_observations import (
 )
 
 VERIFYING = f"{ID}-verify"
+EXPORTING = f"{ID}-export-"
 
 
 @dataclass
@@ -43,6 +44,8 @@ class SnapshotWorld:
     holder: bool = False
     """Somebody holds the snapshot in the store."""
     quota: bool = False
+    slow: bool = False
+    """Exports take longer than they may."""
     forks: tuple[str, ...] = ()
     stored: str = ""
     """What the store has of it: nothing, ``taking`` or ``ready``."""
@@ -70,6 +73,7 @@ class SnapshotWorld:
             taking=self.pods.get(f"{ID}-take"),
             disposing=self.pods.get(f"{ID}-dispose"),
             verifying=self.pods.get(VERIFYING),
+            exporting=next((pod for name, pod in sorted(self.pods.items()) if name.startswith(EXPORTING)), None),
             forks=self.forks,
             memory=self.memory,
         )
@@ -109,7 +113,7 @@ class SnapshotWorld:
                 annotations = {**self.snapshot.metadata.annotations, ANNOTATION_KEEP: text}
                 metadata = msgspec.structs.replace(self.snapshot.metadata, annotations=annotations)
                 self.snapshot = msgspec.structs.replace(self.snapshot, metadata=metadata)
-            case do.EnsureAccess() | do.PublishEvent() | about.CountVerification():
+            case do.EnsureAccess() | do.PublishEvent() | about.CountVerification() | about.CountExport():
                 pass
         return True
 
@@ -158,6 +162,12 @@ class SnapshotWorld:
         said = self._step(self._step(waiting, disposing=disposing), disposing=disposing)
         if known.name == VERIFYING:
             said = report(SnapshotState.VERIFIED)
+        if known.name.startswith(EXPORTING):
+            if self.slow:
+                ended = dataclasses.replace(known, phase="Failed", reason="DeadlineExceeded", running=False)
+                self.pods[known.name] = ended
+                return
+            said = report(SnapshotState.EXPORTED, manifest="s3://bucket/exports/1/manifest.json", rows=5)
         ended = pod_that_said(said, disposing=disposing, finished_at=self.now, spec_hash=known.spec_hash)
         self.pods[known.name] = dataclasses.replace(ended, name=known.name)
 
@@ -208,6 +218,23 @@ class SnapshotWorld:
         if self.snapshot is not None:
             spec = msgspec.structs.replace(self.snapshot.spec, verify_nonce=self.snapshot.spec.verify_nonce + 1)
             self.snapshot = msgspec.structs.replace(self.snapshot, spec=spec)
+
+    def ask_for_export(self) -> None:
+        """Somebody wants the state as plain files, or once more."""
+        if self.snapshot is not None:
+            before = self.snapshot.spec.export
+            wanted = ExportSpec(nonce=before.nonce + 1 if before is not None else 1)
+            self._set_export(wanted)
+
+    def forgo_export(self) -> None:
+        """Nobody wants an export any more."""
+        if self.snapshot is not None:
+            self._set_export(None)
+
+    def _set_export(self, wanted: ExportSpec | None) -> None:
+        assert self.snapshot is not None
+        spec = msgspec.structs.replace(self.snapshot.spec, export=wanted)
+        self.snapshot = msgspec.structs.replace(self.snapshot, spec=spec)
 
     def _set_app(self, uid: str, phase: Phase) -> None:
         self.app, self.book = launched(app_with(uid=uid), phase=phase), {}

@@ -5,6 +5,7 @@ Each test begins with two empty buckets of one store; objects of 5 MiB and more 
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,16 @@ class StoreContract:
         assert found is not None
         assert (found.size, found.md5) == (len(body), hashlib.md5(body, usedforsecurity=False).hexdigest())
         assert store.digest("b") is None
+
+    def test_a_file_is_put_as_it_is_whatever_its_size(self, stores: Stores, tmp_path: Path) -> None:
+        store, _ = stores
+        for size in (0, 3, 6 << 20):
+            body = bytes(size % 251 for size in range(size))
+            (tmp_path / "file").write_bytes(body)
+            store.put_file("a/b", tmp_path / "file")
+            got = store.get("a/b")
+            assert got is not None
+            assert got[0] == body
 
     def test_put_replaces(self, stores: Stores) -> None:
         store, _ = stores

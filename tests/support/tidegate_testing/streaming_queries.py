@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark import SparkContext
@@ -37,12 +38,12 @@ class OnPurposeError(Exception):
 
 
 @contextmanager
-def spark_here(folder: Path) -> Iterator[SparkSession]:
-    """Run Spark with two cores; its JVM ends with the block."""
+def spark_here(folder: Path, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[SparkSession]:
+    """Run Spark with two cores, and ``settings`` beside the usual ones; its JVM ends with the block."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").config("spark.local.dir", str(folder / "spark"))
-    for key, value in _ALWAYS.items():
+    for key, value in {**_ALWAYS, **settings}.items():
         builder = builder.config(key, value)
     session = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse")).getOrCreate()
     session.sparkContext.setLogLevel("OFF")

@@ -14,7 +14,7 @@ from tidegate.agent_client import Unanswered
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, StreamSnapshot
+from tidegate.model.stream_snapshot import ExportPhase, ExportSpec, ReclaimPolicy, SnapshotPhase, StreamSnapshot
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
@@ -301,3 +301,15 @@ async def test_a_pod_that_is_refused_is_remembered_by_its_own_name() -> None:
     verified = world.stored().status.condition("Verified")
     assert verified is not None
     assert "quota" in verified.message
+
+
+async def test_an_export_is_begun_once() -> None:
+    asked = ready_snapshot()
+    world = World(msgspec.structs.replace(asked, spec=msgspec.structs.replace(asked.spec, export=ExportSpec())))
+    await world.settle()
+    export = world.stored().status.export
+    assert export is not None
+    assert (export.nonce, export.phase) == (1, ExportPhase.RUNNING)
+    # It is in the index as well, so that no second one is made.
+    assert [path for path in world.api.objects if "-export-" in path] == [f"/api/v1/namespaces/shop/pods/{ID}-export-1"]
+    assert [p.name for p in world.index.pods(ORDERS)] == [f"{ID}-export-1"]

@@ -51,6 +51,14 @@ def test_a_snapshot_that_can_not_be_read_is_not_called_missing() -> None:
     assert decide(o, NOW).reason == "SnapshotUnreadable"
 
 
+def test_an_application_that_begins_with_an_export_waits_for_nothing_and_its_driver_is_told() -> None:
+    uri = "s3://streams/apps/shop/orders/exports/nightly-1/manifest.json"
+    o = observe(app_with({"startFrom": {"export": uri}}))
+    found = config_of(o)
+    assert (found.export, found.start_from, found.lineage) == (uri, None, 1)
+    assert config_of(observe(app_with())).export == ""
+
+
 def with_phase(phase: SnapshotPhase) -> StreamSnapshot:
     return snapshot(begun(ORIGIN_APP, phase=phase))
 

@@ -55,6 +55,7 @@ OTHER: dict[str, Any] = {
     "snapshots.keep.maxAge": "7d",
     "snapshots.verify": True,
     "snapshots.onDelete": "Take",
+    "startFrom.export": "s3://streams/apps/shop/orders/exports/nightly-1/manifest.json",
     "startFrom.snapshot.name": "nightly",
     "upgrade.mode": "LastState",
     "upgrade.rollback": "Never",

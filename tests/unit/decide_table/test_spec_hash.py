@@ -57,6 +57,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "snapshots.keep.maxAge": names,
     "snapshots.verify": st.booleans(),
     "snapshots.onDelete": st.sampled_from(["Skip", "Take"]),
+    "startFrom.export": names,
     "startFrom.snapshot.name": names,
     "state.partitions": st.integers(1, 64),
     "state.minBatchesToRetain": st.integers(2, 200),

@@ -58,6 +58,13 @@ class CountVerification:
 
 
 @dataclass(frozen=True, slots=True)
+class CountExport:
+    """Count an export that has ended."""
+
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StampRetention:
     """Note on the resource how long it stays."""
 
@@ -76,6 +83,7 @@ SnapshotAction: TypeAlias = (
     | DeleteSnapshot
     | StampRetention
     | CountVerification
+    | CountExport
     | PublishEvent
 )
 

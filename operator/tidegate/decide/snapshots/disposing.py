@@ -53,7 +53,7 @@ def leave_released_alone(o: SnapshotObservation, now: float) -> SnapshotVerdict 
 
 def stop_taking(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Remove the pod that takes it, or reads it back: what is disposed of must not go on growing."""
-    pod = o.taking or o.verifying
+    pod = o.taking or o.verifying or o.exporting
     if pod is None:
         return None
     message = f"Pod {pod.name} is removed."

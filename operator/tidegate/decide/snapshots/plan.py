@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.rules import earliest, first_verdict
-from tidegate.decide.snapshots import disposing, retention, taking, verifying
+from tidegate.decide.snapshots import disposing, exporting, retention, taking, verifying
 from tidegate.decide.snapshots.actions import SnapshotAction, SnapshotPlan, WriteSnapshotStatus
 from tidegate.decide.snapshots.status import build_snapshot_status, snapshot_write_is_due_in
 from tidegate.decide.snapshots.verdict import SnapshotVerdict
@@ -37,6 +37,8 @@ DISPOSING_RULES: tuple[SnapshotRule, ...] = (
 
 TAKING_RULES: tuple[SnapshotRule, ...] = (
     retention.let_expire,
+    exporting.write_out,
+    exporting.remove_leftover,
     verifying.read_back,
     verifying.remove_leftover,
     taking.keep_final,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import msgspec
 
@@ -15,8 +16,11 @@ from tidegate.decide.spec_hash import spec_hash
 from tidegate.decide.verdict import Health
 from tidegate.model.errors import SpecError
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
+from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.resources.export_pod import build_export_pod
+from tidegate.resources.platform import Platform
 from tidegate.resources.snapshot_pod import build_snapshot_pod, name_pod, storage_of_import
 from tidegate_spark.protocol import from_json
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState
@@ -42,8 +46,8 @@ def has_done_its_work(pod: PodRecord) -> bool:
     return pod.phase == "Succeeded" or (ended and pod.phase != "Failed")
 
 
-def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: float) -> SnapshotVerdict:
-    """Say how a pod is doing whose work is not done; one that gets nowhere is replaced."""
+def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: float, work: str = "") -> SnapshotVerdict:
+    """Say how a pod is doing whose work is not done; one that gets nowhere is replaced. ``work``: what it does else."""
     if pod.terminating:
         message = f"Pod {pod.name} is removed."
         return SnapshotVerdict(phase, Health.RECONCILING, "PodReplaced", message)
@@ -61,10 +65,10 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
         return SnapshotVerdict(phase, Health.STALLED, problem.reason, problem.message)
     told = o.memory.progress
     if told is not None and told.process == process_of(pod) and told.report.state is SnapshotState.COPYING:
-        what = "reads" if phase is SnapshotPhase.READY else "copies"
+        what = work or ("reads" if phase is SnapshotPhase.READY else "copies")
         message = f"Pod {pod.name} {what}: {told.report.files} of {told.report.of_files} files."
         return SnapshotVerdict(phase, Health.RECONCILING, "PodAtWork", message, told.report)
-    what = _WORK.get(phase, "looks whether it is whole")
+    what = work or _WORK.get(phase, "looks whether it is whole")
     return SnapshotVerdict(phase, Health.RECONCILING, "PodAtWork", f"Pod {pod.name} {what}.")
 
 
@@ -86,7 +90,7 @@ def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, 
             return SnapshotVerdict(phase, Health.STALLED, refusal.reason, refusal.message, wake_after=left)
     try:
         app = o.app if refers_to_its_app(o) else None
-        create = CreateSnapshotPod(build_snapshot_pod(_identified(o), app, orders, o.platform))
+        create = CreateSnapshotPod(_build(_identified(o), app, orders, o.platform))
     except SpecError as error:
         return SnapshotVerdict(phase, Health.STALLED, "InvalidSpec", f"No pod can be made for the snapshot: {error}")
     why = ", because no driver runs" if orders.take or orders.dispose else ""
@@ -97,6 +101,14 @@ def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, 
 def namespace_goes(o: SnapshotObservation) -> bool:
     """Return whether the namespace is being deleted, and takes no pod any more."""
     return o.memory.refusal is not None and o.memory.refusal.reason == NAMESPACE_TERMINATING
+
+
+def _build(
+    snapshot: StreamSnapshot, app: StreamingApp | None, orders: SnapshotOrders, platform: Platform
+) -> dict[str, Any]:
+    if orders.export:
+        return build_export_pod(snapshot, app, platform)
+    return build_snapshot_pod(snapshot, app, orders, platform)
 
 
 def _identified(o: SnapshotObservation) -> StreamSnapshot:

@@ -19,6 +19,7 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshot,
     is_damaged,
     is_scheduled,
+    is_to_be_exported,
     owner_uid,
     retention_of,
 )
@@ -74,7 +75,7 @@ def _judge(o: SnapshotObservation, now: float) -> _Judgement:
         return _Judgement()
     if retention_of(snapshot).with_app and not o.app_unreadable and not refers_to_its_app(o):
         return _Judgement("its application is gone, and took its storage with it.")
-    if o.begun_by:
+    if o.begun_by or is_to_be_exported(snapshot):
         return _Judgement()
     return _judge_failed(o) if snapshot.status.phase is SnapshotPhase.FAILED else _judge_ready(o, now)
 

@@ -7,10 +7,11 @@ import datetime
 import msgspec
 
 from tidegate.decide.launch import time_left
-from tidegate.decide.snapshots.verdict import SnapshotVerdict, refers_to_its_app
+from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, Verification, refers_to_its_app
 from tidegate.decide.status import build_conditions
 from tidegate.model.status import Condition
 from tidegate.model.stream_snapshot import (
+    EXPORTED,
     VERIFIED,
     SnapshotApp,
     SnapshotManifest,
@@ -37,9 +38,12 @@ def build_snapshot_status(o: SnapshotObservation, verdict: SnapshotVerdict, now:
     status = msgspec.structs.replace(
         old,
         phase=verdict.phase,
-        conditions=build_conditions(old.conditions, verdict, generation, now) + _verified(o, verdict, now),
+        conditions=build_conditions(old.conditions, verdict, generation, now)
+        + _verified(o, verdict, now)
+        + _exported(o, verdict, now),
         observed_generation=generation,
         verification=_verification(o, verdict, now),
+        export=verdict.exporting.export if verdict.exporting is not None else old.export,
     )
     if verdict.begins or old.snapshot_id:
         status = _with_intent(o, status, now)
@@ -71,13 +75,24 @@ def human_size(size: int) -> str:
 
 def _verified(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) -> tuple[Condition, ...]:
     """Return the condition Verified; there is none until somebody asks."""
-    old, said = o.snapshot.status.condition(VERIFIED), verdict.verification
+    return _said(o, VERIFIED, verdict.verification, now)
+
+
+def _exported(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) -> tuple[Condition, ...]:
+    """Return the condition Exported, likewise."""
+    return _said(o, EXPORTED, verdict.exporting, now)
+
+
+def _said(
+    o: SnapshotObservation, kind: str, said: Verification | Exporting | None, now: float
+) -> tuple[Condition, ...]:
+    old = o.snapshot.status.condition(kind)
     if said is None:
         return (old,) if old is not None else ()
     since = old.last_transition_time if old is not None and old.status == said.status else _time(now)
     return (
         Condition(
-            type=VERIFIED,
+            type=kind,
             status=said.status,
             reason=said.reason,
             message=said.message,

@@ -63,6 +63,14 @@ REMEDIES: dict[SnapshotReason, str] = {
     SnapshotReason.DISPOSED: _ANOTHER,
     SnapshotReason.MISSING: "Check spec.uri and spec.storage, or wait until the other one is complete.",
     SnapshotReason.DAMAGED: _ANOTHER,
+    SnapshotReason.STATE_NOT_FOUND: "Change spec.export.states, and spec.export.nonce with them.",
+    SnapshotReason.STATE_UNREADABLE: (
+        "Check that spec.export.image has a Spark that is not older than the one that wrote the state; to try again, "
+        "change spec.export.nonce."
+    ),
+    SnapshotReason.FORMAT_UNFIT: "Change spec.export.format, and spec.export.nonce with it.",
+    SnapshotReason.EXPORT_EXISTS: "Change spec.export.nonce.",
+    SnapshotReason.EXPORT_FAILED: "Mend what it names, and change spec.export.nonce.",
     SnapshotReason.INTERNAL: f"See the driver's log. {_ANOTHER}",
 }
 """What to do about a reason; the runtime's messages say what is wrong."""
@@ -196,7 +204,13 @@ def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> Snapshot
             return SnapshotVerdict(
                 SnapshotPhase.READY, Health.READY, "Complete", _complete(report), report, after=put_away(o, o.taking)
             )
-        case SnapshotState.FAILED | SnapshotState.DISPOSED | SnapshotState.RELEASED | SnapshotState.VERIFIED:
+        case (
+            SnapshotState.FAILED
+            | SnapshotState.DISPOSED
+            | SnapshotState.RELEASED
+            | SnapshotState.VERIFIED
+            | SnapshotState.EXPORTED
+        ):
             return SnapshotVerdict(
                 SnapshotPhase.FAILED, Health.STALLED, reason, why, report, after=put_away(o, o.taking)
             )

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from tidegate.decide.actions import ReleaseAccess
 from tidegate.decide.snapshots.actions import DeleteSnapshotPod, SnapshotAction
 from tidegate.decide.verdict import Health
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_at_deletion, owner_uid, snapshot_id
+from tidegate.model.stream_snapshot import (
+    SnapshotExport,
+    SnapshotPhase,
+    StreamSnapshot,
+    is_at_deletion,
+    owner_uid,
+    snapshot_id,
+)
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
@@ -32,6 +39,16 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True)
+class Exporting:
+    """What the condition Exported says, and the record of the export; None takes the record away."""
+
+    status: str
+    reason: str
+    message: str
+    export: SnapshotExport | None
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotVerdict:
     """The result of the first rule that applies."""
 
@@ -45,6 +62,8 @@ class SnapshotVerdict:
     """What is known of the work, for the status."""
     verification: Verification | None = None
     """What is said of its being read back, if anything is."""
+    exporting: Exporting | None = None
+    """What is said of its export, if anything is."""
     before: tuple[SnapshotAction, ...] = ()
     """Carried out before the status is written."""
     after: tuple[SnapshotAction, ...] = ()

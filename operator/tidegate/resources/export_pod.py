@@ -1,0 +1,84 @@
+"""The pod that writes state of a snapshot as plain files: in an image of Spark, as the application. No I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate.model.errors import SpecError
+from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id, stored_id
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources import pod_parts
+from tidegate.resources.platform import Platform
+from tidegate.resources.snapshot_pod import build_errand, remembered_app
+from tidegate.resources.storage_pod import SparkContainer, build_storage_pod
+from tidegate.spark.memory import split_memory
+from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrders, StateChoice
+
+_STATE_SETTINGS = ("spark.sql.streaming.stateStore.", "spark.io.compression.")
+"""How Spark settings begin without which state may not be read that was written with them."""
+
+
+def image_of(snapshot: StreamSnapshot, app: StreamingApp | None) -> str:
+    """Return the image that an export runs in, empty if none is known.
+
+    The one that wrote the state comes before the one that the application has by now.
+    """
+    asked = snapshot.spec.export.image if snapshot.spec.export is not None else ""
+    return asked or snapshot.status.image or (app.spec.application.image if app is not None else "")
+
+
+def build_order(snapshot: StreamSnapshot, app: StreamingApp | None) -> ExportOrder:
+    """Return what the pod is told.
+
+    Raises:
+        SpecError: the memory does not do for Spark, or no image is known.
+        ValueError: nobody asks for an export.
+    """
+    asked = _asked(snapshot)
+    if not image_of(snapshot, app):
+        raise SpecError("spec.export.image", "the image that wrote the state is not known; name one with Spark")
+    identity = snapshot_id(snapshot.metadata)
+    try:
+        heap = split_memory("driver", asked.resources.memory, {}).heap_mib
+    except SpecError as error:
+        raise SpecError("spec.export.resources.memory", error.remedy) from error
+    conf: Mapping[str, str] = app.spec.spark_conf if app is not None else {}
+    return ExportOrder(
+        id=identity,
+        snapshot=stored_id(snapshot),
+        export=f"{identity}-{asked.nonce}",
+        format=asked.format.value,
+        states=tuple(StateChoice(each.query, each.operator, each.name) for each in asked.states),
+        cores=asked.cores,
+        heap_mib=heap,
+        spark_conf={key: value for key, value in sorted(conf.items()) if key.startswith(_STATE_SETTINGS)},
+    )
+
+
+def build_export_pod(snapshot: StreamSnapshot, app: StreamingApp | None, platform: Platform) -> dict[str, Any]:
+    """Return the pod.
+
+    Args:
+        snapshot: the resource; its id and where it is are in its status.
+        app: the application whose snapshot it is; None if it is gone, or was never here.
+        platform: what the installation decides.
+
+    Raises:
+        SpecError: no pod can be built.
+        ValueError: nobody asks for an export, or nothing is known of the storage.
+    """
+    asked, image = _asked(snapshot), image_of(snapshot, app)
+    errand = build_errand(snapshot, SnapshotOrders(export=(build_order(snapshot, app),)))
+    policy = app.spec.application.image_pull_policy if app is not None else "IfNotPresent"
+    spark = SparkContainer(
+        image, policy, pod_parts.resource_requirements("export", asked.resources), asked.timeout_seconds
+    )
+    return build_storage_pod(app or remembered_app(snapshot), dataclasses.replace(errand, spark=spark), platform)
+
+
+def _asked(snapshot: StreamSnapshot) -> ExportSpec:
+    if snapshot.spec.export is None:
+        raise ValueError(f"no export of {snapshot.metadata.name} is asked for")
+    return snapshot.spec.export

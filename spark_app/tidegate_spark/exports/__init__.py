@@ -1,0 +1,5 @@
+"""Portable state: a snapshot's state as plain files, and new queries that begin with it.
+
+``job`` writes an export, with Spark; ``beginning`` is what a script calls. The files and their manifest, which is
+written last, lie below ``exports/<id>/`` of the application's place.
+"""

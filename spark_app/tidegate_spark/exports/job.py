@@ -1,0 +1,265 @@
+"""Makes an export of a snapshot: reads its state with Spark, writes files and, last, the manifest. Does I/O.
+
+It can be ended at any point and done again: names say what a file is, and equal state gives equal files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from tidegate_spark.exports import formats
+from tidegate_spark.exports.checkpoint_copy import bones_of, fetch, operators_of, stores_of
+from tidegate_spark.exports.errors import ExportExistsError, FormatUnfitError, StateUnreadableError
+from tidegate_spark.exports.manifest import (
+    EXPORT_PREFIX,
+    MANIFEST_FILE,
+    VERSION,
+    ExportedQuery,
+    ExportedTable,
+    ExportManifest,
+)
+from tidegate_spark.exports.tables import StoreMetadata, Table, check_choices, chosen, tables_of
+from tidegate_spark.snapshot_protocol import ExportOrder
+from tidegate_spark.snapshots import manifest
+from tidegate_spark.snapshots.checkpoint import Checkpoint
+from tidegate_spark.snapshots.copying import Copiers, Progress
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.manifest import Manifest, QueryAt
+from tidegate_spark.snapshots.query_logs import OFFSETS, read_offsets
+from tidegate_spark.snapshots.restore import DamagedError, Origin, damages
+from tidegate_spark.snapshots.store import Entry
+
+_STREAMING = "spark.sql.streaming."
+_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+_CAUSE = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error|Failed): (?P<why>.+)")
+PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Made:
+    """A complete export."""
+
+    manifest: ExportManifest
+    uri: str
+    """Of the manifest: s3://bucket/key."""
+    digest: str
+
+
+@dataclass
+class Exporter:
+    """Makes one export."""
+
+    library: Library
+    order: ExportOrder
+    spark: Callable[[], SparkSession]
+    """Starts Spark, or returns the session that runs."""
+    work: Path
+    """A directory that is there, for what is of use meanwhile: the state of one operator, and one file, at a time."""
+    copiers: Copiers
+    """Told how many tables are written, of how many."""
+
+    def run(self) -> Made:
+        """Make the export, or find it.
+
+        Raises:
+            UnknownSnapshotError, NotReadyError, UnreadableManifestError: see :func:`manifest.read`.
+            DamagedError, VanishedError: the snapshot is not whole.
+            StateNotFoundError: what is asked for is not among its state.
+            FormatUnfitError: the format can not hold it.
+            StateUnreadableError: Spark can not read it.
+            ExportExistsError: there is another export of this id.
+            Exception: what the store's client raises.
+        """
+        origin = Origin(self.library, self.order.snapshot)
+        made = manifest.read(self.library, origin.id, self.library.read())
+        wrong = damages(origin)
+        if wrong:
+            raise DamagedError(f"snapshot {origin.id} is not whole: {wrong[0]}", len(wrong))
+        plan = self._plan(made)
+        check_choices(plan, self.order.states)
+        wanted = {query: chosen(tables, query, self.order.states) for query, tables in plan.items()}
+        written = self._write_all(made, wanted)
+        return self._publish(made, written)
+
+    # --- what there is ---
+
+    def _plan(self, made: Manifest) -> dict[str, list[Table]]:
+        """Return the tables of each query, by what its checkpoint says without its state."""
+        found: dict[str, list[Table]] = {}
+        for query in sorted(made.queries):
+            if not operators_of(made, query):
+                found[query] = []
+                continue
+            shutil.rmtree(self._place(query), ignore_errors=True)
+            fetch(self.library, bones_of(made, query), self._place(query), _silent(self.copiers))
+            session = self._session(made.queries[query])
+            rows = self._asked(partial(_metadata_of, session, self._place(query)))
+            found[query] = tables_of(rows)
+        return found
+
+    def _place(self, query: str) -> Path:
+        return self.work / "checkpoints" / query
+
+    def _session(self, at: QueryAt) -> SparkSession:
+        """Return a session with the settings under which the state was written; Spark's reader goes by them."""
+        session = self.spark().newSession()
+        # Spark's state stores report to an object that comes with the streams of a session.
+        session.streams  # noqa: B018 - it is made by being asked for
+        logged = read_offsets(_log(at), at.batch).conf
+        settings = {key: str(value) for key, value in logged.items() if key.startswith(_STREAMING)}
+        settings[_FORMAT_VERSION] = str(at.facts.get("formatVersion", 1))
+        settings["spark.sql.session.timeZone"] = "UTC"
+        settings["spark.sql.parquet.outputTimestampType"] = "TIMESTAMP_MICROS"
+        settings["spark.sql.files.maxRecordsPerFile"] = "0"
+        for key, value in settings.items():
+            session.conf.set(key, value)
+        return session
+
+    # --- what is written ---
+
+    def _write_all(self, made: Manifest, wanted: Mapping[str, list[Table]]) -> list[ExportedTable]:
+        of_tables, written = sum(len(tables) for tables in wanted.values()), list[ExportedTable]()
+        size = 0
+        for query, tables in wanted.items():
+            for operator in sorted({table.operator for table in tables}):
+                fetch(self.library, stores_of(made, query, operator), self._place(query), _silent(self.copiers))
+                session = self._session(made.queries[query])
+                for table in (table for table in tables if table.operator == operator):
+                    written.append(self._write(session, made, query, table))
+                    size += written[-1].bytes
+                    self.copiers.report(Progress(len(written), size, of_tables, size))
+                shutil.rmtree(self._place(query) / "state" / str(operator))
+        return written
+
+    def _write(self, session: SparkSession, made: Manifest, query: str, table: Table) -> ExportedTable:
+        directory = self.work / "table"
+        shutil.rmtree(directory, ignore_errors=True)
+        name = table.file(query, formats.SUFFIXES[self.order.format])
+
+        def write() -> tuple[int, str]:
+            reader = session.read.format("statestore").option("batchId", made.queries[query].batch)
+            reader = reader.option("operatorId", table.operator).options(**table.options)
+            rows = formats.portable(reader.load(str(self._place(query))))
+            counted = Observation()
+            ordered = formats.in_order(rows, table.kind).observe(counted, F.count(F.lit(1)).alias("rows"))
+            formats.write(ordered, self.order.format, directory.as_uri())
+            return int(counted.get["rows"]), rows.schema.json()
+
+        number, schema = self._asked(write)
+        file = _only_file(directory)
+        digest, size = _digest_of(file)
+        self.library.store.put_file(self._key(name), file)
+        return ExportedTable(
+            query=query,
+            operator=table.operator,
+            operator_name=table.operator_name,
+            name=table.name,
+            kind=table.kind,
+            file=name,
+            rows=number,
+            bytes=size,
+            sha256=digest,
+            schema=schema,
+            ttl=table.ttl,
+        )
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except FormatUnfitError:
+            raise
+        except PySparkException as error:
+            raise StateUnreadableError(f"Spark can not read the state: {_words_of(error)}") from error
+        except Exception as error:
+            if type(error).__module__.startswith("py4j"):
+                raise StateUnreadableError(f"Spark can not read the state: {_words_of(error)}") from error
+            raise
+
+    def _key(self, *parts: str) -> str:
+        return self.library.key(EXPORT_PREFIX, self.order.export, *parts)
+
+    def _publish(self, made: Manifest, tables: list[ExportedTable]) -> Made:
+        application = made.application
+        complete = ExportManifest(
+            version=VERSION,
+            format=self.order.format,
+            snapshot=made.id,
+            app=f"{application.namespace}/{application.name}",
+            lineage=application.lineage,
+            spark_version=made.spark_version,
+            queries={query: _exported(at) for query, at in sorted(made.queries.items())},
+            tables=tuple(tables),
+        )
+        key, body = self._key(MANIFEST_FILE), complete.body()
+        if self.library.store.put_if(key, body, None) is None:
+            found = self.library.store.get(key)
+            # It may be that of an earlier attempt.
+            if found is None or found[0] != body:
+                raise ExportExistsError(f"{key} is of another export; take another number for spec.export.nonce")
+        return Made(complete, f"s3://{self.library.store.bucket}/{key}", f"sha256:{hashlib.sha256(body).hexdigest()}")
+
+
+def _silent(copiers: Copiers) -> Copiers:
+    return Copiers(min(copiers.number, 4), lambda progress: None)
+
+
+def _log(at: QueryAt) -> Checkpoint:
+    path = f"{OFFSETS}/{at.batch}"
+    return Checkpoint({path: Entry(path, len(at.offsets), "")}, lambda _: at.offsets.encode())
+
+
+def _exported(at: QueryAt) -> ExportedQuery:
+    head = json.loads(at.offsets.split("\n")[1] or "{}")
+    return ExportedQuery(
+        batch=at.batch,
+        offsets=read_offsets(_log(at), at.batch).by_source,
+        timestamp_ms=int(head.get("batchTimestampMs", 0)),
+        watermark_ms=int(head.get("batchWatermarkMs", 0)),
+    )
+
+
+def _metadata_of(session: SparkSession, place: Path) -> list[StoreMetadata]:
+    rows = session.read.format("state-metadata").load(str(place)).collect()
+    return [
+        StoreMetadata(row["operatorId"], row["operatorName"], row["stateStoreName"], row["operatorProperties"] or "")
+        for row in rows
+    ]
+
+
+def _only_file(directory: Path) -> Path:
+    files = sorted(path for path in directory.iterdir() if path.name.startswith("part-"))
+    if not files:
+        # Of no rows at all.
+        (directory / "part-empty").touch()
+        return directory / "part-empty"
+    if len(files) > 1:
+        raise AssertionError(f"Spark wrote {len(files)} files of one partition")
+    return files[0]
+
+
+def _digest_of(file: Path) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    with file.open("rb") as content:
+        while piece := content.read(PIECE):
+            digest.update(piece)
+            size += len(piece)
+    return digest.hexdigest(), size
+
+
+def _words_of(error: Exception) -> str:
+    """Return what an exception of Spark's comes down to: the last cause that it names, without a stack."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [found["why"] for found in map(_CAUSE.match, lines) if found is not None]
+    return (causes or lines or [type(error).__name__])[-1 if causes else 0][:1000]

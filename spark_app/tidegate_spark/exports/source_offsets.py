@@ -1,0 +1,82 @@
+"""Where a new query's sources begin so that inputs are neither lost nor repeated. Pure.
+
+Spark logs where each source goes on after a batch. For Kafka that is, by topic and partition, the offset of the first
+record that is in no batch yet; and ``startingOffsets`` takes the first offset to be read. So the one is the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate_spark.exports.errors import ExportError
+from tidegate_spark.exports.manifest import ExportedQuery
+
+NOWHERE_YET = "-"
+"""What Spark logs of a source that had not given anything."""
+EARLIEST = -2
+"""What ``startingOffsets`` understands as the first record that is there."""
+
+
+def source_of(query: str, at: ExportedQuery, source: str | int | None) -> str:
+    """Return what was logged of one source of a query.
+
+    Args:
+        query: its name, for words.
+        at: where it was.
+        source: number or name; None: the only one.
+
+    Raises:
+        ExportError: there is no such source, or there are several and none was named.
+    """
+    known = ", ".join(repr(name) for name in sorted(at.offsets))
+    if source is None:
+        if len(at.offsets) == 1:
+            return next(iter(at.offsets.values()))
+        raise ExportError(f"query {query!r} had {len(at.offsets)} sources ({known}): say which one with source=…")
+    found = at.offsets.get(str(source))
+    if found is None:
+        raise ExportError(f"query {query!r} had no source {source!r} (source=…): it had {known or 'none'}")
+    return found
+
+
+def starting_offsets_of(query: str, logged: str, partitions: Mapping[str, int]) -> str:
+    """Return the value for Kafka's ``startingOffsets``.
+
+    Args:
+        query: the query's name, for words.
+        logged: see :func:`source_of`.
+        partitions: by topic, how many there are now: those that the query had not seen are read from their beginning.
+
+    Raises:
+        ExportError: it is not where a Kafka source was.
+    """
+    if logged.strip() == NOWHERE_YET:
+        raise ExportError(
+            f"the source of query {query!r} had given nothing yet: begin with the startingOffsets that it had"
+        )
+    try:
+        by_topic = json.loads(logged)
+    except ValueError:
+        by_topic = None
+    if not _is_kafkas(by_topic):
+        raise ExportError(
+            f"the source of query {query!r} was no Kafka source: its position was {logged[:200]!r}. Begin there by the "
+            "means of that source"
+        )
+    whole = {topic: {int(number): at for number, at in of.items()} for topic, of in by_topic.items()}
+    for topic, number in partitions.items():
+        for partition in range(number):
+            whole.setdefault(topic, {}).setdefault(partition, EARLIEST)
+    ordered = {topic: {str(n): whole[topic][n] for n in sorted(whole[topic])} for topic in sorted(whole)}
+    return json.dumps(ordered, separators=(",", ":"))
+
+
+def _is_kafkas(value: Any) -> bool:
+    if not isinstance(value, dict) or not value:
+        return False
+    return all(
+        isinstance(of, dict) and all(n.isdecimal() and isinstance(at, int) for n, at in of.items())
+        for of in value.values()
+    )

@@ -1,0 +1,272 @@
+"""A complete snapshot whose state is to be written as plain files: when, by whom, and what is said of it. Pure."""
+
+import dataclasses
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.decide.actions import PublishEvent, ReleaseAccess
+from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, SnapshotPlan
+from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.model.spec import Resources
+from tidegate.model.status import Condition
+from tidegate.model.stream_snapshot import (
+    EXPORTED,
+    ExportedState,
+    ExportFormat,
+    ExportPhase,
+    ExportSpec,
+    SnapshotExport,
+    SnapshotPhase,
+    StreamSnapshot,
+)
+from tidegate.observe.pods import process_of
+from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory
+from tidegate_spark.protocol import from_json
+from tidegate_spark.snapshot_protocol import (
+    ORDERS_VARIABLE,
+    SnapshotOrders,
+    SnapshotReason,
+    SnapshotReport,
+    SnapshotState,
+    StateChoice,
+)
+from tidegate_testing.observations import NOW, waiting
+from tidegate_testing.snapshot_observations import (
+    APP,
+    ID,
+    SUSPENDED,
+    TIME,
+    deleted,
+    kinds,
+    observe,
+    observe_running,
+    pod,
+    pod_that_said,
+    ready_snapshot,
+    report,
+    settled,
+    snapshot,
+    status_of,
+)
+
+URI = f"s3://streams/apps/shop/orders/exports/{ID}-1/manifest.json"
+WRITTEN = report(SnapshotState.EXPORTED, message="5 rows.", files=2, bytes=99, rows=5, manifest=URI, digest="sha256:5")
+
+
+def asked(nonce: int = 1, of: StreamSnapshot | None = None, **fields: Any) -> StreamSnapshot:
+    found = of or ready_snapshot()
+    spec = msgspec.structs.replace(found.spec, export=ExportSpec(nonce=nonce, **fields))
+    return msgspec.structs.replace(found, spec=spec)
+
+
+def without(of: StreamSnapshot) -> StreamSnapshot:
+    return msgspec.structs.replace(of, spec=msgspec.structs.replace(of.spec, export=None))
+
+
+def at_work(nonce: int = 1, **fields: Any) -> Any:
+    return dataclasses.replace(pod(APP), name=f"{ID}-export-{nonce}", **fields)
+
+
+def ended(*reports: SnapshotReport, nonce: int = 1, **fields: Any) -> Any:
+    known = pod_that_said(*reports, **fields)
+    return dataclasses.replace(known, name=f"{ID}-export-{nonce}", spec_hash=pod(APP).spec_hash)
+
+
+def exported(plan: SnapshotPlan) -> tuple[Condition, SnapshotExport]:
+    status = status_of(plan)
+    found = status.condition(EXPORTED)
+    assert found is not None
+    assert status.export is not None
+    return found, status.export
+
+
+def created(plan: SnapshotPlan) -> dict[str, Any]:
+    (create,) = [action for action in plan.actions if isinstance(action, CreateSnapshotPod)]
+    return create.manifest
+
+
+@pytest.mark.parametrize(
+    "around", [{}, {"app": SUSPENDED}, {"app": APP}], ids=["the application is gone", "it is suspended", "it runs"]
+)
+def test_a_pod_writes_it_whatever_the_application_does_and_it_stays_ready(around: dict[str, Any]) -> None:
+    states = (ExportedState(query="main", operator=0, name="total"),)
+    plan = decide_snapshot(observe(asked(format=ExportFormat.PARQUET, states=states), **around), NOW)
+    assert kinds(plan) == ["EnsureAccess", "WriteSnapshotStatus", "CreateSnapshotPod"]
+    manifest = created(plan)
+    assert manifest["metadata"]["name"] == f"{ID}-export-1"
+    (text,) = [e["value"] for e in manifest["spec"]["containers"][0]["env"] if e["name"] == ORDERS_VARIABLE]
+    (order,) = from_json(SnapshotOrders, text).export
+    assert (order.id, order.snapshot, order.export, order.format) == (ID, ID, f"{ID}-1", "Parquet")
+    assert order.states == (StateChoice("main", 0, "total"),)
+    condition, record = exported(plan)
+    assert (condition.status, condition.reason) == ("Unknown", "PodStarting")
+    assert record == SnapshotExport(nonce=1, phase=ExportPhase.RUNNING, format="Parquet", started_at=TIME)
+    ready = status_of(plan).condition("Ready")
+    assert ready is not None
+    assert (status_of(plan).phase, ready.status) == (SnapshotPhase.READY, "True")
+
+
+@pytest.mark.parametrize("of", [ready_snapshot(), asked(1, snapshot()), deleted(asked())])
+def test_what_nobody_asks_for_or_is_not_complete_is_not_exported(of: StreamSnapshot) -> None:
+    plan = decide_snapshot(observe_running(of), NOW)
+    assert not any("-export-" in str(a.manifest) for a in plan.actions if isinstance(a, CreateSnapshotPod))
+
+
+def test_how_far_it_is_is_told() -> None:
+    writing = at_work()
+    told = SnapshotMemory(progress=PodProgress(process_of(writing), report(SnapshotState.COPYING, files=1, of_files=3)))
+    plan = decide_snapshot(observe(asked(), app=APP, exporting=writing, memory=told), NOW)
+    assert "writes the state: 1 of 3 files" in exported(plan)[0].message
+    silent = decide_snapshot(observe(asked(), app=APP, exporting=writing), NOW)
+    assert exported(silent)[0].message == f"Pod {writing.name} writes the state."
+
+
+def test_a_pod_that_can_not_start_says_why_and_the_snapshot_stays_ready() -> None:
+    stuck = at_work(running=False, phase="Pending", waiting=waiting("ImagePullBackOff", "snapshot"))
+    plan = decide_snapshot(observe(asked(), app=APP, exporting=stuck), NOW)
+    assert (status_of(plan).phase, exported(plan)[0].reason) == (SnapshotPhase.READY, "ImagePullFailed")
+
+
+def test_one_that_is_complete_is_made_once_for_each_number() -> None:
+    o = observe(asked(), app=APP, exporting=ended(WRITTEN))
+    plan = decide_snapshot(o, NOW)
+    assert kinds(plan) == ["WriteSnapshotStatus", "CountExport", "ReleaseAccess", "DeleteSnapshotPod"]
+    condition, record = exported(plan)
+    assert (condition.status, condition.reason, condition.message) == ("True", "Complete", "5 rows.")
+    assert (record.phase, record.uri, record.digest) == (ExportPhase.COMPLETE, URI, "sha256:5")
+    assert (record.tables, record.rows, record.bytes, record.finished_at) == (2, 5, 99, TIME)
+    assert CountExport(True) in plan.actions
+    assert [a.reason for a in plan.actions if isinstance(a, PublishEvent)] == ["SnapshotExported"]
+    done = dataclasses.replace(settled(o), exporting=None)
+    assert decide_snapshot(done, NOW).actions == ()
+    again = decide_snapshot(dataclasses.replace(done, snapshot=asked(2, done.snapshot)), NOW)
+    assert created(again)["metadata"]["name"] == f"{ID}-export-2"
+    assert exported(again)[1] == SnapshotExport(nonce=2, phase=ExportPhase.RUNNING, format="JsonLines", started_at=TIME)
+
+
+def test_when_it_began_is_kept() -> None:
+    o = settled(observe(asked(), app=APP))
+    later = decide_snapshot(dataclasses.replace(o, exporting=ended(WRITTEN)), NOW + 60)
+    record = exported(later)[1]
+    assert record.started_at == TIME
+    assert record.finished_at is not None
+    assert record.finished_at > TIME
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (SnapshotReason.STATE_NOT_FOUND, "spec.export.states"),
+        (SnapshotReason.STATE_UNREADABLE, "spec.export.image"),
+        (SnapshotReason.FORMAT_UNFIT, "spec.export.format"),
+        (SnapshotReason.EXPORT_EXISTS, "spec.export.nonce"),
+        (SnapshotReason.EXPORT_FAILED, "spec.export.nonce"),
+    ],
+)
+def test_one_that_failed_says_what_to_change_and_is_not_tried_again(reason: SnapshotReason, words: str) -> None:
+    o = observe(asked(), app=APP, exporting=ended(report(SnapshotState.FAILED, reason, message="It is so.")))
+    plan = decide_snapshot(o, NOW)
+    condition, record = exported(plan)
+    assert (condition.status, condition.reason, record.phase) == ("False", reason.value, ExportPhase.FAILED)
+    assert condition.message.startswith("It is so. ")
+    assert words in condition.message == record.message
+    (told,) = [a for a in plan.actions if isinstance(a, PublishEvent)]
+    assert (told.reason, told.warning) == ("SnapshotNotExported", True)
+    assert CountExport(False) in plan.actions
+    assert decide_snapshot(dataclasses.replace(settled(o), exporting=None), NOW).actions == ()
+
+
+def test_its_time_is_limited() -> None:
+    late = at_work(phase="Failed", running=False, reason="DeadlineExceeded")
+    o = observe(asked(timeout_seconds=90), app=APP, exporting=late)
+    plan = decide_snapshot(o, NOW)
+    condition, record = exported(plan)
+    assert (condition.status, condition.reason, record.phase) == ("False", "DeadlineExceeded", ExportPhase.FAILED)
+    assert "after 90 s" in record.message
+    assert "spec.export.timeoutSeconds" in record.message
+    assert "DeleteSnapshotPod" in kinds(plan)
+
+
+def test_what_was_evicted_is_not_begun_for_ever() -> None:
+    evicted = at_work(phase="Failed", running=False, reason="Evicted", message="The node was low on disk.")
+    condition, record = exported(decide_snapshot(observe(asked(), app=APP, exporting=evicted), NOW))
+    assert (condition.reason, record.phase) == ("Evicted", ExportPhase.FAILED)
+    assert "low on disk" in record.message
+
+
+def test_a_node_that_was_lost_is_another_matter() -> None:
+    lost = at_work(phase="Failed", running=False, reason="NodeLost")
+    plan = decide_snapshot(observe(asked(), app=APP, exporting=lost), NOW)
+    assert (kinds(plan)[-1], exported(plan)[1].phase) == ("DeleteSnapshotPod", ExportPhase.RUNNING)
+
+
+def test_the_pod_of_an_earlier_number_goes_first() -> None:
+    o = observe(asked(2), app=APP, exporting=at_work(1))
+    plan = decide_snapshot(o, NOW)
+    assert kinds(plan) == ["WriteSnapshotStatus", "DeleteSnapshotPod"]
+    going = dataclasses.replace(settled(o), exporting=at_work(1, delete_by=NOW + 30))
+    assert "DeleteSnapshotPod" not in kinds(decide_snapshot(going, NOW))
+    assert not any(isinstance(a, CreateSnapshotPod) for a in decide_snapshot(going, NOW).actions)
+
+
+def test_who_does_not_want_it_any_more_stops_it() -> None:
+    begun = settled(observe(asked(), app=APP))
+    o = dataclasses.replace(begun, snapshot=without(begun.snapshot), exporting=at_work())
+    plan = decide_snapshot(o, NOW)
+    assert kinds(plan) == ["WriteSnapshotStatus", "ReleaseAccess", "DeleteSnapshotPod"]
+    status = status_of(plan)
+    condition = status.condition(EXPORTED)
+    assert condition is not None
+    assert (condition.status, condition.reason, status.export) == ("Unknown", "NotWanted", None)
+    assert decide_snapshot(dataclasses.replace(settled(o), exporting=None), NOW).actions == ()
+
+
+def test_deletion_stops_it() -> None:
+    doomed = deleted(settled(observe(asked(), app=APP)).snapshot)
+    assert "DeleteSnapshotPod" in kinds(decide_snapshot(observe(doomed, app=APP, exporting=at_work()), NOW))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [({"resources": Resources(memory="512Mi")}, "spec.export.resources.memory"), ({"image": ""}, "spec.export.image")],
+)
+def test_what_no_pod_can_be_made_of_has_failed(fields: dict[str, Any], words: str) -> None:
+    found = asked(**fields)
+    if "image" in fields:
+        found = msgspec.structs.replace(found, status=msgspec.structs.replace(found.status, image=""))
+    plan = decide_snapshot(observe(found), NOW)
+    condition, record = exported(plan)
+    assert (condition.reason, record.phase) == ("InvalidSpec", ExportPhase.FAILED)
+    assert words in record.message
+    assert "CreateSnapshotPod" not in kinds(plan)
+
+
+def test_reading_back_goes_on_meanwhile_and_its_pod_is_begun_first() -> None:
+    both = msgspec.structs.replace(asked(), spec=msgspec.structs.replace(asked().spec, verify_nonce=1))
+    first = decide_snapshot(observe(both, app=APP), NOW)
+    assert created(first)["metadata"]["name"] == f"{ID}-verify"
+    assert first.wake_after == 0.0
+    reading = dataclasses.replace(pod(APP), name=f"{ID}-verify")
+    o = observe(both, app=APP, verifying=reading)
+    second = decide_snapshot(o, NOW)
+    assert created(second)["metadata"]["name"] == f"{ID}-export-1"
+    # Each ends by itself, and the access is given back with the last.
+    whole = report(SnapshotState.VERIFIED)
+    read = dataclasses.replace(pod_that_said(whole), name=reading.name, spec_hash=reading.spec_hash)
+    plan = decide_snapshot(observe(both, app=APP, verifying=read, exporting=at_work()), NOW)
+    assert ReleaseAccess() not in plan.actions
+    assert "CountVerification" in kinds(plan)
+    plan = decide_snapshot(observe(both, app=APP, verifying=reading, exporting=ended(WRITTEN)), NOW)
+    assert ReleaseAccess() not in plan.actions
+    assert "CountExport" in kinds(plan)
+
+
+def test_a_pod_that_the_api_server_refuses_is_tried_again_with_pauses() -> None:
+    refusal = PodRefusal(f"{ID}-export-1", "LaunchRefused", "quota", NOW, 3)
+    o = observe(asked(), app=APP, memory=SnapshotMemory(refusal=refusal))
+    plan = decide_snapshot(o, NOW)
+    assert kinds(plan) == ["WriteSnapshotStatus"]
+    assert (exported(plan)[0].reason, exported(plan)[0].message) == ("LaunchRefused", "quota")
+    assert "CreateSnapshotPod" in kinds(decide_snapshot(o, NOW + 300))

@@ -1,0 +1,175 @@
+"""An order for an export in the process that carries it out: what it comes to, and what is said. No Spark."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate_spark.export_guard import refusal_of
+from tidegate_spark.exports import checkpoint_copy, errors, use
+from tidegate_spark.protocol import EXIT_OK, Storage
+from tidegate_spark.snapshot_keeper import SnapshotKeeper
+from tidegate_spark.snapshot_pod import carry_out
+from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrders, SnapshotReason, SnapshotReport, SnapshotState
+from tidegate_spark.snapshot_work import Carrier
+from tidegate_spark.snapshots.copying import Copiers, Progress
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.manifest import Application, File, Manifest
+from tidegate_spark.snapshots.memory import Buckets, MemoryStore
+from tidegate_spark.snapshots.store import SnapshotError, VanishedError
+from tidegate_testing.driver_process import driver_config
+from tidegate_testing.snapshot_scenes import Scene
+
+ORDER = ExportOrder("mine-1", "a", "mine-1-1", "Csv")
+DONE = SnapshotReport("mine-1", SnapshotState.EXPORTED, rows=5, manifest="s3://here/exports/mine-1-1/manifest.json")
+
+
+class Scripted(Carrier):
+    """Fails as it is told to, and then exports whatever is ordered."""
+
+    def __init__(self, *failures: Exception) -> None:
+        super().__init__(driver_config("orders", "main", Storage("s3://here/apps/orders")), Scene().library)
+        self.failures, self.attempts = list(failures), 0
+
+    def export(self, order: ExportOrder, tell: Any) -> SnapshotReport:
+        self.attempts += 1
+        tell(Progress(1, 10, 3, 10))
+        if self.failures:
+            raise self.failures.pop(0)
+        assert order == ORDER
+        return DONE
+
+
+def end(carrier: Scripted) -> tuple[int, SnapshotReport]:
+    keeper = SnapshotKeeper(carrier, runs=False)
+    keeper.give(SnapshotOrders(export=(ORDER,)))
+    now = [0.0]
+    keeper._clock = lambda: now[0]
+    code = carry_out(keeper, lambda seconds: now.__setitem__(0, now[0] + seconds))
+    (report,) = keeper.reports()
+    return code, report
+
+
+def test_one_that_is_carried_out_says_what_was_written() -> None:
+    code, report = end(Scripted())
+    assert (code, report.state, report.rows, report.manifest) == (EXIT_OK, SnapshotState.EXPORTED, 5, DONE.manifest)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "attempts"),
+    [
+        (errors.StateNotFoundError("states[0] names no state."), SnapshotReason.STATE_NOT_FOUND, 1),
+        (errors.FormatUnfitError("use Parquet."), SnapshotReason.FORMAT_UNFIT, 1),
+        (errors.ExportExistsError("is of another."), SnapshotReason.EXPORT_EXISTS, 1),
+        (errors.ExportError("no PySpark."), SnapshotReason.EXPORT_FAILED, 1),
+        (errors.StateUnreadableError("corrupt."), SnapshotReason.STATE_UNREADABLE, 2),
+    ],
+)
+def test_what_does_not_pass_ends_it_in_its_own_words(error: Exception, reason: SnapshotReason, attempts: int) -> None:
+    carrier = Scripted(error, error)
+    code, report = end(carrier)
+    assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, reason)
+    assert (report.message, carrier.attempts) == (str(error), attempts)
+
+
+def test_a_format_that_is_none_is_no_order() -> None:
+    keeper = SnapshotKeeper(Scripted(), runs=False)
+    with pytest.raises(ValueError, match="'Xml' is none of JsonLines, Csv, Parquet"):
+        keeper.give(SnapshotOrders(export=(ExportOrder("mine-1", "a", "mine-1-1", "Xml"),)))
+
+
+# --- which files of a snapshot an operator's state is made of ---
+
+PATHS = (
+    "commits/3",
+    "metadata",
+    "offsets/2",
+    "offsets/3",
+    "state/0/_metadata/v2/0",
+    "state/0/_metadata/v2/0.crc",
+    "state/0/0/4.zip",
+    "state/0/0/SSTs/1.sst",
+    "state/0/1/_metadata/schema",
+    "state/0/_stateSchema/default/0_1",
+    "state/11/_metadata/metadata",
+    "state/11/0/4.delta",
+)
+
+
+def made() -> Manifest:
+    files = tuple(File(query, path, f"files/{query}/{path}", 3, "e") for query in ("main", "other") for path in PATHS)
+    return Manifest(1, "a", 0.0, "", Application("shop", "orders", "u", 1), {}, files)
+
+
+def test_an_operators_files_are_told_from_those_that_describe_it() -> None:
+    assert checkpoint_copy.operators_of(made(), "main") == (0, 11)
+    assert [file.path for file in checkpoint_copy.stores_of(made(), "main", 0)] == [
+        "state/0/0/4.zip",
+        "state/0/0/SSTs/1.sst",
+        "state/0/1/_metadata/schema",
+    ]
+    bones = [file.path for file in checkpoint_copy.bones_of(made(), "main")]
+    # Without the checksum of what is written anew for its place.
+    assert bones == [
+        *PATHS[:5],
+        "state/0/_stateSchema/default/0_1",
+        "state/11/_metadata/metadata",
+    ]
+
+
+def fetched(body: bytes | None, path: str, directory: Path) -> bytes:
+    store = MemoryStore(Buckets(), "here")
+    if body is not None:
+        store.put("apps/orders/files/x", body)
+    library = Library(store, "apps/orders")
+    file = File("main", path, "files/x", 3, "e")
+    checkpoint_copy.fetch(library, [file], directory, Copiers(1))
+    return (directory / path).read_bytes()
+
+
+def test_files_come_as_they_were_published_or_not_at_all(tmp_path: Path) -> None:
+    assert fetched(b"abc", "state/0/0/4.zip", tmp_path) == b"abc"
+    with pytest.raises(VanishedError, match="files/x is gone"):
+        fetched(None, "state/0/0/4.zip", tmp_path)
+    with pytest.raises(VanishedError, match="has 2 bytes by now"):
+        fetched(b"ab", "state/0/0/4.zip", tmp_path)
+    with pytest.raises(SnapshotError, match="is no path of a checkpoint"):
+        fetched(b"abc", "../outside", tmp_path)
+
+
+# --- what keeps a query from beginning with nothing ---
+
+
+class Files:
+    """The little of a Spark session that tells which files there are."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+        self._jvm = self._jsc = self.org = self.apache = self.hadoop = self.fs = self
+
+    def Path(self, path: str) -> "Files":  # noqa: N802 - Hadoop's name
+        assert path == "s3a://b/lineages/1/main/offsets"
+        return self
+
+    def hadoopConfiguration(self) -> None:  # noqa: N802 - Hadoop's name
+        pass
+
+    def getFileSystem(self, conf: None) -> "Files":  # noqa: N802 - Hadoop's name
+        return self
+
+    def exists(self, place: "Files") -> bool:
+        return bool(self.names)
+
+    def listStatus(self, place: "Files") -> tuple[str, ...]:  # noqa: N802 - Hadoop's name
+        return self.names
+
+
+def test_a_query_that_begins_without_what_it_should_begin_with_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(use, "has_asked", lambda: False)
+    why = refusal_of(Files(), "s3://b/exports/1/manifest.json", "main", "s3a://b/lineages/1/main")
+    assert "s3://b/exports/1/manifest.json (spec.startFrom.export)" in why
+    assert "tidegate_spark.initial_state()" in why
+    # It began long ago, or the script has asked.
+    assert refusal_of(Files("0", "1"), "s3://b/exports/1/manifest.json", "main", "s3a://b/lineages/1/main") == ""
+    monkeypatch.setattr(use, "has_asked", lambda: True)
+    assert refusal_of(Files(), "s3://b/exports/1/manifest.json", "main", "s3a://b/lineages/1/main") == ""
