@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import re
 import threading
@@ -19,6 +20,8 @@ from tidegate_spark.rehearsal_protocol import (
     RehearsalWhat,
 )
 from tidegate_spark.script import Outcome
+
+log = logging.getLogger("tidegate")
 
 PASSED, FAILED, INCONCLUSIVE = RehearsalResult.PASSED, RehearsalResult.FAILED, RehearsalResult.INCONCLUSIVE
 
@@ -68,6 +71,9 @@ class Rehearsing:
     def begin(self) -> None:
         """Have the time counted from now on, and let the script's functions know."""
         os.environ[REHEARSAL_VARIABLE] = "1"
+        wanted = self._wanted
+        words = (wanted.batches, wanted.timeout_seconds)
+        log.info("rehearsal: %d batches of each query, in %d s", *words, extra={"action": "rehearse"})
         threading.Thread(target=self._wait, name="rehearsal", daemon=True).start()
 
     def look(self) -> None:

@@ -27,6 +27,7 @@ from tidegate_spark.protocol import (
     ANNOTATION_SPEC_HASH,
     CONFIG_VARIABLE,
     ROLE_REHEARSAL,
+    RestartSettings,
     StartFrom,
     to_json,
 )
@@ -69,8 +70,12 @@ def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]
         start_from=StartFrom(app_storage(app), upgrade.pin.copy, upgrade.pin.copy),
         rehearsal=Rehearsal(rehearse.batches, rehearse.timeout_seconds),
     )
-    executor = dataclasses.replace(config.executor, instances=0, template={})
-    config = dataclasses.replace(config, executor=executor)
+    config = dataclasses.replace(
+        config,
+        executor=dataclasses.replace(config.executor, instances=0, template={}),
+        # A budget of none would give its first failure another name.
+        restart=RestartSettings(stall_timeout_seconds=config.restart.stall_timeout_seconds),
+    )
     spec = _owned(pod["spec"], rehearse, to_json(config))
     return {**pod, "metadata": _metadata(app, name, pod["metadata"]), "spec": spec}
 

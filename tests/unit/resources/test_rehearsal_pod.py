@@ -112,6 +112,13 @@ def test_nothing_of_the_application_but_the_copy_is_in_what_it_is_told() -> None
     assert (config.start_from.fork, config.start_from.holder) == (True, COPY)
 
 
+def test_its_first_failure_is_told_as_what_it_is_whatever_the_budget() -> None:
+    restart = {"maxFailures": 0, "stallTimeoutSeconds": 90}
+    config = config_of(built({"restart": restart}))
+    assert config.restart.max_failures > 0
+    assert (config.restart.failures, config.restart.stall_timeout_seconds) == ((), 90)
+
+
 def test_the_drivers_pod_is_as_it_was() -> None:
     app = rehearsing()
     unasked = msgspec.structs.replace(
