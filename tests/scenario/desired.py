@@ -112,7 +112,8 @@ def _of_places(w: World, app: Body) -> Iterator[str]:
     root = f"{app['spec']['storage']['uri'].removeprefix('s3://')}/{metadata['namespace']}/{metadata['name']}{PLACES}"
     for key in w.store.keys(root):
         place = key.removeprefix(root).partition("/")[0]
-        if place not in known and metadata["uid"].replace("-", "")[:8] in place:
+        of_zombie = f"{root}{place}" in w.places_of_zombies
+        if place not in known and not of_zombie and metadata["uid"].replace("-", "")[:8] in place:
             yield f"{key} is left, and nobody will remove it"
 
 

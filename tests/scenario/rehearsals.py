@@ -32,6 +32,16 @@ class RehearsalProcess:
         self._asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def place(self) -> str:
+        """Where it writes: bucket and prefix."""
+        return f"{self._config.storage.bucket}/{self._config.storage.prefix}"
+
+    @property
+    def alive(self) -> bool:
+        """Whether it may still write."""
+        return self._task is not None and not self._task.done()
+
     def start(self, ended: Ended) -> None:
         """Begin."""
         self._task = asyncio.create_task(self._live(ended))

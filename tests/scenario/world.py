@@ -76,6 +76,8 @@ class World(OperatorsWorld):
         """Processes that made rights of drivers when there was no application; they may be left if it dies."""
         self.zombies: set[str] = set()
         """Places of storage to which a process wrote, or may have, after its application was gone."""
+        self.places_of_zombies: set[str] = set()
+        """Where a rehearsal may have written after its pod was gone."""
         self._purging: DriverConfig | None = None
         self._disposed = ("", "")
         """Place and id of the snapshot that is removed just now."""
@@ -210,6 +212,8 @@ class World(OperatorsWorld):
             container = self.find_container(change.body["metadata"]["uid"])
             if container is not None and isinstance(container.process, DriverProcess):
                 self.zombies.add(container.process.prefix)
+            if container is not None and isinstance(container.process, RehearsalProcess) and container.process.alive:
+                self.places_of_zombies.add(container.process.place)
         if change.place.plural != APPS or change.type != "DELETED":
             return
         spec, uid = change.body["spec"], change.body["metadata"]["uid"]
