@@ -21,6 +21,7 @@ from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, Stream
 from tidegate.model.streaming_app import (
     LocalReference,
     Metadata,
+    RehearsalStatus,
     StreamingAppStatus,
     UpgradeMode,
     UpgradePhase,
@@ -66,6 +67,7 @@ def exercised_operator() -> CollectorRegistry:
     figures.count_restarts(app, [Restart("SpecChanged", 1)])
     rolling_back, rolled_back = _upgrade(UpgradePhase.ROLLING_BACK), _upgrade(UpgradePhase.ROLLED_BACK)
     figures.upgrades.show(app, rolling_back, rolled_back)
+    figures.rehearsals.show(app, rolling_back, _upgrade(UpgradePhase.REFUSED, rehearsed=True))
     figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.FAILED))
     figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.READY))
     figures.snapshots.count_expired(app)
@@ -74,8 +76,9 @@ def exercised_operator() -> CollectorRegistry:
     return figures.registry
 
 
-def _upgrade(phase: UpgradePhase) -> StreamingAppStatus:
+def _upgrade(phase: UpgradePhase, rehearsed: bool = False) -> StreamingAppStatus:
     time = datetime.datetime.fromtimestamp(0, datetime.UTC)
+    rehearsal = RehearsalStatus(result="Failed", started_at=time, ended_at=time) if rehearsed else None
     upgrade = UpgradeStatus(
         phase=phase,
         mode=UpgradeMode.SNAPSHOT,
@@ -85,6 +88,7 @@ def _upgrade(phase: UpgradePhase) -> StreamingAppStatus:
         lineage=1,
         started_at=time,
         since=time,
+        rehearsal=rehearsal,
     )
     return StreamingAppStatus(upgrade=upgrade)
 

@@ -88,6 +88,7 @@ class Reconciler:
         if known.app.metadata.uid == before.metadata.uid:
             self.figures.count_restarts(key, restarts_between(before.status, status))
             self.figures.upgrades.show(key, before.status, status)
+            self.figures.rehearsals.show(key, before.status, status)
         if status.phase is None:
             return
         true = next((c for c in status.conditions if c.status == "True"), None)

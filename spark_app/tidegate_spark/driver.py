@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark import export_guard, faults, fencing, file_sinks, logs, metrics, preflight, storage, watch
+from tidegate_spark import (
+    export_guard,
+    faults,
+    fencing,
+    file_sinks,
+    logs,
+    metrics,
+    muting,
+    preflight,
+    storage,
+    watch,
+)
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.ending import Budget, Ending
@@ -38,6 +49,7 @@ from tidegate_spark.protocol import (
     Termination,
 )
 from tidegate_spark.queries import Queries
+from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.script import COMPLETED, Outcome, run_script
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
@@ -51,6 +63,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUERY_POLL_SECONDS = 0.5
+CLEARING_SECONDS = 10.0
 FIRST_LINEAGE = 1
 
 log = logging.getLogger("tidegate")
@@ -62,11 +75,12 @@ class Driver:
     def __init__(self, config: DriverConfig, environment: Environment, output: logs.OutputTail) -> None:
         """Make the parts; nothing runs yet."""
         self._config, self._environment, self._output = config, environment, output
-        self._process_name = logs.process_name(time.time(), config.epoch)
+        self._process_name = logs.process_name(time.time(), config.epoch, rehearsal=config.rehearsal is not None)
         self._progress = Progress(config)
         self._queries = Queries(lineage_uri(config), config.state_partitions, self._progress)
         self._account = FailureAccount(environment.work_directory, config.restart, time.time, time.monotonic)
         self._ending = Ending(config, self._progress, self._queries, self._account, self._conclude)
+        self._rehearsing = rehearsing_of(config, self._progress, self._ending.request)
         self._queries.on_refusal = lambda message: self._ending.request(Outcome(Reason.QUERY_REFUSED, message))
         registry = metrics.build_registry(config, self._progress)
         figures = SnapshotFigures(config)
@@ -85,7 +99,10 @@ class Driver:
     def run(self) -> NoReturn:
         """Start, run the script, end the process."""
         watch_signals(self._stop)
-        self._agent.start()
+        if self._rehearsing is None:
+            self._agent.start()
+        else:
+            self._rehearsing.begin()
         self._ending.start()
         try:
             outcome = self._account.begin() or self._start()
@@ -110,6 +127,8 @@ class Driver:
         paths = preflight.find_files(self._config.py_files)
         sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
         main = preflight.find_main(self._config.main)
+        if not self._clear_place():
+            return Outcome(Reason.STOPPED, "Stopped while starting.")
         credentials = preflight.wait_for_storage(
             self._config,
             self._environment.credentials_directory,
@@ -139,6 +158,21 @@ class Driver:
         self._ending.script_started.set()
         outcome = run_script(main, self._config.args)
         return self._judge(self._after_script(outcome))
+
+    def _clear_place(self) -> bool:
+        """Let a rehearsal begin with nothing of an earlier attempt; False if it was told to stop meanwhile."""
+        if self._rehearsing is None:
+            return True
+        return preflight.wait_for(self._forget_rehearsal, self._ending.requested, self._report_fault) is not None
+
+    def _forget_rehearsal(self) -> bool:
+        from tidegate_spark import rehearsal_place  # noqa: PLC0415 - only rehearsals need it
+
+        config = self._config
+        credentials = storage.read_credentials(self._environment.credentials_directory, config.credentials_secret)
+        with preflight.faults_of(config):
+            rehearsal_place.forget_own(config, credentials)
+        return True
 
     def _take_fence(self) -> Held | None:
         """Take the fence; None if the driver was told to stop meanwhile."""
@@ -239,6 +273,8 @@ class Driver:
 
     def _observe(self, session: SparkSession) -> None:
         session.streams.addListener(ProgressListener(self._progress))
+        if self._rehearsing is not None:
+            muting.mute()
         self._queries.install()
         if self._config.export:
             self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
@@ -258,6 +294,8 @@ class Driver:
         def look() -> None:
             self._progress.failures = self._account.look(self._progress.commits > 0)
             stalls.look()
+            if self._rehearsing is not None:
+                self._rehearsing.look()
 
         self._watch.look_further = look
         if self._wanted is not None:
@@ -298,6 +336,8 @@ class Driver:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def _conclude(self, termination: Termination) -> None:
+        if self._rehearsing is not None:
+            termination = self._rehearsing.told(termination, spark_session.jvm_exit_code())
         self._snapshots.stop()
         self._output.secrets.add(self._agent.token.value())
         self._progress.enter(DriverState.ENDED)
@@ -315,12 +355,19 @@ class Driver:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
+        if self._rehearsing is not None and self._claimed:
+            # What is left of it goes with the snapshot.
+            logs.within(CLEARING_SECONDS, self._forget_rehearsal)
         content = self._output.content()
         logs.within(budget.upload, lambda: self._put_log(content))
         os._exit(EXIT_CODES[termination.reason])
 
     def _put_log(self, content: bytes) -> None:
         place, directory = self._config.storage, self._environment.credentials_directory
+        if self._rehearsing is not None and self._config.start_from is not None:
+            place = self._config.start_from.storage  # its own is empty now
+            if not self._claimed:
+                return
         try:
             # An end that came before the storage was looked at: what is not ours must not be written to.
             credentials = (

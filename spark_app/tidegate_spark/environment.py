@@ -1,7 +1,8 @@
 """Where the runtime finds things in its pod: paths, ports, addresses. Pure: reads a mapping of variables, no files.
 
 The defaults are the contract's (:mod:`tidegate_spark.protocol`). Each can be moved by an environment variable, which
-is how the tests run the real entry point on a machine that is not a pod; the operator sets none of them.
+is how the tests run the real entry point on a machine that is not a pod. The operator sets one of them, for rehearsals:
+``TIDEGATE_MASTER``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate_spark import protocol
+from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE
 
 SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -41,7 +43,7 @@ class Environment:
         port = variables.get("KUBERNETES_SERVICE_PORT", "443")
         if ":" in host:
             host = f"[{host}]"
-        override = variables.get("TIDEGATE_MASTER", "")
+        override = variables.get(MASTER_VARIABLE, "")
         pod_ip = variables.get(protocol.POD_IP_VARIABLE, "127.0.0.1")
         return cls(
             pod_ip=pod_ip,

@@ -30,6 +30,7 @@ def last_words(error: BaseException, config_text: str) -> str:
             "committed": 0,
             "adopt_epoch": 0,
             "adopt_lineage": 0,
+            "rehearsal": None,
         }
     )
 

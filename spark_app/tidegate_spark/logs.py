@@ -146,13 +146,14 @@ class OutputTail:
         return self.tail.content()
 
 
-def process_name(now: float, epoch: int) -> str:
+def process_name(now: float, epoch: int, *, rehearsal: bool = False) -> str:
     """Return the name of the driver process that begins at ``now`` (seconds since 1970); names sort by time.
 
     An epoch has one driver process at a time, so that nothing need be looked up to keep names apart.
     """
     seconds, milliseconds = divmod(int(now * 1000), 1000)
-    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}.{milliseconds:03}Z-e{epoch}"
+    what = f"e{epoch}-rehearsal" if rehearsal else f"e{epoch}"
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}.{milliseconds:03}Z-{what}"
 
 
 def old_processes(names: Iterable[str], kept: int = KEPT_PROCESSES) -> set[str]:

@@ -23,6 +23,7 @@ from tidegate_spark.places import LOG_PREFIX as LOG_PREFIX  # noqa: PLC0414 - li
 from tidegate_spark.places import UPGRADE_PREFIX as UPGRADE_PREFIX  # noqa: PLC0414 - likewise
 from tidegate_spark.places import Storage as Storage  # noqa: PLC0414 - likewise
 from tidegate_spark.places import application_uri as application_uri  # noqa: PLC0414 - likewise
+from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
 # --- names in the pod ------------------------------------------------------------------------------------------------
@@ -89,6 +90,7 @@ LABEL_EPOCH = "tidegate.dev/epoch"
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED_BY = "tidegate"
 ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE, ROLE_SNAPSHOT = "driver", "executor", "purge", "snapshot"
+ROLE_REHEARSAL = "rehearsal"
 ANNOTATION_SPEC_HASH = "tidegate.dev/spec-hash"
 LABEL_SNAPSHOT = "tidegate.dev/snapshot"
 """On a snapshot pod: the id of the snapshot that it is for."""
@@ -197,6 +199,8 @@ class DriverConfig:
     """Address of the manifest of the export that the script begins with; empty: of none."""
     pin: Pin | None = None
     """Note which batches ``lineage`` ends with before the first new one, and take this snapshot of them meanwhile."""
+    rehearsal: Rehearsal | None = None
+    """Rehearse, in ``storage`` alone, which is within the application's; what queries put out goes nowhere."""
 
 
 @dataclass(frozen=True)
@@ -382,3 +386,5 @@ class Termination:
     adopt_epoch: int = 0
     adopt_lineage: int = 0
     """What the storage knows of this application, if that is newer than what this driver was told at its start."""
+    rehearsal: RehearsalEnd | None = None
+    """Of a rehearsal that had begun."""

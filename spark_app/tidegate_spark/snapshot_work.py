@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from tidegate_spark import rehearsal_place, upgrade_pin
 from tidegate_spark import storage as store
-from tidegate_spark import upgrade_pin
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, Storage
 from tidegate_spark.snapshot_protocol import (
     LONGEST_OFFSETS,
@@ -218,6 +218,7 @@ class Carrier:
         library = self.connect()
         self._learn(library.change(lambda it: catalog.dispose(catalog.release(it, name, name), name)))
         upgrade_pin.forget(library, name)
+        rehearsal_place.forget(library, name)
         collect.collect(library, self.clock())
 
     def release(self, name: str, holders: Iterable[str]) -> None:

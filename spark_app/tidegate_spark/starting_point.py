@@ -119,6 +119,8 @@ class Filler:
 
     @property
     def _asked(self) -> str:
+        if self.config.rehearsal is not None:
+            return ""
         return ", to which an upgrade is rolled back" if self.start_from.lineage else " (spec.startFrom)"
 
     @property

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades.step import UNDER_WAY
-from tidegate.model.streaming_app import RollbackPolicy, UpgradeMode, UpgradePhase
+from tidegate.model.streaming_app import Rehearse, RollbackPolicy, UpgradeMode, UpgradePhase
 from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.observations import app_with
 from tidegate_testing.upgrade_simulation import UpgradeCluster
@@ -38,6 +38,12 @@ HAPPENINGS: dict[str, Callable[[UpgradeCluster], object]] = {
     "stateless": lambda c: c.change_upgrade(mode=UpgradeMode.STATELESS),
     "consent": UpgradeCluster.give_up_state,
     "never": lambda c: c.change_upgrade(rollback=RollbackPolicy.NEVER),
+    "rehearse": lambda c: c.change_upgrade(rehearse=Rehearse()),
+    "no rehearsal": lambda c: c.change_upgrade(rehearse=None),
+    "kill rehearsal": UpgradeCluster.kill_rehearsal,
+    "evict rehearsal": UpgradeCluster.evict_rehearsal,
+    "starve rehearsal": UpgradeCluster.starve_rehearsal,
+    "remove rehearsal": UpgradeCluster.remove_rehearsal,
     "roll back": UpgradeCluster.ask_for_rollback,
     "nonce": UpgradeCluster.change_nonce,
     "delete": UpgradeCluster.delete_app,
@@ -45,10 +51,10 @@ HAPPENINGS: dict[str, Callable[[UpgradeCluster], object]] = {
 ORDINARY = sorted(HAPPENINGS.keys() - {"stateless", "consent", "delete"})
 
 
-def courses(names: list[str]) -> st.SearchStrategy[list[tuple[str, int | None, float]]]:
-    """Return what happens, after how many actions the operator crashes then, and how many seconds pass."""
+def courses(names: list[str], most: float = 400) -> st.SearchStrategy[list[tuple[str, int | None, float]]]:
+    """Return what happens, after how many actions the operator crashes then, and how many seconds pass at most."""
     crashes = st.one_of(st.none(), st.integers(0, 6))
-    return st.lists(st.tuples(st.sampled_from(names), crashes, st.floats(0, 400)), max_size=24)
+    return st.lists(st.tuples(st.sampled_from(names), crashes, st.floats(0, most)), max_size=24)
 
 
 def begin() -> UpgradeCluster:
@@ -127,6 +133,43 @@ def test_no_lineage_begins_with_nothing_and_nothing_needed_is_disposed_of(
     cluster.suspend(False)
     settle(cluster, commits=True)
     assert cluster.trouble == []
+
+
+@given(courses(ORDINARY))
+def test_nothing_of_a_rehearsal_is_left_when_it_is_over(course: list[tuple[str, int | None, float]]) -> None:
+    cluster = begin()
+    cluster.change_upgrade(rehearse=Rehearse())
+    cluster.change_spec(("--a",), 1)
+    live(cluster, course)
+    cluster.set_quota(False)
+    cluster.suspend(False)
+    settle(cluster, commits=True)
+    assert [pod.name for pod in cluster.pods.values() if pod.role == "rehearsal"] == []
+    assert cluster.left_places() == set()
+    assert cluster.trouble == []
+
+
+REHEARSED = ["kubelet", "commit", "kill rehearsal", "evict rehearsal", "remove rehearsal", "quota", "no quota"]
+
+
+@given(courses(REHEARSED, 2))  # so that there is a copy in time
+def test_a_version_that_fails_in_its_rehearsal_never_runs_and_the_one_before_is_not_touched(
+    course: list[tuple[str, int | None, float]],
+) -> None:
+    cluster = begin()
+    cluster.change_upgrade(rehearse=Rehearse(timeout_seconds=86400))
+    cluster.change_spec(("--a",), 1)
+    cluster.break_version()
+    launched, driver = len(cluster.configs), cluster.pods[DRIVER].uid
+    live(cluster, course)
+    cluster.set_quota(False)
+    settle(cluster, commits=True)
+    assert cluster.app is not None
+    upgrade = cluster.app.status.upgrade
+    assert upgrade is not None
+    assert (upgrade.phase, upgrade.reason) == (UpgradePhase.REFUSED, "RehearsalFailed")
+    assert (len(cluster.configs), cluster.pods[DRIVER].uid) == (launched, driver)
+    assert "driver" not in cluster.deletions
 
 
 @given(courses(sorted(HAPPENINGS)))

@@ -30,6 +30,8 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "DeletePurge": ("DELETE pods",),
     "CreateOriginRelease": ("POST pods",),
     "DeleteOriginRelease": ("DELETE pods",),
+    "CreateRehearsal": ("POST pods",),
+    "DeleteRehearsal": ("DELETE pods",),
     "CreateSnapshot": ("POST streamsnapshots",),
     "PublishEvent": ("POST events",),
     "RememberTold": (),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tests.scenario.api_server import APPS, PODS, SECRETS, Body
 from tests.scenario.driver import DriverProcess
 from tests.scenario.invariants import version_in_force
+from tests.scenario.rehearsals import PLACES
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.world import BUCKET, INNER, NAMESPACE, ORDERS, World
 from tidegate_spark.protocol import (
@@ -17,6 +18,7 @@ from tidegate_spark.protocol import (
     LABEL_ROLE,
     MANAGED_BY,
     ROLE_EXECUTOR,
+    ROLE_REHEARSAL,
     DriverState,
 )
 
@@ -81,6 +83,9 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
         yield "has no driver"
         return
     yield from _of_driver(w, app, driver)
+    if any(pod["metadata"]["labels"][LABEL_ROLE] == ROLE_REHEARSAL for pod in pods):
+        yield "has the pod of a rehearsal"
+    yield from _of_places(w, app)
     executors = [pod for pod in pods if pod["metadata"]["labels"][LABEL_ROLE] == ROLE_EXECUTOR]
     if not w.drivers_may(
         NAMESPACE
@@ -95,6 +100,21 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
     wanted = app["spec"]["executor"]["instances"]
     if len(right) != wanted or len(executors) != wanted:
         yield f"has {len(right)} right ones of {len(executors)} executors, and wants {wanted}"
+
+
+def _of_places(w: World, app: Body) -> Iterator[str]:
+    """What a rehearsal leaves is in the storage no longer than the copy that it began with."""
+    metadata = app["metadata"]
+    if w.check.wishes[metadata["uid"]].ever_lost:
+        return
+    upgrade = (app.get("status") or {}).get("upgrade") or {}
+    known = {*upgrade.get("obsolete", ()), upgrade.get("pin", {}).get("copy", "")}
+    root = f"{app['spec']['storage']['uri'].removeprefix('s3://')}/{metadata['namespace']}/{metadata['name']}{PLACES}"
+    for key in w.store.keys(root):
+        place = key.removeprefix(root).partition("/")[0]
+        of_zombie = f"{root}{place}" in w.places_of_zombies
+        if place not in known and not of_zombie and metadata["uid"].replace("-", "")[:8] in place:
+            yield f"{key} is left, and nobody will remove it"
 
 
 def _of_driver(w: World, app: Body, driver: Body) -> Iterator[str]:

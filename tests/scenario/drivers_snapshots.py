@@ -12,6 +12,7 @@ from tests.scenario.surroundings import Surroundings
 from tidegate_spark import storage
 from tidegate_spark.fence import Holder
 from tidegate_spark.protocol import DriverConfig, Fault, Reason, StartFrom
+from tidegate_spark.rehearsal_protocol import rehearsal_place
 from tidegate_spark.script import Outcome
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.storage import FaultError
@@ -57,8 +58,16 @@ class DriversSnapshots:
             self._world.disposing(self._config, name)
             for key in (_manifest(name), _note(name)):
                 self._client.delete_object(Bucket=self._config.storage.bucket, Key=self._config.storage.key(key))
+            self._remove_rehearsal(name)
             self._reports[name] = SnapshotReport(name, SnapshotState.DISPOSED)
             self._world.count("disposed of a pin or its copy")
+
+    def _remove_rehearsal(self, name: str) -> None:
+        place = rehearsal_place(self._config.storage, name)
+        listed = self._client.list_objects_v2(Bucket=place.bucket, Prefix=place.prefix + "/").get("Contents", [])
+        for each in listed:
+            self._client.delete_object(Bucket=place.bucket, Key=each["Key"])
+            self._world.count("removed what a rehearsal had left")
 
     def reports(self) -> tuple[SnapshotReport, ...]:
         """Return how far each is; what has had its time is whole by now."""

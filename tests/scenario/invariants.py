@@ -27,6 +27,7 @@ from tidegate_spark.protocol import (
     ROLE_DRIVER,
     ROLE_EXECUTOR,
     ROLE_PURGE,
+    ROLE_REHEARSAL,
     DriverConfig,
     Reason,
     RestartSettings,
@@ -172,6 +173,8 @@ class Invariants:
             self.violated(f"{change.place.path} is created, but nobody wants that storage emptied")
         if labels.get(LABEL_ROLE) == ROLE_PURGE and self._has_driver(change, labels[LABEL_APP], uid):
             self.violated(f"{change.place.path} is created, and the driver is there")
+        if labels.get(LABEL_ROLE) == ROLE_REHEARSAL:
+            self._check_rehearsal(change, wishes)
         if labels.get(LABEL_ROLE) != ROLE_DRIVER:
             return
         epoch, pod = int(labels[LABEL_EPOCH]), change.body["metadata"]["uid"]
@@ -182,6 +185,18 @@ class Invariants:
             self.violated(f"epoch {epoch} is used by two pods: {self.epochs[uid, epoch]} and {pod}")
         if not wishes.ever_lost:
             self.rules.check_driver(change, app, _last_change(wishes))
+
+    def _check_rehearsal(self, change: Change, wishes: Wishes) -> None:
+        app = self.api.find(_app_path(change.place.namespace, change.labels[LABEL_APP]))
+        notes = change.body["metadata"]["annotations"]
+        if app is None or wishes.ever_lost or app["metadata"]["uid"] != notes[ANNOTATION_APP_UID]:
+            return
+        upgrade = (app.get("status") or {}).get("upgrade") or {}
+        told = (upgrade.get("phase"), upgrade.get("toSpecHash"), "result" in upgrade.get("rehearsal", {}))
+        if told != ("Rehearsing", notes[ANNOTATION_SPEC_HASH], False):
+            self.violated(f"{change.place.path} is created, and the status says {told}")
+        if {LABEL_EPOCH} & change.labels.keys():
+            self.violated(f"{change.place.path} has an epoch")
 
     # --- objects go ---
 
@@ -195,7 +210,7 @@ class Invariants:
     def _is_covered(self, change: Change) -> bool:
         labels, notes = change.labels, change.body["metadata"].get("annotations", {})
         wishes = self.wishes.get(notes.get(ANNOTATION_APP_UID, ""), Wishes())
-        if wishes.deleted or labels.get(LABEL_ROLE) == ROLE_PURGE:
+        if wishes.deleted or labels.get(LABEL_ROLE) in (ROLE_PURGE, ROLE_REHEARSAL):
             return True
         if labels.get(LABEL_ROLE) == ROLE_EXECUTOR:
             return self._is_leftover(change)
@@ -297,7 +312,10 @@ def version_in_force(app: Body, wanted: str) -> str:
     """Return the hash of the version that an application is to run, which an upgrade may hold back from its spec's."""
     status = app.get("status") or {}
     upgrade, stable = status.get("upgrade") or {}, status.get("lastStable") or {}
-    held = upgrade.get("phase") in ("Copying", "Refused", "RolledBack") and upgrade.get("toSpecHash") == wanted
+    held = (
+        upgrade.get("phase") in ("Copying", "Rehearsing", "Refused", "RolledBack")
+        and upgrade.get("toSpecHash") == wanted
+    )
     if not held and upgrade.get("phase") != "RollingBack":
         return wanted
     return str(stable.get("specHash") or status.get("appliedSpecHash", ""))

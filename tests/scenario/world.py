@@ -18,13 +18,22 @@ from tests.scenario.loop import VirtualLoop
 from tests.scenario.object_store import ObjectStore
 from tests.scenario.operators import ACTION, OperatorProcess
 from tests.scenario.operators import World as OperatorsWorld
+from tests.scenario.rehearsals import PLACES, RehearsalProcess
 from tests.scenario.small_processes import ExecutorProcess, PurgeProcess
 from tests.scenario.surroundings import Ledger
 from tests.scenario.weather import Weather
 from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import ACCESS_NAME
-from tidegate_spark.protocol import APP_FILE, LABEL_ROLE, ROLE_EXECUTOR, ROLE_PURGE, DriverConfig, ExecutorTarget
+from tidegate_spark.protocol import (
+    APP_FILE,
+    LABEL_ROLE,
+    ROLE_EXECUTOR,
+    ROLE_PURGE,
+    ROLE_REHEARSAL,
+    DriverConfig,
+    ExecutorTarget,
+)
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 
 START = 1_800_000_000.0
@@ -67,6 +76,8 @@ class World(OperatorsWorld):
         """Processes that made rights of drivers when there was no application; they may be left if it dies."""
         self.zombies: set[str] = set()
         """Places of storage to which a process wrote, or may have, after its application was gone."""
+        self.places_of_zombies: set[str] = set()
+        """Where a rehearsal may have written after its pod was gone."""
         self._purging: DriverConfig | None = None
         self._disposed = ("", "")
         """Place and id of the snapshot that is removed just now."""
@@ -171,6 +182,8 @@ class World(OperatorsWorld):
             return ExecutorProcess()
         if role == ROLE_PURGE:
             return PurgeProcess(self, container, pod)
+        if role == ROLE_REHEARSAL:
+            return RehearsalProcess(self, container, pod)
         driver = DriverProcess(self, container, pod)
         app = self.app(driver.config.app)
         if app is None or app["metadata"]["uid"] != driver.config.uid:
@@ -183,7 +196,8 @@ class World(OperatorsWorld):
         if prefix in self.zombies or claim.get("uid", self.to_be_emptied[prefix]) != self.to_be_emptied[prefix]:
             return []
         inside = f"{prefix}/{NAMESPACE}/"  # another application's, which does not have to end with this one
-        return [key for key in self.store.keys(prefix + "/") if not key.startswith(inside)]
+        # What a rehearsal on a node that is cut off writes, nobody can keep it from writing.
+        return [key for key in self.store.keys(prefix + "/") if not key.startswith(inside) and PLACES not in key]
 
     def _note_late_rights(self, change: Change) -> None:
         late = self.api.by and (self.leader is None or self.leader.name != self.api.by)
@@ -198,6 +212,8 @@ class World(OperatorsWorld):
             container = self.find_container(change.body["metadata"]["uid"])
             if container is not None and isinstance(container.process, DriverProcess):
                 self.zombies.add(container.process.prefix)
+            if container is not None and isinstance(container.process, RehearsalProcess) and container.process.alive:
+                self.places_of_zombies.add(container.process.place)
         if change.place.plural != APPS or change.type != "DELETED":
             return
         spec, uid = change.body["spec"], change.body["metadata"]["uid"]
@@ -267,6 +283,8 @@ class World(OperatorsWorld):
 
     def _removed(self, key: str) -> None:
         prefix, snapshot = self._disposed
+        if PLACES in key:
+            return
         if snapshot and key in (f"{prefix}snapshots/{snapshot}/manifest.json", f"{prefix}upgrades/{snapshot}.json"):
             return
         self.check.removed(key, self._purging)

@@ -125,6 +125,7 @@ class Actor:
                 do.CreateDriver(manifest=manifest)
                 | do.CreatePurge(manifest=manifest)
                 | do.CreateOriginRelease(manifest=manifest)
+                | do.CreateRehearsal(manifest=manifest)
             ):
                 return await self._create_pod(run, manifest)
             case (
@@ -132,6 +133,7 @@ class Actor:
                 | do.DeletePurge(pod=pod)
                 | do.DeleteExecutor(pod=pod)
                 | do.DeleteOriginRelease(pod=pod)
+                | do.DeleteRehearsal(pod=pod)
             ):
                 return await delete_pod(self._client, self._index, pod)
             case do.SetExecutors(pod=pod, instances=instances):

@@ -137,6 +137,20 @@ class DeleteOriginRelease:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateRehearsal:
+    """Create the pod in which a new version is rehearsed."""
+
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRehearsal:
+    """Remove that pod."""
+
+    pod: PodRecord
+
+
+@dataclass(frozen=True, slots=True)
 class CreateSnapshot:
     """Create a StreamSnapshot of the application, by a name that follows from what it is for."""
 
@@ -180,6 +194,8 @@ Action: TypeAlias = (
     | DeletePurge
     | CreateOriginRelease
     | DeleteOriginRelease
+    | CreateRehearsal
+    | DeleteRehearsal
     | CreateSnapshot
     | PublishEvent
     | RememberTold

@@ -11,6 +11,7 @@ from tidegate.decide.actions import (
     DeleteDriver,
     DeleteExecutor,
     DeletePurge,
+    DeleteRehearsal,
     EnsureAccess,
     Plan,
     PublishEvent,
@@ -82,6 +83,23 @@ def remove_executors(o: Observation, now: float) -> Verdict | None:
     )
 
 
+def remove_rehearsals(o: Observation, now: float) -> Verdict | None:
+    """Remove the pod of a rehearsal: what it writes is within the storage that is to be treated."""
+    if not o.rehearsals:
+        return None
+    overdue = wait_for_end(o.rehearsals, Phase.DELETING, now)
+    if isinstance(overdue, Verdict):
+        return overdue
+    return Verdict(
+        Phase.DELETING,
+        Health.RECONCILING,
+        "RehearsalStopping",
+        "The rehearsal of a new version is ended.",
+        after=tuple(DeleteRehearsal(pod) for pod in o.rehearsals if not pod.terminating),
+        wake_after=overdue,
+    )
+
+
 def purge_storage(o: Observation, now: float) -> Verdict | None:
     """Empty the storage if ``onDelete`` says so; the resource stays until it is empty."""
     if o.app.spec.storage.on_delete is not OnDelete.DELETE or o.app.status.epoch == 0:
@@ -137,7 +155,7 @@ def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
         problem: why it can not be read.
         now: seconds since the epoch.
     """
-    for rule in (leave_released_alone, stop_deleted_driver, remove_executors):
+    for rule in (leave_released_alone, stop_deleted_driver, remove_executors, remove_rehearsals):
         verdict = rule(o, now)
         if verdict is not None:
             return Plan(rule.__name__, verdict.reason, verdict.message, verdict.after, verdict.wake_after)

@@ -16,6 +16,7 @@ from tidegate_spark.protocol import (
     ACCESS_KEY,
     ROLE_EXECUTOR,
     ROLE_PURGE,
+    ROLE_REHEARSAL,
     ROLE_SNAPSHOT,
     SECRET_KEY,
     Reason,
@@ -26,10 +27,12 @@ IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName
 _REFUSED_REASONS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "PreCreateHookError"}
 )
-_KILLED_BY_MEMORY = "OOMKilled"
+KILLED_BY_MEMORY = "OOMKilled"
+_RESOURCES = {ROLE_EXECUTOR: "executor", ROLE_REHEARSAL: "upgrade.rehearse"}
+"""Role -> group of the spec that says what its pods ask for."""
 _OUT_OF_SIGHT = frozenset({"Unknown", "ContainerStatusUnknown"})
 """Reasons of an end that nobody saw: containerd's and the kubelet's, after the node itself was gone for a while."""
-_SIGKILL = 137
+SIGKILL = 137
 """128 + 9: the exit code of a process that SIGKILL ended."""
 
 _BY_ITSELF = "it is tried again by itself."
@@ -118,7 +121,7 @@ def name_end(pod: PodRecord) -> Problem:
 
 
 def _name_silent_end(pod: PodRecord, ended: Exit | None) -> Problem:
-    if ended is not None and ended.reason == _KILLED_BY_MEMORY:
+    if ended is not None and ended.reason == KILLED_BY_MEMORY:
         return Problem(
             "OutOfMemory",
             f"Pod {pod.name} needed more than its memory and was killed. Raise spec.driver.resources.memory.",
@@ -128,7 +131,7 @@ def _name_silent_end(pod: PodRecord, ended: Exit | None) -> Problem:
     if lost_from_sight(ended):
         message = f"The node of pod {pod.name} lost sight of its process, as when the node itself is started again."
         return Problem("DriverLost", message)
-    if ended is not None and ended.exit_code == _SIGKILL:
+    if ended is not None and ended.exit_code == SIGKILL:
         return Problem(
             "DriverCrashed",
             f"The process in pod {pod.name} was killed by SIGKILL; often for want of memory, then raise "
@@ -159,8 +162,9 @@ def name_start_problem(pod: PodRecord) -> Problem | None:
             # What it asks for is fixed and small; where it may run is the driver's.
             remedy = "Free resources, add nodes, or correct where it may run in spec.driver.podTemplate."
         else:
-            group = "executor" if pod.role == ROLE_EXECUTOR else "driver"
-            remedy = f"Free resources, add nodes, or ask for less in spec.{group}.resources."
+            remedy = (
+                f"Free resources, add nodes, or ask for less in spec.{_RESOURCES.get(pod.role, 'driver')}.resources."
+            )
         return Problem("Unschedulable", f"No node takes pod {pod.name}: {pod.unschedulable} {remedy}")
     return None
 
@@ -175,7 +179,7 @@ def _init_problem(pod: PodRecord, ended: Exit) -> Problem:
 
 def _name_end_of_purge(pod: PodRecord, ended: Exit | None) -> Problem:
     code = f"exit code {ended.exit_code}" if ended else "no exit code"
-    how = "needed more than its memory" if ended and ended.reason == _KILLED_BY_MEMORY else f"left no word ({code})"
+    how = "needed more than its memory" if ended and ended.reason == KILLED_BY_MEMORY else f"left no word ({code})"
     # Its memory is fixed, and every start goes on with what is still there.
     return Problem(
         "PurgeFailed",

@@ -71,7 +71,9 @@ def order_copies(o: Observation, now: float) -> tuple[Action, ...]:
     copy = upgrade.pin.copy if upgrade.pin is not None and upgrade.phase is UpgradePhase.COPYING else ""
     if copy and stable is not None and find_report(o, copy) is None:
         take = (SnapshotOrder(copy, holders=(copy,), image=o.app.spec.application.image),)
-    dispose = tuple(name for name in upgrade.obsolete if not _is_being_disposed_of(o, name))[:MOST_AT_ONCE]
+    going = tuple(name for name in upgrade.obsolete if not _is_being_disposed_of(o, name))[:MOST_AT_ONCE]
+    # What a rehearsal writes goes with the copy that it began with: not before nobody writes there any more.
+    dispose = going if not o.rehearsals else ()
     given, to = o.memory.orders_given
     lately = to == process_of(o.driver) and 0 <= now - given < ORDER_PAUSE
     if lately or not (take or dispose):

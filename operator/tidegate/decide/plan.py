@@ -16,6 +16,7 @@ from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.status import build_status, write_is_due_in
 from tidegate.decide.upgrades.in_force import in_force
+from tidegate.decide.upgrades.rehearsal_pods import NOTHING, keep_rehearsal
 from tidegate.decide.upgrades.table import next_step, with_step
 from tidegate.decide.upgrades.words import colour, refuse_unknown_version, tell_step
 from tidegate.decide.verdict import Health, Verdict
@@ -28,6 +29,7 @@ DELETION_RULES: tuple[Rule, ...] = (
     deletion.leave_released_alone,
     deletion.stop_deleted_driver,
     deletion.remove_executors,
+    deletion.remove_rehearsals,
     letting_go.let_go_of_origin,
     last_snapshot.take_last_snapshot,
     deletion.purge_storage,
@@ -99,13 +101,17 @@ def decide(observation: Observation, now: float) -> Plan:
         written = (WriteStatus(status),) if due == 0.0 else ()
         actions = (*actions, *told, *written, *verdict.after)
     schedule = look_at_schedule(observation, now)
+    # About the spec's version, whichever is in force.
+    rehearsal = NOTHING if deleted else keep_rehearsal(with_step(stored, step), now)
     if not deleted:
         actions += tuple(action for keep in HOUSEKEEPING for action in keep(observation, now))
+        actions += rehearsal.actions
         actions += () if verdict.launch else schedule.actions
         # Last of all, because it is given up and tried again: an agent that does not take it keeps nothing else back.
         actions += rescale_live(observation, now)
     # Nobody else wakes for what was written here, and after a step there may be another one to take.
-    wake_after = earliest(verdict.wake_after, due or None, 0.0 if step is not None else None, schedule.wake_after)
+    again = 0.0 if step is not None else None
+    wake_after = earliest(verdict.wake_after, due or None, again, rehearsal.wake_after, schedule.wake_after)
     return Plan(name, verdict.reason, verdict.message, actions, wake_after, observation.spec_hash)
 
 

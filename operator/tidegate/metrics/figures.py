@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.process_collector import ProcessCollector
 
 from tidegate.metrics.lifecycle import Restart
+from tidegate.metrics.rehearsals import RehearsalFigures
 from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.metrics.upgrades import UpgradeFigures
 
@@ -39,6 +40,7 @@ class Figures:
         self._make_figures_of_applications(registry)
         self.snapshots = SnapshotFigures(registry)
         self.upgrades = UpgradeFigures(registry)
+        self.rehearsals = RehearsalFigures(registry)
 
     def _make_figures_of_the_process(self, registry: CollectorRegistry) -> None:
         self._reconciles = Counter("tidegate_reconciles", "Reconciles by result.", ("result",), registry=registry)
@@ -173,6 +175,7 @@ class Figures:
         """Remove every series of an application that is gone."""
         key = (namespace, app)
         self.upgrades.forget(key)
+        self.rehearsals.forget(key)
         shown = self._shown.pop(key, None)
         if shown is not None:
             self._hide(key, shown)

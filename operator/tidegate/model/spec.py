@@ -165,6 +165,14 @@ class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.snapshot.name if self.snapshot is not None else ""
 
 
+class Rehearse(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What another version has to show before the one that runs is stopped, and what its pod for that gets."""
+
+    batches: int = 3
+    timeout_seconds: int = 600
+    resources: Resources = Resources()
+
+
 class Upgrade(Struct, frozen=True, kw_only=True, rename="camel"):
     """How another version takes over, and when it is taken back.
 
@@ -176,6 +184,7 @@ class Upgrade(Struct, frozen=True, kw_only=True, rename="camel"):
     timeout_seconds: int = 1800
     rollback: RollbackPolicy = RollbackPolicy.AUTO
     roll_back_to: str = ""
+    rehearse: Rehearse | None = None
 
 
 class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):

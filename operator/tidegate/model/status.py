@@ -144,6 +144,7 @@ class UpgradePhase(StrEnum):
     """How far an upgrade is."""
 
     COPYING = "Copying"
+    REHEARSING = "Rehearsing"
     STOPPING = "Stopping"
     GATE = "Gate"
     DONE = "Done"
@@ -152,6 +153,27 @@ class UpgradePhase(StrEnum):
     ROLLED_BACK = "RolledBack"
     REFUSED = "Refused"
     WITHDRAWN = "Withdrawn"
+
+
+class RehearsedQuery(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How many batches of a query were rehearsed."""
+
+    name: str
+    committed: int
+
+
+class RehearsalStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How the new version did on a copy of the state, before the one before it was stopped.
+
+    ``result`` and ``what`` are words of the contract with the runtime; empty as long as there is none.
+    """
+
+    result: str = ""
+    what: str = ""
+    batches: tuple[RehearsedQuery, ...] = ()
+    message: str = ""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
 
 
 class UpgradePin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -173,8 +195,8 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     ``number`` counts them. ``lineage`` is that of the next launch. ``epoch`` is the first launch of the new version or,
     of a rollback, of the version before; 0 before it. ``previous`` is what the new version, if it is stable, can still
-    be taken back to. ``obsolete`` are ids of snapshots that are to be disposed of. ``idle_at`` is when the version
-    under test was last noted to have no input.
+    be taken back to. ``rehearsal`` is there if one was asked for. ``obsolete`` are ids of snapshots that are to be
+    disposed of. ``idle_at`` is when the version under test was last noted to have no input.
     """
 
     phase: UpgradePhase
@@ -191,6 +213,7 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     epoch: int = 0
     pin: UpgradePin | None = None
     previous: StableSpec | None = None
+    rehearsal: RehearsalStatus | None = None
     obsolete: tuple[str, ...] = ()
 
 

@@ -12,7 +12,15 @@ from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE, ROLE_SNAPSHOT, AgentReport, DriverState
+from tidegate_spark.protocol import (
+    ROLE_DRIVER,
+    ROLE_EXECUTOR,
+    ROLE_PURGE,
+    ROLE_REHEARSAL,
+    ROLE_SNAPSHOT,
+    AgentReport,
+    DriverState,
+)
 
 REPORT_AGE = 120.0
 """Seconds for which an agent's answer counts: four times the longest interval between questions."""
@@ -45,6 +53,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         executors=executors,
         purge=find_pod(pods, purge_pod_name(key[1]), ROLE_PURGE),
         releasing=find_pod(pods, release_pod_name(key[1]), ROLE_SNAPSHOT),
+        rehearsals=tuple(pod for pod in pods if pod.role == ROLE_REHEARSAL),
         agent=agent,
         access_ready=_access_ready(index.namespaces_with_access.age(key[0], now), driver, executors, agent),
         rival=index.rival(known.app),

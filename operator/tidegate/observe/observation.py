@@ -82,6 +82,8 @@ class Observation:
     purge: PodRecord | None = None
     releasing: PodRecord | None = None
     """The pod that lets go of the snapshot with which a deleted application was to begin."""
+    rehearsals: tuple[PodRecord, ...] = ()
+    """Pods in which a new version is, or was, rehearsed; sorted by name."""
     agent: TimedReport | None = None
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""
     access_ready: bool = False

@@ -42,6 +42,11 @@ def release_pod_name(app_name: str) -> str:
     return f"{app_name}-release"
 
 
+def rehearsal_pod_name(app_name: str, number: int) -> str:
+    """Return the name of the pod that rehearses the application's upgrade of this number."""
+    return f"{app_name}-rehearsal-{number}"
+
+
 def snapshot_pod_name(snapshot_id: str, *, disposing: bool) -> str:
     """Return the name of the pod that takes a snapshot of an application that does not run, or disposes of one."""
     return f"{snapshot_id}-{'dispose' if disposing else 'take'}"

@@ -158,6 +158,27 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         {"rollBackTo": "Yesterday!"},
         ["spec.upgrade.rollBackTo", "status.upgrade.pin.id"],
     ),
+    "a rehearsal without a copy of the state": (
+        "spec/upgrade",
+        {"mode": "LastState", "rehearse": {}},
+        ["upgrade.rehearse needs upgrade.mode Snapshot"],
+    ),
+    "a rehearsal of nothing": ("spec/upgrade", {"rehearse": {"batches": 0}}, ["spec.upgrade.rehearse.batches", "1"]),
+    "a rehearsal that is over at once": (
+        "spec/upgrade",
+        {"rehearse": {"timeoutSeconds": 5}},
+        ["spec.upgrade.rehearse.timeoutSeconds", "30"],
+    ),
+    "a rehearsal in too little memory": (
+        "spec/upgrade",
+        {"rehearse": {"resources": {"memory": "512Mi"}}},
+        ["spec.upgrade.rehearse.resources.memory", "at least 1Gi"],
+    ),
+    "a rehearsal whose limit is below its share": (
+        "spec/upgrade",
+        {"rehearse": {"resources": {"cpu": 2, "cpuLimit": 1}}},
+        ["upgrade.rehearse.resources.cpuLimit must not be lower"],
+    ),
     "an unknown field": ("spec/executor", {"instanses": 2}, ['unknown field "spec.executor.instanses"']),
     "an unknown field at the top": ("spec/aplication", {}, ['unknown field "spec.aplication"']),
 }

@@ -26,7 +26,7 @@ def create(w: World, name: str) -> str:
         "driver": {"stopGracePeriodSeconds": w.rng.choice((5, 120))},
         "executor": {"instances": w.rng.choice((1, 2))},
         "restart": {"policy": "OnFailure", **(_restart_rules(w) if w.rng.random() < 0.5 else {})},
-        "upgrade": _upgrade_rules(w),
+        "upgrade": {name: value for name, value in _upgrade_rules(w).items() if value is not None},
     }
     manifest = {"apiVersion": "tidegate.dev/v1alpha1", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
     w.api.create(_APPS, manifest)
@@ -45,8 +45,11 @@ def _restart_rules(w: World) -> Body:
 
 
 def _upgrade_rules(w: World) -> Body:
+    mode = w.rng.choice(("Snapshot", "Snapshot", "Snapshot", "LastState"))
+    rehearsed = mode == "Snapshot" and w.rng.random() < 0.5
     return {
-        "mode": w.rng.choice(("Snapshot", "Snapshot", "Snapshot", "LastState")),
+        "mode": mode,
+        "rehearse": {"batches": 2, "timeoutSeconds": w.rng.choice((30, 120))} if rehearsed else None,
         "stableBatches": w.rng.choice((1, 2, 5)),
         "timeoutSeconds": w.rng.choice((60, 600)),
         "rollback": w.rng.choice(("Auto", "Auto", "Auto", "Never")),

@@ -19,6 +19,8 @@ from tidegate_spark.protocol import (
     ANNOTATION_SPEC_HASH,
     FINALIZER,
     LABEL_EPOCH,
+    LABEL_ROLE,
+    ROLE_REHEARSAL,
     AgentReport,
     DriverState,
     Reason,
@@ -62,6 +64,7 @@ class Cluster:
             driver=driver,
             executors=tuple(pod for _, pod in sorted(self.pods.items()) if pod.role == "executor"),
             purge=self.pods.get(PURGE),
+            rehearsals=tuple(pod for _, pod in sorted(self.pods.items()) if pod.role == "rehearsal"),
             agent=self._report(driver) if running and driver is not None else None,
             access_ready=self.access,
             memory=self.memory,
@@ -100,6 +103,7 @@ class Cluster:
                 do.CreateDriver(manifest=manifest)
                 | do.CreatePurge(manifest=manifest)
                 | do.CreateOriginRelease(manifest=manifest)
+                | do.CreateRehearsal(manifest=manifest)
             ):
                 return self._create(manifest)
             case (
@@ -107,6 +111,7 @@ class Cluster:
                 | do.DeletePurge(pod=pod)
                 | do.DeleteExecutor(pod=pod)
                 | do.DeleteOriginRelease(pod=pod)
+                | do.DeleteRehearsal(pod=pod)
             ):
                 return self._delete(pod)
             case do.SetExecutors(instances=instances):
@@ -137,6 +142,9 @@ class Cluster:
         pod = driver_of(self.app, name=name, uid=f"pod-{self._serial}", spec_hash=version, created_at=self.now)
         if name == PURGE:
             pod = dataclasses.replace(pod, role="purge")
+        elif metadata["labels"][LABEL_ROLE] == ROLE_REHEARSAL:
+            pod = dataclasses.replace(pod, role=ROLE_REHEARSAL, epoch=0)
+            self.rehearsed(pod, manifest)
         else:
             epoch = int(metadata["labels"][LABEL_EPOCH])
             assert epoch == self.app.status.epoch, "a pod whose epoch is not recorded"
@@ -160,6 +168,9 @@ class Cluster:
 
     def launched(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
         """Look at a driver pod that was just created."""
+
+    def rehearsed(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
+        """Look at the pod of a rehearsal that was just created."""
 
     # --- what the kubelet, people and misfortune do ---
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import msgspec
 
+from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import TimedReport
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import Exit, PodRecord
 from tidegate_spark.protocol import (
     CONFIG_VARIABLE,
+    ROLE_REHEARSAL,
     AgentReport,
     DriverConfig,
     DriverState,
@@ -21,6 +23,7 @@ from tidegate_spark.protocol import (
     Reason,
     from_json,
 )
+from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult, RehearsalWhat
 from tidegate_spark.snapshot_protocol import (
     QueryPin,
     SnapshotOrders,
@@ -30,6 +33,7 @@ from tidegate_spark.snapshot_protocol import (
 )
 from tidegate_testing.cluster_simulation import DRIVER, Cluster
 from tidegate_testing.observations import ended_with
+from tidegate_testing.rehearsals import FAILED, PASSED, config_of, words
 
 BUDGET = 2
 """Failures of one pod that are answered by another start."""
@@ -57,6 +61,10 @@ class UpgradeCluster(Cluster):
     """By the process that runs."""
     reports: dict[str, SnapshotReport] = field(default_factory=dict)
     """Of that process."""
+    rehearsals: dict[str, DriverConfig] = field(default_factory=dict)
+    """What each rehearsal's process was told, by the pod's uid."""
+    places: set[str] = field(default_factory=set)
+    """Snapshots on which something was rehearsed that is still in the storage."""
     trouble: list[str] = field(default_factory=list)
     """What must not be."""
     _process: tuple[str, int] = ("", 0)
@@ -68,11 +76,31 @@ class UpgradeCluster(Cluster):
         """Take note of what the driver is told."""
         (container,) = manifest["spec"]["containers"]
         (text,) = (each["value"] for each in container["env"] if each["name"] == CONFIG_VARIABLE)
-        self.configs.append((from_json(DriverConfig, text.replace("$$", "$")), pod.spec_hash))
+        config = from_json(DriverConfig, text.replace("$$", "$"))
+        if config.rehearsal is not None:
+            self.trouble.append("a driver that rehearses")
+        self.configs.append((config, pod.spec_hash))
+
+    def rehearsed(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
+        """Take note of what a rehearsal is told, and look whether it may begin."""
+        assert self.app is not None
+        config, upgrade = config_of(manifest), self.app.status.upgrade
+        assert config.start_from is not None
+        copy = config.start_from.snapshot
+        if upgrade is None or upgrade.phase is not UpgradePhase.REHEARSING or upgrade.to_spec_hash != pod.spec_hash:
+            self.trouble.append(f"{pod.name} rehearses what nobody recorded")
+        if copy not in self.kept:
+            self.trouble.append(f"{pod.name} rehearses on {copy}, which is not there")
+        if config.rehearsal is None or not config.storage.uri.startswith(
+            f"{config.start_from.storage.uri}/rehearsals/"
+        ):
+            self.trouble.append(f"{pod.name} writes where the application does")
+        self.rehearsals[pod.uid] = config
 
     def kubelet(self) -> bool:
         """Have each node do its next thing, and a driver that runs enter its lineage."""
-        changed = super().kubelet()
+        ended = self._end_rehearsals()
+        changed = super().kubelet() or ended
         driver = self.pods.get(DRIVER)
         if driver is None or not driver.running:
             return changed
@@ -122,6 +150,61 @@ class UpgradeCluster(Cluster):
             return True
         return False
 
+    # --- rehearsals ---
+
+    def _end_rehearsals(self) -> bool:
+        """Have each rehearsal that runs come to a result; returns whether one did."""
+        for pod in self._rehearsing():
+            failed = pod.spec_hash == self.broken
+            said = words(FAILED) if failed else words(PASSED, Reason.COMPLETED)
+            self._end_rehearsal(pod, Exit(1 if failed else 0, "Error", said, self.now), leaves=False)
+            return True
+        return False
+
+    def _rehearsing(self) -> list[PodRecord]:
+        found = [pod for pod in self.pods.values() if pod.role == ROLE_REHEARSAL and pod.running]
+        for pod in found:
+            self.places.add(self._place(pod))
+        return found
+
+    def _place(self, pod: PodRecord) -> str:
+        start = self.rehearsals[pod.uid].start_from
+        assert start is not None
+        return start.snapshot
+
+    def _end_rehearsal(self, pod: PodRecord, ended: Exit | None, *, leaves: bool, **fields: Any) -> None:
+        if not leaves:
+            self.places.discard(self._place(pod))
+        phase = "Succeeded" if ended is not None and ended.exit_code == 0 else "Failed"
+        self.pods[pod.name] = dataclasses.replace(pod, phase=phase, running=False, ended=ended, **fields)
+
+    def kill_rehearsal(self) -> None:
+        """The process is killed, and leaves no words but what it had written."""
+        for pod in self._rehearsing():
+            self._end_rehearsal(pod, Exit(137, "Error", "", self.now), leaves=True)
+
+    def evict_rehearsal(self) -> None:
+        """The kubelet gives the pod up."""
+        for pod in self._rehearsing():
+            self._end_rehearsal(pod, None, leaves=True, reason="Evicted")
+
+    def starve_rehearsal(self) -> None:
+        """No input comes in time."""
+        end = RehearsalEnd(RehearsalResult.INCONCLUSIVE, RehearsalWhat.NO_INPUT)
+        for pod in self._rehearsing():
+            self._end_rehearsal(pod, Exit(143, "Error", words(end, Reason.STOPPED), self.now), leaves=False)
+
+    def remove_rehearsal(self) -> None:
+        """Somebody deletes the pod, by force."""
+        for pod in self._rehearsing():
+            del self.pods[pod.name]
+
+    def left_places(self) -> set[str]:
+        """Return what of rehearsals is in the storage, and nobody will remove."""
+        upgrade = self.app.status.upgrade if self.app is not None else None
+        going = set(upgrade.obsolete) | ({upgrade.pin.copy} if upgrade.pin is not None else set()) if upgrade else set()
+        return self.places - going
+
     # --- orders, reports ---
 
     def order(self, pod: PodRecord, orders: SnapshotOrders) -> None:
@@ -137,6 +220,9 @@ class UpgradeCluster(Cluster):
         for name in orders.dispose:
             if upgrade is None or name not in upgrade.obsolete or (upgrade.pin and upgrade.pin.id == name):
                 self.trouble.append(f"{name} is disposed of, and the status does not say so")
+            if any(self._place(each) == name for each in self.pods.values() if each.role == ROLE_REHEARSAL):
+                self.trouble.append(f"{name} is disposed of, and something rehearses on it")
+            self.places.discard(name)
             self.disposed.append(name)
             self.kept.pop(name, None)
             self.reports[name] = SnapshotReport(name, SnapshotState.DISPOSED)

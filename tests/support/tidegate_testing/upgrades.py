@@ -26,6 +26,8 @@ IMAGE = "application.image"
 A, B, C = "shop/orders:1", "shop/orders:2", "shop/orders:3"
 """Images of three versions."""
 PIN, COPY = "up-u1-1-1", "up-u1-1-1-copy"
+_OLD_RUNS = (UpgradePhase.COPYING, UpgradePhase.REHEARSING)
+_BEFORE_A_LAUNCH = (*_OLD_RUNS, UpgradePhase.STOPPING, UpgradePhase.REFUSED)
 BEGUN = datetime.datetime.fromtimestamp(NOW - 10, datetime.UTC)
 
 
@@ -41,7 +43,7 @@ def stable(app: StreamingApp) -> StreamingApp:
 
 def upgrading(app: StreamingApp, old: StreamingApp, phase: UpgradePhase, **fields: Any) -> StreamingApp:
     """Return the application on its way from the version of ``old`` to its own, by a pin of lineage 1."""
-    launched = phase not in (UpgradePhase.COPYING, UpgradePhase.STOPPING, UpgradePhase.REFUSED)
+    launched = phase not in _BEFORE_A_LAUNCH
     known: dict[str, Any] = {
         "phase": phase,
         "mode": UpgradeMode.SNAPSHOT,
@@ -82,9 +84,11 @@ def runs(app: StreamingApp, committed: int = 9, *reports: SnapshotReport, **fiel
     return {"driver": driver, "agent": report_of(driver, queries=(query,), snapshots=reports)}
 
 
-def under_test(phase: UpgradePhase = UpgradePhase.GATE, change: dict[str, Any] | None = None, **fields: Any) -> Any:
+def under_test(
+    phase: UpgradePhase = UpgradePhase.GATE, change: dict[str, Any] | None = None, **fields: Any
+) -> StreamingApp:
     """Return version B on its way to take A's place; after the gate began its launch is epoch 2."""
-    epoch = 1 if phase is UpgradePhase.COPYING else 2
+    epoch = 1 if phase in _OLD_RUNS else 2
     app = launched(app_with({IMAGE: B, **(change or {})}), epoch, phase=Phase.RUNNING)
     return upgrading(app, app_with({IMAGE: A}), phase, **fields)
 

@@ -167,6 +167,7 @@ def test_a_refused_upgrade_leaves_the_old_version_alone_and_says_so_to_whoever_w
 
 def test_a_refusal_for_want_of_a_word_is_answered_by_the_word() -> None:
     new = under_test(UpgradePhase.REFUSED, {"upgrade.mode": "Stateless"}, mode=UpgradeMode.STATELESS, pin=None)
+    assert new.status.upgrade is not None
     refused = msgspec.structs.replace(new.status.upgrade, reason="AbandonStateUnconfirmed")
     new = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, upgrade=refused))
     old = launched(app_with({IMAGE: A}), 2)

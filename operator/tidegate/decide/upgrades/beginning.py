@@ -6,6 +6,7 @@ import msgspec
 
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.spec_hash import spec_hash, version_of
+from tidegate.decide.upgrades.rehearsing import REHEARSAL_FAILED, left_out
 from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, moved, takes_orders, version_held
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradePin, UpgradeStatus
@@ -70,6 +71,7 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
             to_spec_hash=o.spec_hash,
             mode=mode,
             lineage=lineage,
+            rehearsal=left_out(o, "The version before it was not stable yet: there is no state to rehearse on.", now),
         )
     )
 
@@ -104,7 +106,8 @@ def begin(o: Observation, now: float) -> Step | None:
         message = "The state is copied while the version before runs."
         return Step(moved(fresh, UpgradePhase.COPYING, "SpecChanged", message, now, pin=pin))
     message = "The version before stops at a batch boundary; the new one follows."
-    return Step(moved(fresh, UpgradePhase.STOPPING, "SpecChanged", message, now))
+    rehearsal = left_out(o, "The version before does not run: its state was not copied.", now)
+    return Step(moved(fresh, UpgradePhase.STOPPING, "SpecChanged", message, now, rehearsal=rehearsal))
 
 
 def _base(o: Observation) -> str:
@@ -144,7 +147,8 @@ def _is_rollback_to_come(status: StreamingAppStatus) -> bool:
 def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether something else than the version answers the refusal."""
     confirmed = upgrade.reason == UNCONFIRMED and _refusal(o) is None
-    return confirmed or o.app.spec.upgrade.mode is not upgrade.mode
+    unasked = upgrade.reason == REHEARSAL_FAILED and o.app.spec.upgrade.rehearse is None
+    return confirmed or unasked or o.app.spec.upgrade.mode is not upgrade.mode
 
 
 def _refusal(o: Observation) -> tuple[str, str] | None:

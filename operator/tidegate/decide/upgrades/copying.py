@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.decide.upgrades.rehearsing import begin_rehearsal, left_out
 from tidegate.decide.upgrades.step import Step, find_report, moved, seconds_in_phase, takes_orders
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -19,23 +20,26 @@ def follow_copy(o: Observation, now: float) -> Step | None:
         return None
     driver = o.driver
     if driver is None or driver.terminating or not driver.running:
-        return _stop(upgrade, "DriverGone", "The version before does not run any more; the new one follows.", now)
+        message = "The version before does not run any more; the new one follows."
+        return _stop(o, upgrade, "DriverGone", message, now)
     report = find_report(o, upgrade.pin.copy)
     if report is not None and takes_orders(o):
-        return _judge(upgrade, report, now)
+        return _judge(o, upgrade, report, now)
     if seconds_in_phase(upgrade, now) < PATIENCE:
         return None
     message = "The agent of the version before takes no order; the new one is started without a copy, and makes it."
-    return _stop(upgrade, "OrderNotTaken", message, now)
+    return _stop(o, upgrade, "OrderNotTaken", message, now)
 
 
-def _judge(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Step | None:
+def _judge(o: Observation, upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Step | None:
     if report.state is SnapshotState.READY:
+        if o.app.spec.upgrade.rehearse is not None:
+            return begin_rehearsal(upgrade, now)
         message = "The state is copied; the version before stops at a batch boundary, and the new one follows."
-        return _stop(upgrade, "Copied", message, now)
+        return _stop(o, upgrade, "Copied", message, now)
     if report.state is SnapshotState.DISPOSED:
         message = "The copy was removed meanwhile; the new version makes another one."
-        return _stop(upgrade, "CopyRemoved", message, now)
+        return _stop(o, upgrade, "CopyRemoved", message, now)
     if report.reason is SnapshotReason.NOTHING_COMMITTED:
         message = "The storage holds no committed batch of the version before, which has committed some. " + _GOES_ON
         return Step(moved(upgrade, UpgradePhase.REFUSED, _STATE_MISSING, message, now), warning=True)
@@ -52,5 +56,6 @@ _GOES_ON = (
 )
 
 
-def _stop(upgrade: UpgradeStatus, reason: str, message: str, now: float) -> Step:
-    return Step(moved(upgrade, UpgradePhase.STOPPING, reason, message, now))
+def _stop(o: Observation, upgrade: UpgradeStatus, reason: str, message: str, now: float) -> Step:
+    rehearsal = left_out(o, message, now)
+    return Step(moved(upgrade, UpgradePhase.STOPPING, reason, message, now, rehearsal=rehearsal))

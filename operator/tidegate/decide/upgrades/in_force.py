@@ -11,7 +11,15 @@ from tidegate.decide.upgrades.step import version_held
 from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import Observation
 
-HELD_TO = frozenset({UpgradePhase.COPYING, UpgradePhase.REFUSED, UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
+HELD_TO = frozenset(
+    {
+        UpgradePhase.COPYING,
+        UpgradePhase.REHEARSING,
+        UpgradePhase.REFUSED,
+        UpgradePhase.ROLLING_BACK,
+        UpgradePhase.ROLLED_BACK,
+    }
+)
 """Phases in which the last stable version is to run, whatever the spec says."""
 
 

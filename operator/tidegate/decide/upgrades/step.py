@@ -20,7 +20,15 @@ from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.protocol import DriverState, QueryReport
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
-UNDER_WAY = frozenset({UpgradePhase.COPYING, UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK})
+UNDER_WAY = frozenset(
+    {
+        UpgradePhase.COPYING,
+        UpgradePhase.REHEARSING,
+        UpgradePhase.STOPPING,
+        UpgradePhase.GATE,
+        UpgradePhase.ROLLING_BACK,
+    }
+)
 """Phases after which another one comes by itself."""
 
 MOST_OBSOLETE = 64

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from tidegate.decide.upgrades import beginning, copying, gate, rolling_back
+from tidegate.decide.upgrades import beginning, copying, gate, rehearsing, rolling_back
 from tidegate.decide.upgrades.step import Step, applied
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -28,11 +28,13 @@ STEPS: tuple[Rule, ...] = (
     beginning.replace_version_under_test,
     beginning.begin,
     copying.follow_copy,
+    rehearsing.follow_rehearsal,
     gate.pass_gate,
     gate.fail_gate,
     gate.note_idle,
     rolling_back.finish_rollback,
     gate.note_pin,
+    rehearsing.let_go_of_copy,
     gate.forget_disposed,
     gate.learn_stable,
 )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.decide.actions import PublishEvent
+from tidegate.decide.faults import name_start_problem
 from tidegate.decide.housekeeping import ORDER_PAUSE
 from tidegate.decide.launch import time_left
 from tidegate.decide.rules import earliest
 from tidegate.decide.upgrades.copying import PATIENCE
 from tidegate.decide.upgrades.gate import START_PATIENCE, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
+from tidegate.decide.upgrades.rehearsal_results import REHEARSAL_START_PATIENCE, find_pod, limit_of, seconds_of
 from tidegate.decide.upgrades.step import (
     Step,
     active_queries,
@@ -22,6 +24,7 @@ from tidegate.decide.upgrades.step import (
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
+from tidegate_spark.rehearsal_protocol import RehearsalResult
 
 LONGEST_WAIT = 300.0
 """Seconds until it is looked whether a time is over, at most: clocks are set back."""
@@ -29,6 +32,7 @@ IDLE = 60.0
 """Seconds without a batch after which a version under test that lacks nothing but input is Ready."""
 _HEALTH = {
     UpgradePhase.COPYING: Health.RECONCILING,
+    UpgradePhase.REHEARSING: Health.RECONCILING,
     UpgradePhase.STOPPING: Health.RECONCILING,
     UpgradePhase.GATE: Health.RECONCILING,
     UpgradePhase.ROLLING_BACK: Health.RECONCILING,
@@ -85,6 +89,7 @@ def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
     upgrade, known = step.upgrade if step is not None else None, o.app.status.upgrade
     if step is None or upgrade is None:
         return ()
+    rehearsed = _tell_rehearsal(upgrade, known)
     if known is not None and (known.number, known.phase, known.to_spec_hash) == (
         upgrade.number,
         upgrade.phase,
@@ -93,7 +98,19 @@ def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
         return ()
     since = upgrade.since.timestamp() if upgrade.since is not None else 0.0
     occasion = f"{upgrade.number}/{upgrade.phase.value}/{since:.0f}"
-    return (PublishEvent(reason_of(upgrade), upgrade.message, step.warning, occasion),)
+    return (*rehearsed, PublishEvent(reason_of(upgrade), upgrade.message, step.warning, occasion))
+
+
+def _tell_rehearsal(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tuple[PublishEvent, ...]:
+    """Return the event of a rehearsal that has just ended, or was left out."""
+    new, old = upgrade.rehearsal, known.rehearsal if known is not None else None
+    if new is None or not new.result or new == old:
+        return ()
+    what = f" ({new.what})" if new.what else ""
+    ended = new.ended_at.timestamp() if new.ended_at is not None else 0.0
+    warning = new.result != RehearsalResult.PASSED.value
+    message = f"The rehearsal of the new version: {new.result}{what}. {new.message}"
+    return (PublishEvent(f"Rehearsal{new.result}", message, warning, f"{upgrade.number}/{ended:.0f}"),)
 
 
 def _progress(o: Observation, upgrade: UpgradeStatus) -> str:
@@ -104,12 +121,22 @@ def _progress(o: Observation, upgrade: UpgradeStatus) -> str:
         if report.message:
             return f" {report.message}"
         return f" {report.files} of {report.of_files} files are copied." if report.of_files else ""
+    if upgrade.phase is UpgradePhase.REHEARSING:
+        return _progress_of_rehearsal(o, upgrade)
     if upgrade.phase is not UpgradePhase.GATE or not active_queries(o):
         return ""
     wanted = o.app.spec.upgrade.stable_batches
     least = min(query.committed for query in active_queries(o))
     waits = " It waits for input." if waits_for_input(o) else ""
     return f" It is stable after {wanted} batches of each query, and has committed {min(least, wanted)}.{waits}"
+
+
+def _progress_of_rehearsal(o: Observation, upgrade: UpgradeStatus) -> str:
+    pod = find_pod(o, upgrade)
+    if pod is None:
+        return ""
+    problem = name_start_problem(pod) if not pod.running else None
+    return f" {problem.message}" if problem is not None else f" See pod {pod.name}."
 
 
 def _idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
@@ -123,6 +150,8 @@ def _idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None
 
 def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
     seconds = seconds_in_phase(upgrade, now)
+    if upgrade.phase is UpgradePhase.REHEARSING:
+        return _look_at_rehearsal_in(o, upgrade, now)
     left: list[float] = []
     if upgrade.phase is UpgradePhase.COPYING:
         unknown = upgrade.pin is not None and find_report(o, upgrade.pin.copy) is None
@@ -133,4 +162,14 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
         left = [START_PATIENCE - seconds, limit - tested, _idle_in(o, upgrade, now) or 0.0]
         left += [limit / 2 - tested] if waits_for_input(o) else []
     left = [value for value in left if value > 0]
+    return min(LONGEST_WAIT, *left) if left else None
+
+
+def _look_at_rehearsal_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
+    wanted, known = o.app.spec.upgrade.rehearse, upgrade.rehearsal
+    if wanted is None or known is None or known.started_at is None:
+        return None
+    seconds = seconds_of(known, now)
+    limits = (REHEARSAL_START_PATIENCE, limit_of(find_pod(o, upgrade), wanted))
+    left = [limit - seconds for limit in limits if limit > seconds]
     return min(LONGEST_WAIT, *left) if left else None

@@ -1,0 +1,79 @@
+"""Which pods of rehearsals there are to be: one while a rehearsal is under way, and none otherwise. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.decide.actions import Action, CreateRehearsal, DeleteRehearsal, EnsureAccess
+from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
+from tidegate.decide.upgrades.rehearsal_results import find_pod, has_ended
+from tidegate.model.errors import SpecError
+from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
+from tidegate.observe.observation import Observation, lacks_access
+from tidegate.resources.names import rehearsal_pod_name
+from tidegate.resources.rehearsal_pod import build_rehearsal_pod
+
+RETRY_PAUSE = 15.0
+"""Seconds from the creation of a pod that ended without a word until it is made anew: a node may refuse it at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is to be done about the pods, and when to look again."""
+
+    actions: tuple[Action, ...] = ()
+    wake_after: float | None = None
+
+
+NOTHING = Kept()
+
+
+def keep_rehearsal(o: Observation, now: float) -> Kept:
+    """Return what is to be done about the pods of rehearsals.
+
+    Args:
+        o: everything that is known, with the spec's version, and the record as it is written by now.
+        now: seconds since the epoch.
+    """
+    upgrade = wanted_for(o)
+    mine = find_pod(o, upgrade) if upgrade is not None else None
+    removed = tuple(DeleteRehearsal(pod) for pod in o.rehearsals if pod is not mine and not pod.terminating)
+    if upgrade is None:
+        return Kept(removed)
+    if mine is None:
+        name = rehearsal_pod_name(o.app.metadata.name, upgrade.number)
+        if any(pod.name == name for pod in o.rehearsals):
+            return Kept(removed)  # another version's, which is on its way out
+        if o.driver is None:
+            return Kept(removed)  # what room there is, is the driver's
+        kept = _create(o, name, now)
+        return Kept((*removed, *kept.actions), kept.wake_after)
+    if has_ended(mine) and not mine.terminating:
+        left = time_left(mine.created_at, RETRY_PAUSE, now)
+        return Kept(removed, left) if left else Kept((*removed, DeleteRehearsal(mine)))
+    return Kept(removed)
+
+
+def wanted_for(o: Observation) -> UpgradeStatus | None:
+    """Return the upgrade whose version is to be rehearsed now, None if none is."""
+    upgrade, spec = o.app.status.upgrade, o.app.spec
+    if upgrade is None or upgrade.phase is not UpgradePhase.REHEARSING or upgrade.to_spec_hash != o.spec_hash:
+        return None
+    rehearsal = upgrade.rehearsal
+    begun = rehearsal is not None and rehearsal.started_at is not None and not rehearsal.result
+    return upgrade if begun and spec.upgrade.rehearse is not None and not spec.suspend else None
+
+
+def _create(o: Observation, name: str, now: float) -> Kept:
+    refusal = o.memory.refusal
+    if refusal is not None and refusal.pod_name == name:
+        pause = growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
+        left = time_left(refusal.at, pause, now)
+        if left:
+            return Kept(wake_after=left)
+    try:
+        create = CreateRehearsal(build_rehearsal_pod(o.app, o.platform))
+    except SpecError:
+        return NOTHING  # given up when its time is over; of the driver's pod it was tried when the upgrade began
+    access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
+    return Kept((*access, create))

@@ -1,0 +1,143 @@
+"""What the pod of a rehearsal says of the version, or that it will not say anything any more. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidegate.decide.faults import (
+    KILLED_BY_MEMORY,
+    SIGKILL,
+    lost_from_sight,
+    name_end,
+    name_reported,
+    name_start_problem,
+    read_termination,
+)
+from tidegate.model.streaming_app import RehearsalStatus, Rehearse, UpgradeStatus
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import PodRecord
+from tidegate.resources.names import rehearsal_pod_name
+from tidegate.resources.rehearsal_pod import longest_seconds
+from tidegate_spark.protocol import EXIT_STOPPED, Fault, Termination
+from tidegate_spark.rehearsal_protocol import RehearsalResult, RehearsalWhat
+
+REHEARSAL_START_PATIENCE = 120.0
+"""Seconds for a pod whose containers do not start, say for want of an image: a registry may be away for a while."""
+_DEADLINE = "DeadlineExceeded"
+"""The kubelet's word for a pod that was ended because of its activeDeadlineSeconds."""
+_MEMORY = "Raise spec.upgrade.rehearse.resources.memory."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a rehearsal came to."""
+
+    result: RehearsalResult
+    what: RehearsalWhat
+    message: str
+    batches: Mapping[str, int] = field(default_factory=dict)
+
+
+def find_pod(o: Observation, upgrade: UpgradeStatus) -> PodRecord | None:
+    """Return the pod in which this upgrade's version is rehearsed, None if it is not there."""
+    name = rehearsal_pod_name(o.app.metadata.name, upgrade.number)
+    return next((pod for pod in o.rehearsals if pod.name == name and _is_of(pod, o, upgrade)), None)
+
+
+def has_ended(pod: PodRecord) -> bool:
+    """Return whether its process has ended, or will never begin."""
+    return pod.finished or (pod.ended is not None and not pod.running)
+
+
+def result_of(
+    o: Observation, upgrade: UpgradeStatus, known: RehearsalStatus, wanted: Rehearse, now: float
+) -> Outcome | None:
+    """Return what the rehearsal came to, None if that is still to come, or is tried again.
+
+    Args:
+        o: everything that is known.
+        upgrade: the record.
+        known: its part about the rehearsal, which has begun.
+        wanted: what was asked for.
+        now: seconds since the epoch.
+    """
+    pod, seconds = find_pod(o, upgrade), seconds_of(known, now)
+    if pod is not None and has_ended(pod):
+        outcome = _read_end(pod)
+        if outcome is not None:
+            return outcome
+    elif pod is not None and not pod.running:
+        problem = name_start_problem(pod)
+        if problem and not pod.unschedulable and seconds >= min(REHEARSAL_START_PATIENCE, wanted.timeout_seconds):
+            return Outcome(RehearsalResult.FAILED, RehearsalWhat.START, problem.message)
+    if seconds < limit_of(pod, wanted):
+        return None
+    return _without_result(o, upgrade, pod, wanted)
+
+
+def seconds_of(known: RehearsalStatus, now: float) -> float:
+    """Return for how long a rehearsal has been under way; a clock that was set back makes it wait longer, at most."""
+    return max(0.0, now - known.started_at.timestamp()) if known.started_at is not None else 0.0
+
+
+def limit_of(pod: PodRecord | None, wanted: Rehearse) -> float:
+    """Return after how many seconds a rehearsal is given up."""
+    began = pod is not None and pod.running
+    return float(longest_seconds(wanted) if began else wanted.timeout_seconds)
+
+
+def _is_of(pod: PodRecord, o: Observation, upgrade: UpgradeStatus) -> bool:
+    return pod.app_uid == o.app.metadata.uid and pod.spec_hash == upgrade.to_spec_hash
+
+
+def _read_end(pod: PodRecord) -> Outcome | None:
+    """Return what the end of its process says, None if nothing: another attempt may say more."""
+    told = read_termination(pod.ended)
+    if told is not None:
+        return _read_words(pod, told)
+    if pod.reason == _DEADLINE:
+        return _too_long(pod)
+    ended = pod.ended
+    if ended is None or pod.reason or lost_from_sight(ended):
+        return None  # evicted, or gone with its node
+    if ended.reason == KILLED_BY_MEMORY:
+        message = f"Pod {pod.name} needed more than its memory and was killed. {_MEMORY}"
+        return Outcome(RehearsalResult.INCONCLUSIVE, RehearsalWhat.MEMORY, message)
+    if ended.exit_code in (SIGKILL, EXIT_STOPPED):
+        return None
+    return Outcome(RehearsalResult.FAILED, RehearsalWhat.START, name_end(pod).message)
+
+
+def _read_words(pod: PodRecord, told: Termination) -> Outcome | None:
+    message = f"{told.exception}: {told.message}" if told.exception else told.message
+    end = told.rehearsal
+    if end is None:  # it did not come so far as to know what it was to do
+        return Outcome(RehearsalResult.FAILED, RehearsalWhat.START, message)
+    if end.what is RehearsalWhat.STOPPED:
+        return _too_long(pod) if pod.reason == _DEADLINE else None
+    if end.what is RehearsalWhat.DEPENDENCY:
+        message = name_reported(Fault(told.reason, told.message)).message
+    elif end.what is RehearsalWhat.MEMORY:
+        message = f"{message} {_MEMORY}"
+    return Outcome(end.result, end.what, message, end.committed)
+
+
+def _too_long(pod: PodRecord) -> Outcome:
+    message = f"Pod {pod.name} had no result in time (spec.upgrade.rehearse.timeoutSeconds)."
+    return Outcome(RehearsalResult.INCONCLUSIVE, RehearsalWhat.TIME_LIMIT, message)
+
+
+def _without_result(o: Observation, upgrade: UpgradeStatus, pod: PodRecord | None, wanted: Rehearse) -> Outcome:
+    if pod is not None and pod.running:
+        return _too_long(pod)
+    name, refusal = rehearsal_pod_name(o.app.metadata.name, upgrade.number), o.memory.refusal
+    problem = name_start_problem(pod) if pod is not None else None
+    if problem is not None:
+        why = problem.message
+    elif pod is None and refusal is not None and refusal.pod_name == name:
+        why = refusal.message
+    else:
+        why = f"Pod {name} did not run."
+    message = f"{why} It was waited for {wanted.timeout_seconds} s (spec.upgrade.rehearse.timeoutSeconds)."
+    return Outcome(RehearsalResult.INCONCLUSIVE, RehearsalWhat.NO_ROOM, message)

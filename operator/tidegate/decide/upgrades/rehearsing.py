@@ -1,0 +1,99 @@
+"""The new version shows on a copy of the state what it does, while the version before runs. No I/O.
+
+Only a failure holds it back. Without a result the upgrade goes on: an application that has no input for a while, or a
+cluster without room, would otherwise never get another version, and the gate is still to come.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidegate.decide.upgrades.rehearsal_results import Outcome, result_of
+from tidegate.decide.upgrades.step import Step, moved
+from tidegate.model.streaming_app import RehearsalStatus, RehearsedQuery, UpgradePhase, UpgradeStatus
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import time_from_seconds
+from tidegate_spark.rehearsal_protocol import RehearsalResult, RehearsalWhat
+
+REHEARSAL_FAILED = "RehearsalFailed"
+"""Reason of the upgrade's refusal."""
+_BEFORE_A_LAUNCH = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN})
+_GOES_ON = (
+    "The version before goes on. Change the spec (another spec.restartNonce has the same version rehearsed again), or "
+    "remove spec.upgrade.rehearse to do without."
+)
+_FOLLOWS = "The version before stops at a batch boundary, and the new one follows."
+
+
+def begin_rehearsal(upgrade: UpgradeStatus, now: float) -> Step:
+    """Return the intent to rehearse on the copy that is complete now."""
+    message = "The state is copied; the new version is rehearsed on the copy while the version before runs."
+    rehearsal = RehearsalStatus(started_at=time_from_seconds(now))
+    return Step(moved(upgrade, UpgradePhase.REHEARSING, "Copied", message, now, rehearsal=rehearsal))
+
+
+def left_out(o: Observation, why: str, now: float) -> RehearsalStatus | None:
+    """Return the record of a rehearsal that was asked for and is not to be had, None if nobody asked."""
+    if o.app.spec.upgrade.rehearse is None:
+        return None
+    what, result = RehearsalWhat.NO_COPY.value, RehearsalResult.INCONCLUSIVE.value
+    return RehearsalStatus(result=result, what=what, message=why, ended_at=time_from_seconds(now))
+
+
+def follow_rehearsal(o: Observation, now: float) -> Step | None:
+    """Record what the rehearsal came to, and what follows; one that was interrupted by a pause begins anew."""
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase is not UpgradePhase.REHEARSING or upgrade.to_spec_hash != o.spec_hash:
+        return None
+    known = upgrade.rehearsal or RehearsalStatus()
+    wanted = o.app.spec.upgrade.rehearse
+    if wanted is None:
+        message = "It is not asked for any more (spec.upgrade.rehearse)."
+        return _ended(upgrade, known, Outcome(RehearsalResult.INCONCLUSIVE, RehearsalWhat.STOPPED, message), now)
+    if o.app.spec.suspend:
+        # Its pod is removed, as the driver's is.
+        return _begun(upgrade, known, None) if known.started_at is not None else None
+    if known.started_at is None:
+        return _begun(upgrade, known, now)
+    outcome = result_of(o, upgrade, known, wanted, now)
+    return _ended(upgrade, known, outcome, now) if outcome is not None else None
+
+
+def let_go_of_copy(o: Observation, now: float) -> Step | None:
+    """Have the copy removed of a version that was rehearsed and will not be launched: nothing else needs it."""
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase not in _BEFORE_A_LAUNCH or upgrade.rehearsal is None or upgrade.epoch:
+        return None
+    pin = upgrade.pin
+    if pin is None or not pin.copy or o.rehearsals:
+        return None
+    obsolete = tuple(dict.fromkeys((*upgrade.obsolete, pin.copy)))
+    return Step(msgspec.structs.replace(upgrade, pin=msgspec.structs.replace(pin, copy=""), obsolete=obsolete))
+
+
+def _begun(upgrade: UpgradeStatus, known: RehearsalStatus, at: float | None) -> Step:
+    started = time_from_seconds(at) if at is not None else None
+    return Step(msgspec.structs.replace(upgrade, rehearsal=msgspec.structs.replace(known, started_at=started)))
+
+
+def _ended(upgrade: UpgradeStatus, known: RehearsalStatus, outcome: Outcome, now: float) -> Step:
+    batches = tuple(RehearsedQuery(name=name, committed=number) for name, number in sorted(outcome.batches.items()))
+    rehearsal = msgspec.structs.replace(
+        known,
+        result=outcome.result.value,
+        what=outcome.what.value,
+        batches=batches,
+        message=outcome.message,
+        ended_at=time_from_seconds(now),
+    )
+    words = f"{outcome.message.rstrip('.')}."
+    if outcome.result is RehearsalResult.FAILED:
+        message = f"The new version failed in its rehearsal: {words} {_GOES_ON}"
+        return Step(
+            moved(upgrade, UpgradePhase.REFUSED, REHEARSAL_FAILED, message, now, rehearsal=rehearsal), warning=True
+        )
+    message = f"Rehearsed: {words} {_FOLLOWS}"
+    if outcome.result is RehearsalResult.INCONCLUSIVE:
+        message = f"The rehearsal says nothing of the new version: {words} {_FOLLOWS}"
+    reason = f"Rehearsal{outcome.result.value}"
+    return Step(moved(upgrade, UpgradePhase.STOPPING, reason, message, now, rehearsal=rehearsal))

@@ -1,0 +1,133 @@
+"""The pod in which a new version is rehearsed: the driver's, without what makes it the application's driver. No I/O.
+
+It has no role, no labels and no ports by which a driver is found: Services, monitors and this operator pass it over.
+Spark runs in one process, so that it asks the API server for nothing, and has no executors that could be mistaken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import msgspec
+
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.quantity import parse_quantity
+from tidegate.model.streaming_app import Driver, Rehearse, StreamingApp, StreamingAppStatus
+from tidegate.resources import pod_parts
+from tidegate.resources.driver import build_driver_pod
+from tidegate.resources.driver_config import app_storage, build_driver_config
+from tidegate.resources.metadata import labels, owner_reference
+from tidegate.resources.names import DRIVER_CONTAINER, rehearsal_pod_name
+from tidegate.resources.platform import Platform
+from tidegate_spark.protocol import (
+    AGENT_TOKEN_FILE,
+    ANNOTATION_APP_UID,
+    ANNOTATION_SPEC_HASH,
+    CONFIG_VARIABLE,
+    ROLE_REHEARSAL,
+    RestartSettings,
+    StartFrom,
+    to_json,
+)
+from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE, REHEARSAL_MODULE, Rehearsal, rehearsal_place
+
+STOP_SECONDS = 30
+"""For its end: no batch of it is needed."""
+END_SECONDS = 60
+"""What its process gets beyond its own time limit until it is ended from outside."""
+_LINEAGE = 1
+_FEWEST_TASKS = 2
+_HEAP = "spark.driver.memory"
+_OF_DRIVERS = ("ports", "startupProbe", "livenessProbe", "readinessProbe")
+_SCRAPED = "prometheus.io/"
+"""Annotations that lead to a driver's metrics, of which a rehearsal has none."""
+
+
+def longest_seconds(rehearse: Rehearse) -> int:
+    """Return after how many seconds a rehearsal's pod is ended from outside: to get started, and to run."""
+    return 2 * rehearse.timeout_seconds + END_SECONDS
+
+
+def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
+    """Return the pod that rehearses the version in the spec, on the copy that the upgrade's record names.
+
+    Raises:
+        SpecError: no driver pod can be made of the spec either, or its memory does not fit.
+        ValueError: there is no copy, or nobody asked for a rehearsal.
+    """
+    upgrade, rehearse = app.status.upgrade, app.spec.upgrade.rehearse
+    if upgrade is None or upgrade.pin is None or not upgrade.pin.copy or rehearse is None:
+        raise ValueError(f"there is nothing to rehearse of {app.metadata.name}")
+    small = _with_resources(app, rehearse)
+    pod = build_driver_pod(small, app.status.epoch, _LINEAGE, platform)
+    name = rehearsal_pod_name(app.metadata.name, upgrade.number)
+    config = dataclasses.replace(
+        build_driver_config(small, app.status.epoch, _LINEAGE, platform),
+        pod_name=name,
+        storage=rehearsal_place(app_storage(app), upgrade.pin.copy),
+        start_from=StartFrom(app_storage(app), upgrade.pin.copy, upgrade.pin.copy),
+        rehearsal=Rehearsal(rehearse.batches, rehearse.timeout_seconds),
+    )
+    config = dataclasses.replace(
+        config,
+        executor=dataclasses.replace(config.executor, instances=0, template={}),
+        # A budget of none would give its first failure another name.
+        restart=RestartSettings(stall_timeout_seconds=config.restart.stall_timeout_seconds),
+    )
+    spec = _owned(pod["spec"], rehearse, to_json(config))
+    return {**pod, "metadata": _metadata(app, name, pod["metadata"]), "spec": spec}
+
+
+def _with_resources(app: StreamingApp, rehearse: Rehearse) -> StreamingApp:
+    driver: Driver = msgspec.structs.replace(
+        app.spec.driver, resources=rehearse.resources, stop_grace_period_seconds=STOP_SECONDS
+    )
+    # A heap that fits into the driver's memory need not fit into this.
+    conf = {key: value for key, value in app.spec.spark_conf.items() if key != _HEAP}
+    spec = msgspec.structs.replace(app.spec, driver=driver, spark_conf=conf)
+    # What the application began with, and what an upgrade pins, is none of its business.
+    return msgspec.structs.replace(app, spec=spec, status=StreamingAppStatus(epoch=app.status.epoch))
+
+
+def _metadata(app: StreamingApp, name: str, drivers: dict[str, Any]) -> dict[str, Any]:
+    users = {key: value for key, value in drivers["annotations"].items() if not key.startswith(_SCRAPED)}
+    return {
+        "name": name,
+        "namespace": app.metadata.namespace,
+        # Not the template's: by them, Services and budgets of people's own find the driver.
+        "labels": labels(app.metadata.name, ROLE_REHEARSAL),
+        "annotations": {**users, ANNOTATION_SPEC_HASH: spec_hash(app), ANNOTATION_APP_UID: app.metadata.uid},
+        "ownerReferences": [owner_reference(app)],
+    }
+
+
+def _owned(spec: dict[str, Any], rehearse: Rehearse, config: str) -> dict[str, Any]:
+    token_directory = AGENT_TOKEN_FILE.rpartition("/")[0]
+    mine = next(container for container in spec["containers"] if container["name"] == DRIVER_CONTAINER)
+    token = next(mount["name"] for mount in mine["volumeMounts"] if mount["mountPath"] == token_directory)
+    env = [item for item in mine["env"] if item["name"] not in (CONFIG_VARIABLE, MASTER_VARIABLE)]
+    env += [
+        {"name": MASTER_VARIABLE, "value": f"local[{_tasks(rehearse)}]"},
+        {"name": CONFIG_VARIABLE, "value": pod_parts.literal(config)},
+    ]
+    changed = {
+        **{key: value for key, value in mine.items() if key not in _OF_DRIVERS},
+        "command": ["python3", "-m", REHEARSAL_MODULE],
+        "env": env,
+        "volumeMounts": [mount for mount in mine["volumeMounts"] if mount["name"] != token],
+    }
+    return {
+        **spec,
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": longest_seconds(rehearse),
+        "automountServiceAccountToken": False,
+        "containers": [changed if container is mine else container for container in spec["containers"]],
+        "volumes": [volume for volume in spec["volumes"] if volume["name"] != token],
+    }
+
+
+def _tasks(rehearse: Rehearse) -> int:
+    cpu = parse_quantity("spec.upgrade.rehearse.resources.cpu", rehearse.resources.cpu)
+    return max(_FEWEST_TASKS, math.ceil(cpu))

@@ -1,0 +1,87 @@
+"""The part of the contract between operator and runtime that is about rehearsals: what one is to do, what came of it.
+
+A rehearsal is a driver process of a version that is not in force: it runs a few batches on a copy of the state, in a
+place of its own, and what its queries put out goes nowhere. Standard library only, no I/O.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tidegate_spark.places import Storage
+
+REHEARSAL_MODULE = "tidegate_spark.rehearse"
+"""What a rehearsal's pod runs. Not the module of drivers: a runtime that is older than rehearsals would take the
+configuration for an ordinary one, and its outputs would be real."""
+
+REHEARSAL_PREFIX = "rehearsals"
+"""``rehearsals/<id of the snapshot>/``: everything a rehearsal writes. It goes with that snapshot."""
+
+REHEARSAL_VARIABLE = "TIDEGATE_REHEARSAL"
+"""Environment variable of the driver's process and of its Python workers: ``1`` in a rehearsal. The runtime sets it."""
+
+MASTER_VARIABLE = "TIDEGATE_MASTER"
+"""Environment variable with Spark's master, if that is not the cluster: rehearsals have no executors."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a rehearsal is to do."""
+
+    batches: int
+    """So many of each query, without a failure, are enough."""
+    timeout_seconds: int
+    """From the beginning of its process."""
+
+
+class RehearsalResult(str, Enum):
+    """What a rehearsal says of the version."""
+
+    PASSED = "Passed"
+    FAILED = "Failed"
+    INCONCLUSIVE = "Inconclusive"
+    """Nothing, for or against it."""
+
+
+class RehearsalWhat(str, Enum):
+    """What failed, or what was in the way of a result."""
+
+    NONE = ""
+    PLAN = "Plan"
+    """A query does not fit its checkpoint, or Spark does not accept it."""
+    STATE_SCHEMA = "StateSchema"
+    """The state has another schema than the version wants."""
+    EXCEPTION = "Exception"
+    START = "Start"
+    """The version's process does not come up: its image, its program, its libraries."""
+    STATE = "State"
+    """The state can not be begun with."""
+    NO_COPY = "NoCopy"
+    """There was no copy of the state to rehearse on."""
+    NO_INPUT = "NoInput"
+    NO_ROOM = "NoRoom"
+    """Its pod was not admitted, or found no node."""
+    MEMORY = "Memory"
+    """It needed more than its own memory."""
+    DEPENDENCY = "Dependency"
+    """A storage or a broker did not answer."""
+    TIME_LIMIT = "TimeLimit"
+    STOPPED = "Stopped"
+    """It was ended from outside."""
+
+
+@dataclass(frozen=True)
+class RehearsalEnd:
+    """The part of a rehearsal's termination message that a driver's has not."""
+
+    result: RehearsalResult
+    what: RehearsalWhat = RehearsalWhat.NONE
+    committed: dict[str, int] = field(default_factory=dict)
+    """How many batches each query has committed."""
+
+
+def rehearsal_place(storage: Storage, snapshot: str) -> Storage:
+    """Return the place of the rehearsal on a snapshot of the application whose place is ``storage``."""
+    return dataclasses.replace(storage, uri=f"{storage.uri}/{REHEARSAL_PREFIX}/{snapshot}")

@@ -1,0 +1,162 @@
+"""A driver process that rehearses: when it has seen enough, and what its end says of the version. No I/O of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+
+from tidegate_spark.progress import Progress
+from tidegate_spark.protocol import DEPENDENCY_REASONS, DriverConfig, Fault, Reason, Termination
+from tidegate_spark.rehearsal_protocol import (
+    REHEARSAL_VARIABLE,
+    Rehearsal,
+    RehearsalEnd,
+    RehearsalResult,
+    RehearsalWhat,
+)
+from tidegate_spark.script import Outcome
+
+log = logging.getLogger("tidegate")
+
+PASSED, FAILED, INCONCLUSIVE = RehearsalResult.PASSED, RehearsalResult.FAILED, RehearsalResult.INCONCLUSIVE
+
+_STATE_SCHEMA = re.compile(
+    r"\[(STATE_STORE_(KEY|VALUE)_SCHEMA_\w+|STATE_STORE_(KEY|VALUE)_ROW_FORMAT_\w+|STATE_STORE_COLUMN_FAMILY_SCHEMA_\w+"
+    r"|STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION|STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE"
+    r"|STATE_STORE_STATE_SCHEMA_FILES_\w+|TRANSFORM_WITH_STATE_SCHEMA_\w+)[.\]]"
+)
+_PLAN = re.compile(
+    r"\[(STREAMING_STATEFUL_OPERATOR_\w+|STATE_STORE_INVALID_CONFIG_AFTER_RESTART|STREAMING_QUERY_EVOLUTION_ERROR"
+    r"|STREAMING_OUTPUT_MODE|STREAMING_REAL_TIME_MODE|CANNOT_ENABLE_ON_EXISTING_CHECKPOINT)[.\]]"
+    # Spark asserts this, and has no condition for it.
+    r"|sources in the checkpoint offsets and now there are"
+)
+"""Spark's error conditions, which stand in its messages in brackets."""
+_PLAN_CLASSES = ("AnalysisException", "ParseException")
+_MEMORY_CLASSES = ("OutOfMemoryError", "MemoryError", "SparkOutOfMemoryError")
+_KILLED = (-9, 137)
+
+_AT_THE_START = {
+    Reason.MAIN_NOT_FOUND: (FAILED, RehearsalWhat.START),
+    Reason.CONNECTOR_MISSING: (FAILED, RehearsalWhat.START),
+    Reason.QUERY_REFUSED: (FAILED, RehearsalWhat.PLAN),
+    Reason.SNAPSHOT_UNUSABLE: (FAILED, RehearsalWhat.STATE),
+    Reason.STATE_MISSING: (FAILED, RehearsalWhat.STATE),
+    Reason.STORAGE_OWNED: (INCONCLUSIVE, RehearsalWhat.DEPENDENCY),
+    Reason.STORAGE_UNSUITABLE: (INCONCLUSIVE, RehearsalWhat.DEPENDENCY),
+    Reason.STOPPED: (INCONCLUSIVE, RehearsalWhat.STOPPED),
+    Reason.FENCED: (INCONCLUSIVE, RehearsalWhat.STOPPED),
+    **dict.fromkeys(DEPENDENCY_REASONS, (INCONCLUSIVE, RehearsalWhat.DEPENDENCY)),
+}
+"""Ends that say the same whatever was done before."""
+
+
+class Rehearsing:
+    """Looks on, and ends the process when there is a result or no more time for one."""
+
+    def __init__(self, rehearsal: Rehearsal, progress: Progress, request_end: Callable[[Outcome], None]) -> None:
+        """Prepare; ``request_end`` ends the process, unless it is ending already."""
+        self._wanted, self._progress, self._request_end = rehearsal, progress, request_end
+        self._enough = self._too_late = False
+        self._idle = False
+        """When the time was over, all queries ran and had nothing to read."""
+        self._fault: Fault | None = None
+        """What it waited for then."""
+
+    def begin(self) -> None:
+        """Have the time counted from now on, and let the script's functions know."""
+        os.environ[REHEARSAL_VARIABLE] = "1"
+        wanted = self._wanted
+        words = (wanted.batches, wanted.timeout_seconds)
+        log.info("rehearsal: %d batches of each query, in %d s", *words, extra={"action": "rehearse"})
+        threading.Thread(target=self._wait, name="rehearsal", daemon=True).start()
+
+    def look(self) -> None:
+        """End the process if each query that runs has committed enough."""
+        running = [query for query in self._progress.report().queries if query.active]
+        if not running or not self._progress.ready or any(q.committed < self._wanted.batches for q in running):
+            return
+        self._enough = True
+        self._request_end(Outcome(Reason.COMPLETED, "Rehearsed."))
+
+    def told(self, termination: Termination, jvm_exit_code: int | None) -> Termination:
+        """Return the termination message with what it says of the version.
+
+        Args:
+            termination: as a driver's would be.
+            jvm_exit_code: of Spark's JVM, None if it runs or there was none.
+        """
+        committed = {query.name: query.committed for query in self._progress.report().queries}
+        result, what, message = self._judge(termination, committed, jvm_exit_code)
+        reason, fault = termination.reason, self._fault
+        if reason is Reason.STOPPED and self._too_late and fault is not None:
+            reason, message = fault.reason, fault.message
+        end = RehearsalEnd(result, what, committed)
+        return dataclasses.replace(termination, reason=reason, message=message, rehearsal=end)
+
+    def _wait(self) -> None:
+        time.sleep(self._wanted.timeout_seconds)
+        self.run_out_of_time()
+
+    def run_out_of_time(self) -> None:
+        """End the process: what was seen until now was all."""
+        self._idle, self._fault = self._progress.ready, self._progress.report().fault
+        self._too_late = True
+        self._request_end(Outcome(Reason.STOPPED, "The time for the rehearsal is over."))
+
+    def _judge(
+        self, termination: Termination, committed: dict[str, int], jvm_exit_code: int | None
+    ) -> tuple[RehearsalResult, RehearsalWhat, str]:
+        reason, message = termination.reason, termination.message
+        if reason is Reason.COMPLETED:
+            return self._judge_completed(committed)
+        if reason is Reason.STOPPED and self._too_late:
+            return self._judge_unfinished(committed)
+        if reason in _AT_THE_START:
+            return (*_AT_THE_START[reason], message)
+        killed = reason is Reason.DRIVER_CRASHED and jvm_exit_code in _KILLED
+        if killed or termination.exception.rpartition(".")[2] in _MEMORY_CLASSES:
+            return INCONCLUSIVE, RehearsalWhat.MEMORY, message
+        return FAILED, what_failed(termination.exception, message), message
+
+    def _judge_completed(self, committed: dict[str, int]) -> tuple[RehearsalResult, RehearsalWhat, str]:
+        if self._enough:
+            return PASSED, RehearsalWhat.NONE, f"{_words(committed)} without a failure"
+        # A script that reads what there is, and ends.
+        if committed and all(committed.values()):
+            return PASSED, RehearsalWhat.NONE, f"The application has finished: {_words(committed)}"
+        return INCONCLUSIVE, RehearsalWhat.NO_INPUT, f"The application has finished: {_words(committed)}"
+
+    def _judge_unfinished(self, committed: dict[str, int]) -> tuple[RehearsalResult, RehearsalWhat, str]:
+        wanted = f"{self._wanted.batches} of each were asked for in {self._wanted.timeout_seconds} s"
+        if self._fault is not None:
+            return INCONCLUSIVE, RehearsalWhat.DEPENDENCY, ""
+        what = RehearsalWhat.NO_INPUT if self._idle else RehearsalWhat.TIME_LIMIT
+        return INCONCLUSIVE, what, f"{_words(committed)}; {wanted}"
+
+
+def what_failed(exception: str, message: str) -> RehearsalWhat:
+    """Return which kind of failure an exception is, by its class and by Spark's error conditions. Pure."""
+    if _STATE_SCHEMA.search(message):
+        return RehearsalWhat.STATE_SCHEMA
+    if _PLAN.search(message) or exception.rpartition(".")[2].endswith(_PLAN_CLASSES):
+        return RehearsalWhat.PLAN
+    return RehearsalWhat.EXCEPTION
+
+
+def rehearsing_of(
+    config: DriverConfig, progress: Progress, request_end: Callable[[Outcome], None]
+) -> Rehearsing | None:
+    """Return what looks on, None if the process is the application's driver."""
+    return Rehearsing(config.rehearsal, progress, request_end) if config.rehearsal is not None else None
+
+
+def _words(committed: dict[str, int]) -> str:
+    if not committed:
+        return "no query committed a batch"
+    return ", ".join(f"query '{name}' committed {number} batches" for name, number in sorted(committed.items()))

@@ -1,0 +1,103 @@
+"""Whatever a script asks a query to write to, in a rehearsal Spark is asked for nothing but noop. Without a JVM."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+from tidegate_spark import muting
+
+Call = dict[str, Any]
+
+
+class Writer(DataStreamWriter):
+    """A writer that no session stands behind."""
+
+    def __init__(self) -> None:
+        """Make it of nothing."""
+
+
+class Reader(DataStreamReader):
+    """A reader that no session stands behind."""
+
+    def __init__(self) -> None:
+        """Make it of nothing."""
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+    """What reaches Spark, whose classes are as they were after the test."""
+    made: list[Call] = []
+
+    def start(  # noqa: PLR0917 - Spark's signature
+        writer: DataStreamWriter,
+        path: Any = None,
+        format: Any = None,  # noqa: A002 - Spark's name
+        outputMode: Any = None,  # noqa: N803 - Spark's name
+        partitionBy: Any = None,  # noqa: N803 - Spark's name
+        queryName: Any = None,  # noqa: N803 - Spark's name
+        **options: Any,
+    ) -> str:
+        made.append(
+            {"path": path, "format": format, "mode": outputMode, "by": partitionBy, "name": queryName, **options}
+        )
+        return "query"
+
+    def option(reader: DataStreamReader, key: str, value: Any) -> DataStreamReader:
+        made.append({key: value})
+        return reader
+
+    def options(reader: DataStreamReader, **given: Any) -> DataStreamReader:
+        made.append(given)
+        return reader
+
+    monkeypatch.setattr(DataStreamWriter, "start", start)
+    monkeypatch.setattr(DataStreamWriter, "toTable", lambda *given, **options: made.append({"table": given}))
+    monkeypatch.setattr(DataStreamReader, "option", option)
+    monkeypatch.setattr(DataStreamReader, "options", options)
+    muting.mute()
+    return made
+
+
+NOTHING = {"path": None, "format": "noop", "mode": None, "by": None, "name": None}
+STARTS: dict[str, tuple[Callable[[Writer], object], Call]] = {
+    "what was set before": (lambda w: w.start(), NOTHING),
+    "a path": (lambda w: w.start("/out"), NOTHING),
+    "a path by name": (lambda w: w.start(path="/out", format="parquet", partitionBy="day"), NOTHING),
+    "everything in its place": (
+        lambda w: w.start("/out", "json", "append", ["day"], "out"),
+        {**NOTHING, "mode": "append", "name": "out"},
+    ),
+    "options": (lambda w: w.start(topic="orders", Path="/out"), {**NOTHING, "topic": "orders"}),
+    "a table": (lambda w: w.toTable("orders"), NOTHING),
+    "a table with everything": (
+        lambda w: w.toTable("orders", "delta", "append", ["day"], "out", path="/out"),
+        {**NOTHING, "mode": "append", "name": "out"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("start", "expected"), STARTS.values(), ids=STARTS.keys())
+def test_no_way_to_start_a_query_leads_to_its_sink(
+    calls: list[Call], start: Callable[[Writer], object], expected: Call
+) -> None:
+    assert start(Writer()) == "query"
+    assert calls == [expected]
+
+
+def test_a_name_of_a_table_that_is_none_is_refused_as_spark_does(calls: list[Call]) -> None:
+    with pytest.raises(TypeError, match="tableName"):
+        Writer().toTable(3)  # type: ignore[arg-type] # that is the point
+    assert calls == []
+
+
+def test_no_consumer_group_of_the_applications_is_used(calls: list[Call]) -> None:
+    Reader().option("kafka.group.id", "orders").option("subscribe", "orders")
+    Reader().options(**{"Kafka.Group.Id": "orders", "subscribe": "orders"})
+    group = "orders-rehearsal"
+    assert calls == [
+        {"kafka.group.id": group},
+        {"subscribe": "orders"},
+        {"Kafka.Group.Id": group, "subscribe": "orders"},
+    ]

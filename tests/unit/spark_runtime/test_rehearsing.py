@@ -1,0 +1,178 @@
+"""When a rehearsal has seen enough, and what its end says of the version. Pure, but for one variable."""
+
+import dataclasses
+import os
+
+import pytest
+
+from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.protocol import DriverState, Fault, Reason, Storage, Termination, from_json, to_json
+from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, RehearsalWhat, rehearsal_place
+from tidegate_spark.rehearsing import Rehearsing, what_failed
+from tidegate_spark.script import Outcome
+from tidegate_testing.driver_process import driver_config
+
+PLACE = Storage("s3://here/apps/orders")
+COMMIT = Commit(7, 10, 1.0, 1.0, 100, 0, 0, 0.0)
+
+
+class Run:
+    """A rehearsal of three batches."""
+
+    def __init__(self, *queries: str) -> None:
+        self.progress = Progress(driver_config("orders", "local:///main.py", PLACE))
+        self.asked: list[Outcome] = []
+        self.rehearsing = Rehearsing(Rehearsal(3, 60), self.progress, self.asked.append)
+        self.progress.enter(DriverState.RUNNING)
+        for query in queries:
+            self.progress.query_started(query, 6)
+
+    def commit(self, query: str, number: int = 1) -> None:
+        for _ in range(number):
+            self.progress.query_committed(query, COMMIT)
+
+    def told(
+        self, reason: Reason, message: str = "because", exception: str = "", code: int | None = None
+    ) -> Termination:
+        return self.rehearsing.told(Termination(reason, message, 1, exception), code)
+
+    def end(
+        self, reason: Reason, message: str = "because", exception: str = "", code: int | None = None
+    ) -> RehearsalEnd:
+        end = self.told(reason, message, exception, code).rehearsal
+        assert end is not None
+        return end
+
+
+def test_each_query_has_to_commit_enough() -> None:
+    run = Run("a", "b")
+    run.commit("a", 3)
+    run.commit("b", 2)
+    run.rehearsing.look()
+    assert run.asked == []
+    run.commit("b")
+    run.rehearsing.look()
+    assert [outcome.reason for outcome in run.asked] == [Reason.COMPLETED]
+    assert run.end(Reason.COMPLETED) == RehearsalEnd(RehearsalResult.PASSED, RehearsalWhat.NONE, {"a": 3, "b": 3})
+
+
+def test_a_script_that_has_started_nothing_yet_has_not_passed() -> None:
+    run = Run()
+    run.rehearsing.look()
+    assert run.asked == []
+
+
+def test_a_query_that_was_just_started_is_waited_for() -> None:
+    run = Run("a")
+    run.commit("a", 3)
+    run.progress.query_started("b")
+    run.rehearsing.look()
+    assert run.asked == []
+
+
+@pytest.mark.parametrize(
+    ("committed", "result"), [(1, RehearsalResult.PASSED), (0, RehearsalResult.INCONCLUSIVE)], ids=["one", "none"]
+)
+def test_a_script_that_reads_what_there_is_passes_with_any_batch(committed: int, result: RehearsalResult) -> None:
+    run = Run("a")
+    run.commit("a", committed)
+    assert run.end(Reason.COMPLETED).result is result
+
+
+def test_without_input_nothing_is_said() -> None:
+    run = Run("a")
+    run.commit("a")
+    run.rehearsing.run_out_of_time()
+    assert [outcome.reason for outcome in run.asked] == [Reason.STOPPED]
+    told = run.told(Reason.STOPPED)
+    assert told.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, RehearsalWhat.NO_INPUT, {"a": 1})
+    assert "query 'a' committed 1 batches; 3 of each were asked for in 60 s" in told.message
+
+
+def test_a_batch_that_takes_longer_than_the_time_is_not_a_lack_of_input() -> None:
+    run = Run("a")
+    run.rehearsing.run_out_of_time()
+    assert run.end(Reason.STOPPED).what is RehearsalWhat.TIME_LIMIT
+
+
+def test_what_it_waited_for_until_the_time_was_over_is_named() -> None:
+    run = Run()
+    run.progress.enter(DriverState.WAITING, Fault(Reason.STORAGE_UNAVAILABLE, "no answer"))
+    run.rehearsing.run_out_of_time()
+    run.progress.enter(DriverState.STOPPING)
+    told = run.told(Reason.STOPPED)
+    assert (told.reason, told.message) == (Reason.STORAGE_UNAVAILABLE, "no answer")
+    assert told.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, RehearsalWhat.DEPENDENCY)
+
+
+@pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.COMPLETED])
+def test_every_end_has_a_result_and_only_failures_have_failed(reason: Reason) -> None:
+    failures = {
+        Reason.APPLICATION_FAILED,
+        Reason.MAIN_NOT_FOUND,
+        Reason.QUERY_REFUSED,
+        Reason.CONNECTOR_MISSING,
+        Reason.DRIVER_CRASHED,
+        Reason.STALLED,
+        Reason.SNAPSHOT_UNUSABLE,
+        Reason.STATE_MISSING,
+        Reason.BUDGET_EXHAUSTED,
+    }
+    assert (Run("a").end(reason).result is RehearsalResult.FAILED) == (reason in failures)
+
+
+@pytest.mark.parametrize(
+    ("reason", "exception", "code"),
+    [
+        (Reason.DRIVER_CRASHED, "JvmExited", 137),
+        (Reason.DRIVER_CRASHED, "JvmExited", -9),
+        (Reason.APPLICATION_FAILED, "java.lang.OutOfMemoryError", None),
+        (Reason.APPLICATION_FAILED, "MemoryError", None),
+    ],
+)
+def test_its_own_small_memory_says_nothing_of_the_version(reason: Reason, exception: str, code: int | None) -> None:
+    end = Run("a").end(reason, "killed", exception, code)
+    assert (end.result, end.what) == (RehearsalResult.INCONCLUSIVE, RehearsalWhat.MEMORY)
+
+
+S, P, E = RehearsalWhat.STATE_SCHEMA, RehearsalWhat.PLAN, RehearsalWhat.EXCEPTION
+
+
+@pytest.mark.parametrize(
+    ("exception", "message", "what"),
+    [
+        ("org.X", "[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema", S),
+        ("org.X", "Job aborted: [STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key", S),
+        ("org.X", "[STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION] Schema evolution is not possible", S),
+        ("org.X", "[STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE] Cannot change", S),
+        ("org.X", "[STATE_STORE_VALUE_ROW_FORMAT_VALIDATION_FAILURE] The streaming query failed", S),
+        ("org.X", "[STATE_STORE_OPERATION_OUT_OF_ORDER] attempted", E),
+        ("org.X", "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator", P),
+        (
+            "java.lang.AssertionError",
+            "There are [1] sources in the checkpoint offsets and now there are [2] sources",
+            P,
+        ),
+        ("pyspark.errors.exceptions.captured.AnalysisException", "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column", P),
+        ("org.apache.spark.sql.catalyst.ExtendedAnalysisException", "[WHATEVER] it is", P),
+        ("ValueError", "no such sensor", E),
+    ],
+)
+def test_a_failure_is_named_by_sparks_own_conditions(exception: str, message: str, what: RehearsalWhat) -> None:
+    assert what_failed(exception, message) is what
+    assert Run("a").end(Reason.APPLICATION_FAILED, message, exception).what is what
+
+
+def test_functions_of_the_script_can_know_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEGATE_REHEARSAL", "")
+    run = Run()
+    run.rehearsing.begin()
+    assert os.environ["TIDEGATE_REHEARSAL"] == "1"
+
+
+def test_its_words_go_through_the_contract_and_its_place_is_within_the_applications() -> None:
+    told = Run("a").told(Reason.APPLICATION_FAILED)
+    assert from_json(Termination, to_json(told)) == told
+    plain = dataclasses.replace(told, rehearsal=None)
+    assert from_json(Termination, to_json(plain)) == plain
+    assert rehearsal_place(PLACE, "copy-1").uri == "s3://here/apps/orders/rehearsals/copy-1"
