@@ -194,8 +194,26 @@ def _load(ctr: seed.Ctr, image: Image) -> int:
     with tempfile.NamedTemporaryFile(dir=_folder(), suffix=".tar") as archive:
         path = Path(archive.name)
         layout.write_thin(_layout(), _record(image)["manifest"], image.name, known, path)
-        ctr("images", "import", path)
+        with _kept(ctr, image.name):
+            ctr("images", "import", path)
         return path.stat().st_size
+
+
+@contextmanager
+def _kept(ctr: seed.Ctr, name: str) -> Iterator[None]:
+    """Give the version of an image that is there another name while ``name`` goes over to the next one.
+
+    Otherwise containerd's collector may take layers that both have before the next one is unpacked upon them.
+    """
+    before = f"{name}-before"
+    if name not in _digests(ctr("images", "ls")):
+        yield
+        return
+    ctr("images", "tag", "--force", name, before)
+    try:
+        yield
+    finally:
+        ctr("images", "rm", "--sync", before)
 
 
 def _digests(listing: str) -> dict[str, str]:
