@@ -80,16 +80,25 @@ def fail_gate(o: Observation, now: float) -> Step | None:
 
 
 def note_idle(o: Observation, now: float) -> Step | None:
-    """Note that the version under test has no input: what it may take until it is stable begins anew.
-
-    By the half of that time, so that it has at least the other half when input comes.
-    """
+    """Note that the version under test has no input, by the half of its time; once, however long it lasts."""
     upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash != o.spec_hash:
+    if not _at_gate(o, upgrade) or upgrade is None or upgrade.idle_at is not None or not waits_for_input(o):
         return None
-    if not waits_for_input(o) or seconds_under_test(upgrade, now) < o.app.spec.upgrade.timeout_seconds / 2:
+    if seconds_under_test(upgrade, now) < o.app.spec.upgrade.timeout_seconds / 2:
         return None
     return Step(msgspec.structs.replace(upgrade, idle_at=time_from_seconds(now)))
+
+
+def note_input(o: Observation, now: float) -> Step | None:
+    """Let the time of the version under test begin anew when it waits no more: it could not show anything before."""
+    upgrade = o.app.status.upgrade
+    if not _at_gate(o, upgrade) or upgrade is None or upgrade.idle_at is None or waits_for_input(o):
+        return None
+    return Step(msgspec.structs.replace(upgrade, idle_at=None, since=time_from_seconds(now)))
+
+
+def _at_gate(o: Observation, upgrade: UpgradeStatus | None) -> bool:
+    return upgrade is not None and upgrade.phase is UpgradePhase.GATE and upgrade.to_spec_hash == o.spec_hash
 
 
 def note_pin(o: Observation, now: float) -> Step | None:

@@ -160,7 +160,7 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
     elif upgrade.phase is UpgradePhase.GATE:
         limit, tested = o.app.spec.upgrade.timeout_seconds, seconds_under_test(upgrade, now)
         left = [START_PATIENCE - seconds, limit - tested, _idle_in(o, upgrade, now) or 0.0]
-        left += [limit / 2 - tested] if waits_for_input(o) else []
+        left += [limit / 2 - tested] if upgrade.idle_at is None and waits_for_input(o) else []
     left = [value for value in left if value > 0]
     return min(LONGEST_WAIT, *left) if left else None
 
