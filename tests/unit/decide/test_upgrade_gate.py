@@ -147,6 +147,7 @@ def test_a_version_that_has_had_no_input_for_a_minute_is_as_it_should_be_and_sti
     condition = status_of(plan).condition("Ready")
     assert condition is not None
     assert (condition.status, condition.reason) == (ready, "UpgradeGate")
+    assert (record(plan).idle_at is not None) == (ready == "True"), "one write for both"
     assert plan.wake_after is not None
     assert plan.wake_after <= 60
 
@@ -176,7 +177,7 @@ def test_when_input_comes_at_last_there_is_time_to_be_stable() -> None:
     waits = decide(observe(new, **runs(new, 1)), NOW + 7200)
     assert record(waits).idle_at == later(7200)
     idle = msgspec.structs.replace(new, status=status_of(waits))
-    # Noted once: what is quiet is not written to, however long.
+    # Noted once, when it becomes Ready: what is quiet is not written to, however long.
     for seconds in (7200 + 890, 7 * 86400):
         assert not acts(decide(observe(idle, **runs(idle, 1)), NOW + seconds), do.WriteStatus)
     comes = decide(observe(idle, **runs(idle, 1, lag_rows=7)), NOW + 86400)
