@@ -173,8 +173,8 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     ``number`` counts them. ``lineage`` is that of the next launch. ``epoch`` is the first launch of the new version or,
     of a rollback, of the version before; 0 before it. ``previous`` is what the new version, if it is stable, can still
-    be taken back to. ``obsolete`` are ids of snapshots that are to be disposed of. ``idle_at`` is when the version
-    under test was last noted to have no input.
+    be taken back to. ``obsolete`` are ids of snapshots that are to be disposed of. ``idle_at`` is since
+    when the version under test is known to have no input.
     """
 
     phase: UpgradePhase

@@ -147,6 +147,7 @@ def test_a_version_that_has_had_no_input_for_a_minute_is_as_it_should_be_and_sti
     condition = status_of(plan).condition("Ready")
     assert condition is not None
     assert (condition.status, condition.reason) == (ready, "UpgradeGate")
+    assert (record(plan).idle_at is not None) == (ready == "True"), "one write for both"
     assert plan.wake_after is not None
     assert plan.wake_after <= 60
 
@@ -176,12 +177,14 @@ def test_when_input_comes_at_last_there_is_time_to_be_stable() -> None:
     waits = decide(observe(new, **runs(new, 1)), NOW + 7200)
     assert record(waits).idle_at == later(7200)
     idle = msgspec.structs.replace(new, status=status_of(waits))
-    # Nothing is written again before half of the time has passed.
-    asleep = decide(observe(idle, **runs(idle, 1)), NOW + 7200 + 890)
-    assert not acts(asleep, do.WriteStatus)
-    assert asleep.wake_after == 10
+    # Noted once, when it becomes Ready: what is quiet is not written to, however long.
+    for seconds in (7200 + 890, 7 * 86400):
+        assert not acts(decide(observe(idle, **runs(idle, 1)), NOW + seconds), do.WriteStatus)
+    comes = decide(observe(idle, **runs(idle, 1, lag_rows=7)), NOW + 86400)
+    assert (record(comes).phase, record(comes).idle_at, record(comes).since) == (UpgradePhase.GATE, None, later(86400))
+    busy = msgspec.structs.replace(new, status=status_of(comes))
     for seconds, phase in ((1790, UpgradePhase.GATE), (1800, UpgradePhase.ROLLING_BACK)):
-        plan = decide(observe(idle, **runs(idle, 2, lag_rows=7)), NOW + 7200 + seconds)
+        plan = decide(observe(busy, **runs(busy, 2, lag_rows=7)), NOW + 86400 + seconds)
         assert record(plan).phase is phase
 
 

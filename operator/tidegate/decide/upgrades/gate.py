@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.decide.faults import Problem, lost_from_sight, name_end, name_start_problem, read_termination
+from tidegate.decide.launch import time_left
 from tidegate.decide.upgrades.rolling_back import taken_back
 from tidegate.decide.upgrades.step import (
     MOST_OBSOLETE,
@@ -27,6 +28,8 @@ from tidegate_spark.snapshot_protocol import SnapshotState
 
 START_PATIENCE = 120.0
 """Seconds for a pod whose containers do not start, say for want of an image: a registry may be away for a while."""
+IDLE = 60.0
+"""Seconds without a batch after which a version under test that lacks nothing but input is Ready."""
 _NO_FAILURES = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED, Reason.FENCED}
 """Ends that say nothing about the version."""
 
@@ -80,16 +83,25 @@ def fail_gate(o: Observation, now: float) -> Step | None:
 
 
 def note_idle(o: Observation, now: float) -> Step | None:
-    """Note that the version under test has no input: what it may take until it is stable begins anew.
-
-    By the half of that time, so that it has at least the other half when input comes.
-    """
+    """Note that the version under test has no input, with the same write that makes it Ready, however long it lasts."""
     upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash != o.spec_hash:
+    if not _at_gate(o, upgrade) or upgrade is None or upgrade.idle_at is not None:
         return None
-    if not waits_for_input(o) or seconds_under_test(upgrade, now) < o.app.spec.upgrade.timeout_seconds / 2:
+    if idle_in(o, upgrade, now) != 0.0:
         return None
     return Step(msgspec.structs.replace(upgrade, idle_at=time_from_seconds(now)))
+
+
+def note_input(o: Observation, now: float) -> Step | None:
+    """Let the time of the version under test begin anew when it waits no more: it could not show anything before."""
+    upgrade = o.app.status.upgrade
+    if not _at_gate(o, upgrade) or upgrade is None or upgrade.idle_at is None or waits_for_input(o):
+        return None
+    return Step(msgspec.structs.replace(upgrade, idle_at=None, since=time_from_seconds(now)))
+
+
+def _at_gate(o: Observation, upgrade: UpgradeStatus | None) -> bool:
+    return upgrade is not None and upgrade.phase is UpgradePhase.GATE and upgrade.to_spec_hash == o.spec_hash
 
 
 def note_pin(o: Observation, now: float) -> Step | None:
@@ -159,6 +171,15 @@ def waits_for_input(o: Observation) -> bool:
         return False
     wanted = o.app.spec.upgrade.stable_batches
     return all(query.committed >= wanted or query.lag_rows <= 0 for query in queries)
+
+
+def idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
+    """Return in how many seconds a version under test counts as idle, None if it has work or does not run."""
+    if not waits_for_input(o):
+        return None
+    since = upgrade.since.timestamp() if upgrade.since is not None else 0.0
+    newest = max((query.last_commit_time for query in active_queries(o)), default=0.0)
+    return time_left(max(since, newest), IDLE, now)
 
 
 def _why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:

@@ -78,8 +78,7 @@ def seconds_in_phase(upgrade: UpgradeStatus, now: float) -> float:
 
 def seconds_under_test(upgrade: UpgradeStatus, now: float) -> float:
     """Return how long a version has had to show that it is stable; without input it could not."""
-    begun = (time.timestamp() for time in (upgrade.since, upgrade.idle_at) if time is not None)
-    return max(0.0, now - max(begun, default=now))
+    return 0.0 if upgrade.idle_at is not None else seconds_in_phase(upgrade, now)
 
 
 def find_report(o: Observation, snapshot: str) -> SnapshotReport | None:

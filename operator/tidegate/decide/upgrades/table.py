@@ -31,6 +31,7 @@ STEPS: tuple[Rule, ...] = (
     gate.pass_gate,
     gate.fail_gate,
     gate.note_idle,
+    gate.note_input,
     rolling_back.finish_rollback,
     gate.note_pin,
     gate.forget_disposed,

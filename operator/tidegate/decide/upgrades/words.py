@@ -6,10 +6,9 @@ import dataclasses
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.housekeeping import ORDER_PAUSE
-from tidegate.decide.launch import time_left
 from tidegate.decide.rules import earliest
 from tidegate.decide.upgrades.copying import PATIENCE
-from tidegate.decide.upgrades.gate import START_PATIENCE, waits_for_input
+from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
 from tidegate.decide.upgrades.step import (
     Step,
@@ -25,8 +24,6 @@ from tidegate.observe.observation import Observation
 
 LONGEST_WAIT = 300.0
 """Seconds until it is looked whether a time is over, at most: clocks are set back."""
-IDLE = 60.0
-"""Seconds without a batch after which a version under test that lacks nothing but input is Ready."""
 _HEALTH = {
     UpgradePhase.COPYING: Health.RECONCILING,
     UpgradePhase.STOPPING: Health.RECONCILING,
@@ -74,7 +71,7 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     if not about_it or verdict.health is not Health.READY or verdict.phase not in (Phase.RUNNING, Phase.COMPLETED):
         return verdict
     health = _HEALTH[upgrade.phase]
-    if upgrade.phase is UpgradePhase.GATE and _idle_in(o, upgrade, now) == 0.0:
+    if upgrade.phase is UpgradePhase.GATE and idle_in(o, upgrade, now) == 0.0:
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
     message = f"{upgrade.message}{_progress(o, upgrade)}"
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
@@ -112,15 +109,6 @@ def _progress(o: Observation, upgrade: UpgradeStatus) -> str:
     return f" It is stable after {wanted} batches of each query, and has committed {min(least, wanted)}.{waits}"
 
 
-def _idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
-    """Return in how many seconds a version under test counts as idle, None if it has work or does not run."""
-    if not waits_for_input(o):
-        return None
-    since = upgrade.since.timestamp() if upgrade.since is not None else 0.0
-    newest = max((query.last_commit_time for query in active_queries(o)), default=0.0)
-    return time_left(max(since, newest), IDLE, now)
-
-
 def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
     seconds = seconds_in_phase(upgrade, now)
     left: list[float] = []
@@ -130,7 +118,6 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
         left = [PATIENCE - seconds, ORDER_PAUSE if unknown else 0.0]
     elif upgrade.phase is UpgradePhase.GATE:
         limit, tested = o.app.spec.upgrade.timeout_seconds, seconds_under_test(upgrade, now)
-        left = [START_PATIENCE - seconds, limit - tested, _idle_in(o, upgrade, now) or 0.0]
-        left += [limit / 2 - tested] if waits_for_input(o) else []
+        left = [START_PATIENCE - seconds, limit - tested, idle_in(o, upgrade, now) or 0.0]
     left = [value for value in left if value > 0]
     return min(LONGEST_WAIT, *left) if left else None
