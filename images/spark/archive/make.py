@@ -27,7 +27,8 @@ def main() -> int:
     # Spark's own command for an application, but for its class path.
     command = spark_command("--master", "local[2]", str(HERE / "application.py"))
     command[command.index("-cp") + 1] = class_path
-    command.insert(1, f"-XX:ArchiveClassesAtExit={ARCHIVE}")
+    # A thousand classes can not be archived, each with a warning: old bytecode, or a parent that is one of those.
+    command[1:1] = [f"-XX:ArchiveClassesAtExit={ARCHIVE}", "-Xlog:cds*=error"]
     subprocess.run(command, check=True, timeout=900)
     if not ARCHIVE.is_file():
         sys.stderr.write(f"{ARCHIVE} was not written\n")
