@@ -55,7 +55,7 @@ SPARK = Image(
     "localhost/tidegate-spark:dev",
     "images/spark/Dockerfile",
     (
-        *("locks/spark.lock", "images/jars", "jvm", "images/spark/entrypoint.sh"),
+        *("locks/spark.lock", "images/jars", "jvm", "images/spark/entrypoint.sh", "images/spark/archive"),
         *("spark_app/tidegate_spark", "spark_app/samples"),
     ),
 )
