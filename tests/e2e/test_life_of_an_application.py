@@ -28,8 +28,21 @@ def test_a_script_that_knows_nothing_of_tidegate_runs_and_shows_its_figures(worl
     assert table.splitlines()[0].split() == ["NAME", "PHASE", "READY", "EXECUTORS", "BATCH", "ROWS/S", "AGE"]
     world.kubectl.run("wait", "sapp/figures", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=30s")
 
+    their_jvms_start_from_the_archive(world)
     scale_out(world)
     delete_and_keep_the_state(world)
+
+
+def their_jvms_start_from_the_archive(world: World) -> None:
+    """A JVM that can not use the archive of classes says nothing, and is slower to start ever after."""
+    pods = world.kubectl.list("pods", NAMESPACE, "tidegate.dev/app=figures")
+    assert len(pods) == 2, [pod["metadata"]["name"] for pod in pods]
+    for pod in pods:
+        name = pod["metadata"]["name"]
+        maps = world.kubectl.run(
+            "exec", name, "-n", NAMESPACE, "--", "sh", "-c", "cat /proc/[0-9]*/maps 2>/dev/null; :"
+        )
+        assert "/archive/classes.jsa" in maps, name
 
 
 def scale_out(world: World) -> None:

@@ -14,7 +14,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from devcluster import tools
 from tidegate_spark.protocol import LOG_PREFIX, Storage, application_uri
-from tidegate_testing import spark_jars
+from tidegate_testing import class_archive
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config, free_port
 from tidegate_testing.waiting import wait_for
 
@@ -69,9 +69,9 @@ def driver_logs(store: ObjectStore, place: Storage) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """S3A and the Kafka connector, as the images carry them."""
-    return spark_jars.merged(("s3a", "kafka"), tmp_path_factory.mktemp("jars"))
+def jars() -> Path:
+    """S3A and the Kafka connector, as the images carry them, and Spark's own, for the archive of classes."""
+    return class_archive.jars()
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from tidegate_spark.protocol import (
     to_json,
 )
 from tidegate_spark.storage import Credentials
+from tidegate_testing import class_archive
 from tidegate_testing.waiting import wait_for
 
 TOKEN = "token-of-the-tests"
@@ -130,6 +131,7 @@ class DriverProcess:
             "TIDEGATE_TERMINATION_LOG": str(self.folder / "termination"),
             "TIDEGATE_WORK_DIRECTORY": str(self.folder / "work"),
             "TIDEGATE_JARS_DIRECTORY": str(self.jars),
+            "SPARK_CONF_DIR": str(class_archive.conf()),
         }
 
     # --- looking ------------------------------------------------------------------------------------------------------

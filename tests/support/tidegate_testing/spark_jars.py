@@ -29,22 +29,13 @@ def built() -> Path:
         digest.update(f"{source.relative_to(JVM)}\n".encode() + source.read_bytes())
     jar = paths.cache() / "jars" / f"own-{digest.hexdigest()[:12]}" / "tidegate-spark.jar"
     if not jar.exists():
-        class_path = f"{_pyspark() / 'jars'}/*:{fetched('s3a')}/*"
+        class_path = f"{pyspark() / 'jars'}/*:{fetched('s3a')}/*"
         subprocess.run(["sh", str(JVM / "build.sh"), str(jar), class_path], check=True)
     return jar
 
 
-def merged(names: tuple[str, ...], target: Path) -> Path:
-    """Fill ``target`` with links to our own jar and those of several sets: one class path entry names them all."""
-    target.mkdir(parents=True, exist_ok=True)
-    for jar in [built(), *(jar for name in names for jar in fetched(name).glob("*.jar"))]:
-        link = target / jar.name
-        if not link.exists():
-            link.symlink_to(jar)
-    return target
-
-
-def _pyspark() -> Path:
+def pyspark() -> Path:
+    """Return the folder of PySpark."""
     found = find_spec("pyspark")
     assert found is not None, "no PySpark here"
     return Path(str(found.origin)).parent

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.snapshots.layout import CheckpointAt, needed_files
 from tidegate_spark.snapshots.store import Entry
+from tidegate_testing import class_archive
 from tidegate_testing.waiting import wait_for
 
 Outputs = dict[int, list[tuple[Any, ...]]]
@@ -43,7 +44,11 @@ def spark_here(folder: Path, settings: Mapping[str, str] = MappingProxyType({}))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").config("spark.local.dir", str(folder / "spark"))
-    for key, value in {**_ALWAYS, **settings}.items():
+    archive = {
+        "spark.driver.extraClassPath": f"{class_archive.jars()}/*",
+        "spark.driver.defaultJavaOptions": class_archive.options(),
+    }
+    for key, value in {**_ALWAYS, **archive, **settings}.items():
         builder = builder.config(key, value)
     session = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse")).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
