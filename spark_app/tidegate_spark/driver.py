@@ -7,10 +7,7 @@ import dataclasses
 import functools
 import logging
 import os
-import signal
-import socket
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING, NoReturn
 
@@ -51,6 +48,7 @@ from tidegate_spark.protocol import (
 from tidegate_spark.queries import Queries
 from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.script import COMPLETED, Outcome, run_script
+from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
 from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders
@@ -389,25 +387,3 @@ def judge(outcome: Outcome, fault: Fault | None) -> Outcome:
         return dataclasses.replace(outcome, reason=fault.reason, message=f"{fault.message} ({outcome.message})")
     message = f"{outcome.message} Not the application's own storage, which answers: another place that it uses."
     return dataclasses.replace(outcome, reason=Reason.APPLICATION_FAILED, message=message)
-
-
-def watch_signals(on_terminate: object) -> None:
-    """Call ``on_terminate()``, in a thread, at each SIGTERM.
-
-    The byte that Python's C handler writes to the wake-up descriptor arrives even while the script's thread is inside a
-    long call into native code, or has a SIGTERM handler of its own. As process 1 of a container we would otherwise not
-    get SIGTERM at all.
-    """
-    assert callable(on_terminate)
-    reader, writer = socket.socketpair()
-    writer.setblocking(False)
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
-    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-
-    def read() -> None:
-        _ = writer  # the descriptor is only borrowed by set_wakeup_fd and must stay open
-        while received := reader.recv(64):
-            if signal.SIGTERM in received:
-                on_terminate()
-
-    threading.Thread(target=read, name="signals", daemon=True).start()
