@@ -18,7 +18,9 @@ UPGRADE = {"stableBatches": 3, "rehearse": {"batches": 2, "timeoutSeconds": 240,
 def app(world: World) -> Iterator[World]:
     """An application whose first version is stable, and which asks for rehearsals."""
     world.make_namespace(NAMESPACE)
-    world.kubectl.apply(world.app(APP, NAMESPACE, main="script:evolving.py", spec={"upgrade": UPGRADE}))
+    # The next test's application has the same place.
+    spec = {"upgrade": UPGRADE, "storage": {"onDelete": "Delete"}}
+    world.kubectl.apply(world.app(APP, NAMESPACE, main="script:evolving.py", spec=spec))
     wait_for("a stable version", lambda: "lastStable" in status(world), timeout=300, interval=1)
     yield world
     world.delete_apps(NAMESPACE)
