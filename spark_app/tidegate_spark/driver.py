@@ -344,7 +344,7 @@ class Driver:
         write_termination(self._environment.termination_log, termination, self._output.secrets)
         budget = Budget.of(self._config.stop_grace_seconds)
         session = self._session
-        if session is not None:
+        if session is not None and spark_session.jvm_exit_code() is None:
             # Removes the executors; without it their pods stay behind in state Error.
             began = time.monotonic()
             stopped = logs.within(budget.session, session.stop)

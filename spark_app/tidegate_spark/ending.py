@@ -5,11 +5,14 @@ One thread does all of it, so that a script that blocks, loops or fails cannot k
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
 
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.logs import within
@@ -108,13 +111,14 @@ class Ending:
         stopped: dict[str, Stopped] = {}
 
         def work() -> None:
-            # A start() that was under way adds a query after the first look.
-            while time.monotonic() < deadline + budget.unwinding:
-                active = self._queries.active()
-                stopped.update((each.name, each) for each in stop_at_boundary(active, deadline, budget.unwinding))
-                if not active and not self._queries.starting:
-                    return
-                time.sleep(0.05)
+            # A start() that was under way adds a query after the first look. A JVM that is gone runs none.
+            with contextlib.suppress(Py4JError, OSError):
+                while time.monotonic() < deadline + budget.unwinding:
+                    active = self._queries.active()
+                    stopped.update((each.name, each) for each in stop_at_boundary(active, deadline, budget.unwinding))
+                    if not active and not self._queries.starting:
+                        return
+                    time.sleep(0.05)
 
         # In a thread of its own, because a JVM that hangs must not keep the driver from leaving its last words.
         worker = threading.Thread(target=work, name="stopping", daemon=True)

@@ -1,12 +1,16 @@
 """How an application ends decides exit code and termination message."""
 
 import importlib.util
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
-from tidegate_spark.protocol import EXIT_DEPENDENCY, EXIT_OK, Reason
+from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_DEPENDENCY, EXIT_OK, Reason
 from tidegate_spark.sparkconf import CHECKPOINT_FILES_CLASS
 from tidegate_testing.driver_process import SOURCES, ObjectStore
+from tidegate_testing.waiting import wait_for
 
 from .conftest import StartDriver, driver_logs
 
@@ -92,6 +96,19 @@ def test_a_script_that_raises_fails_after_its_queries_stopped(
     assert driver.termination.boundary
     (log,) = driver_logs(object_store, driver.config.storage)
     assert "LookupError: the table of limits is empty" in log
+
+
+def test_a_jvm_that_is_killed_is_named_and_nothing_waits_for_it(start_driver: StartDriver) -> None:
+    driver = start_driver("killed", "counting.py")
+    wait_for("a batch", lambda: driver.batch() >= 0, 180)
+    assert driver.process is not None
+    (jvm,) = subprocess.check_output(["pgrep", "-P", str(driver.process.pid), "java"], text=True).split()
+    os.kill(int(jvm), signal.SIGKILL)
+    assert driver.exit_code() == EXIT_APPLICATION
+    assert (driver.termination.reason, driver.termination.exception) == (Reason.DRIVER_CRASHED, "JvmExited")
+    assert driver.termination.batches["main"] >= 0
+    # What cannot be stopped any more is not tried, in words that look like a fault of ours.
+    assert "Exception in thread" not in driver.output
 
 
 def test_a_missing_bucket_of_the_scripts_own_is_not_the_storages_fault(start_driver: StartDriver) -> None:
