@@ -97,7 +97,8 @@ def _write_template(config: DriverConfig, environment: Environment) -> None:
     Path(environment.work_directory).mkdir(parents=True, exist_ok=True)
     # JSON is YAML, and Spark reads the template as YAML.
     template = Path(environment.work_directory) / sparkconf.TEMPLATE_NAME
-    template.write_text(json.dumps(config.executor.template), encoding="utf-8")
+    content = sparkconf.executor_template(config, environment.pod_uid)
+    template.write_text(json.dumps(content), encoding="utf-8")
 
 
 def _has_class(jvm: Any, name: str) -> bool:

@@ -5,6 +5,8 @@ Order of precedence: what Tidegate owns, then ``spec.sparkConf``, then Tidegate'
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidegate_spark.environment import Environment
 from tidegate_spark.protocol import FENCE_FILE, LINEAGE_PREFIX, PROCESS_VARIABLE, DriverConfig, Storage
 
@@ -69,6 +71,19 @@ def build_spark_conf(config: DriverConfig, environment: Environment, process: st
     if config.injected:
         conf |= _class_path(conf, environment.jars_directory)
     return conf
+
+
+def executor_template(config: DriverConfig, pod_uid: str) -> dict[str, Any]:
+    """Return the executors' pod template, owned by the driver's pod: they go with it.
+
+    Spark would do so itself if it were told the pod's name (``spark.kubernetes.driver.pod.name``), but then it waits a
+    second in each start for that pod to be Ready, which it is once its queries run, and writes an exception's trace
+    (ExecutorPodsAllocator.start).
+    """
+    template = dict(config.executor.template)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": config.pod_name, "uid": pod_uid, "controller": True}
+    template["metadata"] = {**template.get("metadata", {}), "ownerReferences": [owner]}
+    return template
 
 
 def checkpoint_files(conf: dict[str, str], available: bool) -> dict[str, str]:
@@ -152,7 +167,6 @@ def _owned(config: DriverConfig, environment: Environment) -> dict[str, str]:
         return conf
     return conf | {
         "spark.kubernetes.namespace": config.namespace,
-        "spark.kubernetes.driver.pod.name": config.pod_name,
         "spark.kubernetes.authenticate.driver.serviceAccountName": executor.service_account,
         "spark.kubernetes.authenticate.executor.serviceAccountName": executor.service_account,
         "spark.kubernetes.container.image": executor.image,
