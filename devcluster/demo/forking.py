@@ -145,7 +145,8 @@ class Variants:
     def _compare(self, status: Mapping[str, Any]) -> None:
         """Compare what each variant decided with what it should have, by an independent computation."""
         brokers, topic = self._site.kafka_host, self._topics.readings
-        positions, ends = read_positions(brokers, topic), ends_of(status, topic)
+        with self._narrator.step(f"Reading where the snapshot ends in the topic {topic}", "make kafka-up"):
+            positions, ends = read_positions(brokers, topic), ends_of(status, topic)
         for variant in self._variants:
             margin = float(variant.option("margin") or 0)
             cut = Variant(margin, partial(is_before, positions=positions, ends=ends))
