@@ -86,7 +86,7 @@ chaos: tools ## faults under load on a real cluster, each record accounted for: 
 demo: setup ## the whole thing at work: real data through Kafka into an application on a real Kubernetes
 	@$(PYTHON) -m devcluster.demo --name $(NAME) $(ARGS)
 
-variants: setup ## after a demo: two variants of its application on one snapshot, compared in a table and a picture
+variants: setup ## after a demo: two variants of its application on one snapshot, compared (table, picture)
 	@$(PYTHON) -m devcluster.demo.forking --name $(NAME) $(ARGS)
 
 cluster-up: tools ## a real Kubernetes in a network namespace of its own: make cluster-up [NAME=dev]
