@@ -74,7 +74,7 @@ def most_different(first: Iterable[Decision], second: Iterable[Decision]) -> str
 
 def build_table(rows: Sequence[Row], names: tuple[str, str]) -> Table:
     """Return the rows for a terminal. Pure."""
-    table = Table("", "sensors", *names, "the same", f"only {names[0]}", f"only {names[1]}", "for each sensor")
+    table = Table("", "sensors", *names, "the same", "first alone", "second alone", "per sensor")
     for column in table.columns[1:]:
         column.justify = "right"
     for row in rows:
