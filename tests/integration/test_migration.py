@@ -140,12 +140,10 @@ def replay_and_suspend(old: Side, brokers: str) -> None:
             half.pop()
             old.kubectl.patch("sapp", APP, NAMESPACE, {"spec": {"suspend": True}})
 
-    Replay(brokers, "readings", "settings").run(
-        SCENARIO.records(),
-        ready=lambda: wait_for("the first committed batch", lambda: old.log("commits"), 240, 0.5) and None,
-        progress=progress,
-        rate=RATE,
-    )
+    def ready() -> None:
+        wait_for("the first committed batch", lambda: old.log("commits"), 240, 0.5)
+
+    Replay(brokers, "readings", "settings").run(SCENARIO.records(), ready=ready, progress=progress, rate=RATE)
     wait_for("the old application to rest", lambda: suspended(old), 180, 0.5)
 
 
