@@ -36,11 +36,12 @@ _BASE_COMMAND = [
 
 @dataclass(frozen=True)
 class Image:
-    """One image: its name, its Dockerfile, and the paths of the checkout that the Dockerfile reads."""
+    """One image: name, Dockerfile, the paths of the checkout that this reads, and its build arguments."""
 
     name: str
     dockerfile: str
     reads: tuple[str, ...]
+    arguments: tuple[tuple[str, str], ...] = ()
 
 
 OPERATOR = Image(
@@ -59,6 +60,13 @@ SPARK = Image(
         *("spark_app/tidegate_spark", "spark_app/samples"),
     ),
 )
+SPARK_BEFORE = Image(
+    "localhost/tidegate-spark-4.1:dev",
+    SPARK.dockerfile,
+    tuple("locks/spark-4.1.lock" if path == "locks/spark.lock" else path for path in SPARK.reads),
+    (("SPARK_LINE", "-4.1"),),
+)
+"""The same with the line of Spark before; the test of an upgrade from it has it built."""
 STOCK = Image(
     "localhost/stock-spark:test", "images/stock/Dockerfile", ("locks/spark.lock", "images/spark/entrypoint.sh")
 )
@@ -136,7 +144,7 @@ def bring_up(cluster: Cluster, images: Sequence[Image] = IMAGES) -> None:
 
 def inputs(image: Image, root: Path = paths.ROOT) -> str:
     """Return one hash over all that the image is made of: its Dockerfile, what that reads, and the base's recipe."""
-    digest = hashlib.sha256(json.dumps([image.name, _BASE_COMMAND]).encode())
+    digest = hashlib.sha256(json.dumps([image.name, _BASE_COMMAND, *image.arguments]).encode())
     for path in (image.dockerfile, ".dockerignore", *image.reads):
         for file in _files(root / path):
             mode = "x" if os.access(file, os.X_OK) else "-"
@@ -163,7 +171,8 @@ def _build(image: Image) -> bool:
     _ensure_base()
     mounts = packageclients.mounts(_folder() / "clients")
     options = [f"--volume={source}:{target}" for source, target in mounts.items()]
-    options += [f"--build-arg={name}={value}" for name, value in packageclients.proxies().items()]
+    given = {**packageclients.proxies(), **dict(image.arguments)}
+    options += [f"--build-arg={name}={value}" for name, value in given.items()]
     _say(f"{image.name} …")
     with _no_leftovers(_log(image)):
         _buildah(

@@ -16,6 +16,13 @@ done
   --format requirements-txt >locks/runtime.lock
 "$uv" export --quiet --project "$work" --python 3.11 --all-extras --no-emit-project --no-header --no-annotate \
   --format requirements-txt >locks/dev.lock
+# The line of Spark before the newest; everything else is what it is there.
+mkdir "$work/before"
+sed 's/"pyspark==[^"]*"/"pyspark==4.1.4"/' pyproject.toml >"$work/before/pyproject.toml"
+cp README.md "$work/before/"
+"$uv" lock --system-certs --quiet --python 3.11 --project "$work/before"
+"$uv" export --quiet --project "$work/before" --python 3.11 --extra spark --no-emit-project --no-header --no-annotate \
+  --format requirements-txt >locks/spark-4.1.lock
 if grep -E 'https?://|--(extra-)?index-url' locks/*.lock; then
   echo "a lock file names an address (above)" >&2
   exit 1

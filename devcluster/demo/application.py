@@ -9,7 +9,10 @@ from typing import Any
 
 import yaml
 
-MANIFEST = Path(__file__).parents[2] / "spark_app" / "samples" / "temperature-control.yaml"
+SAMPLES = Path(__file__).parents[2] / "spark_app" / "samples"
+MANIFEST = SAMPLES / "temperature-control.yaml"
+VARIANTS = SAMPLES / "temperature-as-it-is.yaml", SAMPLES / "temperature-calm.yaml"
+"""Two applications that begin with one snapshot of it."""
 BUCKET = "tidegate-demo"
 
 
@@ -52,6 +55,11 @@ class Application:
         """The resource's namespace."""
         return str(self.manifest["metadata"]["namespace"])
 
+    def option(self, name: str) -> str:
+        """Return an option of the script, empty if it is not given."""
+        given = dict(each.removeprefix("--").split("=", 1) for each in self.manifest["spec"]["application"]["args"])
+        return str(given.get(name, ""))
+
     @property
     def driver_pod(self) -> str:
         """The driver pod's name."""
@@ -72,19 +80,21 @@ def committed_batches(keys: Iterable[str]) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def build_application(
+def build_application(  # noqa: PLR0913 - each is named, and has a place of its own in the manifest
     *,
     image: str,
     endpoint: str,
     options: Mapping[str, str],
     bucket: str = BUCKET,
     namespace: str = "",
+    file: Path = MANIFEST,
 ) -> Application:
-    """Return the sample's manifest with the image and the addresses as pods see them; the rest is as in the file.
+    """Return a manifest with the image and the addresses as pods see them; the rest is as in the file.
 
-    ``options`` are those of the script that differ from the file's, or are not in it: ``brokers``, and whatever else.
+    ``file`` is the sample's, or that of a variant of it. ``options`` are those of the script that differ from the
+    file's, or are not in it: ``brokers``, and whatever else.
     """
-    manifest: dict[str, Any] = yaml.safe_load(MANIFEST.read_text())
+    manifest: dict[str, Any] = yaml.safe_load(file.read_text())
     spec = manifest["spec"]
     if namespace:
         manifest["metadata"]["namespace"] = namespace

@@ -8,7 +8,8 @@ Plain PySpark, one file; copy it. Reads two Kafka topics of JSON records and wri
   decisions  {"id": "seattle+7@2010-07-01T12:00:00Z", "sensor": …, "time": …, "decision": 1, …}    key: the sensor
 
 A reading's decision is 1 above desired + upDelta, 0 below desired - downDelta, and otherwise none. A decision equal to
-the sensor's previous one is not sent again. Without a setting there is no control.
+the sensor's previous one is not sent again. Without a setting there is no control. ``--margin`` is added to both
+deltas: with one it switches less, and lets temperatures stray further.
 
 Which setting is in force: the newest one whose time is not after the reading's; at equal times the setting comes
 first; of two settings with the same time the one sent later counts. A reading that is not newer than its sensor's last
@@ -99,7 +100,9 @@ class Decision(NamedTuple):
     setting: Setting
 
 
-def judge(memory: Memory, settings: Iterable[Setting], readings: Iterable[Reading]) -> tuple[Memory, list[Decision]]:
+def judge(
+    memory: Memory, settings: Iterable[Setting], readings: Iterable[Reading], margin: float = 0.0
+) -> tuple[Memory, list[Decision]]:
     """Return what to remember and what to send, given one batch of one sensor's records in the order they were sent.
 
     Pure. All settings of the batch are taken in before its readings: a reading picks its setting by time, so that a
@@ -116,7 +119,7 @@ def judge(memory: Memory, settings: Iterable[Setting], readings: Iterable[Readin
         if in_force is None:
             continue
         known = {time: setting for time, setting in known.items() if time >= in_force}
-        value = decide(reading, known[in_force])
+        value = decide(reading, known[in_force], margin)
         if value is not None and value != previous:
             previous = value
             decisions.append(Decision(value, reading, known[in_force]))
@@ -124,11 +127,11 @@ def judge(memory: Memory, settings: Iterable[Setting], readings: Iterable[Readin
     return Memory(judged, previous, tuple(known[time] for time in kept)), decisions
 
 
-def decide(reading: Reading, setting: Setting) -> int | None:
-    """Return 1 if it is too warm, 0 if it is too cold, None if it is right."""
-    if reading.temperature > setting.desired + setting.up_delta:
+def decide(reading: Reading, setting: Setting, margin: float = 0.0) -> int | None:
+    """Return 1 if it is too warm, 0 if it is too cold, None if it is right; ``margin`` is added to both deltas."""
+    if reading.temperature > setting.desired + setting.up_delta + margin:
         return 1
-    if reading.temperature < setting.desired - setting.down_delta:
+    if reading.temperature < setting.desired - setting.down_delta - margin:
         return 0
     return None
 
@@ -157,6 +160,9 @@ class Thermostat(StatefulProcessor):
     between Python and the JVM, so that a key costs two of them in a batch, however many settings it remembers.
     """
 
+    def __init__(self, margin: float = 0.0) -> None:
+        self._margin = margin
+
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._memory = handle.getValueState("memory", MEMORY)
 
@@ -171,7 +177,7 @@ class Thermostat(StatefulProcessor):
         readings = [Reading(r.micros, r.temperature) for r in in_order if r.desired is None]
         stored = self._memory.get()
         memory = Memory(stored[0], stored[1], tuple(Setting(*s) for s in stored[2])) if stored else Memory()
-        memory, decisions = judge(memory, settings, readings)
+        memory, decisions = judge(memory, settings, readings, self._margin)
         self._memory.update((memory.judged, memory.decision, [tuple(s) for s in memory.settings]))
         for decision in decisions:
             yield row(key[0], decision)
@@ -222,7 +228,8 @@ def decisions(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
     # Readings first: Spark asks the sources for their newest offsets in this order, so that no batch holds a reading
     # without the settings that were confirmed before it. For the same reason settings are never limited.
     together = readings.unionByName(settings, allowMissingColumns=True)
-    return together.groupBy("sensor").transformWithState(Thermostat(), DECISION, outputMode="Append", timeMode="None")
+    thermostat = Thermostat(options.margin)
+    return together.groupBy("sensor").transformWithState(thermostat, DECISION, outputMode="Append", timeMode="None")
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -235,6 +242,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--decisions", default="decisions", help="topic to write to (default: %(default)s)")
     parser.add_argument("--trigger", default="1 second", help="time between batches (default: %(default)s)")
+    parser.add_argument("--margin", type=float, default=0.0, help="degrees added to both deltas (default: %(default)s)")
     parser.add_argument("--max-readings", type=int, default=0, help="most readings in a batch; 0: no limit")
     return parser.parse_args(arguments)
 

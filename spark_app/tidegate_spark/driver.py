@@ -34,6 +34,8 @@ from tidegate_spark.fence import Fenced, Held
 from tidegate_spark.file_sinks import Sink
 from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
+from tidegate_spark.output_book import OutputBook
+from tidegate_spark.outputs import Outputs
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import (
     EXIT_CODES,
@@ -52,6 +54,7 @@ from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
 from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders
+from tidegate_spark.snapshot_work import connector
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.storage import Credentials, FaultError
@@ -93,6 +96,7 @@ class Driver:
         self._claimed = False
         self._credentials: Credentials | None = None
         self._fence: fencing.FenceKeeper | None = None
+        self._original: Outputs | None = None
 
     def run(self) -> NoReturn:
         """Start, run the script, end the process."""
@@ -210,6 +214,7 @@ class Driver:
             start_from = config.start_from or starting_point.find_left_to_fill(config, self._credentials)
             told = dataclasses.replace(config, start_from=start_from)
             starting_point.fill_lineage(told, self._credentials, requested, notice, pyspark.__version__)
+            self._original = starting_point.find_original(config, self._credentials)
             return True
 
         try:
@@ -276,6 +281,9 @@ class Driver:
         self._queries.install()
         if self._config.export:
             self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
+        if self._rehearsing is None:
+            connect = connector(self._config, self._environment.credentials_directory)
+            self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
         if self._config.lineage > FIRST_LINEAGE:
             # Batches of another lineage may have had the same numbers; in the first one there were none before.
             self._queries.before_files = functools.partial(self._take_files_back, session)

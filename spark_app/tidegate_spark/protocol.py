@@ -197,6 +197,10 @@ class DriverConfig:
     """Fill ``lineage`` from this before its first batch; nothing is done once it was filled."""
     export: str = ""
     """Address of the manifest of the export that the script begins with; empty: of none."""
+    apart: bool = False
+    """It began with another application's snapshot and must not write where that writes."""
+    program: str = ""
+    """Equal for applications that run the same program with the same arguments and settings; empty: not known."""
     pin: Pin | None = None
     """Note which batches ``lineage`` ends with before the first new one, and take this snapshot of them meanwhile."""
     rehearsal: Rehearsal | None = None

@@ -11,9 +11,9 @@ import hashlib
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark.sql.conf import RuntimeConfig
@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.file_sinks import Sink, SinkRefusedError, sink_of
+from tidegate_spark.outputs import Output, output_of
 from tidegate_spark.progress import Progress
 from tidegate_spark.sparkconf import SHUFFLE_PARTITIONS
 
@@ -82,6 +83,20 @@ def refusal(requested: str | None, site: str, entries: dict[str, Entry], active:
     return None
 
 
+class Target(NamedTuple):
+    """What ``start`` or ``toTable`` was told of where to write."""
+
+    path: str | None
+    kind: str | None
+    """The format."""
+    table: str = ""
+
+    def output(self, writer: DataStreamWriter, options: dict[str, str | None]) -> Output | None:
+        """Return where that is, with what was set before; asks the JVM."""
+        path = {"path": self.path} if self.path else {}
+        return output_of(self.kind or writer_format(writer), self.table, {**options, **path})
+
+
 class Queries:
     """All queries of this driver."""
 
@@ -105,6 +120,9 @@ class Queries:
         self.before_start: Callable[[str, str], str] | None = None
         """Called with name and checkpoint of a query before it starts; returns why it must not, empty if it may."""
 
+        self.before_output: Callable[[str, Output | None], str] | None = None
+        """Likewise with name and output."""
+
     def install(self) -> None:
         """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process."""
         original_start, original_table = DataStreamWriter.start, DataStreamWriter.toTable
@@ -120,7 +138,7 @@ class Queries:
             **options: Any,
         ) -> StreamingQuery:
             call = functools.partial(original_start, writer, path, format, outputMode, partitionBy)
-            return self._start_query(writer, queryName, options, call, (path or options.get("path"), format))
+            return self._start_query(writer, queryName, options, call, Target(path or options.get("path"), format))
 
         @functools.wraps(original_table)
         def to_table(  # noqa: PLR0913, PLR0917 - Spark's signature
@@ -133,7 +151,7 @@ class Queries:
             **options: Any,
         ) -> StreamingQuery:
             call = functools.partial(original_table, writer, tableName, format, outputMode, partitionBy)
-            return self._start_query(writer, queryName, options, call)
+            return self._start_query(writer, queryName, options, call, Target(None, format, tableName))
 
         DataStreamWriter.start = start  # type: ignore[assignment, method-assign] # the one place where a script's queries pass
         DataStreamWriter.toTable = to_table  # type: ignore[assignment, method-assign] # likewise
@@ -164,19 +182,21 @@ class Queries:
         name_argument: str | None,
         options: dict[str, Any],
         call: Callable[..., StreamingQuery],
-        files: tuple[str | None, str | None] | None = None,
+        target: Target,
     ) -> StreamingQuery:
         site = call_site()
         earlier = writer_options(writer)
+        output = target.output(writer, {**earlier, **_texts(options)})
         locations = [key for key in options if key.lower() == "checkpointlocation"]
         own_location = [options.pop(key) for key in locations] or [earlier.get("checkpointlocation")]
         entry, before = self._admit(name_argument or earlier.get("queryname"), site)
         try:
             location = f"{self._lineage_uri}/{checkpoint_directory(entry.name)}"
             self._say_redirected(entry.name, own_location[-1], location)
-            self._ask_before(entry.name, location, site)
-            if self.before_files is not None and files is not None:
-                self._look_at_files(location, sink_of(*files, earlier, writer_format(writer)), site)
+            self._ask_before(entry.name, location, output, site)
+            if self.before_files is not None and not target.table:
+                files = sink_of(target.path, target.kind, earlier, writer_format(writer))
+                self._look_at_files(location, files, site)
             writer.queryName(entry.name).option("checkpointLocation", location)
             query = self._start(writer._spark.conf, functools.partial(call, **options))
         except BaseException:
@@ -208,8 +228,10 @@ class Queries:
             else:
                 self._entries[name] = entry
 
-    def _ask_before(self, name: str, location: str, site: str) -> None:
+    def _ask_before(self, name: str, location: str, output: Output | None, site: str) -> None:
         why = self.before_start(name, location) if self.before_start is not None else ""
+        if not why and self.before_output is not None:
+            why = self.before_output(name, output)
         if why:
             message = f"query {name!r} started at {site}: {why}"
             self.on_refusal(message)
@@ -269,6 +291,10 @@ def with_settings(conf: RuntimeConfig, settings: dict[str, str], call: Callable[
 
 def _is_active(entry: Entry) -> bool:
     return entry.query is None or bool(entry.query.isActive)
+
+
+def _texts(options: Mapping[str, Any]) -> dict[str, str | None]:
+    return {key.lower(): None if value is None else str(value) for key, value in options.items()}
 
 
 def writer_options(writer: DataStreamWriter) -> dict[str, str]:

@@ -19,9 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_spark import output_book, upgrade_pin
 from tidegate_spark import storage as store
-from tidegate_spark import upgrade_pin
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
+from tidegate_spark.outputs import Outputs
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom, from_json, to_json
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshot_work import Carrier, reach_library
@@ -151,6 +152,8 @@ class Filler:
         origin, target = self._origin, Target(self.own, self.config.lineage, fork=self.start_from.fork)
         copiers = Copiers(self.copiers.number, report)
         made = restore.restore(origin, target, self.start_from.holder, copiers)
+        if not self.start_from.lineage and self.config.rehearsal is None:
+            output_book.take_along(self.origin, self.own)
         batches = {name: query.batch for name, query in sorted(made.queries.items())}
         mark = {"snapshot": made.id, "origin": self.start_from.storage.uri, "batches": batches, "released": False}
         self._put_mark(mark)
@@ -290,6 +293,20 @@ def find_left_to_fill(config: DriverConfig, credentials: Credentials | None) -> 
         return left_to_fill(reach_library(config.storage, credentials), config.lineage)
     except SnapshotError as error:
         raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, f"{error}. Nothing was started.")) from error
+    except Exception as error:
+        raise _as_fault(config, error) from error
+
+
+def find_original(config: DriverConfig, credentials: Credentials | None) -> Outputs | None:
+    """Return where those write whose snapshot the application began with, None if it may write there. Try once.
+
+    Raises:
+        FaultError: what is wrong with the storage.
+    """
+    if not config.apart or config.rehearsal is not None:
+        return None
+    try:
+        return output_book.read_outputs(reach_library(config.storage, credentials), output_book.ORIGIN_FILE)
     except Exception as error:
         raise _as_fault(config, error) from error
 

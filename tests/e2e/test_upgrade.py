@@ -1,13 +1,18 @@
 """The sample gets another version while data flow: it is stable, or fails in its third batch and is taken back.
 
-In both cases every decision is what an independent computation over the whole input says.
+Another version is another program, or another Spark. In all cases every decision is what an independent computation
+over the whole input says.
 """
 
+import json
+import os
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from devcluster import images, paths
 from devcluster.demo.application import Application, build_application, committed_batches
 from devcluster.demo.compare import TopicReader, compare, read_topic
 from devcluster.demo.oracle import expected_decisions
@@ -31,10 +36,10 @@ GATE = 3, 6
 class Run:
     """One run of the sample through one change of its version."""
 
-    def __init__(self, world: World, stable_batches: int) -> None:
+    def __init__(self, world: World, stable_batches: int, image: str) -> None:
         self.world = world
         self.app: Application = build_application(
-            image=world.environment.image_spark,
+            image=image or world.environment.image_spark,
             endpoint=world.environment.s3_endpoint_pods,
             bucket=world.bucket,
             namespace=NAMESPACE,
@@ -77,6 +82,11 @@ class Run:
         pod = self.world.kubectl.get("pod", self.app.driver_pod, NAMESPACE)
         return str(pod["metadata"]["annotations"]["tidegate.dev/spec-hash"]) if pod is not None else ""
 
+    def spark(self) -> str:
+        """Return the version of the Spark that claimed the storage last."""
+        claim = json.loads(self.world.read(f"apps/{NAMESPACE}/{self.app.name}/app.json"))
+        return str(claim["sparkVersion"])
+
     def await_phase(self, *phases: str) -> None:
         wait_for(f"the upgrade to be {phases}", lambda: self.upgrade().get("phase") in phases, timeout=240, interval=1)
 
@@ -102,8 +112,7 @@ class Run:
     # --- what is done -------------------------------------------------------------------------------------------------
 
     def change_version(self, *more: str) -> None:
-        """Apply another version, once the one that runs is stable."""
-        wait_for("a stable version", lambda: "lastStable" in self.status(), timeout=180, interval=1)
+        """Apply another program, once the version that runs is stable."""
         application = self.app.manifest["spec"]["application"]
         script = f"local://{SCRIPTS_PATH}/upgraded_temperature.py"
         args = [application["main"].removeprefix("local://"), *application["args"], *more]
@@ -114,9 +123,13 @@ class Run:
                 "containers": [{"name": "driver", "volumeMounts": [mount]}],
             }
         }
+        self.apply_version({"application": {"main": script, "args": args}, "driver": {"podTemplate": template}})
+
+    def apply_version(self, spec: dict[str, Any]) -> None:
+        """Apply another version, once the one that runs is stable."""
+        wait_for("a stable version", lambda: "lastStable" in self.status(), timeout=180, interval=1)
         gate = {"stableBatches": self.stable_batches}
-        spec = {"application": {"main": script, "args": args}, "driver": {"podTemplate": template}, "upgrade": gate}
-        self.world.kubectl.patch("sapp", self.app.name, NAMESPACE, {"spec": spec})
+        self.world.kubectl.patch("sapp", self.app.name, NAMESPACE, {"spec": {**spec, "upgrade": gate}})
 
     def replay(self, at: dict[int, Callable[[], None]]) -> None:
         """Send all readings; do what is to be done as soon as so many percent of them are sent."""
@@ -132,15 +145,28 @@ class Run:
 
 
 @pytest.fixture
-def start(world: World) -> Iterator[Callable[[int], Run]]:
+def image_before(world: World) -> str:
+    """The image of the line of Spark before; built, the first time, and loaded for who asks for it."""
+    cluster = world.environment.cluster
+    if cluster is not None:
+        images.load(cluster, [images.SPARK_BEFORE])
+        return images.SPARK_BEFORE.name
+    named = os.environ.get("TIDEGATE_IMAGE_SPARK_BEFORE", "")
+    if not named:
+        pytest.skip("TIDEGATE_IMAGE_SPARK_BEFORE names no image with Spark 4.1 that the cluster can pull")
+    return named
+
+
+@pytest.fixture
+def start(world: World) -> Iterator[Callable[..., Run]]:
     """Return what applies the sample, with topics of its own."""
     brokers, topics, runs = world.environment.kafka_host, [READINGS, SETTINGS, DECISIONS], list[Run]()
     world.make_namespace(NAMESPACE)
     delete_topics(brokers, topics)
     create_topics(brokers, {READINGS: 4, SETTINGS: 4, DECISIONS: 2})
 
-    def begin(stable_batches: int) -> Run:
-        runs.append(Run(world, stable_batches))
+    def begin(stable_batches: int, image: str = "") -> Run:
+        runs.append(Run(world, stable_batches, image))
         world.kubectl.apply(runs[-1].app.manifest)
         return runs[-1]
 
@@ -164,7 +190,7 @@ def judge_decisions(run: Run) -> None:
 
 
 def test_a_new_version_takes_over_while_data_flow_and_decides_as_it_should(
-    world: World, start: Callable[[int], Run]
+    world: World, start: Callable[..., Run]
 ) -> None:
     run = start(GATE[0])
     late: list[str] = []
@@ -184,7 +210,7 @@ def test_a_new_version_takes_over_while_data_flow_and_decides_as_it_should(
 
 
 def test_a_version_that_raises_in_its_third_batch_is_taken_back_by_itself(
-    world: World, start: Callable[[int], Run]
+    world: World, start: Callable[..., Run]
 ) -> None:
     run = start(GATE[1])
     before: list[str] = []
@@ -202,4 +228,32 @@ def test_a_version_that_raises_in_its_third_batch_is_taken_back_by_itself(
     assert status["lastStable"]["specHash"] == run.driver_hash() == before[0]
     assert (status["startFrom"]["id"], status["startFrom"]["ofLineage"]) == (upgrade["pin"]["id"], 1)
     assert {"UpgradeRollingBack", "UpgradeRolledBack", "StartedFromSnapshot"} <= run.events()
+    judge_decisions(run)
+
+
+def pinned_spark(lock: str) -> str:
+    """Return the version of PySpark in a lock file."""
+    found = re.search(r"^pyspark==(\S+)", (paths.ROOT / "locks" / lock).read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.timeout(2700)  # the first time its image is built
+def test_another_line_of_spark_takes_over_with_the_state_while_data_flow(
+    world: World, image_before: str, start: Callable[..., Run]
+) -> None:
+    run = start(GATE[0], image_before)
+    before: list[str] = []
+
+    def change() -> None:
+        before.append(run.spark())
+        run.apply_version({"application": {"image": world.environment.image_spark}})
+
+    run.replay({10: change})
+    run.await_phase("Done")
+    assert (before, run.spark()) == ([pinned_spark("spark-4.1.lock")], pinned_spark("spark.lock"))
+    status, upgrade = run.status(), run.upgrade()
+    assert (status["epoch"], status["lineage"], run.ready()) == (2, 1, ("True", "Running"))
+    assert status["lastStable"]["specHash"] == upgrade["toSpecHash"] == run.driver_hash()
+    wait_for("the pin", lambda: run.upgrade()["pin"].get("batches"), timeout=120)
     judge_decisions(run)

@@ -59,6 +59,8 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "snapshots.verify": ChangeClass.NONE,
     "snapshots.onDelete": ChangeClass.NONE,
     "startFrom.export": ChangeClass.RESTATE,
+    # For who takes the place of an application that was stopped, also long after it began.
+    "startFrom.outputs": ChangeClass.NONE,
     "startFrom.snapshot.name": ChangeClass.RESTATE,
     "state.partitions": ChangeClass.RESTATE,
     "state.minBatchesToRetain": ChangeClass.RESTART,

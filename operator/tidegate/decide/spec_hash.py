@@ -14,6 +14,10 @@ from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import StreamingApp, StreamingAppSpec
 
 _RESTART_FIELDS = fields_of(ChangeClass.RESTART)
+_PROGRAM = (
+    *("application.args", "application.env", "application.image", "application.main", "application.pyFiles"),
+    *("driver.podTemplate", "sparkConf"),
+)
 _QUANTITIES = ("cpu", "cpuLimit", "memory")
 _PATHS = tuple((path, path.split("."), path.rpartition(".")[2] in _QUANTITIES) for path in _RESTART_FIELDS)
 
@@ -27,6 +31,13 @@ def spec_hash(app: StreamingApp) -> str:
     wanted = restart_fields(app.spec)
     text = json.dumps(wanted, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def program_hash(spec: StreamingAppSpec) -> str:
+    """Return 16 hexadecimal digits over what says what a program does and where its output goes."""
+    tree = msgspec.to_builtins(spec)
+    found = {path: _at(tree, path.split(".")) for path in _PROGRAM}
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def version_of(spec: StreamingAppSpec) -> str:

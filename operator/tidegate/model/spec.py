@@ -150,6 +150,13 @@ class SnapshotsSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     on_delete: OnDeleteSnapshot = OnDeleteSnapshot.SKIP
 
 
+class ForkOutputs(StrEnum):
+    """Whether an application that begins with another one's snapshot may write where that writes."""
+
+    OWN = "Own"
+    TAKE_OVER = "TakeOver"
+
+
 class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the application's state begins with.
 
@@ -158,6 +165,7 @@ class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
     snapshot: LocalReference | None = None
     export: str = ""
+    outputs: ForkOutputs = ForkOutputs.OWN
 
     @property
     def snapshot_name(self) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tidegate.model.streaming_app import StableSpec, StreamingApp, UpgradePhase
+from tidegate.decide.spec_hash import program_hash
+from tidegate.model.streaming_app import ForkOutputs, StableSpec, StreamingApp, UpgradePhase
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.names import ACCESS_NAME, EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
 from tidegate.resources.platform import Platform
@@ -77,9 +78,16 @@ def build_driver_config(
             failures=failures,
         ),
         start_from=_start_from(app, lineage),
+        apart=_is_apart(app),
+        program=program_hash(spec),
         pin=_pin(app, lineage),
         export=spec.start_from.export if spec.start_from is not None else "",
     )
+
+
+def _is_apart(app: StreamingApp) -> bool:
+    start = app.spec.start_from
+    return start is not None and bool(start.snapshot_name) and start.outputs is ForkOutputs.OWN
 
 
 def _pin(app: StreamingApp, lineage: int) -> Pin | None:

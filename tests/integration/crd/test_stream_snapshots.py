@@ -127,11 +127,15 @@ def test_the_whole_status_is_stored_and_nobody_writes_it_with_the_spec(api_kubec
 # --- applications that begin with one ---
 
 START = {"snapshot": {"name": "nightly"}}
+EXPORT = "s3://streams/apps/shop/word-count/exports/nightly-aabbccdd-1/manifest.json"
 
 
 def test_an_application_may_begin_with_a_snapshot(api_kubectl: Kubectl, namespace: str) -> None:
-    assert create(api_kubectl, namespace, changed("spec/startFrom", START))["spec"]["startFrom"] == START
+    stored = create(api_kubectl, namespace, changed("spec/startFrom", START))
+    assert stored["spec"]["startFrom"] == {**START, "outputs": "Own"}
     api_kubectl.patch("sapp", "app", namespace, {"spec": {"suspend": True}})
+    # Said later, too: the variant that won takes the place of the one that lost.
+    api_kubectl.patch("sapp", "app", namespace, {"spec": {"startFrom": {"outputs": "TakeOver"}}})
 
 
 @pytest.mark.parametrize(
@@ -140,6 +144,7 @@ def test_an_application_may_begin_with_a_snapshot(api_kubectl: Kubectl, namespac
         (None, START, "startFrom can only be set when the application is created"),
         (START, None, "startFrom can only be set when the application is created"),
         (START, {"snapshot": {"name": "another"}}, "startFrom cannot be changed"),
+        (START, {"snapshot": None, "export": EXPORT}, "startFrom cannot be changed"),
     ],
 )
 def test_what_an_application_begins_with_is_decided_at_its_creation(
@@ -157,18 +162,17 @@ def test_a_beginning_names_a_snapshot(api_kubectl: Kubectl, namespace: str) -> N
 
 # --- exports ---
 
-EXPORT = "s3://streams/apps/shop/word-count/exports/nightly-aabbccdd-1/manifest.json"
-
 
 def test_an_application_may_begin_with_an_export(api_kubectl: Kubectl, namespace: str) -> None:
     stored = create(api_kubectl, namespace, changed("spec/startFrom", {"export": EXPORT}))
-    assert stored["spec"]["startFrom"] == {"export": EXPORT}
+    assert stored["spec"]["startFrom"] == {"export": EXPORT, "outputs": "Own"}
 
 
 @pytest.mark.parametrize(
     ("start", "words"),
     [
         ({"export": EXPORT, **START}, "startFrom needs one of"),
+        ({"export": EXPORT, "outputs": "TakeOver"}, "startFrom.outputs is about the application"),
         ({"export": "s3://streams/apps/shop/word-count/snapshots/a/manifest.json"}, "startFrom.export must be"),
         ({"export": "nightly"}, "startFrom.export must be"),
     ],

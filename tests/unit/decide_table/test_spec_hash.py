@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
-from tidegate.decide.spec_hash import spec_hash, version_of, with_version
+from tidegate.decide.spec_hash import program_hash, spec_hash, version_of, with_version
 from tidegate_testing.values import app
 
 words = st.text(string.ascii_lowercase, min_size=1, max_size=8)
@@ -58,6 +58,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "snapshots.verify": st.booleans(),
     "snapshots.onDelete": st.sampled_from(["Skip", "Take"]),
     "startFrom.export": names,
+    "startFrom.outputs": st.sampled_from(["Own", "TakeOver"]),
     "startFrom.snapshot.name": names,
     "state.partitions": st.integers(1, 64),
     "state.minBatchesToRetain": st.integers(2, 200),
@@ -156,3 +157,22 @@ def test_a_quantity_that_cannot_be_read_still_has_a_hash() -> None:
 def test_the_hash_of_a_known_spec_stays_what_it_was_because_another_one_restarts_every_application() -> None:
     known = app({"application.args": ["--a"], "executor.resources.memory": "3Gi", "storage.endpoint": "http://s3"})
     assert spec_hash(known) == "7db9ede4ac3c6405"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "same"),
+    [
+        ("application.args", ["--output", "b"], False),
+        ("application.env", [{"name": "OUTPUT", "value": "b"}], False),
+        ("application.image", "another", False),
+        ("sparkConf", {"spark.output": "b"}, False),
+        ("driver.podTemplate", {"metadata": {"labels": {"a": "b"}}}, False),
+        ("driver.resources.memory", "4Gi", True),
+        ("storage.uri", "s3://elsewhere", True),
+        ("restartNonce", 7, True),
+    ],
+)
+def test_two_applications_run_one_program_if_nothing_differs_that_says_where_output_goes(
+    field: str, value: Any, same: bool
+) -> None:
+    assert (program_hash(app({field: value}).spec) == program_hash(app().spec)) is same

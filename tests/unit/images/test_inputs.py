@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from devcluster import images, paths
-from devcluster.images import IMAGES, Image
+from devcluster.images import IMAGES, SPARK_BEFORE, Image
 
 _MADE = Image("localhost/app:dev", "Dockerfile", ("source",))
 
@@ -33,6 +33,26 @@ def test_a_file_made_executable_makes_another_image(checkout: Path) -> None:
     assert images.inputs(_MADE, checkout) != before
 
 
+def test_another_build_argument_makes_another_image(checkout: Path) -> None:
+    other = Image(_MADE.name, _MADE.dockerfile, _MADE.reads, (("SPARK_LINE", "-4.1"),))
+    assert images.inputs(other, checkout) != images.inputs(_MADE, checkout)
+
+
+def test_both_lines_of_spark_have_the_same_sets_of_jars_and_the_same_python_packages() -> None:
+    jars = paths.ROOT / "images" / "jars"
+    for name in ("s3a", "kafka"):
+        modules = [
+            re.findall(r"<artifactId>(.+?)</artifactId>", (jars / s / "pom.xml").read_text())[1:]
+            for s in (name, f"{name}-4.1")
+        ]
+        assert modules[0] == modules[1]
+    newest, before = ((paths.ROOT / "locks" / f"spark{line}.lock").read_text() for line in ("", "-4.1"))
+    others = [
+        {p for p in re.findall(r"^\S+==\S+", lock, re.MULTILINE) if "pyspark" not in p} for lock in (newest, before)
+    ]
+    assert others[0] == others[1]
+
+
 def test_byte_code_and_files_the_image_does_not_read_change_nothing(checkout: Path) -> None:
     before = images.inputs(_MADE, checkout)
     (checkout / "source" / "__pycache__").mkdir()
@@ -46,9 +66,10 @@ def test_an_input_that_is_missing_is_an_error_that_names_it(checkout: Path) -> N
         images.inputs(Image("localhost/app:dev", "Dockerfile", ("gone",)), checkout)
 
 
-@pytest.mark.parametrize("image", IMAGES, ids=lambda image: image.name)
+@pytest.mark.parametrize("image", [*IMAGES, SPARK_BEFORE], ids=lambda image: image.name)
 def test_all_that_a_dockerfile_copies_from_the_checkout_is_among_its_inputs(image: Image) -> None:
     dockerfile = (paths.ROOT / image.dockerfile).read_text()
+    dockerfile = dockerfile.replace("${SPARK_LINE}", dict(image.arguments).get("SPARK_LINE", ""))
     copied = [
         source.rstrip("/").removesuffix("/*.py")
         for line in re.findall(r"^COPY (?!--from)(.+)$", dockerfile, re.MULTILINE)

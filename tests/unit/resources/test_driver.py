@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.decide.spec_hash import program_hash, spec_hash
 from tidegate.model.streaming_app import SpecError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config
@@ -213,7 +213,24 @@ def test_the_configuration_of_a_launch() -> None:
         stop_grace_seconds=60,
         credentials_secret="storage",
         injected=True,
+        program=program_hash(orders.spec),
     )
+
+
+@pytest.mark.parametrize(
+    ("start", "apart"),
+    [
+        (None, False),
+        ({"snapshot": {"name": "nightly"}}, True),
+        ({"snapshot": {"name": "nightly"}, "outputs": "TakeOver"}, False),
+        ({"export": "s3://far/exports/a-1/manifest.json"}, False),
+    ],
+)
+def test_who_begins_with_another_ones_snapshot_writes_elsewhere_unless_it_takes_its_place(
+    start: dict[str, Any] | None, apart: bool
+) -> None:
+    fork = app({"startFrom": start} if start else {})
+    assert build_driver_config(fork, 1, 1, PLATFORM).apart is apart
 
 
 def test_the_same_app_and_epoch_give_the_same_pod() -> None:

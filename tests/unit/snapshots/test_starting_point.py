@@ -12,6 +12,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.protocol import Reason, StartFrom, Storage
+from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
@@ -85,6 +86,25 @@ def test_the_lineage_holds_the_snapshot_and_another_query_id() -> None:
         path: body for path, body in original.items() if path != "metadata"
     }
     assert fork.content["metadata"] != original["metadata"]
+
+
+def test_where_the_original_writes_is_known_before_the_lineage_counts_as_filled() -> None:
+    fork, writes = Fork(), list[str]()
+    origin = fork.scene.library()
+    origin.store.put(origin.key("outputs.json"), b'{"application":"s3://here/apps/orders","queries":{}}')
+    fork.fill(watch=lambda call: writes.append(call.key) if call.writes and call.done else None)
+    assert writes.index("apps/variant/origin.json") < writes.index(MARK)
+    stored = fork.scene.buckets.read("here", "apps/variant/origin.json")
+    assert stored is not None
+    assert json.loads(stored.body)["application"] == "s3://here/apps/orders"
+
+
+def test_a_rehearsal_takes_nothing_along() -> None:
+    fork = Fork()
+    origin = fork.scene.library()
+    origin.store.put(origin.key("outputs.json"), b'{"application":"s3://here/apps/orders","queries":{}}')
+    fork.fill(rehearsal=Rehearsal(3, 60))
+    assert fork.scene.buckets.read("here", "apps/variant/origin.json") is None
 
 
 def test_the_snapshot_is_held_while_it_is_copied_and_let_go_after_it() -> None:

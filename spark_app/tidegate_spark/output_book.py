@@ -1,0 +1,87 @@
+"""Notes where an application's queries write, and keeps a fork's from writing where its original's do. I/O: the store.
+
+It is one small object at each start of a query. What cannot be noted is said in the log, and keeps nothing from
+starting: a store that does not answer will be told of by the query itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from tidegate_spark.outputs import Output, Outputs, refusal
+from tidegate_spark.protocol import DriverConfig, from_json, to_json
+from tidegate_spark.snapshots.library import Library
+
+OUTPUTS_FILE = "outputs.json"
+"""Object below the application's prefix: where its queries write."""
+ORIGIN_FILE = "origin.json"
+"""Object below the application's prefix: where those of the application wrote with whose snapshot it began."""
+
+log = logging.getLogger("tidegate")
+
+
+class OutputBook:
+    """The outputs of one driver process, and of the application that it began with."""
+
+    def __init__(self, config: DriverConfig, connect: Callable[[], Library], original: Outputs | None = None) -> None:
+        """Prepare.
+
+        Args:
+            config: of the driver.
+            connect: reaches the application's storage.
+            original: where no query may write.
+        """
+        self._connect, self._original = connect, original
+        self._lock = threading.Lock()
+        self._own = Outputs(config.storage.uri, config.program)
+
+    def refusal_of(self, name: str, output: Output | None) -> str:
+        """Return why a query must not start, empty if it may; it is noted then.
+
+        Args:
+            name: the query's.
+            output: where it writes, None: nowhere.
+        """
+        with self._lock:
+            if output is None or self._own.queries.get(name) == output:
+                return ""
+            why = refusal(name, output, self._own.program, self._original) if self._original is not None else ""
+            if not why:
+                self._own = replace(self._own, queries={**self._own.queries, name: output})
+                self._note()
+            return why
+
+    def _note(self) -> None:
+        try:
+            library = self._connect()
+            library.store.put(library.key(OUTPUTS_FILE), to_json(self._own).encode())
+        except Exception as error:  # whatever it is: nothing that runs now depends on it
+            log.warning("where the queries write is not noted: %s", error, extra={"action": "note-outputs"})
+
+
+def read_outputs(library: Library, name: str) -> Outputs | None:
+    """Return what was noted in an object of an application's place, None if nothing was that can be read.
+
+    Raises what the store's client raises.
+    """
+    found = library.store.get(library.key(name))
+    if found is None:
+        return None
+    try:
+        return from_json(Outputs, found[0])
+    except ValueError as error:
+        log.warning("%s: %s", library.key(name), error, extra={"action": "note-outputs"})
+        return None
+
+
+def take_along(origin: Library, own: Library) -> None:
+    """Keep, in the place of an application that begins, where those write whose snapshot it begins with.
+
+    Raises what the store's clients raise.
+    """
+    found = read_outputs(origin, OUTPUTS_FILE)
+    if found is not None:
+        own.store.put(own.key(ORIGIN_FILE), to_json(found).encode())
