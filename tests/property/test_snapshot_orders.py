@@ -183,10 +183,18 @@ MISTAKES = {
         catalog, "_release_objects", "dropped = frozenset(names) - needed", "dropped = frozenset(names)"
     ),
     "what is held is disposed of": Mistake(catalog, "dispose", "if snapshot.holders:", "if False:"),
+    "what was not begun is forgotten": Mistake(
+        catalog, "dispose", "name in catalog.gone or catalog.serial == 0", "True"
+    ),
     "what an upgrade noted is left": Mistake(
         snapshot_work.Carrier, "dispose", "upgrade_pin.forget(library, name)", "pass"
     ),
-    "what an upgrade noted is noted anew": Mistake(upgrade_pin, "order_of", "if found is None:", "if True:"),
+    "what an upgrade noted is noted anew": Mistake(
+        upgrade_pin,
+        "order_of",
+        "found = library.store.get(key)\n    if found is None:",
+        "library.store.delete([key])\n    if True:",
+    ),
 }
 
 

@@ -161,7 +161,10 @@ class Office:
             stopping, copiers = threading.Event(), IN_TURN
             Filler(config, start_from, library, library, stopping, lambda *_: None, copiers, LAYOUT).fill()
             own = self.world.library(given.app)
-            self.world.compare_lineage(asked, manifest.read(own, name, own.read()))
+            made = manifest.read(own, name, own.read())
+            self.world.compare_lineage(asked, made)
+            if made.queries[QUERY].batch != given.order.exact[QUERY]:
+                self.world.wrong.append(f"{name} is not what the version before ended with")
 
         return fill
 
