@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -216,7 +217,8 @@ def _goes_on(apps: LocalApps, settings: Settings, taken: Taken) -> bool:
     start_from = StartFrom(apps.place(APP), taken.id, holder=f"fork-{app}")
     args = (str(settings.rows), str(settings.keys), "tell")
     conf = dict(LAYOUTS[settings.layout])
-    driver = apps.start(app, SCRIPT, args, start_from=start_from, state_partitions=PARTITIONS, spark_conf=conf)
+    fields: dict[str, Any] = {"start_from": start_from, "state_partitions": PARTITIONS, "spark_conf": conf}
+    driver = apps.start(app, SCRIPT, args, briefly=True, **fields)
     last = taken.batch + math.ceil(settings.keys / settings.rows)
     expected = oracle.changes(settings.rows, settings.keys, taken.batch + 1, last)
     try:

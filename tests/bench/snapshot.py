@@ -147,7 +147,7 @@ class Run:
         self.keys, self.state_files = keys, 0
         self._apps, self._library, self._log = apps, apps.library(APP), apps.commit_log(APP)
         self._input = BatchFiles(apps.folder / "input")
-        fields = {"driver_heap_mib": 1536, "state_partitions": 2}
+        fields: dict[str, Any] = {"driver_heap_mib": 1536, "state_partitions": 2}
         self._driver: DriverProcess = apps.start(APP, SCRIPT, (str(apps.folder / "input"),), **fields)
         self._snapshots = 0
         self._kept: list[str] = []

@@ -15,6 +15,7 @@ from tidegate_spark.snapshot_work import reach_library
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.storage import Credentials
 from tidegate_testing import spark_jars
+from tidegate_testing.apps import QUICK_JAVA
 from tidegate_testing.commit_log import CommitLog
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for
@@ -62,15 +63,17 @@ class LocalApps:
         uri = application_uri(f"s3://{BUCKET}/apps", NAMESPACE, app)
         return Storage(uri, self._site.s3_endpoint_host, s3.REGION, True)
 
-    def start(self, app: str, script: Path, args: tuple[str, ...], **fields: Any) -> DriverProcess:
-        """Start a driver of ``app``; ``fields`` are those of its configuration."""
+    def start(
+        self, app: str, script: Path, args: tuple[str, ...], *, briefly: bool = False, **fields: Any
+    ) -> DriverProcess:
+        """Start a driver of ``app``, which may live ``briefly``; ``fields`` are those of its configuration."""
         conf = {**QUIET, **fields.pop("spark_conf", {})}
         config = driver_config(app, f"local://{script}", self.place(app), args=args, spark_conf=conf, **fields)
         folder = self.folder / f"{app}-{len(self.drivers)}"
         driver = DriverProcess(config, folder, self._jars, python=(sys.executable,))
         driver.put_credentials(self.store.access_key, self.store.secret_key)
         self.drivers.append(driver)
-        return driver.start()
+        return driver.start(**({"JAVA_TOOL_OPTIONS": QUICK_JAVA} if briefly else {}))
 
     def library(self, app: str) -> Library:
         """Return the snapshots of an application."""
