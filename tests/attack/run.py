@@ -47,6 +47,9 @@ LAYOUTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 """What an application sets to have its state kept so; the first is what it has without."""
 
+FIRST_BATCHES_SECONDS = 600.0
+RESUME_SECONDS = 300.0
+
 Say = Callable[[str], None]
 
 
@@ -98,7 +101,10 @@ def _take_all(apps: LocalApps, settings: Settings, say: Say) -> tuple[list[Taken
     driver = apps.start(
         APP, SCRIPT, args, spark_conf=conf, min_batches_to_retain=settings.retained, state_partitions=PARTITIONS
     )
-    driver.await_batch(2 * settings.retained)
+    wait_for(
+        "the first batches", lambda: driver.ended() or driver.batch() >= 2 * settings.retained, FIRST_BATCHES_SECONDS
+    )
+    assert not driver.ended(), driver.output[-2000:]
     first = driver.batch()
     say(f"batches are committed; {settings.snapshots} snapshots begin")
     taken: list[Taken] = []
@@ -222,7 +228,7 @@ def _goes_on(apps: LocalApps, settings: Settings, taken: Taken) -> bool:
     last = taken.batch + math.ceil(settings.keys / settings.rows)
     expected = oracle.changes(settings.rows, settings.keys, taken.batch + 1, last)
     try:
-        wait_for(f"batch {last} of {app}", lambda: driver.ended() or last in told(driver.output), 240, 0.2)
+        wait_for(f"batch {last} of {app}", lambda: driver.ended() or last in told(driver.output), RESUME_SECONDS, 0.2)
         found = told(driver.output)
     finally:
         driver.kill()

@@ -76,12 +76,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--windows", type=int, default=5, help="of batches, of each kind")
     parser.add_argument("--batches", type=int, default=8, help="in a window")
     parser.add_argument("--batch-keys", type=int, default=20_000, help="that change in each of its batches")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two snapshots in a window")
     options = parser.parse_args(arguments)
     with LocalApps() as apps:
         run = Run(apps, options.state_mib * 2**20 // KEY_BYTES)
         run.build()
         trials = run.trials(options.trials)
-        windows = run.windows(options.windows, options.batches, min(options.batch_keys, run.keys))
+        windows = run.windows(options.windows, options.batches, min(options.batch_keys, run.keys), options.pause)
     parameters = {
         **vars(options),
         "keys": run.keys,
@@ -243,26 +244,27 @@ class Run:
 
     # --- windows ---
 
-    def windows(self, rounds: int, batches: int, keys: int) -> list[Window]:
+    def windows(self, rounds: int, batches: int, keys: int, pause: float = 0.0) -> list[Window]:
         """Run windows of every kind in turn."""
         found: list[Window] = []
         for kind in turns(rounds):
             self.dispose_of_all(but=0 if kind == FULL else 1)
             if kind != FULL and not self._kept:
                 self.take()
-            found.append(self._window(kind, batches, keys))
+            with Snapshotting(self._snapshot_of(kind), pause) as meanwhile:
+                rate = self._rate(batches, keys)
+                ready = meanwhile.done
+            found.append(Window(kind, rate, ready))
             _say(f"{kind}: {found[-1].rows_per_second:.0f} rows/s, {found[-1].snapshots} snapshots")
         return found
 
-    def _window(self, kind: str, batches: int, keys: int) -> Window:
-        with Snapshotting(self._snapshot_of(kind)) as meanwhile:
-            step = self.keys // keys
-            numbers = [self._input.put(turn % step, self.keys - 1, step) for turn in range(batches + 1)]
-            # From the first commit on: the time before it is that of finding the files.
-            first, last = self._await(numbers[0]), self._await(numbers[-1])
-            ready = meanwhile.done
-        rows = batches * len(range(0, self.keys, step))
-        return Window(kind, rows / (last - first), ready)
+    def _rate(self, batches: int, keys: int) -> float:
+        """Run so many batches, each of which changes about so many keys; return the rows in a second."""
+        step = self.keys // keys
+        numbers = [self._input.put(turn % step, self.keys - 1, step) for turn in range(batches + 1)]
+        # From the first commit on: the time before it is that of finding the files.
+        first, last = self._await(numbers[0]), self._await(numbers[-1])
+        return batches * len(range(0, self.keys, step)) / (last - first)
 
     def _snapshot_of(self, kind: str) -> Callable[[], None] | None:
         def full() -> None:
@@ -278,9 +280,10 @@ class Run:
 class Snapshotting:
     """Does something again and again in a thread while the context lasts, at least once."""
 
-    def __init__(self, what: Callable[[], None] | None) -> None:
-        """Prepare; None is nothing."""
+    def __init__(self, what: Callable[[], None] | None, pause: float = 0.0) -> None:
+        """Prepare; None is nothing, and ``pause`` are the seconds between two."""
         self.done = 0
+        self._pause = pause
         self._what, self._over, self._error = what, threading.Event(), list[BaseException]()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -301,7 +304,7 @@ class Snapshotting:
             while self._what is not None:
                 self._what()
                 self.done += 1
-                if self._over.is_set():
+                if self._over.wait(self._pause):
                     return
         except BaseException as error:
             self._error.append(error)
