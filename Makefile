@@ -80,6 +80,10 @@ bench: tools ## measure, side by side in one run: make bench NAME=submit [ARGS="
 chaos: tools ## faults under load on a real cluster, each record accounted for: make chaos N=50
 	@$(PYTHON) -m tests.chaos $(if $(N),--faults $(N)) $(ARGS)
 
+.PHONY: attack
+attack: tools ## snapshots while Spark cleans up under them, each compared with its batch: make attack N=200
+	@$(PYTHON) -m tests.attack $(if $(N),--snapshots $(N)) $(ARGS)
+
 # --- the development cluster ------------------------------------------------------------------------------------------
 
 .PHONY: demo variants cluster-up cluster-down kubectl s3-up s3-down kafka-up kafka-down images

@@ -3,9 +3,15 @@
 import signal
 import sys
 
-from tests.bench import recovery, submit
+from tests.bench import recovery, snapshot, submit, upgrade
 
-BENCHES = {"submit": submit.main, "fleet": submit.fleet, "recovery": recovery.main}
+BENCHES = {
+    "submit": submit.main,
+    "fleet": submit.fleet,
+    "recovery": recovery.main,
+    "snapshot": snapshot.main,
+    "upgrade": upgrade.main,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -2,12 +2,9 @@
 that is complete stays whole, and in the end nothing is left that nothing needs."""
 
 import functools
-import inspect
 import random
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +14,7 @@ from tidegate_spark.snapshots import catalog, library, restore
 from tidegate_spark.snapshots import collect as collecting
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.collect import Retention
+from tidegate_testing.mistakes import Mistake
 from tidegate_testing.snapshot_stories import Choices, Story
 from tidegate_testing.snapshot_world import World
 from tidegate_testing.store_actors import Actor
@@ -168,106 +166,89 @@ def test_whoever_is_overtaken_after_any_of_its_requests_does_no_harm(tale: Tale)
     assert tale.wrong() == []
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """One that could be made: in this function, this text instead of that one. The tale is one that tells."""
-
-    owner: Any
-    function: str
-    right: str
-    wrong: str
-    tale: str
-
-    def plant(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        original = getattr(self.owner, self.function)
-        source = textwrap.dedent(inspect.getsource(original))
-        assert source.count(self.right) == 1, f"{self.function} does not say {self.right!r} once"
-        names: dict[str, Any] = {}
-        exec(source.replace(self.right, self.wrong), original.__globals__, names)
-        monkeypatch.setattr(self.owner, self.function, names[self.function])
-
-
 MISTAKES = {
-    "a name of an object is used again": Mistake(
-        catalog, "reserve", 'f"{file}.{name}"', 'f"{file}.x"', "collected while one is taken"
-    ),
-    "what others need is condemned": Mistake(
-        catalog,
-        "_release_objects",
-        "dropped = frozenset(names) - needed",
-        "dropped = frozenset(names)",
-        "taken, and disposed of meanwhile",
-    ),
-    "what is held is disposed of": Mistake(
-        catalog, "dispose", "if snapshot.holders:", "if False:", "disposed of while it is restored"
-    ),
-    "an id is used again": Mistake(
-        catalog, "begin", "name in catalog.gone", "False", "collected twice, and asked for again"
-    ),
-    "what was disposed of is finished": Mistake(
-        catalog,
-        "_being_taken",
-        "snapshot.state is State.DELETING",
-        "snapshot.state is None",
-        "taken, and on its way out then",
-    ),
-    "the catalog is written whatever it is": Mistake(
-        library.Library,
-        "change",
-        "encode(after), etag)",
-        "encode(after), (self.store.get(self.catalog_key) or [None, None])[1])",
-        "taken, and disposed of meanwhile",
-    ),
-    "a manifest replaces another one": Mistake(
-        taking,
-        "_publish",
-        "library.store.put_if(key, body, None) is not None",
-        "library.store.put(key, body) is None",
-        "taken twice",
-    ),
-    "objects are copied before they are referred to": Mistake(
-        taking,
-        "_refer",
-        "library.change(transition)",
-        "transition(library.read())",
-        "taken, and disposed of meanwhile",
-    ),
-    "a restore does not hold": Mistake(
-        restore,
-        "restore",
-        "origin.library.change(lambda it: catalog.hold(it, origin.id, holder))",
-        "catalog.hold(origin.library.read(), origin.id, holder)",
-        "restored, and disposed of meanwhile",
-    ),
-    "strays are not looked for": Mistake(
-        collecting,
-        "collect",
-        "listing.snapshots, listing.objects, now",
-        "[], [], now",
-        "taken, and disposed of meanwhile",
-    ),
-    "strays are looked up in an old catalog": Mistake(
-        collecting,
-        "collect",
-        "listing = _list(library)",
-        "old = library.read(); listing = _list(library); strays = listing.objects - old.objects.keys(); "
-        "_delete(library, [library.key(manifest.object_key(name)) for name in strays])",
+    # Each with a tale that tells.
+    "a name of an object is used again": (
+        Mistake(catalog, "reserve", 'f"{file}.{name}"', 'f"{file}.x"'),
         "collected while one is taken",
     ),
-    "files beside a manifest are left": Mistake(
-        collecting, "collect", "!= known.snapshots[name].files", "is None", "taken twice"
+    "what others need is condemned": (
+        Mistake(catalog, "_release_objects", "dropped = frozenset(names) - needed", "dropped = frozenset(names)"),
+        "taken, and disposed of meanwhile",
     ),
-    "all beside the manifest is deleted": Mistake(
-        collecting, "_delete_beside", "*(library.key(file.key) for file in made.files)", "", "taken twice"
+    "what is held is disposed of": (
+        Mistake(catalog, "dispose", "if snapshot.holders:", "if False:"),
+        "disposed of while it is restored",
+    ),
+    "an id is used again": (
+        Mistake(catalog, "begin", "name in catalog.gone", "False"),
+        "collected twice, and asked for again",
+    ),
+    "what was disposed of is finished": (
+        Mistake(catalog, "_being_taken", "snapshot.state is State.DELETING", "snapshot.state is None"),
+        "taken, and on its way out then",
+    ),
+    "the catalog is written whatever it is": (
+        Mistake(
+            library.Library,
+            "change",
+            "encode(after), etag)",
+            "encode(after), (self.store.get(self.catalog_key) or [None, None])[1])",
+        ),
+        "taken, and disposed of meanwhile",
+    ),
+    "a manifest replaces another one": (
+        Mistake(
+            taking,
+            "_publish",
+            "library.store.put_if(key, body, None) is not None",
+            "library.store.put(key, body) is None",
+        ),
+        "taken twice",
+    ),
+    "objects are copied before they are referred to": (
+        Mistake(taking, "_refer", "library.change(transition)", "transition(library.read())"),
+        "taken, and disposed of meanwhile",
+    ),
+    "a restore does not hold": (
+        Mistake(
+            restore,
+            "restore",
+            "origin.library.change(lambda it: catalog.hold(it, origin.id, holder))",
+            "catalog.hold(origin.library.read(), origin.id, holder)",
+        ),
+        "restored, and disposed of meanwhile",
+    ),
+    "strays are not looked for": (
+        Mistake(collecting, "collect", "listing.snapshots, listing.objects, now", "[], [], now"),
+        "taken, and disposed of meanwhile",
+    ),
+    "strays are looked up in an old catalog": (
+        Mistake(
+            collecting,
+            "collect",
+            "listing = _list(library)",
+            "old = library.read(); listing = _list(library); strays = listing.objects - old.objects.keys(); "
+            "_delete(library, [library.key(manifest.object_key(name)) for name in strays])",
+        ),
+        "collected while one is taken",
+    ),
+    "files beside a manifest are left": (
+        Mistake(collecting, "collect", "!= known.snapshots[name].files", "is None"),
+        "taken twice",
+    ),
+    "all beside the manifest is deleted": (
+        Mistake(collecting, "_delete_beside", "*(library.key(file.key) for file in made.files)", ""),
+        "taken twice",
     ),
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_noticed(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("mistake", "tale"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_noticed(mistake: Mistake, tale: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mistake.plant(monkeypatch)
     beginning.cache_clear()
     try:
-        assert TALES[mistake.tale].wrong()
+        assert TALES[tale].wrong()
     finally:
         beginning.cache_clear()

@@ -15,7 +15,8 @@ What makes it safe to delete:
    was put there by right stands in the catalog from before it was put.
 4. A snapshot that somebody holds is never put into ``deleting``.
 5. An id is not used again. That it was is remembered for :data:`MEMORY_SECONDS` after the snapshot is gone; ids are
-   unique by themselves, so only a process that was left over could come with an old one.
+   unique by themselves, so only a process that was left over could come with an old one. One that is disposed of before
+   anybody began it is remembered, too: whoever was ordered to take it may only be slow.
 """
 
 from __future__ import annotations
@@ -246,13 +247,17 @@ def release(catalog: Catalog, name: str, holder: str) -> Catalog:
 def dispose(catalog: Catalog, name: str) -> Catalog:
     """Put a snapshot, complete or not, into ``deleting``, and condemn what only it referred to.
 
-    One that is not there stays so.
+    One that is not there stays so: a process that was to take it and comes later finds that it was disposed of. Where
+    there never was a snapshot, nothing is written down.
 
     Raises:
         HeldError: somebody needs it.
     """
     snapshot = catalog.snapshots.get(name)
-    if snapshot is None or snapshot.state is State.DELETING:
+    if snapshot is None:
+        is_known = name in catalog.gone or catalog.serial == 0
+        return catalog if is_known else _with(catalog, name, Snapshot(State.DELETING, 0.0))
+    if snapshot.state is State.DELETING:
         return catalog
     if snapshot.holders:
         raise HeldError(f"snapshot {name} is needed by {', '.join(sorted(snapshot.holders))}")

@@ -219,7 +219,7 @@ class World:
                 # Held, it has to be whole, whatever else goes on.
                 self.wrong.append(f"restore of {asked.id}: {type(error).__name__}: {error}")
                 raise
-            self._compare_lineage(asked, made)
+            self.compare_lineage(asked, made)
             return made
 
         actor = Actor(asked.holder, act)
@@ -265,7 +265,8 @@ class World:
             elif stored.etag != file.etag and not self.buckets.opaque:
                 self.wrong.append(f"{name} is ready and {file.key} is not what was published")
 
-    def _compare_lineage(self, asked: Restoring, made: Manifest) -> None:
+    def compare_lineage(self, asked: Restoring, made: Manifest) -> None:
+        """Note what a lineage that was just filled has that its snapshot has not, or lacks."""
         root = self.root(asked.target, asked.lineage)
         prefix = f"apps/{asked.target}/lineages/{asked.lineage}/"
         bucket = BUCKETS[asked.target]

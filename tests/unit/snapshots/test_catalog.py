@@ -152,6 +152,19 @@ def test_what_was_disposed_of_is_not_taken_any_further(step: str, gone: bool) ->
         STEPS[step](catalog.forget(known, ["a"], NOW) if gone else known)
 
 
+def test_what_was_disposed_of_before_it_was_begun_is_not_begun() -> None:
+    known = catalog.dispose(dataclasses.replace(ready(Catalog(), "a"), serial=1), "b")
+    for later in (known, catalog.forget(known, ["b"], NOW)):
+        with pytest.raises(DisposedError, match="snapshot b was disposed of"):
+            catalog.begin(later, "b", WANTED)
+        assert catalog.dispose(later, "b") is later
+        assert later.ready() == ["a"]
+
+
+def test_where_there_never_was_a_snapshot_nothing_is_remembered() -> None:
+    assert catalog.dispose(Catalog(), "a") == Catalog()
+
+
 def test_an_id_is_remembered_for_a_while() -> None:
     known = catalog.forget(catalog.dispose(ready(Catalog(), "a"), "a"), ["a"], NOW)
     assert (known.snapshots, known.gone) == ({}, {"a": NOW})

@@ -1,0 +1,26 @@
+"""An upgrade's figure is a ratio of medians, and a gap ends with the new driver's first batch."""
+
+from tests.bench.upgrade import BY_HAND, UPGRADE, Trial, figures, gap_at, order, samples
+from tidegate_testing.commit_log import Batch
+
+TRIALS = [Trial(UPGRADE, 22.0), Trial(BY_HAND, 20.0), Trial(BY_HAND, 90.0), Trial(UPGRADE, 11.0), Trial(BY_HAND, 10.0)]
+
+
+def test_the_ratio_is_that_of_the_median_gaps() -> None:
+    assert figures(TRIALS) == {"gap_ratio": 16.5 / 20.0, "gap_seconds_upgrade": 16.5, "gap_seconds_by_hand": 20.0}
+
+
+def test_every_sample_is_told_in_the_order_in_which_it_was_taken() -> None:
+    assert samples(TRIALS) == {UPGRADE: [22.0, 11.0], BY_HAND: [20.0, 90.0, 10.0]}
+
+
+def test_modes_take_turns_and_neither_is_always_first() -> None:
+    assert order(3) == [UPGRADE, BY_HAND, BY_HAND, UPGRADE, UPGRADE, BY_HAND]
+
+
+def test_a_gap_is_from_the_last_batch_of_the_old_driver_to_the_first_of_the_new() -> None:
+    # One batch took long before the old driver stopped; that is not the gap.
+    commits = [Batch(number, time) for number, time in enumerate((1.0, 2.0, 90.0, 91.0, 120.0, 121.0))]
+    assert gap_at(commits, 100.0) == 29.0
+    assert gap_at(commits[:4], 100.0) == 0
+    assert gap_at(commits[4:], 100.0) == 0
