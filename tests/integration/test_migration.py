@@ -21,7 +21,7 @@ from devcluster.demo.oracle import expected_decisions
 from devcluster.demo.replay import Replay, create_topics
 from devcluster.demo.scenario import Scenario
 from devcluster.site import LocalSite
-from tidegate_testing import spark_jars
+from tidegate_testing import class_archive
 from tidegate_testing.apps import credentials
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.operator_process import ROOT, OperatorProcess
@@ -120,7 +120,7 @@ def begin_side(stack: ExitStack, folder: Path, jars: Path, bucket: str) -> Side:
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
     """The old cluster and the new one; the broker is beside the old one's store."""
     folder = tmp_path_factory.mktemp("sides")
-    jars = spark_jars.merged(("s3a", "kafka"), folder / "jars")
+    jars = class_archive.jars()
     with ExitStack() as stack:
         old, new = (begin_side(stack, folder, jars, name) for name in ("old", "new"))
         kafka.up(old.site)

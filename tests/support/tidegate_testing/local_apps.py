@@ -14,7 +14,7 @@ from tidegate_spark.snapshot_protocol import SNAPSHOT_COMMAND, SnapshotOrders, S
 from tidegate_spark.snapshot_work import reach_library
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.storage import Credentials
-from tidegate_testing import spark_jars
+from tidegate_testing import class_archive
 from tidegate_testing.apps import QUICK_JAVA
 from tidegate_testing.commit_log import CommitLog
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
@@ -43,7 +43,7 @@ class LocalApps:
         try:
             s3.up(self._site)
             s3.ensure_bucket(self._site, BUCKET)
-            self._jars = spark_jars.merged(("s3a",), self.folder / "jars")
+            self._jars = class_archive.jars()
         except BaseException:
             self.__exit__(None, None, None)
             raise
