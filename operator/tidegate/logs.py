@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from typing import Any
 
+import msgspec
 import structlog
 
 
@@ -24,7 +27,7 @@ def configure_logging(form: str, level: str) -> None:
     renderer: structlog.typing.Processor = (
         structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
         if form == "console"
-        else structlog.processors.JSONRenderer()
+        else structlog.processors.JSONRenderer(serializer=_to_json)
     )
     trace = () if form == "console" else (structlog.processors.format_exc_info,)
     structlog.configure(
@@ -44,3 +47,11 @@ def configure_logging(form: str, level: str) -> None:
     root.handlers[:] = [handler]
     # The libraries tell their inner life at the level of information; what goes wrong there is told in any case.
     root.setLevel(max(number, logging.WARNING) if number > logging.DEBUG else number)
+
+
+def _to_json(line: Any, default: Any, **_: Any) -> str:
+    # Much faster than the standard library, which takes in exchange what it does not: halves of surrogates, odd keys.
+    try:
+        return msgspec.json.encode(line, enc_hook=default).decode()
+    except (TypeError, ValueError, RecursionError):
+        return json.dumps(line, default=default)

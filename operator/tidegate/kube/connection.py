@@ -86,6 +86,8 @@ class Connection:
                 limit=limit, ssl=self.ssl_context, keepalive_timeout=55, socket_factory=_open_socket
             ),
             headers={"User-Agent": USER_AGENT, "Accept": "application/json"},
+            # The API server sets no cookies, and a jar is looked through before each request.
+            cookie_jar=aiohttp.DummyCookieJar(),
             middlewares=(identify,),
             proxy=getattr(self.configuration, "proxy", None),
         )

@@ -5,6 +5,7 @@ What a driver's agent exports is not here: each metric has one owner. docs/metri
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
@@ -41,6 +42,13 @@ class Figures:
         self.snapshots = SnapshotFigures(registry)
         self.upgrades = UpgradeFigures(registry)
         self.rehearsals = RehearsalFigures(registry)
+        # Looking a series up costs more than counting. Only series that are never removed may be kept like this.
+        self._requests_of = functools.cache(self._requests.labels)
+        self._request_seconds_of = functools.cache(self._request_seconds.labels)
+        self._reconciles_of = functools.cache(self._reconciles.labels)
+        self._actions_of = functools.cache(self._actions.labels)
+        self._polls_of = functools.cache(self._polls.labels)
+        self._events_of = functools.cache(self._events.labels)
 
     def _make_figures_of_the_process(self, registry: CollectorRegistry) -> None:
         self._reconciles = Counter("tidegate_reconciles", "Reconciles by result.", ("result",), registry=registry)
@@ -107,26 +115,26 @@ class Figures:
             code: the HTTP status, or ``none`` if there was no answer.
             seconds: until the answer was there; None for one that goes on, as a watch's does.
         """
-        self._requests.labels(verb, code).inc()
+        self._requests_of(verb, code).inc()
         if seconds is not None:
-            self._request_seconds.labels(verb).observe(seconds)
+            self._request_seconds_of(verb).observe(seconds)
 
     def count_reconcile(self, result: str, seconds: float) -> None:
         """Count one reconcile by result: one of RESULTS."""
-        self._reconciles.labels(result).inc()
+        self._reconciles_of(result).inc()
         self._reconcile_seconds.observe(seconds)
 
     def count_action(self, kind: str) -> None:
         """Count one action that was carried out."""
-        self._actions.labels(kind).inc()
+        self._actions_of(kind).inc()
 
     def count_poll(self, result: str) -> None:
         """Count one question to an agent by result."""
-        self._polls.labels(result).inc()
+        self._polls_of(result).inc()
 
     def count_event(self, resource: str) -> None:
         """Count one watch event."""
-        self._events.labels(resource).inc()
+        self._events_of(resource).inc()
 
     def observe_queue_latency(self, seconds: float) -> None:
         """Record how long a key waited."""

@@ -49,6 +49,9 @@ class UnreadableApp:
     """Its condition Ready, as stored."""
 
 
+_NOTHING = Memory()
+
+
 class CheckedAccess:
     """When the drivers' access was last found to be as it should be, by namespace; monotonic seconds."""
 
@@ -261,7 +264,7 @@ class Index:
 
     def memory(self, key: Key) -> Memory:
         """Return what is remembered of an application."""
-        return self.memories.get(key, Memory())
+        return self.memories.get(key, _NOTHING)
 
     def _unknown(self, uids: frozenset[str]) -> set[str]:
         return self._gone.without(set(uids) - {known.metadata.uid for known in self._apps.values()})
