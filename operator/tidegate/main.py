@@ -50,6 +50,8 @@ from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
 
 DRAIN_SECONDS = 10.0
 _CRD_PAUSE = 2.0
+_GARBAGE = (10_000, 20, 10)
+"""When the collector looks (gc.set_threshold): by Python's 700, requests under way are looked at again and again."""
 log = structlog.get_logger()
 
 
@@ -190,6 +192,7 @@ async def run(settings: Settings) -> int:
         # What was built so far lives as long as the process: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*_GARBAGE)
         namespaces = settings.watch_namespaces or "all"
         log.info("operator started", server=connection.server, namespaces=namespaces, lease="/".join(place))
         try:
