@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from tests.attack import oracle
 from tests.attack.report import Result, Taken, spread
-from tidegate_spark.exports.checkpoint_copy import fetch
+from tidegate_spark.exports.checkpoint_copy import bones_of, fetch, stores_of
 from tidegate_spark.protocol import StartFrom
 from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_spark.snapshots import manifest
@@ -178,16 +178,19 @@ def _judged(taken: Taken, read: Callable[[str], tuple[int, list[oracle.Row]]], e
 @contextmanager
 def _reading(apps: LocalApps, settings: Settings) -> Iterator[Callable[[str], tuple[int, list[oracle.Row]]]]:
     """Yield what returns a snapshot's source offset and state, read by Spark from its files alone."""
-    library, folder = apps.library(APP), apps.folder / "read"
+    library = apps.library(APP)
     provider = {PROVIDER: "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
     conf = {**provider, f"{STORES}.checkpointFormatVersion": "2", **LAYOUTS[settings.layout]}
     with spark_here(apps.folder / "reader", conf) as spark:
+        # Spark's state stores report to an object that comes with the streams of a session.
+        spark.streams  # noqa: B018 - it is made by being asked for
 
         def read(name: str) -> tuple[int, list[oracle.Row]]:
-            made = manifest.read(library, name, library.read())
-            shutil.rmtree(folder, ignore_errors=True)
-            fetch(library, made.files, folder, Copiers(4))
-            return _offset(made), _state(spark, folder, made.queries[QUERY].batch)
+            made, folder = manifest.read(library, name, library.read()), apps.folder / "read" / name
+            fetch(library, [*bones_of(made, QUERY), *stores_of(made, QUERY, 0)], folder, Copiers(4))
+            state = _state(spark, folder, made.queries[QUERY].batch)
+            shutil.rmtree(folder)
+            return _offset(made), state
 
         yield read
 
