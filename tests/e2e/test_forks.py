@@ -155,7 +155,7 @@ def test_two_variants_go_on_from_one_snapshot_and_each_decides_as_it_should(run:
         assert (began["snapshot"], began["batches"]) == (status["snapshotId"], {"decisions": batch})
     # The original never noticed.
     found = run.world.get_app(run.original.name, NAMESPACE)["status"]
-    assert (found["epoch"], found["driver"].get("restarts", 0)) == (1, 0)
+    assert (found["epoch"], found.get("driver", {}).get("restarts", 0)) == (1, 0)
 
     # Only applications that are gone can send nothing wrong any more.
     run.world.delete_apps(NAMESPACE)
