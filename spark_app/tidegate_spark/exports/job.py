@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from tidegate_spark.exports import formats
+from tidegate_spark.exports import formats, parquet_footer
 from tidegate_spark.exports.checkpoint_copy import bones_of, fetch, operators_of, stores_of
 from tidegate_spark.exports.errors import ExportExistsError, FormatUnfitError, StateUnreadableError
 from tidegate_spark.exports.manifest import (
@@ -159,6 +159,8 @@ class Exporter:
 
         number, schema = self._asked(write)
         file = _only_file(directory)
+        if self.order.format == formats.PARQUET and number:
+            parquet_footer.settle(session._jvm, file)
         digest, size = _digest_of(file)
         self.library.store.put_file(self._key(name), file)
         return ExportedTable(

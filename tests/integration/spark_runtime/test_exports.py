@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -20,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tidegate_spark import exported_state, initial_state
-from tidegate_spark.exports import formats
+from tidegate_spark.exports import formats, parquet_footer
 from tidegate_spark.exports.errors import (
     ExportError,
     ExportExistsError,
@@ -162,6 +163,25 @@ def test_two_exports_of_one_snapshot_have_equal_bytes(
         "pairs/0-left",
         "pairs/0-right",
     }
+
+
+def test_the_order_in_which_a_jvm_happens_to_list_encodings_makes_no_difference(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.range(7).selectExpr("id", "array(id) AS many").coalesce(1).write.parquet(str(tmp_path / "some"))
+    (one,) = (tmp_path / "some").glob("part-*")
+    other = tmp_path / "other" / one.name
+    other.parent.mkdir()
+    shutil.copy(one, other)
+    jvm: Any = spark._jvm  # type: ignore[attr-defined] # as settle() gets it
+    backwards = SimpleNamespace(Collections=SimpleNamespace(sort=jvm.java.util.Collections.reverse))
+    parquet_footer.settle(SimpleNamespace(org=jvm.org, java=SimpleNamespace(util=backwards, io=jvm.java.io)), other)
+    assert one.read_bytes() != other.read_bytes()
+    for file in (one, other):
+        parquet_footer.settle(jvm, file)
+    assert one.read_bytes() == other.read_bytes()
+    rows = spark.read.parquet(str(other)).collect()
+    assert sorted((row.id, row.many) for row in rows) == [(n, [n]) for n in range(7)]
 
 
 def test_an_export_that_was_interrupted_is_made_again_and_another_one_keeps_off(
