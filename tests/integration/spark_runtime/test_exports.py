@@ -173,7 +173,7 @@ def test_the_order_in_which_a_jvm_happens_to_list_encodings_makes_no_difference(
     other = tmp_path / "other" / one.name
     other.parent.mkdir()
     shutil.copy(one, other)
-    jvm: Any = spark._jvm  # type: ignore[attr-defined] # as settle() gets it
+    jvm: Any = spark._jvm
     backwards = SimpleNamespace(Collections=SimpleNamespace(sort=jvm.java.util.Collections.reverse))
     parquet_footer.settle(SimpleNamespace(org=jvm.org, java=SimpleNamespace(util=backwards, io=jvm.java.io)), other)
     assert one.read_bytes() != other.read_bytes()
