@@ -56,6 +56,7 @@ OTHER: dict[str, Any] = {
     "snapshots.verify": True,
     "snapshots.onDelete": "Take",
     "startFrom.export": "s3://streams/apps/shop/orders/exports/nightly-1/manifest.json",
+    "startFrom.outputs": "TakeOver",
     "startFrom.snapshot.name": "nightly",
     "upgrade.mode": "LastState",
     "upgrade.rehearse.batches": 7,
