@@ -58,7 +58,7 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 test: check test-unit test-integration test-e2e ## every test: about 50 minutes on two cores, with half an hour more to build everything first
 
 test-unit: setup ## tests without servers, 2,000 simulated schedules among them: two minutes or three
-	$(VENV)/bin/pytest tests/unit tests/property tests/scenario $(ARGS)
+	$(VENV)/bin/pytest tests/unit tests/property tests/scenario --numprocesses 2 --dist worksteal $(ARGS)
 
 # Each of the two workers has servers of its own; a file's tests stay together, because they share such servers.
 test-integration: tools ## tests with a real API server, real Spark on this machine, real S3 and Kafka servers
