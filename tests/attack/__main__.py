@@ -4,12 +4,12 @@ import argparse
 import json
 import signal
 import sys
-import time
 from collections.abc import Sequence
 
 from tests.attack.report import READY_GOAL, Result, summary, table
 from tests.attack.run import LAYOUTS, Settings, run
 from tests.bench.report import machine
+from tests.bench.telling import since_now
 
 OK, NOT_HELD, PROVES_NOTHING = 0, 1, 2
 DESCRIPTION = f"""
@@ -32,11 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         retained=options.retain,
         maintenance=options.maintenance,
     )
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"[{time.monotonic() - began:6.1f} s] {text}", flush=True)
-
+    say = since_now()
     result = run(settings, say)
     print(table(result))
     print(json.dumps({**summary(result, vars(settings)), "machine": machine()}), flush=True)

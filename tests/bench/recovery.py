@@ -7,20 +7,21 @@ trials take turns, so that whatever else the machine does falls on both.
 
 import argparse
 import statistics
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.report import print_report
+from tests.bench.telling import say
+from tests.bench.turns import turns
 from tidegate_testing.live_cluster import LiveCluster, live_cluster, operator_replicas, scale_operator
 from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_module
 from tidegate_testing.waiting import wait_for
 
 SCRIPTS = Path(__file__).parents[1] / "e2e" / "scripts"
 SCRIPT, QUERY = "counting.py", "counting"
-UP, DOWN = "operator_up", "operator_down"
+MODES = UP, DOWN = "operator_up", "operator_down"
 VICTIMS: Mapping[str, Choice] = {"jvm": is_jvm, "python": runs_module("tidegate_spark")}
 WARM_SECONDS = 15.0
 """How long batches are committed before the kill; the operator's going takes its place where it goes."""
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     files = {path.name: path.read_text() for path in SCRIPTS.glob("*.py")}
     bucket = f"recovery-{int(time.time())}"
-    with live_cluster(options.cluster, bucket=bucket, namespace="bench", files=files, say=_say) as live:
+    with live_cluster(options.cluster, bucket=bucket, namespace="bench", files=files, say=say) as live:
         trials = _all(live, options.trials, VICTIMS[options.victim])
     parameters = {"trials": options.trials, "victim": options.victim, "samples": samples(trials)}
     print_report("recovery", figures(trials), parameters)
@@ -76,19 +77,14 @@ def samples(trials: Sequence[Trial]) -> dict[str, list[dict[str, float]]]:
     }
 
 
-def order(rounds: int) -> list[str]:
-    """Return the modes of all trials in turn, each round in the other order than the one before; pure."""
-    return [mode for number in range(rounds) for mode in ((UP, DOWN) if number % 2 == 0 else (DOWN, UP))]
-
-
 def _all(live: LiveCluster, rounds: int, victim: Choice) -> list[Trial]:
     trials: list[Trial] = []
-    _say("one start that does not count, for caches")
+    say("one start that does not count, for caches")
     _cold_start(live, "warm-up")
     live.delete_app("warm-up")
-    for number, mode in enumerate(order(rounds), 1):
+    for number, mode in enumerate(turns(MODES, rounds), 1):
         trials.append(_trial(live, f"trial-{number}", mode, victim))
-        _say(f"{number}: {mode}: cold start {trials[-1].cold:.1f} s, gap {trials[-1].gap:.1f} s")
+        say(f"{number}: {mode}: cold start {trials[-1].cold:.1f} s, gap {trials[-1].gap:.1f} s")
     return trials
 
 
@@ -129,7 +125,3 @@ def _gap(live: LiveCluster, app: str, victim: Choice) -> float:
     process.kill()
     commit = live.commit_log(app, QUERY).await_commit_after(killed + DEAD_SECONDS, LIMIT_SECONDS)
     return commit.time - killed
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)

@@ -6,7 +6,6 @@ Whatever is compared takes turns within the run.
 
 import argparse
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +17,8 @@ from typing import Any, Self
 
 from tests.bench.batch_files import BatchFiles
 from tests.bench.report import print_report
+from tests.bench.telling import say
+from tests.bench.turns import turns
 from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.manifest import Manifest
@@ -132,11 +133,6 @@ def samples(trials: Sequence[Trial], windows: Sequence[Window]) -> dict[str, lis
     return {"trials": rounded, "windows": [{**vars(w), "rows_per_second": round(w.rows_per_second)} for w in windows]}
 
 
-def turns(rounds: int) -> list[str]:
-    """Return the kinds of all windows: each round begins with another one than the round before."""
-    return [KINDS[(number + position) % len(KINDS)] for number in range(rounds) for position in range(len(KINDS))]
-
-
 # --- the run ---------------------------------------------------------------------------------------------------------
 
 
@@ -157,7 +153,7 @@ class Run:
 
     def build(self) -> None:
         """Give every key its first bytes."""
-        _say(f"building the state of {self.keys} keys")
+        say(f"building the state of {self.keys} keys")
         for first in range(0, self.keys, KEYS_OF_A_BATCH):
             self._await(self._input.put(first, min(first + KEYS_OF_A_BATCH, self.keys) - 1))
 
@@ -197,11 +193,11 @@ class Run:
         self.take()
         made = self._manifest()
         self.state_files = len(made.files)
-        _say(f"the state has {sum(file.size for file in made.files) / 2**20:.0f} MiB in {self.state_files} files")
+        say(f"the state has {sum(file.size for file in made.files) / 2**20:.0f} MiB in {self.state_files} files")
         found: list[Trial] = []
         for turn in range(number):
             found.append(self._trial(turn))
-            _say(
+            say(
                 f"{turn + 1}: plain copy {found[-1].raw:.2f} s, first {found[-1].first:.2f} s, "
                 f"second {found[-1].second:.2f} s with {found[-1].second_bytes / 2**20:.0f} MiB"
             )
@@ -247,7 +243,7 @@ class Run:
     def windows(self, rounds: int, batches: int, keys: int, pause: float = 0.0) -> list[Window]:
         """Run windows of every kind in turn."""
         found: list[Window] = []
-        for kind in turns(rounds):
+        for kind in turns(KINDS, rounds):
             self.dispose_of_all(but=0 if kind == FULL else 1)
             if kind != FULL and not self._kept:
                 self.take()
@@ -255,7 +251,7 @@ class Run:
                 rate = self._rate(batches, keys)
                 ready = meanwhile.done
             found.append(Window(kind, rate, ready))
-            _say(f"{kind}: {found[-1].rows_per_second:.0f} rows/s, {found[-1].snapshots} snapshots")
+            say(f"{kind}: {found[-1].rows_per_second:.0f} rows/s, {found[-1].snapshots} snapshots")
         return found
 
     def _rate(self, batches: int, keys: int) -> float:
@@ -308,7 +304,3 @@ class Snapshotting:
                     return
         except BaseException as error:
             self._error.append(error)
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)

@@ -5,9 +5,7 @@ pod of its own. Upgrades and pods made by hand take turns, so that whatever else
 """
 
 import argparse
-import itertools
 import statistics
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +15,15 @@ from typing import Any
 
 from tests.bench.floor import bare
 from tests.bench.report import print_report
+from tests.bench.telling import say
+from tests.bench.turns import turns
 from tidegate_testing.commit_log import Batch, CommitWatch
 from tidegate_testing.live_cluster import APPS, LiveCluster, live_cluster, operator_replicas, scale_operator
 from tidegate_testing.waiting import wait_for
 
 SCRIPTS = Path(__file__).parents[1] / "e2e" / "scripts"
 SCRIPT, QUERY = "counting.py", "counting"
-UPGRADE, BY_HAND = "upgrade", "by_hand"
+MODES = UPGRADE, BY_HAND = "upgrade", "by_hand"
 WARM_SECONDS = 15.0
 """How long batches are committed before; the operator's going takes its place where it goes."""
 LIMIT_SECONDS = 300.0
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     files = {path.name: path.read_text() for path in SCRIPTS.glob("*.py")}
     bucket = f"upgrade-{int(time.time())}"
-    with live_cluster(options.cluster, bucket=bucket, namespace="bench", files=files, say=_say) as live:
+    with live_cluster(options.cluster, bucket=bucket, namespace="bench", files=files, say=say) as live:
         trials = _all(live, options.trials)
     print_report("upgrade", figures(trials), {"trials": options.trials, "samples": samples(trials)})
     return 0
@@ -65,12 +65,6 @@ def samples(trials: Sequence[Trial]) -> dict[str, list[float]]:
     return {mode: [round(trial.gap, 2) for trial in trials if trial.mode == mode] for mode in (UPGRADE, BY_HAND)}
 
 
-def order(rounds: int) -> list[str]:
-    """Return the modes of all trials in turn, each round in the other order than the one before; pure."""
-    turns = ((UPGRADE, BY_HAND), (BY_HAND, UPGRADE))
-    return list(itertools.chain.from_iterable(turns[number % 2] for number in range(rounds)))
-
-
 def gap_at(commits: Sequence[Batch], started: float) -> float:
     """Return the time between the last commit before ``started`` and the first one after it, 0 if there is none; pure.
 
@@ -85,11 +79,11 @@ def gap_at(commits: Sequence[Batch], started: float) -> float:
 
 def _all(live: LiveCluster, rounds: int) -> list[Trial]:
     trials: list[Trial] = []
-    _say("one upgrade that does not count, for caches")
+    say("one upgrade that does not count, for caches")
     _trial(live, "warm-up", UPGRADE)
-    for number, mode in enumerate(order(rounds), 1):
+    for number, mode in enumerate(turns(MODES, rounds), 1):
         trials.append(_trial(live, f"trial-{number}", mode))
-        _say(f"{number}: {mode}: gap {trials[-1].gap:.1f} s")
+        say(f"{number}: {mode}: gap {trials[-1].gap:.1f} s")
     return trials
 
 
@@ -154,7 +148,3 @@ def _status(live: LiveCluster, app: str) -> dict[str, Any]:
     found = live.get(APPS.format(live.namespace, app))
     status: dict[str, Any] = (found or {}).get("status", {})
     return status
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)

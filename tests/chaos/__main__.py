@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.report import machine
+from tests.bench.telling import since_now
 from tests.chaos.faults import Kind, plan
 from tests.chaos.report import lines, summary, table
 from tests.chaos.run import SCRIPTS, Result, Settings, parameters, run
@@ -38,11 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         plant=options.plant,
         executors=options.executors,
     )
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"[{time.monotonic() - began:6.1f} s] {text}", flush=True)
-
+    say = since_now()
     say(f"seed {seed}, {len(faults)} faults; the same again: --seed {seed}")
     for fault in faults:
         print(f"  {fault}")

@@ -1,6 +1,7 @@
 """Recovery's figures are ratios of medians within one mode, and its trials take turns."""
 
-from tests.bench.recovery import DOWN, UP, Trial, figures, order, samples
+from tests.bench.recovery import DOWN, MODES, UP, Trial, figures, samples
+from tests.bench.turns import turns
 
 TRIALS = [
     Trial(UP, cold=20.0, gap=22.0),
@@ -26,4 +27,4 @@ def test_every_sample_is_told_in_the_order_in_which_it_was_taken() -> None:
 
 
 def test_modes_take_turns_and_neither_is_always_first() -> None:
-    assert order(3) == [UP, DOWN, DOWN, UP, UP, DOWN]
+    assert turns(MODES, 3) == [UP, DOWN, DOWN, UP, UP, DOWN]

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.bench.batch_files import BatchFiles
-from tests.bench.snapshot import FULL, SNAPSHOTTING, WITHOUT, Snapshotting, Trial, Window, figures, samples, turns
+from tests.bench.snapshot import FULL, KINDS, SNAPSHOTTING, WITHOUT, Snapshotting, Trial, Window, figures, samples
+from tests.bench.turns import turns
 
 TRIALS = [
     Trial(raw=4.0, first=6.0, second=1.0, first_bytes=1000, second_bytes=60, compacted_files=0, compacted_bytes=0),
@@ -35,7 +36,7 @@ def test_samples_are_json() -> None:
 
 
 def test_windows_take_turns_and_none_is_always_first() -> None:
-    assert turns(2) == [WITHOUT, SNAPSHOTTING, FULL, SNAPSHOTTING, FULL, WITHOUT]
+    assert turns(KINDS, 2) == [WITHOUT, SNAPSHOTTING, FULL, SNAPSHOTTING, FULL, WITHOUT]
 
 
 def test_a_batch_names_each_key_that_it_changes_once(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """An upgrade's figure is a ratio of medians, and a gap ends with the new driver's first batch."""
 
-from tests.bench.upgrade import BY_HAND, UPGRADE, Trial, figures, gap_at, order, samples
+from tests.bench.turns import turns
+from tests.bench.upgrade import BY_HAND, MODES, UPGRADE, Trial, figures, gap_at, samples
 from tidegate_testing.commit_log import Batch
 
 TRIALS = [Trial(UPGRADE, 22.0), Trial(BY_HAND, 20.0), Trial(BY_HAND, 90.0), Trial(UPGRADE, 11.0), Trial(BY_HAND, 10.0)]
@@ -15,7 +16,7 @@ def test_every_sample_is_told_in_the_order_in_which_it_was_taken() -> None:
 
 
 def test_modes_take_turns_and_neither_is_always_first() -> None:
-    assert order(3) == [UPGRADE, BY_HAND, BY_HAND, UPGRADE, UPGRADE, BY_HAND]
+    assert turns(MODES, 3) == [UPGRADE, BY_HAND, BY_HAND, UPGRADE, UPGRADE, BY_HAND]
 
 
 def test_a_gap_is_from_the_last_batch_of_the_old_driver_to_the_first_of_the_new() -> None:
