@@ -6,6 +6,7 @@ import datetime
 import json
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from tidegate_spark.lag import lag_of
@@ -53,29 +54,58 @@ class ProgressListener(StreamingQueryListener):
 
     def __init__(self, progress: Progress) -> None:
         """Write into ``progress``."""
+        self._told = SparkCalls(progress)
+
+    @property
+    def _jlistener(self) -> Any:
+        """What PySpark gives to Spark: it is told of events as they are, without PySpark's copies of them."""
+        jvm: Any = SparkContext._jvm
+        return jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(self._told)
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Spark calls ``SparkCalls`` instead."""
+
+    onQueryProgress = onQueryIdle = onQueryTerminated = onQueryStarted  # noqa: N815 - Spark's names
+
+
+class SparkCalls:
+    """What Spark calls, with its own events: ``org.apache.spark.sql.streaming.StreamingQueryListener``.
+
+    PySpark makes an object of its own of each event first, by one call to the JVM for every figure of every stateful
+    operator. That is hundreds for a batch with state in RocksDB, takes seconds while the driver has other work, and
+    holds up the listener bus: figures came later and later while batches were short.
+    """
+
+    class Java:
+        """The interface that Py4J has Spark see."""
+
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+    def __init__(self, progress: Progress) -> None:
+        """Write into ``progress``."""
         self._progress = progress
         self._names: dict[str, str] = {}
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Remember the query's name, which the events of idle and ended queries do not carry."""
-        name = event.name or str(event.id)
-        self._names[str(event.runId)] = name
+        name = event.name() or event.id().toString()
+        self._names[event.runId().toString()] = name
         self._progress.query_started(name)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Take over a batch's figures."""
-        data = json.loads(event.progress.json)
+        """Take over a batch's figures, all of them in one text."""
+        data = json.loads(event.progress().json())
         self._progress.query_committed(data.get("name") or str(data["id"]), read_commit(data))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Note that there was nothing to read."""
-        name = self._names.get(str(event.runId))
+        name = self._names.get(event.runId().toString())
         if name:
             self._progress.query_idle(name)
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Note the end; why it ended is read from the query itself."""
-        name = self._names.pop(str(event.runId), None)
+        """Note the end, and whether it was a failure; which one is read from the query itself."""
+        name = self._names.pop(event.runId().toString(), None)
         # A query of the same name may run again already: only the last run's end counts.
         if name and name not in self._names.values():
-            self._progress.query_ended(name)
+            self._progress.query_ended(name, failed=event.exception().isDefined())

@@ -88,14 +88,18 @@ class Progress:
     def query_started(self, name: str, last_committed_batch: int | None = None) -> None:
         """Note that query ``name`` runs, from the batch after ``last_committed_batch``; None: the teller does not know.
 
-        Spark's listener tells of a start before the checkpoint is looked at, and who started the query afterwards.
+        Spark's listener tells of a start before the checkpoint is looked at, and who started the query afterwards: it
+        may have failed by then.
         """
         with self._lock:
-            before = self._queries.get(name, QueryReport(name=name))
+            known = self._queries.get(name)
+            before = known or QueryReport(name=name)
             batch = max(before.batch_id, -1 if last_committed_batch is None else last_committed_batch)
             if last_committed_batch is not None:
                 self._begun.setdefault(name, batch)
-            self._queries[name] = dataclasses.replace(before, active=True, batch_id=batch)
+            if known is None or last_committed_batch is None:
+                before = dataclasses.replace(before, active=True, failed=False)
+            self._queries[name] = dataclasses.replace(before, batch_id=batch)
         self.observer.started(name)
 
     def query_committed(self, name: str, commit: Commit) -> None:
@@ -127,14 +131,19 @@ class Progress:
             self._queries[name] = dataclasses.replace(before, input_rows_per_second=0.0, processed_rows_per_second=0.0)
         self.observer.idle(name)
 
-    def query_ended(self, name: str, last_committed_batch: int = -1) -> None:
-        """Note that query ``name`` runs no more."""
+    def query_ended(self, name: str, last_committed_batch: int = -1, *, failed: bool = False) -> None:
+        """Note that query ``name`` runs no more, and whether an exception ended it; that holds until it runs again."""
         with self._lock:
             before = self._queries.get(name, QueryReport(name=name))
             batch = max(before.batch_id, last_committed_batch)
             self._proven.discard(name)
             self._queries[name] = dataclasses.replace(
-                before, active=False, batch_id=batch, input_rows_per_second=0.0, processed_rows_per_second=0.0
+                before,
+                active=False,
+                failed=before.failed or failed,
+                batch_id=batch,
+                input_rows_per_second=0.0,
+                processed_rows_per_second=0.0,
             )
 
     def executors(self, *, wanted: int | None = None, running: int | None = None) -> None:

@@ -203,7 +203,9 @@ class Queries:
             self._settle(entry.name, before)
             raise
         self._settle(entry.name, Entry(entry.name, site, entry.named, query))
-        self._progress.query_started(entry.name, committed_batch(query))
+        batch = committed_batch(query)
+        if batch is not None:
+            self._progress.query_started(entry.name, batch)
         return query
 
     def _admit(self, requested: str | None, site: str) -> tuple[Entry, Entry | None]:
