@@ -49,7 +49,7 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.queries import Queries
 from tidegate_spark.rehearsing import rehearsing_of
-from tidegate_spark.script import COMPLETED, Outcome, run_script
+from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, run_script
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
@@ -313,7 +313,7 @@ class Driver:
 
     def _after_script(self, outcome: Outcome) -> Outcome:
         """Return how the application ends, once its last query has ended; a failure does not wait for the others."""
-        code = spark_session.jvm_exit_code()
+        code = spark_session.jvm_exit_code(connection_lost=outcome.exception in CONNECTION_LOST)
         if code is not None:
             return watch.jvm_outcome(code)
         if outcome != COMPLETED:

@@ -25,7 +25,7 @@ EXECUTORS = "spark-role=executor"
 GRACE_SECONDS = 5
 """An executor without its driver ends by itself; this is for putting its log into storage."""
 LONGEST_WAIT_SECONDS = 20.0
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.2
 
 log = logging.getLogger("tidegate")
 
@@ -48,7 +48,7 @@ def remove_leftovers(config: DriverConfig, environment: Environment) -> int:
 
     What the API server refuses is logged, not raised: without leftovers, the usual case, nothing is lost.
     """
-    prefix = config.executor.pod_name_prefix
+    prefix, began = config.executor.pod_name_prefix, time.monotonic()
     try:
         api = _PodsApi(config.namespace, environment.master.removeprefix("k8s://"))
         names = leftover_names(api.list(), prefix)
@@ -66,7 +66,8 @@ def remove_leftovers(config: DriverConfig, environment: Environment) -> int:
         log.warning("executors of an earlier process could not be removed: %s", error)
         return 0
     if names:
-        log.info("removed executors of an earlier process: %s", ", ".join(names))
+        took = time.monotonic() - began
+        log.info("removed executors of an earlier process in %.1f s: %s", took, ", ".join(names))
     return len(names)
 
 

@@ -9,24 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import threading
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 from tidegate_spark.protocol import ACCESS_KEY, SECRET_VARIABLES, AgentReport
+from tidegate_spark.snapshot_protocol import REDACTED, names_a_secret
 
-REDACTED = "[redacted]"
 SHORTEST = 6
 """Shorter values would blot out ordinary words."""
 SHORTEST_BY_NAME = 8
 """The same for variables that are taken for secret only by their name: such a value may be an ordinary word."""
 SHORTEST_LINE = 20
-_TELLING = re.compile(
-    r"secret|passw(or)?d|passphrase|token|credential|(access|api|private|account|signing)[_.-]?key", re.IGNORECASE
-)
-_NOT_A_VALUE = re.compile(r"_(file|path|dir|directory|url|uri|endpoint|name|id|type)$", re.IGNORECASE)
-_OURS = ("TIDEGATE_", "KUBERNETES_", "SPARK_", "JAVA_", "PYTHON")
 
 
 def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
@@ -39,12 +33,8 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(
         value
         for name, value in variables.items()
-        if (name in named and name != ACCESS_KEY) or (len(value) >= SHORTEST_BY_NAME and _says_so(name))
+        if (name in named and name != ACCESS_KEY) or (len(value) >= SHORTEST_BY_NAME and names_a_secret(name))
     )
-
-
-def _says_so(name: str) -> bool:
-    return bool(_TELLING.search(name)) and not _NOT_A_VALUE.search(name) and not name.startswith(_OURS)
 
 
 def spellings(value: str) -> set[str]:

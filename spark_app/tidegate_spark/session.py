@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,10 +16,9 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from tidegate_spark import sparkconf
+from tidegate_spark import launching, sparkconf
 from tidegate_spark.environment import Environment
 from tidegate_spark.fence import Held
 from tidegate_spark.progress import Progress
@@ -28,6 +29,9 @@ _CLASS_MISSING = (
     f"The class path lacks {sparkconf.CHECKPOINT_FILES_CLASS}, which the application's image should have. Checkpoint "
     "files are written Spark's own way, by renaming, and two writers of one checkpoint may not notice each other."
 )
+
+END_SECONDS = 2.0
+"""What a JVM that closed its connections gets to be gone."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,7 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
     os.environ["PYSPARK_PIN_THREAD"] = "true"
     settings = sparkconf.build_spark_conf(config, environment, process.name)
     conf = SparkConf().setAll(list(settings.items()))
-    # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
-    gateway = launch_gateway(conf, popen_kwargs={"start_new_session": True})  # type: ignore[no-untyped-call] # untyped there
+    gateway = launching.launch(conf, environment.work_directory, sparkconf.OF_ONE_PROCESS)
     if not _has_class(gateway.jvm, sparkconf.S3A_CLASS):
         raise FaultError(Fault(Reason.CONNECTOR_MISSING, _connector_message(config, environment.jars_directory)))
     available = _has_class(gateway.jvm, sparkconf.CHECKPOINT_FILES_CLASS)
@@ -87,10 +90,19 @@ def python_path_entry(path: str) -> str:
     return str(Path(path).parent) if path.endswith(".py") else path
 
 
-def jvm_exit_code() -> int | None:
-    """Return the exit code of Spark's JVM, None while it runs or if there is none."""
+def jvm_exit_code(*, connection_lost: bool = False) -> int | None:
+    """Return the exit code of Spark's JVM, None while it runs or if there is none.
+
+    If the connection to it was lost, its end is waited for a little: the system closes a process's connections first.
+    """
     process = getattr(SparkContext._gateway, "proc", None)
-    return None if process is None else process.poll()
+    if process is None:
+        return None
+    if connection_lost:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(END_SECONDS)
+    code: int | None = process.poll()
+    return code
 
 
 def _write_template(config: DriverConfig, environment: Environment) -> None:

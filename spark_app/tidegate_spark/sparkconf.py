@@ -22,6 +22,9 @@ CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 CHECKPOINT_LOCATION = "spark.sql.streaming.checkpointLocation"
 PIN = "spark.hadoop.tidegate.checkpoint.pin"
 """Read by jvm/'s class Pin."""
+PROCESS = f"spark.executorEnv.{PROCESS_VARIABLE}"
+OF_ONE_PROCESS = frozenset({PROCESS})
+"""Settings that are another process's no more."""
 TEMPLATE_NAME = "executor-template.yaml"
 
 OWNED_KEYS: dict[str, str] = {
@@ -67,7 +70,7 @@ def build_spark_conf(config: DriverConfig, environment: Environment, process: st
     conf |= user
     conf |= _owned(config, environment)
     # Executors of two driver processes have the same ids; their logs would overwrite each other.
-    conf[f"spark.executorEnv.{PROCESS_VARIABLE}"] = process
+    conf[PROCESS] = process
     if config.injected:
         conf |= _class_path(conf, environment.jars_directory)
     return conf

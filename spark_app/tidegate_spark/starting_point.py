@@ -11,7 +11,6 @@ again: the lineage has batches of its own by then.
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import threading
 import time
@@ -19,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark import output_book, upgrade_pin
+from tidegate_spark import lineage_mark, output_book, upgrade_pin
 from tidegate_spark import storage as store
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
@@ -72,7 +71,7 @@ class Filler:
             StoppedError: the driver is to stop.
         """
         try:
-            mark = self._mark()
+            mark = lineage_mark.read(self.own, self.config.lineage)
             if not mark:
                 mark = self._filled()
             self._let_go(mark)
@@ -89,32 +88,6 @@ class Filler:
             if fault is None:
                 raise
             raise FaultError(fault) from error
-
-    # --- the mark ---
-
-    @property
-    def _key(self) -> str:
-        return _mark_key(self.own, self.config.lineage)
-
-    def _mark(self) -> dict[str, Any]:
-        """Return what says that the lineage was filled, nothing if nothing does.
-
-        Raises:
-            SnapshotError: what is there says nothing.
-        """
-        found = self.own.store.get(self._key)
-        if found is None:
-            return {}
-        try:
-            mark = json.loads(found[0])
-        except ValueError:
-            mark = None
-        if not isinstance(mark, dict) or not mark.get("snapshot"):
-            raise SnapshotError(f"{self._key} does not say what the lineage was filled with")
-        return mark
-
-    def _put_mark(self, mark: dict[str, Any]) -> None:
-        self.own.store.put(self._key, json.dumps(mark, sort_keys=True).encode())
 
     # --- the work ---
 
@@ -155,7 +128,14 @@ class Filler:
         if not self.start_from.lineage and self.config.rehearsal is None:
             output_book.take_along(self.origin, self.own)
         batches = {name: query.batch for name, query in sorted(made.queries.items())}
-        mark = {"snapshot": made.id, "origin": self.start_from.storage.uri, "batches": batches, "released": False}
+        mark = {
+            "snapshot": made.id,
+            "origin": self.start_from.storage.uri,
+            "batches": batches,
+            # The pin of an upgrade goes with the next one; what it follows is for people.
+            "parent": made.parent if self.start_from.lineage else lineage_mark.name_of_foreign(made),
+            "released": False,
+        }
         self._put_mark(mark)
         seconds = time.monotonic() - began
         log.info("filled in %.1f s: %d files, batches %s", seconds, len(made.files), batches, extra={"action": "fill"})
@@ -169,6 +149,9 @@ class Filler:
         config = dataclasses.replace(self.config, lineage=lineage)
         carrier = Carrier(config, lambda: self.own, self.spark_version, self.layout, copiers=self.copiers)
         carrier.take(order, report)
+
+    def _put_mark(self, mark: dict[str, Any]) -> None:
+        lineage_mark.put(self.own, self.config.lineage, mark)
 
     @property
     def _origin(self) -> Origin:
@@ -255,13 +238,9 @@ def fill_lineage(
 
 def _was_filled(own: Library, config: DriverConfig) -> bool:
     try:
-        return own.store.get(_mark_key(own, config.lineage)) is not None
+        return lineage_mark.is_there(own, config.lineage)
     except Exception as error:
         raise _as_fault(config, error) from error
-
-
-def _mark_key(own: Library, lineage: int) -> str:
-    return own.key(LINEAGE_PREFIX, f"{lineage}.json")
 
 
 def _intent_key(own: Library, lineage: int) -> str:
@@ -275,7 +254,7 @@ def left_to_fill(own: Library, lineage: int) -> StartFrom | None:
         SnapshotError: what is there says nothing.
     """
     found = own.store.get(_intent_key(own, lineage))
-    if found is None or own.store.get(_mark_key(own, lineage)) is not None:
+    if found is None or lineage_mark.is_there(own, lineage):
         return None
     try:
         return from_json(StartFrom, found[0])

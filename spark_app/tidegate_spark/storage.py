@@ -5,6 +5,7 @@ boto3 is imported where it is used: an executor needs it at its very end only, a
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, Fault, Reason, Storage
 
 if TYPE_CHECKING:
+    from botocore.loaders import Loader
     from mypy_boto3_s3 import S3Client
 
 MISSING_BUCKET_CODES = frozenset({"NoSuchBucket", "404"})
@@ -121,6 +123,10 @@ def connect(
 
     core = botocore.session.get_session()
     core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=moment_of)
+    descriptions = _descriptions(core.get_config_variable("data_path"))
+    # boto3 adds its own folder for each client.
+    descriptions.search_paths[:] = dict.fromkeys(descriptions.search_paths)
+    core.register_component("data_loader", descriptions)
     identity: dict[str, Any] = {}
     if credentials:
         identity = {"aws_access_key_id": credentials.access_key, "aws_secret_access_key": credentials.secret_key}
@@ -143,6 +149,14 @@ def connect(
         ),
         **identity,
     )
+
+
+@functools.cache
+def _descriptions(further_folders: str | None) -> Loader:
+    """Return what reads botocore's descriptions of services, once: nine tenths of making a client are that."""
+    from botocore.loaders import create_loader  # noqa: PLC0415 - see the module's docstring
+
+    return create_loader(further_folders)
 
 
 def moment_of(said: Any) -> datetime:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -49,6 +50,19 @@ def newest(store: ObjectStore, place: Storage, log: str) -> int:
     return max(int(key.rpartition("/")[2]) for key in keys)
 
 
+def kept_commands(driver: DriverProcess) -> dict[str, int]:
+    """Return the commands of JVMs that lie ready for the next process, and when they were written."""
+    return {path.name: path.stat().st_mtime_ns for path in (driver.folder / "work").glob("launch*")}
+
+
+def asked_too_often(requests: list[Request]) -> dict[str, tuple[int, int]]:
+    """Return the files of logs that were looked for more often than they were read, and how often, if they were."""
+    logged = [request for request in requests if re.search(r"/main/(metadata|.*[a-z0-9]/\d+)$", request.key)]
+    looks = Counter(request.key for request in logged if request.method == "HEAD")
+    reads = Counter(request.key for request in logged if request.method == "GET")
+    return {key: (looks[key], reads[key]) for key in reads if looks[key] > reads[key]}
+
+
 def test_a_commit_that_cannot_be_written_fails_the_query_and_the_next_driver_does_the_batch_again(
     front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:
@@ -63,8 +77,13 @@ def test_a_commit_that_cannot_be_written_fails_the_query_and_the_next_driver_doe
     assert offsets == commits + 1
     assert driver.termination.batches == {"main": commits}
     front.clear()
+    before, commands = len(front.requests), kept_commands(driver)
     driver.start()
     driver.await_batch(offsets + 1)
+    assert len(commands) == 1
+    assert kept_commands(driver) == commands, "the JVM was not started by the command of the one before"
+    asked = asked_too_often(front.requests[before:])
+    assert asked == {}, "looked for more often than they were read"
     driver.terminate()
     driver.exit_code()
     prefix = where.key("lineages", "1", "main") + "/"
@@ -119,6 +138,13 @@ def test_the_first_of_two_writers_wins_with_files_of_any_size_and_what_is_cancel
     assert set(object_store.text(place.bucket, "folder/large")) == {"x"}
     assert object_store.text(place.bucket, "folder/overwritten") == "after"
     assert "Uploads" not in object_store.client.list_multipart_uploads(Bucket=place.bucket)
+    # What was seen of a file is never taken for another file of the same name.
+    missing, changed = "java.io.FileNotFoundException", "org.apache.hadoop.fs.s3a.RemoteFileChangedException"
+    assert f"there: True True False {missing}" in driver.output
+    assert "listed: first" in driver.output
+    assert "listed, then written here: second" in driver.output
+    assert f"seen, then written elsewhere: {changed} third" in driver.output
+    assert f"deleted: False {missing}" in driver.output
 
 
 def test_state_that_is_pinned_is_cleaned_up_when_the_pin_is_gone(

@@ -122,6 +122,14 @@ def test_a_missing_bucket_of_the_scripts_own_is_not_the_storages_fault(start_dri
 
 def test_a_failed_query_that_nobody_restarts_ends_the_driver_although_another_runs(start_driver: StartDriver) -> None:
     driver = start_driver("failing", "failing_query.py")
+
+    def failed() -> dict[str, bool]:
+        report = driver.report()
+        return {query.name: query.failed for query in report.queries} if report is not None else {}
+
+    # Said while the driver still runs: an upgrade must not be called done meanwhile.
+    wait_for("the failure", lambda: driver.ended() or failed() == {"steady": False, "failing": True}, 240, 0.2)
+    assert failed() == {"steady": False, "failing": True}
     assert driver.exit_code() == 1, driver.output[-3000:]
     assert driver.termination.reason is Reason.APPLICATION_FAILED
     assert driver.termination.exception == "ValueError"

@@ -5,8 +5,10 @@ It lies in the cache, with links to every jar beside it: it serves only the clas
 
 import hashlib
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -40,6 +42,17 @@ def options() -> str:
 def conf() -> Path:
     """Return a SPARK_CONF_DIR that has drivers use the archive."""
     return folder() / "conf"
+
+
+def settings() -> dict[str, str]:
+    """Return what has a Spark of this machine use the archive; S3A and the Kafka connector come with it."""
+    return {"spark.driver.extraClassPath": f"{jars()}/*", "spark.driver.defaultJavaOptions": options()}
+
+
+def submit_args(master: str, conf: Mapping[str, object]) -> str:
+    """Return PYSPARK_SUBMIT_ARGS of a script that uses the archive, and ``conf`` beside that."""
+    pairs = [f"--conf={key}={value}" for key, value in {**settings(), **conf}.items()]
+    return shlex.join(["--master", master, *pairs, "pyspark-shell"])
 
 
 def _options(found: Path) -> str:

@@ -112,7 +112,13 @@ def test_the_snapshot_is_held_while_it_is_copied_and_let_go_after_it() -> None:
     fork.fill(lambda call: held.append(fork.holders) if call.verb == "copy" else None)
     assert set(held) == {frozenset({HOLDER})}
     assert fork.holders == frozenset()
-    assert fork.mark() == {"snapshot": "a", "origin": "s3://here/apps/orders", "batches": {"main": 2}, "released": True}
+    assert fork.mark() == {
+        "snapshot": "a",
+        "origin": "s3://here/apps/orders",
+        "batches": {"main": 2},
+        "parent": "tests/orders/a",
+        "released": True,
+    }
 
 
 def test_a_lineage_that_was_filled_is_not_touched_again_whatever_became_of_the_snapshot() -> None:

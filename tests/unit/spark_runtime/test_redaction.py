@@ -16,7 +16,8 @@ from tidegate_spark.protocol import (
     Termination,
     to_json,
 )
-from tidegate_spark.redaction import REDACTED, Secrets, Stream, clean_report, secret_values
+from tidegate_spark.redaction import Secrets, Stream, clean_report, secret_values
+from tidegate_spark.snapshot_protocol import REDACTED
 from tidegate_spark.termination import termination_text
 
 PASSWORD = "correct horse"

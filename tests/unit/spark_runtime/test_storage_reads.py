@@ -50,3 +50,11 @@ def test_an_old_content_with_a_new_etag_is_read_again() -> None:
 def test_an_etag_that_is_no_checksum_is_believed_when_it_is_read_twice() -> None:
     store = Answering((NEW, '"opaque-7"'))
     assert (read(store), store.asked) == ((NEW, '"opaque-7"'), 2)
+
+
+def test_clients_share_what_describes_the_service_and_nothing_else() -> None:
+    one, other = (storage.connect(PLACE, storage.Credentials(key, "secret")) for key in ("first", "second"))
+    assert one.meta.service_model.metadata is other.meta.service_model.metadata
+    keys = {client._request_signer._credentials.access_key for client in (one, other)}  # type: ignore[attr-defined] # boto3 tells of them nowhere else
+    assert keys == {"first", "second"}
+    assert one.meta.events is not other.meta.events

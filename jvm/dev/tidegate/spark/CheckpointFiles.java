@@ -15,6 +15,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathFilter;
 import org.apache.hadoop.fs.s3a.RemoteFileChangedException;
+import org.apache.hadoop.util.functional.FutureIO;
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager;
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream;
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager;
@@ -92,20 +93,27 @@ public final class CheckpointFiles implements CheckpointFileManager {
         files.close();
     }
 
-    /** Files of an object store: Spark's own ways of reading and deleting them, and ours of writing. */
+    /**
+     * Files of an object store: Spark's own way of deleting them, and ours of writing. They are read as Spark would, with
+     * fewer questions: a query that is started again asks whether each file and folder is there before it reads it, and
+     * each question is a request, or two.
+     */
     private static final class Objects extends FileSystemBasedCheckpointFileManager {
         // What a reader of a file sink's output looks for to know that not every file there counts.
         private static final String SINK_LOG = "_spark_metadata";
+        // The one file for which Spark makes a manager of its own.
+        private static final String FILE = "metadata";
 
         private final FileSystem store;
         private final Path directory;
+        private volatile boolean found;
         private final Pin pin;
         private final Fence fence;
 
         Objects(Path path, Configuration conf) throws IOException {
             super(path, conf);
             store = path.getFileSystem(conf);
-            directory = path;
+            directory = store.makeQualified(path);
             pin = Pin.of(conf);
             fence = Fence.before(path, store, conf);
             // A query that is started again runs its last batch without writing anything before it.
@@ -122,6 +130,7 @@ public final class CheckpointFiles implements CheckpointFileManager {
         public CancellableFSDataOutputStream createAtomic(Path path, boolean overwriteIfPossible) {
             try {
                 lookAtFence();
+                Seen.forget(store.makeQualified(path));
                 return ObjectStream.create(store, path, overwriteIfPossible);
             } catch (IOException e) {
                 throw raised(e);
@@ -131,9 +140,52 @@ public final class CheckpointFiles implements CheckpointFileManager {
         @Override
         public FileStatus[] list(Path path, PathFilter filter) {
             try {
-                return store.listStatus(path, filter);
+                FileStatus[] files = store.listStatus(path, filter);
+                Seen.listed(files);
+                return files;
             } catch (FileNotFoundException e) {
                 return new FileStatus[0];
+            } catch (IOException e) {
+                throw raised(e);
+            }
+        }
+
+        @Override
+        public boolean exists(Path path) {
+            try {
+                return store.makeQualified(path).equals(directory) ? isThere() : isSeen(path);
+            } catch (IOException e) {
+                throw raised(e);
+            }
+        }
+
+        /** Whether the manager's own folder is there, or was: a missing one and an empty one are the same to all. */
+        @SuppressWarnings("deprecation") // of all ways to ask, these make one request each
+        private boolean isThere() throws IOException {
+            if (directory.getName().equals(FILE)) {
+                return isSeen(directory);
+            }
+            found = found || store.isDirectory(directory);
+            return found || store.isFile(directory);
+        }
+
+        private boolean isSeen(Path path) throws IOException {
+            try {
+                Seen.lookedAt(store.getFileStatus(path));
+                return true;
+            } catch (FileNotFoundException e) {
+                return false;
+            }
+        }
+
+        @Override
+        public FSDataInputStream open(Path path) {
+            try {
+                FileStatus seen = Seen.take(store, store.makeQualified(path));
+                // Read on the condition that it is what was seen, which a file of a checkpoint is for ever.
+                return seen == null
+                        ? super.open(path)
+                        : FutureIO.awaitFuture(store.openFile(path).withFileStatus(seen).build());
             } catch (IOException e) {
                 throw raised(e);
             }
@@ -150,13 +202,15 @@ public final class CheckpointFiles implements CheckpointFileManager {
         @Override
         public void delete(Path path) {
             if (pin == null || !pin.holds(store, path)) {
+                found = found && !directory.equals(store.makeQualified(path));
+                Seen.forget(store.makeQualified(path));
                 super.delete(path);
             }
         }
 
         @Override
         public Path createCheckpointDirectory() {
-            return store.makeQualified(directory);
+            return directory;
         }
     }
 
