@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tests.chaos.records import Account
+from tidegate_testing import class_archive
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SETTINGS = {
@@ -33,8 +34,8 @@ def read_state(checkpoint: Path, timeout: float = 300) -> dict[str, Account]:
         copy = Path(folder) / "checkpoint"
         shutil.copytree(checkpoint, copy)
         move(copy)
-        submit = " ".join(["--master local[2]", *(f"--conf {key}={value}" for key, value in SETTINGS.items())])
-        variables = {"PYSPARK_SUBMIT_ARGS": f"{submit} pyspark-shell", "SPARK_LOCAL_IP": "127.0.0.1"}
+        submit_args = class_archive.submit_args("local[2]", SETTINGS)
+        variables = {"PYSPARK_SUBMIT_ARGS": submit_args, "SPARK_LOCAL_IP": "127.0.0.1"}
         done = subprocess.run(
             [sys.executable, "-m", "tests.chaos.state", str(copy)],
             env={**os.environ, **variables, "SPARK_LOCAL_DIRS": folder},

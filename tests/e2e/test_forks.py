@@ -1,6 +1,7 @@
 """Two variants of the sample go on from one snapshot of it, side by side with it, while data flow.
 
-Each decides what an independent computation says, from the batch after the snapshot's on.
+Each decides what an independent computation says, from the batch after the snapshot's on. The snapshot is deleted while
+all of them run.
 """
 
 import json
@@ -92,7 +93,7 @@ class Run:
 
     def take(self) -> None:
         metadata = {"name": SNAPSHOT, "namespace": NAMESPACE}
-        spec = {"appRef": {"name": self.original.name}}
+        spec = {"appRef": {"name": self.original.name}, "reclaimPolicy": "Delete"}
         self.world.kubectl.apply(
             {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
         )
@@ -101,6 +102,16 @@ class Run:
         """Apply both variants: they wait for the snapshot by themselves."""
         for app in (self.same, self.calm):
             self.world.kubectl.apply(app.manifest)
+
+    def dispose(self) -> None:
+        """Deleted, the snapshot takes its files along, and nobody's driver notices."""
+        kubectl, snapshots = self.world.kubectl, partial(self.world.snapshot_keys, self.original.name, NAMESPACE)
+        assert snapshots() != []
+        kubectl.delete("snap", SNAPSHOT, NAMESPACE)
+        wait_for("the snapshot to be gone", lambda: kubectl.get("snap", SNAPSHOT, NAMESPACE) is None, timeout=180)
+        assert snapshots() == []
+        for app in self.apps:
+            kubectl.run("wait", f"sapp/{app.name}", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=60s")
 
     def replay(self, at: dict[int, Callable[[], None]]) -> None:
         """Send all readings; do what is to be done as soon as so many percent of them are sent."""
@@ -153,6 +164,7 @@ def test_two_variants_go_on_from_one_snapshot_and_each_decides_as_it_should(run:
         assert run.offsets(app, batch) == run.offsets(run.original, batch)
         began = json.loads(run.world.read(f"apps/{NAMESPACE}/{app.name}/lineages/1.json"))
         assert (began["snapshot"], began["batches"]) == (status["snapshotId"], {"decisions": batch})
+    run.dispose()
     # The original never noticed.
     found = run.world.get_app(run.original.name, NAMESPACE)["status"]
     assert (found["epoch"], found.get("driver", {}).get("restarts", 0)) == (1, 0)

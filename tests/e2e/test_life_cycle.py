@@ -50,6 +50,9 @@ def test_a_suspended_application_frees_its_pods_keeps_its_state_and_goes_on_with
     stopped_at = logged(world, "pausing", "commits")
     assert logged(world, "pausing", "offsets") == stopped_at
 
+    # A pod takes it: there is no driver to ask.
+    assert take_at_rest(world)["batch"] == stopped_at
+
     # An edit while it is suspended: the next start has it, and there is one start.
     change(world, "pausing", suspend=False, restartNonce=1)
     wait_for_batch(world, "pausing", above=stopped_at, epoch=2)
@@ -59,7 +62,30 @@ def test_a_suspended_application_frees_its_pods_keeps_its_state_and_goes_on_with
     told = {event["reason"] for event in world.kubectl.list("events", NAMESPACE)}
     assert told >= {"Suspending", "Suspended", "SpecChanged", "DriverStarting"}
     assert status_of(world, "pausing").get("restarts") is None
-    world.kubectl.delete("sapp", "pausing", NAMESPACE)
+    its_snapshot_outlives_it(world)
+
+
+def take_at_rest(world: World) -> dict[str, Any]:
+    """Have a snapshot taken, and return its status once it is Ready."""
+    metadata = {"name": "at-rest", "namespace": NAMESPACE}
+    spec = {"appRef": {"name": "pausing"}, "reclaimPolicy": "Delete"}
+    world.kubectl.apply(
+        {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
+    )
+    world.kubectl.run("wait", "snap/at-rest", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=180s", timeout=190)
+    found = world.kubectl.get("snap", "at-rest", NAMESPACE)
+    assert found is not None
+    status: dict[str, Any] = found["status"]
+    return status
+
+
+def its_snapshot_outlives_it(world: World) -> None:
+    """The files of a snapshot go with its resource, also when the application is long gone."""
+    for kind, name in (("sapp", "pausing"), ("snap", "at-rest")):
+        assert world.snapshot_keys("pausing", NAMESPACE) != []
+        world.kubectl.delete(kind, name, NAMESPACE)
+        world.kubectl.run("wait", f"{kind}/{name}", "-n", NAMESPACE, "--for=delete", "--timeout=180s", timeout=190)
+    assert world.snapshot_keys("pausing", NAMESPACE) == []
 
 
 def test_an_application_that_fails_too_often_stays_failed_and_a_change_starts_it_afresh(world: World) -> None:

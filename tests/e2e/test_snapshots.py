@@ -1,4 +1,4 @@
-"""A snapshot of a running application, a fork that goes on exactly where it was taken, and its end."""
+"""Snapshots by schedule, one at an application's end, and an application that goes on from that one, imported."""
 
 import json
 from collections.abc import Iterator
@@ -65,90 +65,6 @@ def await_tally(world: World, app: str, numbers: int) -> dict[int, int]:
         return seen
 
     return wait_for(f"{app} to tally {numbers} numbers", probe, timeout=300, interval=2)
-
-
-def take(world: World, name: str, app: str, policy: str) -> dict[str, Any]:
-    """Have a snapshot taken, and return its status once it is Ready."""
-    world.kubectl.apply(
-        {
-            "apiVersion": "tidegate.dev/v1alpha1",
-            "kind": "StreamSnapshot",
-            "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"appRef": {"name": app}, "reclaimPolicy": policy},
-        }
-    )
-    world.kubectl.run("wait", f"snap/{name}", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=180s", timeout=190)
-    found = world.kubectl.get("snap", name, NAMESPACE)
-    assert found is not None
-    status: dict[str, Any] = found["status"]
-    return status
-
-
-def of_snapshots(world: World, app: str) -> list[str]:
-    """Return the keys of an application's snapshots, without the catalog."""
-    return [
-        key
-        for key in world.keys(app, NAMESPACE)
-        if ("/snapshots/" in key or "/objects/" in key) and not key.endswith("/catalog.json")
-    ]
-
-
-def test_a_fork_goes_on_exactly_where_a_running_application_was_snapped(world: World, topic: str) -> None:
-    world.make_namespace(NAMESPACE)
-    send(world, 0, BEFORE)
-    world.kubectl.apply(tallying(world, "origin"))
-    await_tally(world, "origin", 200)
-
-    status = take(world, "midway", "origin", "Delete")
-    (query,) = status["queries"]
-    batch = query["batchId"]
-    assert (query["name"], status["batch"], status["files"] > 0) == ("tallying", batch, True)
-    assert world.get_app("origin", NAMESPACE)["status"]["epoch"] == 1
-
-    world.kubectl.apply(tallying(world, "variant", startFrom={"snapshot": {"name": "midway"}}))
-    send(world, BEFORE, AFTER)
-    original = await_tally(world, "origin", BEFORE + AFTER)
-    forked = await_tally(world, "variant", BEFORE + AFTER)
-    # Not one number is lost or counted twice, and the first batch of the fork is the one after the snapshot's.
-    assert max(original.values()) == max(forked.values()) == BEFORE + AFTER
-    assert min(forked) == batch + 1
-    assert 0 < forked[batch + 1] - original[batch] <= 40
-    began = world.get_app("variant", NAMESPACE)["status"]["startFrom"]
-    assert (began["id"], began["begun"]) == (status["snapshotId"], True)
-
-    dispose(world)
-
-
-def dispose(world: World) -> None:
-    """Deleted, the snapshot takes its files along, and both applications run on."""
-    assert of_snapshots(world, "origin") != []
-    world.kubectl.delete("snap", "midway", NAMESPACE)
-    wait_for("the snapshot to be gone", lambda: world.kubectl.get("snap", "midway", NAMESPACE) is None, timeout=180)
-    assert of_snapshots(world, "origin") == []
-    for app in ("origin", "variant"):
-        world.kubectl.run("wait", f"sapp/{app}", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=60s")
-
-
-def test_a_suspended_application_is_snapped_by_a_pod_and_its_snapshot_outlives_it(world: World, topic: str) -> None:
-    world.make_namespace(NAMESPACE)
-    send(world, 0, BEFORE)
-    world.kubectl.apply(tallying(world, "resting"))
-    await_tally(world, "resting", 200)
-    world.kubectl.patch("sapp", "resting", NAMESPACE, {"spec": {"suspend": True}})
-    wait_for(
-        "the application to rest",
-        lambda: world.get_app("resting", NAMESPACE)["status"]["phase"] == "Suspended",
-        timeout=180,
-    )
-    last = max(tallies(world, "resting"))
-    assert take(world, "at-rest", "resting", "Delete")["batch"] == last
-
-    world.kubectl.delete("sapp", "resting", NAMESPACE)
-    wait_for("the application to be gone", lambda: world.kubectl.get("sapp", "resting", NAMESPACE) is None, timeout=180)
-    assert of_snapshots(world, "resting") != []
-    world.kubectl.delete("snap", "at-rest", NAMESPACE)
-    wait_for("the snapshot to be gone", lambda: world.kubectl.get("snap", "at-rest", NAMESPACE) is None, timeout=180)
-    assert of_snapshots(world, "resting") == []
 
 
 def scheduled(world: World, app: str) -> list[dict[str, Any]]:

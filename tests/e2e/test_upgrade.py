@@ -1,7 +1,7 @@
-"""The sample gets another version while data flow: it is stable, or fails in its third batch and is taken back.
+"""The sample goes from version to version while data flow: another Spark, another program, and one with a bug.
 
-Another version is another program, or another Spark. In all cases every decision is what an independent computation
-over the whole input says.
+The first two are stable; the last one fails in its third batch and is taken back. In the end every decision is what an
+independent computation over the whole input says.
 """
 
 import json
@@ -24,22 +24,24 @@ from tidegate_testing.world import World
 
 NAMESPACE = "tidegate-e2e-upgrade"
 READINGS, SETTINGS, DECISIONS = (f"{NAMESPACE}-{name}" for name in ("readings", "settings", "decisions"))
-SCENARIO = Scenario(readings=5_000, shifts=30)
-RATE = 40.0
-"""Readings per second: data flow for longer than any upgrade takes."""
+SCENARIO = Scenario(readings=8_000, shifts=30)
+RATE = 50.0
+"""Readings per second: data flow while each version takes over from the one before."""
 MOST_READINGS = 250
-"""Readings in one batch: however long the new version takes to come, it finds enough for more than three batches."""
-GATE = 3, 6
-"""Batches after which a version is stable: the good one soon, the one with the bug not before its bug."""
+"""Readings in one batch: however long a new version takes to come, it finds enough for more than three batches."""
+CHANGES = 5, 38, 70
+"""Percent of the readings sent when each change is made; the one before has to be done by then."""
+GOOD_GATE, BAD_GATE = 3, 6
+"""Batches after which a version is stable: a good one soon, the one with the bug not before its bug."""
 
 
 class Run:
-    """One run of the sample through one change of its version."""
+    """One run of the sample through changes of its version."""
 
-    def __init__(self, world: World, stable_batches: int, image: str) -> None:
+    def __init__(self, world: World, image: str) -> None:
         self.world = world
         self.app: Application = build_application(
-            image=image or world.environment.image_spark,
+            image=image,
             endpoint=world.environment.s3_endpoint_pods,
             bucket=world.bucket,
             namespace=NAMESPACE,
@@ -54,7 +56,6 @@ class Run:
         )
         # The first version is stable with its first batch: no further one comes while its word is waited for.
         self.app.manifest["spec"]["upgrade"] = {"stableBatches": 1}
-        self.stable_batches = stable_batches
         self.reader = TopicReader(world.environment.kafka_host, DECISIONS)
         self.ids: set[str] = set()
 
@@ -87,8 +88,15 @@ class Run:
         claim = json.loads(self.world.read(f"apps/{NAMESPACE}/{self.app.name}/app.json"))
         return str(claim["sparkVersion"])
 
-    def await_phase(self, *phases: str) -> None:
-        wait_for(f"the upgrade to be {phases}", lambda: self.upgrade().get("phase") in phases, timeout=240, interval=1)
+    def await_upgrade(self, phase: str, epoch: int) -> None:
+        """Wait until the upgrade is in a phase after so many launches: the one before ended in one, too."""
+
+        def probe() -> bool:
+            status = self.status()
+            assert (status.get("upgrade", {}).get("phase"), status["epoch"]) == (phase, epoch), status
+            return True
+
+        wait_for(f"the upgrade to be {phase} in epoch {epoch}", probe, timeout=600, interval=1)
 
     def await_decisions(self) -> None:
         expected = set(expected_decisions(SCENARIO.records()))
@@ -111,11 +119,9 @@ class Run:
 
     # --- what is done -------------------------------------------------------------------------------------------------
 
-    def change_version(self, *more: str) -> None:
+    def change_program(self, stable_batches: int, *more: str) -> None:
         """Apply another program, once the version that runs is stable."""
-        application = self.app.manifest["spec"]["application"]
-        script = f"local://{SCRIPTS_PATH}/upgraded_temperature.py"
-        args = [application["main"].removeprefix("local://"), *application["args"], *more]
+        args = [self.app.manifest["spec"]["application"]["main"].removeprefix("local://"), *self.arguments(), *more]
         mount = {"name": "scripts", "mountPath": SCRIPTS_PATH, "readOnly": True}
         template = {
             "spec": {
@@ -123,12 +129,17 @@ class Run:
                 "containers": [{"name": "driver", "volumeMounts": [mount]}],
             }
         }
-        self.apply_version({"application": {"main": script, "args": args}, "driver": {"podTemplate": template}})
+        program = {"main": f"local://{SCRIPTS_PATH}/upgraded_temperature.py", "args": args}
+        self.change(stable_batches, {"application": program, "driver": {"podTemplate": template}})
 
-    def apply_version(self, spec: dict[str, Any]) -> None:
+    def arguments(self) -> list[str]:
+        given: list[str] = self.app.manifest["spec"]["application"]["args"]
+        return given
+
+    def change(self, stable_batches: int, spec: dict[str, Any]) -> None:
         """Apply another version, once the one that runs is stable."""
         wait_for("a stable version", lambda: "lastStable" in self.status(), timeout=180, interval=1)
-        gate = {"stableBatches": self.stable_batches}
+        gate = {"stableBatches": stable_batches}
         self.world.kubectl.patch("sapp", self.app.name, NAMESPACE, {"spec": {**spec, "upgrade": gate}})
 
     def replay(self, at: dict[int, Callable[[], None]]) -> None:
@@ -143,6 +154,42 @@ class Run:
         replay.run(SCENARIO.records(), ready=self.await_first_batch, progress=progress, rate=RATE)
         assert due == []
 
+    # --- what must be so ----------------------------------------------------------------------------------------------
+
+    def judge_takeover(self, epoch: int) -> None:
+        """Another version has taken over where the one before stopped, and is stable."""
+        self.await_upgrade("Done", epoch)
+        status, upgrade = self.status(), self.upgrade()
+        assert (status["lineage"], self.ready()) == (1, ("True", "Running"))
+        assert status["lastStable"]["specHash"] == upgrade["toSpecHash"] == self.driver_hash()
+        wait_for("the pin", lambda: self.upgrade()["pin"].get("batches"), timeout=120)
+        pin = self.upgrade()["pin"]
+        kept = {key.partition(f"/{self.app.name}/")[2] for key in self.world.keys(self.app.name, NAMESPACE)}
+        assert f"snapshots/{pin['id']}/manifest.json" in kept
+        assert {"UpgradeCopying", "UpgradeStopping", "UpgradeDone"} <= self.events()
+
+    def judge_rollback(self, epoch: int, before: str) -> None:
+        """The version with the bug is gone, and the one before goes on from where it was stopped."""
+        self.await_upgrade("RolledBack", epoch)
+        status, upgrade = self.status(), self.upgrade()
+        assert (status["lineage"], self.ready()) == (2, ("False", "UpgradeRolledBack"))
+        assert (upgrade["reason"], upgrade["fromSpecHash"]) == ("ApplicationFailed", before)
+        assert "that is where the bug is" in upgrade["message"]
+        assert status["lastStable"]["specHash"] == self.driver_hash() == before
+        assert (status["startFrom"]["id"], status["startFrom"]["ofLineage"]) == (upgrade["pin"]["id"], 1)
+        assert {"UpgradeRollingBack", "UpgradeRolledBack", "StartedFromSnapshot"} <= self.events()
+
+    def judge_decisions(self) -> None:
+        """Compare everything that was ever sent with what the input asks for."""
+        self.await_decisions()
+        # Only an application that is gone can send nothing wrong any more.
+        self.world.delete_apps(NAMESPACE)
+        comparison = compare(
+            expected_decisions(SCENARIO.records()), read_topic(self.world.environment.kafka_host, DECISIONS)
+        )
+        print(comparison.report())
+        assert comparison.ok, comparison.report()
+
 
 @pytest.fixture
 def image_before(world: World) -> str:
@@ -153,82 +200,23 @@ def image_before(world: World) -> str:
         return images.SPARK_BEFORE.name
     named = os.environ.get("TIDEGATE_IMAGE_SPARK_BEFORE", "")
     if not named:
-        pytest.skip("TIDEGATE_IMAGE_SPARK_BEFORE names no image with Spark 4.1 that the cluster can pull")
+        pytest.fail("TIDEGATE_IMAGE_SPARK_BEFORE must name an image with Spark 4.1 that this cluster can pull")
     return named
 
 
 @pytest.fixture
-def start(world: World) -> Iterator[Callable[..., Run]]:
-    """Return what applies the sample, with topics of its own."""
-    brokers, topics, runs = world.environment.kafka_host, [READINGS, SETTINGS, DECISIONS], list[Run]()
+def run(world: World, image_before: str) -> Iterator[Run]:
+    """The sample is applied in its first version, with topics of its own."""
+    brokers, topics = world.environment.kafka_host, [READINGS, SETTINGS, DECISIONS]
     world.make_namespace(NAMESPACE)
     delete_topics(brokers, topics)
     create_topics(brokers, {READINGS: 4, SETTINGS: 4, DECISIONS: 2})
-
-    def begin(stable_batches: int, image: str = "") -> Run:
-        runs.append(Run(world, stable_batches, image))
-        world.kubectl.apply(runs[-1].app.manifest)
-        return runs[-1]
-
-    yield begin
-    for run in runs:
-        run.reader.close()
+    made = Run(world, image_before)
+    world.kubectl.apply(made.app.manifest)
+    yield made
+    made.reader.close()
     world.delete_apps(NAMESPACE)
     delete_topics(brokers, topics)
-
-
-def judge_decisions(run: Run) -> None:
-    """Compare everything that was ever sent with what the input asks for."""
-    run.await_decisions()
-    # Only an application that is gone can send nothing wrong any more.
-    run.world.delete_apps(NAMESPACE)
-    comparison = compare(
-        expected_decisions(SCENARIO.records()), read_topic(run.world.environment.kafka_host, DECISIONS)
-    )
-    print(comparison.report())
-    assert comparison.ok, comparison.report()
-
-
-def test_a_new_version_takes_over_while_data_flow_and_decides_as_it_should(
-    world: World, start: Callable[..., Run]
-) -> None:
-    run = start(GATE[0])
-    late: list[str] = []
-    run.replay({10: run.change_version, 95: lambda: late.append(run.upgrade()["phase"])})
-    # Not after the data: it took over while they came.
-    assert late[0] in ("Gate", "Done")
-    run.await_phase("Done")
-    status, upgrade = run.status(), run.upgrade()
-    assert (status["epoch"], status["lineage"], run.ready()) == (2, 1, ("True", "Running"))
-    assert status["lastStable"]["specHash"] == upgrade["toSpecHash"] == run.driver_hash()
-    wait_for("the pin", lambda: run.upgrade()["pin"].get("batches"), timeout=120)
-    pin = run.upgrade()["pin"]
-    kept = {key.partition(f"/{run.app.name}/")[2] for key in world.keys(run.app.name, NAMESPACE)}
-    assert f"snapshots/{pin['id']}/manifest.json" in kept
-    assert {"UpgradeCopying", "UpgradeStopping", "UpgradeDone"} <= run.events()
-    judge_decisions(run)
-
-
-def test_a_version_that_raises_in_its_third_batch_is_taken_back_by_itself(
-    world: World, start: Callable[..., Run]
-) -> None:
-    run = start(GATE[1])
-    before: list[str] = []
-
-    def change() -> None:
-        run.change_version("--bug")
-        before.append(run.status()["lastStable"]["specHash"])
-
-    run.replay({10: change})
-    run.await_phase("RolledBack")
-    status, upgrade = run.status(), run.upgrade()
-    assert (status["epoch"], status["lineage"], run.ready()) == (3, 2, ("False", "UpgradeRolledBack"))
-    assert (upgrade["reason"], upgrade["fromSpecHash"]) == ("ApplicationFailed", before[0])
-    assert "that is where the bug is" in upgrade["message"]
-    assert status["lastStable"]["specHash"] == run.driver_hash() == before[0]
-    assert (status["startFrom"]["id"], status["startFrom"]["ofLineage"]) == (upgrade["pin"]["id"], 1)
-    assert {"UpgradeRollingBack", "UpgradeRolledBack", "StartedFromSnapshot"} <= run.events()
-    judge_decisions(run)
 
 
 def pinned_spark(lock: str) -> str:
@@ -238,22 +226,24 @@ def pinned_spark(lock: str) -> str:
     return found[1]
 
 
-@pytest.mark.timeout(2700)  # the first time its image is built
-def test_another_line_of_spark_takes_over_with_the_state_while_data_flow(
-    world: World, image_before: str, start: Callable[..., Run]
-) -> None:
-    run = start(GATE[0], image_before)
-    before: list[str] = []
+@pytest.mark.timeout(2700)  # the first time the image of the line before is built
+def test_new_versions_take_over_while_data_flow_and_one_that_raises_in_its_third_batch_is_taken_back(run: Run) -> None:
+    stable: list[str] = []
 
-    def change() -> None:
-        before.append(run.spark())
-        run.apply_version({"application": {"image": world.environment.image_spark}})
+    def another_spark() -> None:
+        assert run.spark() == pinned_spark("spark-4.1.lock")
+        run.change(GOOD_GATE, {"application": {"image": run.world.environment.image_spark}})
 
-    run.replay({10: change})
-    run.await_phase("Done")
-    assert (before, run.spark()) == ([pinned_spark("spark-4.1.lock")], pinned_spark("spark.lock"))
-    status, upgrade = run.status(), run.upgrade()
-    assert (status["epoch"], status["lineage"], run.ready()) == (2, 1, ("True", "Running"))
-    assert status["lastStable"]["specHash"] == upgrade["toSpecHash"] == run.driver_hash()
-    wait_for("the pin", lambda: run.upgrade()["pin"].get("batches"), timeout=120)
-    judge_decisions(run)
+    def another_program() -> None:
+        run.judge_takeover(epoch=2)
+        assert run.spark() == pinned_spark("spark.lock")
+        run.change_program(GOOD_GATE)
+
+    def one_with_a_bug() -> None:
+        run.judge_takeover(epoch=3)
+        stable.append(run.status()["lastStable"]["specHash"])
+        run.change_program(BAD_GATE, "--bug")
+
+    run.replay(dict(zip(CHANGES, (another_spark, another_program, one_with_a_bug), strict=True)))
+    run.judge_rollback(5, stable[0])
+    run.judge_decisions()

@@ -18,6 +18,8 @@ from devcluster import tools
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
 from tidegate.resources.access import DRIVER_RULES
+from tidegate_spark.protocol import to_json
+from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.helm import Helm
 from tidegate_testing.kubectl import Kubectl
@@ -117,7 +119,7 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
         kubectl.apply(SNAPSHOT)
         wait_for("the snapshot's pod", lambda: kubectl.list("pods", TEAM, "tidegate.dev/role=snapshot"), timeout=90)
         kubectl.delete("snap", "nightly", TEAM)
-        wait_for("the snapshot to be gone", lambda: not kubectl.list("snap", TEAM), timeout=90)
+        wait_for("the snapshot to be gone", lambda: snapshots_are_gone(kubectl), timeout=90)
         # Nobody takes the schedule's, so it fails when the application goes, and then goes as well.
         kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": False, "snapshots": {"every": "1m"}}})
         wait_for("the schedule's snapshot", lambda: kubectl.list("snap", TEAM), timeout=180)
@@ -125,7 +127,7 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
         wait_for("the purge pod", lambda: kubectl.get("pod", f"{APP}-purge", TEAM), timeout=90)
         succeed(kubectl, f"{APP}-purge")
         wait_for("the application to be gone", lambda: not kubectl.list("sapp", TEAM), timeout=90)
-        wait_for("the schedule's snapshot to be gone", lambda: not kubectl.list("snap", TEAM), timeout=90)
+        wait_for("the schedule's snapshot to be gone", lambda: snapshots_are_gone(kubectl), timeout=90)
         assert kubectl.list("pods,secrets,roles,rolebindings", TEAM, "app.kubernetes.io/managed-by=tidegate") == []
 
     used, refused = audited(server)
@@ -136,10 +138,29 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     assert granted - used <= of_drivers | ONLY_AFTER_A_CONFLICT
 
 
-def succeed(kubectl: Kubectl, pod: str) -> None:
-    """Say in the kubelet's place that the pod has done its work."""
-    change = json.dumps({"status": {"phase": "Succeeded"}})
+def succeed(kubectl: Kubectl, pod: str, *containers: dict[str, Any]) -> None:
+    """Say in the kubelet's place that the pod has done its work, and how its containers ended."""
+    status = {"phase": "Succeeded", **({"containerStatuses": containers} if containers else {})}
+    change = json.dumps({"status": status})
     kubectl.run("patch", "pod", pod, "-n", TEAM, "--subresource=status", "--type=merge", "-p", change)
+
+
+def snapshots_are_gone(kubectl: Kubectl) -> bool:
+    """Have pods that remove what was begun say that they have, as long as there are snapshots."""
+    ids = [
+        found["status"]["snapshotId"]
+        for found in kubectl.list("snap", TEAM)
+        if found.get("status", {}).get("snapshotId")
+    ]
+    reports = SnapshotReports(tuple(SnapshotReport(each, SnapshotState.DISPOSED) for each in ids))
+    for pod in kubectl.list("pods", TEAM, "tidegate.dev/role=snapshot"):
+        if "deletionTimestamp" not in pod["metadata"]:
+            (container,) = pod["spec"]["containers"]
+            ended = {"exitCode": 0, "reason": "Completed", "message": to_json(reports)}
+            status = {"name": container["name"], "state": {"terminated": ended}, "ready": False, "restartCount": 0}
+            status |= {"image": container["image"], "imageID": ""}
+            succeed(kubectl, pod["metadata"]["name"], status)
+    return not kubectl.list("snap", TEAM)
 
 
 def grants(rendered: list[dict[str, Any]]) -> set[Grant]:

@@ -31,7 +31,7 @@ from tidegate_testing.waiting import wait_for
 NAMESPACE, APP = "shop", "temperature-control"
 SAMPLE = ROOT / "spark_app" / "samples" / "temperature_control.py"
 SCENARIO = Scenario(readings=3_000, shifts=15)
-RATE = 100.0
+RATE = 200.0
 """Readings per second: so many that data flow while the application stops."""
 
 

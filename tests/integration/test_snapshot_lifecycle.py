@@ -173,9 +173,9 @@ def agent(kubectl: Kubectl, space: str) -> Iterator[Agent]:
 
 def end_pod(kubectl: Kubectl, space: str, name: str, *reports: SnapshotReport) -> None:
     """Let a snapshot's pod end with these words."""
-    pod(kubectl, space, name)
+    (main,) = pod(kubectl, space, name)["spec"]["containers"]
     ended = {"exitCode": 0, "reason": "Completed", "message": to_json(SnapshotReports(reports))}
-    status = {"phase": "Succeeded", "containerStatuses": container("snapshot", {"terminated": ended})}
+    status = {"phase": "Succeeded", "containerStatuses": container(main["name"], {"terminated": ended})}
     play_kubelet(kubectl, space, name, status)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 RECORD = "key STRING, number BIGINT, value BIGINT"
@@ -55,7 +56,11 @@ def main() -> None:
     parser.add_argument("--trigger", default="1 second")
     parser.add_argument("--plant", choices=("none", "loss", "duplicate"), default="none")
     options = parser.parse_args()
-    spark = SparkSession.builder.appName("accounts").getOrCreate()
+    begin(SparkSession.builder.appName("accounts").getOrCreate(), options).awaitTermination()
+
+
+def begin(spark: SparkSession, options: argparse.Namespace, name: str = "accounts") -> StreamingQuery:
+    """Start the query that the options describe."""
     records = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", options.brokers)
@@ -68,9 +73,9 @@ def main() -> None:
     accounts = records.groupBy("key").transformWithState(
         Accounts(options.plant), OUTPUT, outputMode="Append", timeMode="None"
     )
-    query = (
+    return (
         accounts.select("key", f.to_json(f.struct("*")).alias("value"))
-        .writeStream.queryName("accounts")
+        .writeStream.queryName(name)
         .format("kafka")
         .option("kafka.bootstrap.servers", options.brokers)
         .option("topic", options.accounts)
@@ -78,7 +83,6 @@ def main() -> None:
         .trigger(processingTime=options.trigger)
         .start()
     )
-    query.awaitTermination()
 
 
 if __name__ == "__main__":

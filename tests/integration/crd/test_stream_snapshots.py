@@ -25,6 +25,9 @@ STATUS = {
     "size": "1.2Gi",
     "newSize": "140Mi",
     "parent": "earlier-11112222",
+    "version": {"specHash": "0123456789abcdef", "spec": "{}"},
+    "sparkVersion": "4.2.1",
+    "image": "shop/orders:1",
     "conditions": [
         {"type": "Ready", "status": "True", "reason": "Complete", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     ],
@@ -111,8 +114,11 @@ def test_kubectl_shows_the_line_of_snapshots(api_kubectl: Kubectl, namespace: st
     create(api_kubectl, namespace, SNAPSHOT)
     write_status(api_kubectl, namespace)
     table = [line.split() for line in api_kubectl.run("get", "snap", "-n", namespace).splitlines()]
-    assert table[0] == ["NAME", "APP", "PHASE", "BATCH", "PARENT", "SIZE", "NEW", "AGE"]
-    assert table[1][:7] == ["nightly", "orders", "Ready", "7", "earlier-11112222", "1.2Gi", "140Mi"]
+    assert table[0] == ["NAME", "APP", "PHASE", "LINEAGE", "BATCH", "PARENT", "SIZE", "AGE"]
+    assert table[1][:7] == ["nightly", "orders", "Ready", "1", "7", "earlier-11112222", "1.2Gi"]
+    wide = [line.split() for line in api_kubectl.run("get", "snap", "-n", namespace, "-o", "wide").splitlines()]
+    assert wide[0][8:13] == ["ID", "NEW", "VERSION", "SPARK", "IMAGE"]
+    assert wide[1][8:13] == ["nightly-aabbccdd", "140Mi", "0123456789abcdef", "4.2.1", "shop/orders:1"]
     api_kubectl.run("wait", "--for=condition=Ready", "snap/nightly", "-n", namespace, "--timeout=10s")
 
 

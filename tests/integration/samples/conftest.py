@@ -1,18 +1,11 @@
-"""A Kafka broker of the tests' own on 127.0.0.1, and the Spark image's jars with which Spark talks to it."""
+"""A Kafka broker of the tests' own on 127.0.0.1."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from devcluster import kafka
 from devcluster.site import LocalSite
-from tidegate_testing import spark_jars
-
-
-@pytest.fixture(scope="session")
-def connector_jars() -> Sequence[Path]:
-    return sorted(spark_jars.fetched("kafka").glob("*.jar"))
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from devcluster import paths
+from tidegate_testing import class_archive
 
 SAMPLE = paths.ROOT / "spark_app" / "samples" / "word_count.py"
 
@@ -18,11 +19,10 @@ def count_once(folder: Path) -> dict[str, int]:
         "spark.sql.shuffle.partitions": 1,
         "spark.sql.streaming.checkpointLocation": folder / "checkpoint",
     }
-    options = " ".join(f"--conf {key}={value}" for key, value in conf.items())
+    submit_args = class_archive.submit_args("local[1]", conf)
     done = subprocess.run(
         [sys.executable, str(SAMPLE), f"--input=file://{folder / 'texts'}", "--once"],
-        env=os.environ
-        | {"PYSPARK_SUBMIT_ARGS": f"--master local[1] {options} pyspark-shell", "SPARK_LOCAL_IP": "127.0.0.1"},
+        env=os.environ | {"PYSPARK_SUBMIT_ARGS": submit_args, "SPARK_LOCAL_IP": "127.0.0.1"},
         cwd=folder,
         capture_output=True,
         text=True,

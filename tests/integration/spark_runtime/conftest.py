@@ -57,8 +57,12 @@ def _answers(store: ObjectStore) -> bool:
 @pytest.fixture
 def bucket(object_store: ObjectStore, request: pytest.FixtureRequest) -> str:
     """A fresh bucket."""
-    name = "b" + hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]
-    object_store.client.create_bucket(Bucket=name)
+    return _bucket_of(request.node.nodeid, object_store)
+
+
+def _bucket_of(whose: str, store: ObjectStore) -> str:
+    name = "b" + hashlib.sha256(whose.encode()).hexdigest()[:16]
+    store.client.create_bucket(Bucket=name)
     return name
 
 
@@ -77,7 +81,11 @@ def jars() -> Path:
 @pytest.fixture
 def place(object_store: ObjectStore, bucket: str) -> Storage:
     """The storage of application ``app`` in the test's bucket."""
-    return Storage(application_uri(f"s3://{bucket}/apps", "tests", "app"), object_store.endpoint, "us-east-1", True)
+    return _place_in(bucket, object_store)
+
+
+def _place_in(bucket: str, store: ObjectStore) -> Storage:
+    return Storage(application_uri(f"s3://{bucket}/apps", "tests", "app"), store.endpoint, "us-east-1", True)
 
 
 @pytest.fixture
@@ -97,6 +105,20 @@ def start_driver(place: Storage, jars: Path, tmp_path: Path) -> Iterator[StartDr
     started: list[DriverProcess] = []
     try:
         yield _starter(place, jars, tmp_path, started)
+    finally:
+        for driver in started:
+            driver.kill()
+
+
+@pytest.fixture(scope="module")
+def start_shared(
+    object_store: ObjectStore, jars: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StartDriver]:
+    """Start a driver as ``start_driver`` does, in a bucket of the file's tests; it is killed after the last of them."""
+    place = _place_in(_bucket_of(request.node.nodeid, object_store), object_store)
+    started: list[DriverProcess] = []
+    try:
+        yield _starter(place, jars, tmp_path_factory.mktemp("shared"), started)
     finally:
         for driver in started:
             driver.kill()

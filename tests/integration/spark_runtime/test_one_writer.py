@@ -5,6 +5,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,8 @@ def behind(front: StoreFront, place: Storage, app: str) -> Storage:
 
 def take_over(driver: DriverProcess, store: ObjectStore) -> None:
     """Be a driver of the next epoch in another pod."""
-    other = Holder(driver.config.uid, epoch=2, lineage=1, pod_uid="another pod", process="another process")
+    mine = driver.config
+    other = Holder(mine.uid, epoch=mine.epoch + 1, lineage=1, pod_uid="another pod", process="another process")
     take(FenceObject(store.client, driver.config.storage), other)
 
 
@@ -78,17 +80,27 @@ def latest(store: ObjectStore, place: Storage, log: str) -> int:
     return max(int(key.rpartition("/")[2]) for key in keys if key.rpartition("/")[2].isdigit())
 
 
-def test_a_driver_whose_fence_was_taken_stops_at_a_boundary_and_is_not_started_again(
-    start_driver: StartDriver, object_store: ObjectStore
-) -> None:
-    driver = start_driver("fenced", "counting.py")
+@pytest.fixture(scope="module")
+def fenced(start_shared: StartDriver, object_store: ObjectStore) -> tuple[DriverProcess, dict[str, Any]]:
+    """A driver of epoch 5 whose fence was taken, which has ended; what the fence said before."""
+    driver = start_shared("fenced", "counting.py", epoch=5)
     driver.await_batch(2)
     place = driver.config.storage
+    holder = json.loads(object_store.text(place.bucket, place.key(FENCE_FILE)))
     take_over(driver, object_store)
+    driver.exit_code()
+    return driver, holder
+
+
+def test_a_driver_whose_fence_was_taken_stops_at_a_boundary_and_is_not_started_again(
+    fenced: tuple[DriverProcess, dict[str, Any]], object_store: ObjectStore
+) -> None:
+    driver, _ = fenced
+    place = driver.config.storage
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     ended = driver.termination
     assert ended.reason is Reason.FENCED
-    assert "epoch 2" in ended.message
+    assert "epoch 6" in ended.message
     assert ended.boundary
     assert (ended.adopt_epoch, ended.adopt_lineage) == (0, 0)
     assert latest(object_store, place, "offsets") == latest(object_store, place, "commits") == ended.batches["main"]
@@ -108,11 +120,8 @@ def test_a_driver_behind_the_storages_epoch_says_which_one_that_is_and_writes_no
     assert (ended.reason, ended.adopt_epoch, ended.adopt_lineage) == (Reason.FENCED, 8, 2)
 
 
-def test_the_fence_says_who_writes(start_driver: StartDriver, object_store: ObjectStore) -> None:
-    driver = start_driver("holder", "counting.py", epoch=5)
-    driver.await_batch(0)
-    place = driver.config.storage
-    holder = json.loads(object_store.text(place.bucket, place.key(FENCE_FILE)))
+def test_the_fence_says_who_writes(fenced: tuple[DriverProcess, dict[str, Any]]) -> None:
+    driver, holder = fenced
     assert (holder["uid"], holder["epoch"], holder["lineage"]) == (driver.config.uid, 5, 1)
 
 

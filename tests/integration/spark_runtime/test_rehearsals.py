@@ -1,7 +1,7 @@
 """A new version is rehearsed on a copy of the state while the old one runs; real S3 server, real Spark.
 
-Each test does what an upgrade does: the old version runs, its agent is told to take the copy, and the process of the
-rehearsal begins with that. Nothing it puts out leaves, and it names what fails.
+Each rehearsal is what an upgrade makes of it: the old version runs, its agent is told to take the copy, and the process
+of the rehearsal begins with that. Nothing it puts out leaves, and it names what fails. Tests share the old version.
 """
 
 import dataclasses
@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_OK, Reason, StartFrom, Storage, to_json
-from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalResult, RehearsalWhat, rehearsal_place
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders
+from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, RehearsalWhat, rehearsal_place
+from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.local_apps import await_end, order
 from tidegate_testing.waiting import wait_for
 
 from .conftest import StartDriver
 
 COPY = "up-uid-1-1-copy"
+OFTEN = "300 milliseconds"
 PASSED, FAILED, INCONCLUSIVE = RehearsalResult.PASSED, RehearsalResult.FAILED, RehearsalResult.INCONCLUSIVE
 
 
@@ -28,46 +30,55 @@ def below(store: ObjectStore, place: Storage, *parts: str) -> list[str]:
     return [key.removeprefix(place.prefix + "/") for key in keys if not key.endswith("/")]
 
 
-def copy_state(driver: DriverProcess, store: ObjectStore, place: Storage) -> None:
+def copy_state(driver: DriverProcess, copy: str = COPY) -> None:
     """Have the state of a driver that runs copied, as an upgrade does."""
-    orders = SnapshotOrders(take=(SnapshotOrder(COPY, holders=(COPY,)),))
-    status, answer = driver.command("POST", "/v1/snapshots", json.loads(to_json(orders)))
-    assert status == 202, answer
-    wait_for("the copy", lambda: f"snapshots/{COPY}/manifest.json" in below(store, place, "snapshots"), 60)
+    order(driver, SnapshotOrders(take=(SnapshotOrder(copy, holders=(copy,)),)))
+    # Its manifest is there a moment earlier than it is complete.
+    assert await_end(driver, copy).state is SnapshotState.READY
 
 
 def rehearse(start: StartDriver, place: Storage, script: str, *args: str, **fields: Any) -> DriverProcess:
     """Start the process of a rehearsal, as its pod does."""
     wanted = Rehearsal(fields.pop("batches", 3), fields.pop("timeout_seconds", 200))
+    copy = fields.pop("copy", COPY)
     return start(
-        "app",
+        fields.pop("app", "app"),
         script,
         args=args,
-        storage=rehearsal_place(place, COPY),
-        start_from=StartFrom(place, COPY, COPY),
+        storage=rehearsal_place(place, copy),
+        start_from=StartFrom(place, copy, copy),
         rehearsal=wanted,
         stop_grace_seconds=30,
         **fields,
     )
 
 
-@pytest.fixture
-def copied(start_driver: StartDriver, place: Storage, object_store: ObjectStore) -> DriverProcess:
+@pytest.fixture(scope="module")
+def copied(start_shared: StartDriver) -> DriverProcess:
     """The old version, which counts and runs on, and a copy of its state."""
-    old = start_driver("app", "counting.py")
-    old.await_batch(3)
-    copy_state(old, object_store, place)
+    old = start_shared("app", "evolving.py", args=("same", "4 seconds"))
+    old.await_batch(1)
+    copy_state(old)
     return old
+
+
+def next_row(driver: DriverProcess) -> int:
+    """Return the first row of the input that a rehearsal gets."""
+    report = driver.report()
+    assert report is not None
+    (copy,) = [snapshot for snapshot in report.snapshots if snapshot.id == COPY]
+    return 20 * (copy.queries["main"].batch + 1)
 
 
 # --- the old version, and what is left -------------------------------------------------------------------------------
 
 
 def test_a_version_that_passes_leaves_the_old_one_and_the_storage_as_they_were(
-    copied: DriverProcess, start_driver: StartDriver, place: Storage, object_store: ObjectStore
+    copied: DriverProcess, start_driver: StartDriver, object_store: ObjectStore
 ) -> None:
-    before = copied.batch()
-    new = rehearse(start_driver, place, "counting.py")
+    place = copied.config.storage
+    before, logs = copied.batch(), set(below(object_store, place, "logs"))
+    new = rehearse(start_driver, place, "evolving.py", "same", OFTEN)
     assert new.exit_code() == EXIT_OK, new.output[-3000:]
     end = new.termination.rehearsal
     assert end is not None
@@ -76,18 +87,21 @@ def test_a_version_that_passes_leaves_the_old_one_and_the_storage_as_they_were(
     assert below(object_store, place, "rehearsals") == []
     assert not copied.ended()
     copied.await_batch(before + 3)
-    assert [key for key in below(object_store, place, "logs") if key.endswith("-rehearsal/driver.log")]
+    left = set(below(object_store, place, "logs")) - logs
+    assert [key for key in left if key.endswith("-rehearsal/driver.log")]
 
 
 def test_what_a_killed_one_leaves_goes_with_the_copy(
-    copied: DriverProcess, start_driver: StartDriver, place: Storage, object_store: ObjectStore
+    copied: DriverProcess, start_driver: StartDriver, object_store: ObjectStore
 ) -> None:
-    new = rehearse(start_driver, place, "counting.py", batches=1000)
-    offsets = f"rehearsals/{COPY}/lineages/1/main/offsets"
+    place, copy = copied.config.storage, "up-uid-1-2-copy"
+    copy_state(copied, copy)
+    new = rehearse(start_driver, place, "evolving.py", "same", OFTEN, batches=1000, copy=copy)
+    offsets = f"rehearsals/{copy}/lineages/1/main/offsets"
     wait_for("its first batch", lambda: below(object_store, place, offsets) or new.ended(), 200)
     new.kill()
     assert below(object_store, place, "rehearsals")
-    orders = SnapshotOrders(dispose=(COPY,))
+    orders = SnapshotOrders(dispose=(copy,))
     assert copied.command("POST", "/v1/snapshots", json.loads(to_json(orders)))[0] == 202
     wait_for("its end", lambda: not below(object_store, place, "rehearsals"), 60)
     assert not copied.ended()
@@ -96,53 +110,69 @@ def test_what_a_killed_one_leaves_goes_with_the_copy(
 # --- no output leaves ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["foreachBatch", "foreach", "json", "parquet", "table", "memory", "console"], ids=str)
-def test_no_output_leaves(
-    kind: str, start_driver: StartDriver, place: Storage, object_store: ObjectStore, tmp_path: Path
-) -> None:
-    output, unused = tmp_path / "output", tmp_path / "old"
-    output.mkdir()
-    unused.mkdir()
-    # A query in memory has a name, and so the old one must have it.
-    query, before = ("rehearsed", "memory") if kind == "memory" else ("main", "noop")
-    old = start_driver("app", "rehearsed_outputs.py", args=(before, str(unused)))
-    old.await_batch(2, query)
-    copy_state(old, object_store, place)
-    new = rehearse(start_driver, place, "rehearsed_outputs.py", kind, str(output))
+WAYS = ("foreachBatch", "foreach", "json", "parquet", "table", "memory", "console")
+
+
+@dataclasses.dataclass(frozen=True)
+class Rehearsed:
+    """What came of one rehearsal of a version that puts out what it reads in each way that there is."""
+
+    end: RehearsalEnd
+    said: str
+    written: frozenset[str]
+    """The ways of which something is in the folder that both versions got."""
+    before: dict[str, bytes]
+    """What the old version's file sink wrote and noted."""
+    after: dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def rehearsed(
+    start_shared: StartDriver, object_store: ObjectStore, tmp_path_factory: pytest.TempPathFactory
+) -> Rehearsed:
+    """Each way to put something out is a query of one application."""
+    folder = tmp_path_factory.mktemp("outputs")
+
+    def remembered() -> dict[str, bytes]:
+        files = (folder / "remembered").rglob("*")
+        return {str(path): path.read_bytes() for path in files if path.is_file()}
+
+    old = start_shared("outputs", "rehearsed_outputs.py", args=("old", str(folder)))
+    for query in (*WAYS, "kafka", "remembered"):
+        old.await_batch(0, query)
+    place = old.config.storage
+    copy_state(old)
+    # What is written from now on is the new version's.
+    old.kill()
+    before = remembered()
+    assert before
+    # Nine queries take their time on a busy machine.
+    fields: dict[str, Any] = {"app": "outputs", "timeout_seconds": 500}
+    new = rehearse(start_shared, place, "rehearsed_outputs.py", "new", str(folder), **fields)
     assert new.exit_code() == EXIT_OK, new.output[-3000:]
     end = new.termination.rehearsal
     assert end is not None
-    assert (end.result, end.committed[query] >= 3) == (PASSED, True)
-    assert list(output.rglob("*")) == []
+    written = frozenset(path.name.partition("-")[0] for path in folder.iterdir())
+    return Rehearsed(end, new.output, written, before, remembered())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_output_leaves(way: str, rehearsed: Rehearsed) -> None:
+    assert (rehearsed.end.result, rehearsed.end.committed[way] >= 3) == (PASSED, True)
+    assert way not in rehearsed.written
     assert not list(Path.cwd().glob("spark-warehouse/rehearsed*"))
-    assert "Batch: " not in new.output
+    assert "Batch: " not in rehearsed.said
 
 
-def test_no_record_reaches_kafka(start_driver: StartDriver, place: Storage, object_store: ObjectStore) -> None:
+def test_no_record_reaches_kafka(rehearsed: Rehearsed) -> None:
     # Nothing listens there: a query that wrote to it would fail.
-    old = start_driver("app", "rehearsed_outputs.py", args=("noop", "nowhere"))
-    old.await_batch(2)
-    copy_state(old, object_store, place)
-    new = rehearse(start_driver, place, "rehearsed_outputs.py", "kafka", "127.0.0.1:1")
-    assert new.exit_code() == EXIT_OK, new.output[-3000:]
-    end = new.termination.rehearsal
-    assert end is not None
-    assert end.result is PASSED
+    assert (rehearsed.end.result, rehearsed.end.committed["kafka"] >= 3) == (PASSED, True)
 
 
-def test_what_a_file_sink_remembers_is_not_touched(
-    start_driver: StartDriver, place: Storage, object_store: ObjectStore, tmp_path: Path
-) -> None:
-    output = tmp_path / "output"
-    old = start_driver("app", "writing.py", args=(str(output),), lineage=1)
-    old.await_batch(3)
-    copy_state(old, object_store, place)
-    old.terminate()
-    old.exit_code()
-    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
-    new = rehearse(start_driver, place, "writing.py", str(output))
-    assert new.exit_code() == EXIT_OK, new.output[-3000:]
-    assert {path: path.read_bytes() for path in output.rglob("*") if path.is_file()} == before
+def test_what_a_file_sink_remembers_is_not_touched(rehearsed: Rehearsed) -> None:
+    assert rehearsed.end.committed["remembered"] >= 3
+    assert rehearsed.after == rehearsed.before
+    assert rehearsed.written == {"remembered"}
 
 
 # --- what fails is named ---------------------------------------------------------------------------------------------
@@ -158,25 +188,23 @@ CHANGES: dict[str, tuple[str, RehearsalWhat]] = {
 
 @pytest.mark.parametrize(("change", "what"), CHANGES.values(), ids=CHANGES.keys())
 def test_what_fails_is_named(
-    change: str, what: RehearsalWhat, start_driver: StartDriver, place: Storage, object_store: ObjectStore
+    change: str, what: RehearsalWhat, copied: DriverProcess, start_driver: StartDriver, object_store: ObjectStore
 ) -> None:
-    old = start_driver("app", "evolving.py", args=("same",))
-    old.await_batch(2)
-    copy_state(old, object_store, place)
-    far = str(20 * (old.batch() + 3))
-    new = rehearse(start_driver, place, "evolving.py", change, far, batches=30)
+    place, far = copied.config.storage, str(next_row(copied) + 40)
+    new = rehearse(start_driver, place, "evolving.py", change, OFTEN, far, batches=30)
     assert new.exit_code() == EXIT_APPLICATION, new.output[-3000:]
     end = new.termination.rehearsal
     assert end is not None
     print(f"{change}: {new.termination.exception}: {new.termination.message}")
     assert (end.result, end.what) == (FAILED, what), new.termination
-    assert not old.ended()
+    assert not copied.ended()
     assert below(object_store, place, "rehearsals") == []
     assert dataclasses.replace(new.termination, rehearsal=None).reason is Reason.APPLICATION_FAILED
 
 
-def test_too_few_batches_in_time_say_nothing(copied: DriverProcess, start_driver: StartDriver, place: Storage) -> None:
-    new = rehearse(start_driver, place, "counting.py", batches=100_000, timeout_seconds=60)
+def test_too_few_batches_in_time_say_nothing(copied: DriverProcess, start_driver: StartDriver) -> None:
+    place = copied.config.storage
+    new = rehearse(start_driver, place, "evolving.py", "same", OFTEN, batches=100_000, timeout_seconds=30)
     new.exit_code()
     end = new.termination.rehearsal
     assert end is not None

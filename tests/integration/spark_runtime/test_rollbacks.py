@@ -1,11 +1,15 @@
 """A version is followed by another one, which is taken back: state and outputs; real S3 server, real Spark.
 
 The three launches are those that the operator makes: the old version, the new one with its pin, the old one again.
+What it means for outputs is seen in one rollback of one application, which has a query for each of them.
 """
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tidegate_spark.protocol import EXIT_OK, Pin, Reason, StartFrom, Storage
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
@@ -14,6 +18,7 @@ from tidegate_testing.waiting import wait_for
 from .conftest import StartDriver
 
 PIN = "up-uid-1-1"
+WAYS = ("told", "files", "kept", "counted")
 
 
 def below(store: ObjectStore, place: Storage, *parts: str) -> list[str]:
@@ -27,11 +32,11 @@ def told(driver: DriverProcess) -> dict[int, dict[str, int]]:
     return dict(map(json.loads, lines))
 
 
-def stopped_after(driver: DriverProcess) -> int:
-    """Stop a driver at a batch boundary; return its last batch."""
+def stopped_after(driver: DriverProcess) -> dict[str, int]:
+    """Stop a driver at a batch boundary; return the last batch of each query."""
     driver.terminate()
     driver.exit_code()
-    return driver.termination.batches["main"]
+    return dict(driver.termination.batches)
 
 
 def take_back(start: StartDriver, place: Storage, **fields: Any) -> DriverProcess:
@@ -40,24 +45,65 @@ def take_back(start: StartDriver, place: Storage, **fields: Any) -> DriverProces
     return start("app", epoch=3, lineage=2, start_from=start_from, **fields)
 
 
-def test_a_rollback_goes_on_exactly_where_the_old_version_ended(
-    start_driver: StartDriver, place: Storage, object_store: ObjectStore
-) -> None:
-    old = start_driver("app", "telling.py", epoch=1)
-    old.await_batch(3)
+@dataclass(frozen=True)
+class Rollback:
+    """What came of one rollback of an application with a query for each way to put something out."""
+
+    folder: Path
+    """Where its outputs are."""
+    last: dict[str, int]
+    """Each query's last batch of the old version."""
+    noted: Any
+    """What the new version's start noted of them."""
+    files_before: frozenset[Path]
+    """What the file sink had written when the new version was taken back."""
+    back: DriverProcess
+    """The old version again, which has ended."""
+    notices: frozenset[str]
+    end: dict[str, int]
+    """Each query's last batch of it."""
+
+
+@pytest.fixture(scope="module")
+def rollback(
+    start_shared: StartDriver, object_store: ObjectStore, tmp_path_factory: pytest.TempPathFactory
+) -> Rollback:
+    """One application lives through old version, new version and old version."""
+    folder = tmp_path_factory.mktemp("outputs")
+    (folder / "kept").mkdir()
+    application = {"script": "several_sinks.py", "args": (str(folder), *WAYS)}
+    old = start_shared("app", epoch=1, variables={"VERSION": "old"}, **application)
+    await_batches(old, dict.fromkeys(WAYS, 2))
     last = stopped_after(old)
     # It keeps two batches and commits more than that: what the pin needs would be gone.
-    new = start_driver("app", "telling.py", epoch=2, pin=Pin(PIN, "v1"), min_batches_to_retain=2)
-    new.await_batch(last + 6)
+    new = start_shared(
+        "app", epoch=2, pin=Pin(PIN, "v1"), min_batches_to_retain=2, variables={"VERSION": "new"}, **application
+    )
+    await_batches(new, {**{way: batch + 3 for way, batch in last.items()}, "told": last["told"] + 6})
+    place = old.config.storage
     noted = json.loads(object_store.text(place.bucket, place.key(f"upgrades/{PIN}.json")))
-    assert noted == {"lineage": 1, "batches": {"main": last}}
-    wait_for("the pin", lambda: f"snapshots/{PIN}/manifest.json" in below(object_store, place, "snapshots"), 60)
+    wait_for("the pin", lambda: f"snapshots/{PIN}/manifest.json" in below(object_store, place, "snapshots"), 60, 0.2)
     new.kill()
 
-    back = take_back(start_driver, place, script="telling.py")
-    back.await_batch(last + 3)
-    assert min(told(back)) == last + 1
-    wrong = {n: counts for n, counts in told(back).items() if counts != {str(key): 4 * (n + 1) for key in range(5)}}
+    files_before = frozenset((folder / "files").glob("*.json"))
+    back = take_back(start_shared, place, variables={"VERSION": "back"}, **application)
+    await_batches(back, {way: batch + 3 for way, batch in last.items()})
+    seen = back.report()
+    assert seen is not None
+    notices = frozenset(notice.reason for notice in seen.notices)
+    return Rollback(folder, last, noted, files_before, back, notices, stopped_after(back))
+
+
+def await_batches(driver: DriverProcess, batches: dict[str, int]) -> None:
+    for query, batch in batches.items():
+        driver.await_batch(batch, query)
+
+
+def test_a_rollback_goes_on_exactly_where_the_old_version_ended(rollback: Rollback) -> None:
+    assert rollback.noted == {"lineage": 1, "batches": rollback.last}
+    seen, last = told(rollback.back), rollback.last["told"]
+    assert (min(seen), max(seen) >= last + 3) == (last + 1, True)
+    wrong = {n: counts for n, counts in seen.items() if counts != {str(key): 4 * (n + 1) for key in range(5)}}
     assert wrong == {}
 
 
@@ -66,7 +112,7 @@ def test_a_rollback_completes_the_pin_that_the_new_version_had_no_time_for(
 ) -> None:
     old = start_driver("app", "telling.py", epoch=1)
     old.await_batch(2)
-    last = stopped_after(old)
+    last = stopped_after(old)["main"]
     new = start_driver("app", "raising.py", epoch=2, pin=Pin(PIN, "v1"))
     new.exit_code()
     back = take_back(start_driver, place, script="telling.py")
@@ -99,76 +145,34 @@ def values_by_the_log(place: Path) -> list[int]:
     return sorted(json.loads(line)["value"] for file in files for line in Path(file).read_text().splitlines())
 
 
-def test_a_file_sink_leaves_no_batch_out_that_comes_again(
-    start_driver: StartDriver, place: Storage, tmp_path: Path
-) -> None:
-    output = tmp_path / "output"
-    arguments = {"script": "writing.py", "args": (str(output),)}
-    old = start_driver("app", epoch=1, **arguments)
-    old.await_batch(2)
-    last = stopped_after(old)
-    new = start_driver("app", epoch=2, pin=Pin(PIN), **arguments)
-    new.await_batch(last + 3)
-    new.kill()
-    before = set(output.glob("*.json"))
-
-    back = take_back(start_driver, place, **arguments)
-    back.await_batch(last + 2)
-    seen = back.report()
-    assert seen is not None
-    assert "FileSinkTakenBack" in {notice.reason for notice in seen.notices}
-    end = stopped_after(back)
-    assert back.termination.committed == end - last
-    values = values_by_the_log(output)
+def test_a_file_sink_leaves_no_batch_out_that_comes_again(rollback: Rollback) -> None:
+    assert "FileSinkTakenBack" in rollback.notices
+    ran = {way: rollback.end[way] - batch for way, batch in rollback.last.items()}
+    assert rollback.back.termination.committed == sum(ran.values())
+    values = values_by_the_log(rollback.folder / "files")
     # The sink may have a batch more than is committed, if the stop came inside of one.
     assert values == list(range(len(values)))
-    assert len(values) >= 20 * (end + 1)
+    assert len(values) >= 20 * (rollback.end["files"] + 1)
     # The files of the version that was taken back stay, and nobody sees them who reads by the log.
-    assert before <= set(output.glob("*.json"))
+    assert rollback.files_before <= set((rollback.folder / "files").glob("*.json"))
 
 
 def test_a_file_sink_of_another_lineage_is_refused_by_a_stateless_version(
-    start_driver: StartDriver, tmp_path: Path
+    rollback: Rollback, start_shared: StartDriver
 ) -> None:
-    output = tmp_path / "output"
-    arguments = {"script": "writing.py", "args": (str(output),)}
-    old = start_driver("app", epoch=1, **arguments)
-    old.await_batch(2)
-    old.kill()
-    anew = start_driver("app", epoch=2, lineage=2, **arguments)
+    anew = start_shared("app", "several_sinks.py", args=(str(rollback.folder), "files"), epoch=4, lineage=3)
     assert anew.exit_code() == EXIT_OK, anew.output[-3000:]
     assert anew.termination.reason is Reason.QUERY_REFUSED
     assert "Write to another path" in anew.termination.message
 
 
 def test_foreach_batch_keyed_by_lineage_and_batch_has_every_batch_and_by_the_batch_alone_has_not(
-    start_driver: StartDriver, place: Storage, tmp_path: Path
+    rollback: Rollback,
 ) -> None:
-    kept = tmp_path / "kept"
-    kept.mkdir()
-
-    def variables(version: str) -> dict[str, str]:
-        return {"KEPT": str(kept), "VERSION": version}
-
-    old = start_driver("app", "keyed.py", epoch=1, variables=variables("old"))
-    old.await_batch(2)
-    last = stopped_after(old)
-    new = start_driver("app", "keyed.py", epoch=2, pin=Pin(PIN), variables=variables("new"))
-    new.await_batch(last + 2)
-    new.kill()
-    back = take_back(start_driver, place, script="keyed.py", variables=variables("back"))
-    back.await_batch(last + 2)
-    first = last + 1
+    kept, first = rollback.folder / "kept", rollback.last["kept"] + 1
     assert json.loads((kept / f"2-{first}").read_text()) == ["back", 20 * first]
     assert json.loads((kept / f"{first}").read_text()) == ["new", 20 * first]
 
 
-def test_a_sink_that_remembers_nothing_just_goes_on(start_driver: StartDriver, place: Storage) -> None:
-    old = start_driver("app", "counting.py", epoch=1)
-    old.await_batch(2)
-    last = stopped_after(old)
-    new = start_driver("app", "counting.py", epoch=2, pin=Pin(PIN))
-    new.await_batch(last + 2)
-    new.kill()
-    back = take_back(start_driver, place, script="counting.py")
-    back.await_batch(last + 3)
+def test_a_sink_that_remembers_nothing_just_goes_on(rollback: Rollback) -> None:
+    assert rollback.end["counted"] >= rollback.last["counted"] + 3

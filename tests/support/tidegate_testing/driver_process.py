@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class ObjectStore:
     access_key: str
     secret_key: str
 
-    @property
+    @cached_property
     def client(self) -> S3Client:
         """A client with the right credentials."""
         place = Storage(uri="s3://any", endpoint=self.endpoint, path_style_access=True)

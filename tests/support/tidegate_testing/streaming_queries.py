@@ -24,6 +24,7 @@ Outputs = dict[int, list[tuple[Any, ...]]]
 
 _ALWAYS = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stateStore.maintenanceInterval": "200ms",
@@ -43,12 +44,9 @@ def spark_here(folder: Path, settings: Mapping[str, str] = MappingProxyType({}))
     """Run Spark with two cores, and ``settings`` beside the usual ones; its JVM ends with the block."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master("local[2]").config("spark.local.dir", str(folder / "spark"))
-    archive = {
-        "spark.driver.extraClassPath": f"{class_archive.jars()}/*",
-        "spark.driver.defaultJavaOptions": class_archive.options(),
-    }
-    for key, value in {**_ALWAYS, **archive, **settings}.items():
+    for key, value in {**_ALWAYS, **class_archive.settings(), **settings}.items():
         builder = builder.config(key, value)
     session = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse")).getOrCreate()
     session.sparkContext.setLogLevel("OFF")

@@ -1,11 +1,11 @@
-"""Counts rows by key; its argument says what of it is another version's."""
+"""Counts rows by key; its first argument says what of it is another version's, the second how often it looks."""
 
 import sys
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-what = sys.argv[1]
+what, pause = sys.argv[1:3]
 spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
 
@@ -13,7 +13,7 @@ rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).lo
 @f.udf("long")
 def risky(value: int) -> int:
     """Raise in the third batch from the beginning of the input that is new to this version."""
-    if what == "exception" and value >= int(sys.argv[2]):
+    if what == "exception" and value >= int(sys.argv[3]):
         raise ValueError(f"no such sensor: {value}")
     return value
 
@@ -30,5 +30,5 @@ elif what == "schema":
 else:
     counts = rows.groupBy(key).count()
 mode = "append" if what == "operator" else "update"
-sink = counts.writeStream.outputMode(mode).format("noop").trigger(processingTime="300 milliseconds")
+sink = counts.writeStream.outputMode(mode).format("noop").trigger(processingTime=pause)
 sink.start().awaitTermination()

@@ -47,3 +47,33 @@ for name, content in (("cancelled", b"small"), ("cancelled-large", LARGE)):
     stream.close()
 begin(one, "overwritten", b"before").close()
 begin(two, "overwritten", b"after", overwrite=True).close()
+
+
+def read(files: Any, name: str) -> str:
+    try:
+        stream = files.open(jvm.org.apache.hadoop.fs.Path(folder, name))
+        return bytes(stream.readAllBytes()).decode()
+    except Py4JJavaError as error:
+        return str(error.java_exception.getClass().getName())
+
+
+def exists(files: Any, name: str = "") -> bool:
+    path = jvm.org.apache.hadoop.fs.Path(folder, name) if name else jvm.org.apache.hadoop.fs.Path(folder)
+    return bool(files.exists(path))
+
+
+print("there:", exists(writer()), exists(one, "small"), exists(one, "missing"), read(one, "missing"))
+begin(one, "seen", b"first").close()
+one.list(jvm.org.apache.hadoop.fs.Path(folder))
+print("listed:", read(one, "seen"))
+one.list(jvm.org.apache.hadoop.fs.Path(folder))
+begin(two, "seen", b"second", overwrite=True).close()
+print("listed, then written here:", read(one, "seen"))
+exists(one, "seen")
+store = jvm.org.apache.hadoop.fs.Path(folder).getFileSystem(conf)
+elsewhere = store.create(jvm.org.apache.hadoop.fs.Path(folder, "seen"), True)
+elsewhere.write(bytearray(b"third"))
+elsewhere.close()
+print("seen, then written elsewhere:", read(one, "seen"), read(one, "seen"))
+one.delete(jvm.org.apache.hadoop.fs.Path(folder, "seen"))
+print("deleted:", exists(one, "seen"), read(one, "seen"))

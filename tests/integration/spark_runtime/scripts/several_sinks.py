@@ -1,0 +1,51 @@
+"""Puts out what it reads in several ways, by a query each, whose name says which; its arguments say where, and which.
+
+``told`` counts rows by key, four more of each key in each batch, and says what every batch came to. ``files`` writes
+numbers as JSON lines, twenty in each batch. ``kept`` tells of each batch once by its id, and once by lineage and id, as
+sinks do that drop what they have. ``counted`` goes nowhere.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+folder, ways = Path(sys.argv[1]), sys.argv[2:]
+spark = SparkSession.builder.getOrCreate()
+rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
+counts = rows.groupBy((f.col("value") % 5).alias("key")).count()
+
+
+def tell(batch: DataFrame, number: int) -> None:
+    """Print the batch on one line."""
+    counted = {str(row["key"]): row["count"] for row in batch.collect()}
+    print(f"told {json.dumps([number, counted])}", flush=True)
+
+
+def keep(batch: DataFrame, number: int) -> None:
+    """Keep a batch under two keys, unless there is one."""
+    least = batch.agg({"value": "min"}).collect()[0][0]
+    for key in (f"{number}", f"{os.environ['TIDEGATE_LINEAGE']}-{number}"):
+        if not (folder / "kept" / key).exists():
+            (folder / "kept" / key).write_text(json.dumps([os.environ["VERSION"], least]))
+
+
+def writer(name: str, read: DataFrame) -> DataStreamWriter:
+    """Return the beginning of a query."""
+    return read.writeStream.queryName(name).trigger(processingTime="300 milliseconds")
+
+
+begin: dict[str, Callable[[], StreamingQuery]] = {
+    "told": lambda: writer("told", counts).outputMode("update").foreachBatch(tell).start(),
+    "files": lambda: writer("files", rows.select("value")).format("json").start(f"{folder}/files"),
+    "kept": lambda: writer("kept", rows).foreachBatch(keep).start(),
+    "counted": lambda: writer("counted", counts).outputMode("update").format("noop").start(),
+}
+queries = [begin[way]() for way in ways]
+queries[0].awaitTermination()
