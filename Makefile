@@ -60,9 +60,10 @@ test: check test-unit test-integration test-e2e ## every test: about 50 minutes 
 test-unit: setup ## tests without servers, 2,000 simulated schedules among them: two minutes or three
 	$(VENV)/bin/pytest tests/unit tests/property tests/scenario --numprocesses 2 --dist worksteal $(ARGS)
 
-# Each of the two workers has servers of its own; a file's tests stay together, because they share such servers.
+# Each of the two workers has servers of its own; a file's tests stay together, because they share such servers. Of the
+# order of the files the tests' own list decides (tests/integration/conftest.py), not how many tests a file has.
 test-integration: tools ## tests with a real API server, real Spark on this machine, real S3 and Kafka servers
-	$(VENV)/bin/pytest tests/integration --numprocesses 2 --dist loadfile --durations=10 $(ARGS)
+	$(VENV)/bin/pytest tests/integration --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations=10 $(ARGS)
 
 test-e2e: tools ## tests with real pods, on a development cluster or on the one that TIDEGATE_KUBECONFIG names
 	@[ -n "$${TIDEGATE_KUBECONFIG:-}" ] || $(PYTHON) -m devcluster images build

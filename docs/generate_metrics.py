@@ -73,6 +73,7 @@ def exercised_operator() -> CollectorRegistry:
     figures.snapshots.count_expired(app)
     figures.snapshots.count_verified(app, "whole")
     figures.snapshots.count_exported(app, complete=True)
+    figures.snapshots.count_taken_by_pod(app, 1.0, copied=1, shared=1)
     return figures.registry
 
 

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tidegate_spark.exports.beginning import exported_state, initial_state, starting_offsets
     from tidegate_spark.exports.errors import ExportError
+    from tidegate_spark.exports.use import without_offsets, without_state
 
-__all__ = ("ExportError", "exported_state", "initial_state", "starting_offsets")
+__all__ = ("ExportError", "exported_state", "initial_state", "starting_offsets", "without_offsets", "without_state")
 
 _HOMES = {
     "ExportError": "tidegate_spark.exports.errors",
     "exported_state": "tidegate_spark.exports.beginning",
     "initial_state": "tidegate_spark.exports.beginning",
     "starting_offsets": "tidegate_spark.exports.beginning",
+    "without_offsets": "tidegate_spark.exports.use",
+    "without_state": "tidegate_spark.exports.use",
 }
 
 

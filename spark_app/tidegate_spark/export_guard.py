@@ -1,17 +1,35 @@
-"""Keeps a query from beginning with nothing where the application is to begin with an export. Talks to the JVM."""
+"""Keeps a query from beginning with less than the export that the application is to begin with. Talks to the JVM."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tidegate_spark.exports import use
+from tidegate_spark.exports.use import Part
+
+_LACKS = {
+    frozenset({Part.STATE}): (
+        "asked for where its inputs go on (starting_offsets()) and for none of its state: the inputs before that would "
+        "be forgotten. Call tidegate_spark.initial_state() or exported_state() before the first query starts; to begin "
+        "without the state on purpose, call tidegate_spark.without_state()."
+    ),
+    frozenset({Part.OFFSETS}): (
+        "asked for its state (initial_state(), exported_state()) and not where its inputs go on: inputs would be lost "
+        "or counted twice. Call tidegate_spark.starting_offsets() before the first query starts; to begin elsewhere on "
+        "purpose, call tidegate_spark.without_offsets()."
+    ),
+}
+_NOTHING = (
+    "asked for nothing of that: call tidegate_spark.initial_state() and starting_offsets() before the first query "
+    "starts, or leave startFrom out."
+)
 
 
 def refusal_of(session: Any, export: str, query: str, checkpoint: str) -> str:
     """Return why a query must not start, empty if it may.
 
-    Only the script knows which query begins with what, and by which functions. If it has not asked for anything of the
-    export when its first query is about to begin, it was forgotten; a query that has batches began long ago.
+    Only the script knows which query begins with what, and by which functions. If it has not asked for all that the
+    export has when its first query is about to begin, that was forgotten; a query that has batches began long ago.
 
     Args:
         session: the Spark session.
@@ -19,12 +37,13 @@ def refusal_of(session: Any, export: str, query: str, checkpoint: str) -> str:
         query: the query's name.
         checkpoint: where its checkpoint is, or will be.
     """
-    if use.has_asked() or _has_begun(session, checkpoint):
+    uses = use.seen()
+    forgotten = frozenset(uses.forgotten())
+    if not forgotten or _has_begun(session, checkpoint):
         return ""
-    return (
-        f"the application is to begin with {export} (spec.startFrom.export), and its script asked for nothing of that "
-        f"before {query!r} began: call tidegate_spark.initial_state() or starting_offsets(), or leave startFrom out."
-    )
+    # Where nothing was asked for, nobody has looked what the export has.
+    lacks = _LACKS[forgotten] if uses.asked else _NOTHING
+    return f"{query!r} is to begin with {export} (spec.startFrom.export), and the script {lacks}"
 
 
 def _has_begun(session: Any, checkpoint: str) -> bool:

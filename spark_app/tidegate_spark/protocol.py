@@ -90,7 +90,7 @@ LABEL_EPOCH = "tidegate.dev/epoch"
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED_BY = "tidegate"
 ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE, ROLE_SNAPSHOT = "driver", "executor", "purge", "snapshot"
-ROLE_REHEARSAL = "rehearsal"
+ROLE_REHEARSAL, ROLE_EXPORT = "rehearsal", "export"
 ANNOTATION_SPEC_HASH = "tidegate.dev/spec-hash"
 LABEL_SNAPSHOT = "tidegate.dev/snapshot"
 """On a snapshot pod: the id of the snapshot that it is for."""
@@ -292,6 +292,8 @@ class QueryReport:
     """Rows at the sources that are not processed yet; -1 if the sources do not tell."""
     committed: int = 0
     """How many batches this very process has committed."""
+    failed: bool = False
+    """Its last run ended with an exception, and it was not started again. An agent of before does not tell."""
 
 
 @dataclass(frozen=True)

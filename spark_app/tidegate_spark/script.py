@@ -27,6 +27,8 @@ class Outcome:
     """Epoch and lineage that the storage knows, if they are ahead of this driver's."""
 
 
+CONNECTION_LOST = frozenset({"py4j.protocol.Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})
+"""Exceptions of a script whose JVM has gone, among other things."""
 COMPLETED = Outcome(Reason.COMPLETED, "The application has finished.")
 
 

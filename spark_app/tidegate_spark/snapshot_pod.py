@@ -144,10 +144,10 @@ def leave_word(path: str, reports: tuple[SnapshotReport, ...], secrets: Secrets)
 def word_of(reports: tuple[SnapshotReport, ...], secrets: Secrets) -> str:
     """Return the termination message: as much of the reports as the kubelet takes, and no secret; pure.
 
-    What there is no room for goes in this order: offsets, long messages, queries, the last reports.
+    What there is no room for goes in this order: offsets, the version's spec, long messages, queries, the last reports.
     """
     cleaned = tuple(dataclasses.replace(each, message=secrets.clean(each.message)) for each in reports)
-    for shorter in (_as_it_is, _without_offsets, _with_short_message, _without_queries):
+    for shorter in (_as_it_is, _without_offsets, _without_spec, _with_short_message, _without_queries):
         cleaned = tuple(map(shorter, cleaned))
         text = to_json(SnapshotReports(cleaned))
         if len(text.encode()) <= TERMINATION_MESSAGE_LIMIT:
@@ -164,6 +164,10 @@ def _as_it_is(report: SnapshotReport) -> SnapshotReport:
 def _without_offsets(report: SnapshotReport) -> SnapshotReport:
     pins = {name: dataclasses.replace(pin, offsets="") for name, pin in report.queries.items()}
     return dataclasses.replace(report, queries=pins)
+
+
+def _without_spec(report: SnapshotReport) -> SnapshotReport:
+    return dataclasses.replace(report, spec="")
 
 
 def _with_short_message(report: SnapshotReport) -> SnapshotReport:

@@ -30,7 +30,7 @@ class ProgressHandler(Handler):
         if self.path.partition("?")[0] != PROGRESS_PATH:
             self.refuse(404, f"path: {PROGRESS_PATH}")
             return
-        told = tuple(dataclasses.replace(report, message="", queries={}) for report in type(self).reports())
+        told = tuple(dataclasses.replace(report, message="", queries={}, spec="") for report in type(self).reports())
         self.answer(200, to_json(SnapshotReports(told)))
 
 

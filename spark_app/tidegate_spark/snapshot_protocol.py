@@ -7,6 +7,7 @@ Standard library only, no I/O.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -27,6 +28,23 @@ LARGEST_ORDERS = 64 * 1024
 LONGEST_OFFSETS = 2048
 """Characters of a query's source offsets in a report; longer ones are cut, and say so. The manifest has them whole."""
 
+LONGEST_SPEC = 8192
+"""Characters of a version's spec in an order; of a longer one there is the hash alone."""
+
+REDACTED = "[redacted]"
+"""Stands where a secret value was."""
+
+_TELLING = re.compile(
+    r"secret|passw(or)?d|passphrase|token|credential|(access|api|private|account|signing)[_.-]?key", re.IGNORECASE
+)
+_NOT_A_VALUE = re.compile(r"_(file|path|dir|directory|url|uri|endpoint|name|id|type)$", re.IGNORECASE)
+_OURS = ("TIDEGATE_", "KUBERNETES_", "SPARK_", "JAVA_", "PYTHON")
+
+
+def names_a_secret(name: str) -> bool:
+    """Return whether a variable or setting of this name is taken to hold a secret."""
+    return bool(_TELLING.search(name)) and not _NOT_A_VALUE.search(name) and not name.startswith(_OURS)
+
 
 @dataclass(frozen=True)
 class SnapshotOrder:
@@ -44,6 +62,10 @@ class SnapshotOrder:
     """Who needs it from the first."""
     image: str = ""
     """Of the application, for the manifest."""
+    spec_hash: str = ""
+    spec: str = ""
+    """Which version's state it is, for the manifest: its hash, and what makes it as JSON, without secrets and at most
+    :data:`LONGEST_SPEC` long."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +221,10 @@ class SnapshotReport:
     app: str = ""
     """``namespace/name`` of the application whose state it is."""
     app_uid: str = ""
+    spec_hash: str = ""
+    """Of the version whose state it is."""
+    spec: str = ""
+    """What makes that version; of a snapshot that was taken elsewhere, since only that is news."""
     queries: dict[str, QueryPin] = field(default_factory=dict)
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tidegate_spark import rehearsal_place, upgrade_pin
+from tidegate_spark import lineage_mark, rehearsal_place, upgrade_pin
 from tidegate_spark import storage as store
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, Storage
 from tidegate_spark.snapshot_protocol import (
@@ -156,7 +156,8 @@ class Carrier:
 
     def _take(self, library: Library, order: SnapshotOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
         copiers = dataclasses.replace(self.copiers, report=tell)
-        made = take(library, self.layout, self._request(order), self.clock(), copiers)
+        request = self._request(order, lineage_mark.parent_of_first(library, self.config.lineage))
+        made = take(library, self.layout, request, self.clock(), copiers)
         known = library.read()
         self._learn(known)
         return report_of(library, made, known.snapshots.get(order.id))
@@ -175,7 +176,8 @@ class Carrier:
             self.release(order.snapshot, (order.holder,))
             raise DamagedError(f"snapshot {order.snapshot} is not whole: {wrong[0]}", len(wrong))
         made = manifest.read(library, order.snapshot, known)
-        return dataclasses.replace(report_of(library, made, known.snapshots.get(order.snapshot)), id=order.id)
+        report = report_of(library, made, known.snapshots.get(order.snapshot))
+        return dataclasses.replace(report, id=order.id, spec=made.spec)
 
     def verify(self, order: VerifyOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
         """Read a snapshot back; return what is to be said of one that is whole.
@@ -247,18 +249,21 @@ class Carrier:
         if snapshot is not None and snapshot.state is State.DELETING:
             collect.collect(library, self.clock())
 
-    def _request(self, order: SnapshotOrder) -> Request:
+    def _request(self, order: SnapshotOrder, parent: str) -> Request:
         config = self.config
         return Request(
             order.id,
             Application(config.namespace, config.app, config.uid, config.lineage, config.epoch),
             exact=order.exact,
             alone=order.alone,
+            parent=parent,
             manual=order.manual,
             holders=frozenset(order.holders),
             image=order.image,
             spark_version=self.spark_version,
             tidegate_version=VERSION,
+            spec_hash=order.spec_hash,
+            spec=order.spec,
         )
 
     def _learn(self, known: Catalog) -> None:
@@ -295,6 +300,7 @@ def report_of(library: Library, made: Manifest, known: Snapshot | None) -> Snaps
         image=made.image,
         app=f"{made.application.namespace}/{made.application.name}",
         app_uid=made.application.uid,
+        spec_hash=made.spec_hash,
         queries=pins_of(made.queries),
     )
 

@@ -38,6 +38,10 @@ def slow(world: SnapshotWorld) -> None:
     world.slow = True
 
 
+def crowded(world: SnapshotWorld) -> None:
+    world.crowded = True
+
+
 HAPPENINGS: dict[str, Callable[[SnapshotWorld], object]] = {
     "work": SnapshotWorld.work,
     "runs": SnapshotWorld.app_runs,
@@ -54,6 +58,7 @@ HAPPENINGS: dict[str, Callable[[SnapshotWorld], object]] = {
     "export": SnapshotWorld.ask_for_export,
     "no export": SnapshotWorld.forgo_export,
     "slow": slow,
+    "crowded": crowded,
     "delete": lambda world: world.delete(ReclaimPolicy.DELETE),
     "delete and keep": lambda world: world.delete(ReclaimPolicy.RETAIN),
 }
@@ -73,6 +78,10 @@ def step(world: SnapshotWorld, crash_after: int | None = None) -> SnapshotPlan |
         assert observation.snapshot.metadata.deletion_timestamp is not None
         keeps = observation.snapshot.spec.reclaim_policy is ReclaimPolicy.RETAIN
         assert keeps or world.stored == "", "let go while the files are there"
+        given_up = any(
+            isinstance(action, do.PublishEvent) and action.reason == "SnapshotKept" for action in plan.actions
+        )
+        assert world.stored != "taking" or given_up, "let go half taken, and nobody was told"
     was_ready = observation.snapshot.status.phase is SnapshotPhase.READY
     world.carry_out(plan, crash_after)
     if was_ready and world.snapshot is not None and world.snapshot.metadata.deletion_timestamp is None:
@@ -116,6 +125,7 @@ def test_every_course_of_events_comes_to_rest(course: list[tuple[str, int | None
         assert world.snapshot is not None
         assert world.snapshot.status.phase in (SnapshotPhase.READY, SnapshotPhase.FAILED)
         assert world.pods == {}
+        assert world.snapshot.status.phase is not SnapshotPhase.FAILED or world.stored != "taking"
         if world.snapshot.status.phase is SnapshotPhase.READY and world.snapshot.spec.verify_nonce:
             done = world.snapshot.status.verification
             assert done is not None

@@ -20,12 +20,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tidegate.decide.snapshots import retention
 from tidegate_spark import snapshot_work, upgrade_pin
 from tidegate_spark.snapshots import catalog, library
 from tidegate_spark.snapshots import take as taking
-from tidegate_spark.snapshots.collect import Retention
 from tidegate_testing.mistakes import Mistake
 from tidegate_testing.snapshot_office import Given, Office
+from tidegate_testing.snapshot_retention import Keep
 from tidegate_testing.snapshot_world import APPS, World
 
 stops = st.one_of(st.none(), st.integers(0, 50))
@@ -102,9 +103,9 @@ class SnapshotOrders(RuleBasedStateMachine):
         if not given.published and not given.pins:
             self.office.run(self.office.abandon(given), stops)
 
-    @rule(app=origins, count=st.integers(0, 2), seconds=st.sampled_from((0.0, 20.0)), stops=stops)
-    def retention_lets_go(self, app: str, count: int, seconds: float, stops: int | None) -> None:
-        self.office.expire(app, Retention(count, seconds), stops)
+    @rule(app=origins, last=st.integers(0, 2), seconds=st.sampled_from((0, 4)), stops=stops)
+    def retention_lets_go(self, app: str, last: int, seconds: int, stops: int | None) -> None:
+        self.office.retain(app, Keep(last, seconds), stops)
 
     @rule(app=st.sampled_from(APPS), stops=stops)
     def somebody_collects(self, app: str, stops: int | None) -> None:
@@ -186,6 +187,8 @@ MISTAKES = {
     "what was not begun is forgotten": Mistake(
         catalog, "dispose", "name in catalog.gone or catalog.serial == 0", "True"
     ),
+    "the newest is too old": Mistake(retention, "_judge_ready", "if not later:", "if False:"),
+    "one too many is kept": Mistake(retention, "_judge_ready", ">= rule.last", "> rule.last"),
     "what an upgrade noted is left": Mistake(
         snapshot_work.Carrier, "dispose", "upgrade_pin.forget(library, name)", "pass"
     ),

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tidegate_spark.snapshots import catalog, library, restore
 from tidegate_spark.snapshots import collect as collecting
 from tidegate_spark.snapshots import take as taking
-from tidegate_spark.snapshots.collect import Retention
 from tidegate_testing.mistakes import Mistake
+from tidegate_testing.snapshot_retention import Keep
 from tidegate_testing.snapshot_stories import Choices, Story
 from tidegate_testing.snapshot_world import World
 from tidegate_testing.store_actors import Actor
@@ -126,15 +126,19 @@ def clean(world: World) -> Actor:
 
 def rewrite(world: World) -> Actor:
     world.rewrite(APP)
-    return world.expire(APP, Retention())
+    return world.start("nothing", lambda library: None, APP)
 
 
 def collect(world: World) -> Actor:
     return world.collect(APP)
 
 
-def expire(world: World) -> Actor:
-    return world.expire(APP, Retention(1))
+def retain_one(world: World) -> Actor:
+    """Have the operator's retention dispose of all but one; the tale is of the first of those that go."""
+    first, *others = world.retain(APP, Keep(1)) or [world.start("nothing", lambda library: None, APP)]
+    for actor in others:
+        world.run(actor)
+    return first
 
 
 TALES = {
@@ -142,7 +146,7 @@ TALES = {
     "taken, and disposed of and asked for again": Tale(take("o3"), (dispose("o3"), collect, take("o3"))),
     "taken, and on its way out then": Tale(take("o3"), (dispose("o3"),)),
     "taken twice": Tale(take("o3"), (batch, take("o3"))),
-    "taken twice, and all others go": Tale(take("o3"), (batch, take("o3"), expire, collect)),
+    "taken twice, and all others go": Tale(take("o3"), (batch, take("o3"), retain_one, collect)),
     "taken twice, a file having changed": Tale(take("o3"), (rewrite, take("o3"))),
     "taken while Spark cleans": Tale(take("o3"), (batch, batch, clean)),
     "taken twice while Spark cleans": Tale(take("o3"), (batch, batch, batch, clean, take("o3"), collect)),
@@ -153,10 +157,10 @@ TALES = {
     "collected twice": Tale(collect, (collect,), (dispose("o1"), dispose("o2"))),
     "collected twice, and asked for again": Tale(collect, (collect, take("o1")), (dispose("o1"),)),
     "disposed of while it is restored": Tale(dispose("o0"), (restore_to("orders", "o0", keep=True), collect)),
-    "expired while it is restored": Tale(expire, (restore_to("abroad", "o0", keep=True), collect)),
+    "expired while it is restored": Tale(retain_one, (restore_to("abroad", "o0", keep=True), collect)),
     "restored, and disposed of meanwhile": Tale(restore_to("orders", "o1"), (dispose("o1"), collect)),
     "forked, and disposed of meanwhile": Tale(restore_to("variant", "o1", keep=True), (dispose("o1"), collect)),
-    "imported, and expired meanwhile": Tale(restore_to("abroad", "o0"), (expire, collect)),
+    "imported, and expired meanwhile": Tale(restore_to("abroad", "o0"), (retain_one, collect)),
     "restored twice": Tale(restore_to("orders", "o1"), (restore_to("orders", "o1"), dispose("o1"), collect)),
 }
 

@@ -154,6 +154,9 @@ class SnapshotActor:
             case about_snapshots.CountExport(complete=complete):
                 self._figures.snapshots.count_exported(run.snapshot.app_key, complete)
                 return None
+            case about_snapshots.CountTakenByPod(seconds=seconds, copied=copied, shared=shared):
+                self._figures.snapshots.count_taken_by_pod(run.snapshot.app_key, seconds, copied=copied, shared=shared)
+                return None
             case about_snapshots.StampRetention(text=text):
                 change = {
                     "resourceVersion": run.snapshot.metadata.resource_version,

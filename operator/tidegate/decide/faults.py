@@ -10,11 +10,12 @@ import functools
 from dataclasses import dataclass
 
 from tidegate.observe.pods import Exit, PodRecord, Waiting
-from tidegate.resources.names import PURGE_CONTAINER, RUNTIME_CONTAINER, SNAPSHOT_CONTAINER
+from tidegate.resources.names import EXPORT_CONTAINER, PURGE_CONTAINER, RUNTIME_CONTAINER, SNAPSHOT_CONTAINER
 from tidegate_spark import protocol
 from tidegate_spark.protocol import (
     ACCESS_KEY,
     ROLE_EXECUTOR,
+    ROLE_EXPORT,
     ROLE_PURGE,
     ROLE_REHEARSAL,
     ROLE_SNAPSHOT,
@@ -28,7 +29,7 @@ _REFUSED_REASONS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "PreCreateHookError"}
 )
 KILLED_BY_MEMORY = "OOMKilled"
-_RESOURCES = {ROLE_EXECUTOR: "executor", ROLE_REHEARSAL: "upgrade.rehearse"}
+_RESOURCES = {ROLE_EXECUTOR: "executor", ROLE_EXPORT: "export", ROLE_REHEARSAL: "upgrade.rehearse"}
 """Role -> group of the spec that says what its pods ask for."""
 _OUT_OF_SIGHT = frozenset({"Unknown", "ContainerStatusUnknown"})
 """Reasons of an end that nobody saw: containerd's and the kubelet's, after the node itself was gone for a while."""
@@ -192,6 +193,8 @@ def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
     # The kubelet's message alternates between two texts with each attempt; ours stays, and so does the status.
     if waiting.container in (PURGE_CONTAINER, SNAPSHOT_CONTAINER, RUNTIME_CONTAINER):
         remedy = "It is Tidegate's own: check its name in the values of Tidegate's chart, and"
+    elif waiting.container == EXPORT_CONTAINER:
+        remedy = "Check spec.export.image and, of the application,"
     else:
         remedy = "Check the image's name and"
     return Problem(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter as Count
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
 
@@ -16,6 +16,7 @@ Key = tuple[str, str]
 """Namespace and name."""
 _Group = tuple[str, str, str]
 """Namespace, application and phase."""
+_SECONDS = (5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 1800, 3600, 7200)
 
 
 class SnapshotFigures:
@@ -58,12 +59,34 @@ class SnapshotFigures:
             ("namespace", "app", "result"),
             registry=registry,
         )
+        self._register_pods(registry)
         self._export_results: dict[Key, set[str]] = {}
         self._verify_results: dict[Key, set[str]] = {}
         self._with_expired: set[Key] = set()
+        self._with_pods: set[Key] = set()
         self._shown: dict[Key, _Group] = {}
         self._sizes: Count[_Group] = Count()
         self._reasons: dict[Key, set[str]] = {}
+
+    def _register_pods(self, registry: CollectorRegistry) -> None:
+        # What a driver takes, its agent tells: no snapshot is in both.
+        labels = ("namespace", "app")
+        self._pod_seconds = Histogram(
+            "tidegate_snapshot_pod_seconds",
+            "Time from the beginning of a snapshot that a pod took, because no driver ran, to its being complete.",
+            labels,
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._pod_copied = Counter(
+            "tidegate_snapshot_pod_copied_bytes", "Copied for snapshots that pods took.", labels, registry=registry
+        )
+        self._pod_shared = Counter(
+            "tidegate_snapshot_pod_shared_bytes",
+            "Not copied for snapshots that pods took, because an earlier one had it already.",
+            labels,
+            registry=registry,
+        )
 
     def show(self, before: StreamSnapshot, after: StreamSnapshot) -> None:
         """Show a snapshot's phase, and count it if it has just failed.
@@ -106,6 +129,13 @@ class SnapshotFigures:
         self._export_results.setdefault(app, set()).add(result)
         self._exported.labels(*app, result).inc()
 
+    def count_taken_by_pod(self, app: Key, seconds: float, *, copied: int, shared: int) -> None:
+        """Count a snapshot that a pod took, with its time and the bytes that were copied, and that were not."""
+        self._with_pods.add(app)
+        self._pod_seconds.labels(*app).observe(seconds)
+        self._pod_copied.labels(*app).inc(copied)
+        self._pod_shared.labels(*app).inc(max(0, shared))
+
     def forget(self, key: Key) -> None:
         """Remove what a snapshot that is gone was counted in; with an application's last one, its failures too."""
         group = self._shown.get(key)
@@ -123,6 +153,10 @@ class SnapshotFigures:
         if group[:2] in self._with_expired:
             self._with_expired.remove(group[:2])
             self._expired.remove(*group[:2])
+        if group[:2] in self._with_pods:
+            self._with_pods.remove(group[:2])
+            for metric in (self._pod_seconds, self._pod_copied, self._pod_shared):
+                metric.remove(*group[:2])
 
     def _show_newest(self, app: Key) -> None:
         if self._ready[app]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from tidegate.model.status import StreamingAppStatus, UpgradePhase
+from tidegate.model.status import StreamingAppStatus, UpgradePhase, UpgradeStatus
 
 App = tuple[str, str]
 """Namespace and name of an application."""
@@ -40,7 +40,7 @@ class UpgradeFigures:
         )
         self._seconds = Histogram(
             "tidegate_upgrade_duration_seconds",
-            "From the edit to the end of an upgrade, over all applications, by outcome.",
+            "From the edit to the first end of an upgrade, over all applications, by outcome.",
             ("outcome",),
             buckets=_SECONDS,
             registry=registry,
@@ -53,6 +53,8 @@ class UpgradeFigures:
         )
         self._shown: dict[App, str] = {}
         self._outcomes: dict[App, set[str]] = {}
+        self._over: dict[App, int] = {}
+        """The last upgrade that is known to have ended, by its number: what follows is not how long it took."""
 
     def show(self, app: App, before: StreamingAppStatus, after: StreamingAppStatus) -> None:
         """Show the phase of an application's last upgrade, and count one that has just ended.
@@ -70,13 +72,14 @@ class UpgradeFigures:
             self._hide(app)
             self._shown[app] = new.phase.value
             self._under_way.labels(*app, new.phase.value).set(1)
+        over = self._is_over(app, old, new)
         if new.phase not in ENDS or (old is not None and (old.number, old.phase) == (new.number, new.phase)):
             return
         self._outcomes.setdefault(app, set()).add(new.phase.value)
         self._ended.labels(*app, new.phase.value).inc()
         if new.since is None:
             return
-        if new.started_at is not None:
+        if new.started_at is not None and not over:
             self._seconds.labels(new.phase.value).observe((new.since - new.started_at).total_seconds())
         if new.phase is UpgradePhase.ROLLED_BACK and old is not None and old.since is not None:
             self._rollback_seconds.observe((new.since - old.since).total_seconds())
@@ -84,8 +87,17 @@ class UpgradeFigures:
     def forget(self, app: App) -> None:
         """Remove every series of an application that is gone."""
         self._hide(app)
+        self._over.pop(app, None)
         for outcome in self._outcomes.pop(app, ()):
             self._ended.remove(*app, outcome)
+
+    def _is_over(self, app: App, old: UpgradeStatus | None, new: UpgradeStatus) -> bool:
+        """Return whether the upgrade had an end before, as one that is taken back by hand later; note that it has."""
+        ended_before = old is not None and old.number == new.number and old.phase in ENDS
+        over = ended_before or self._over.get(app) == new.number
+        if new.phase in ENDS or over:
+            self._over[app] = new.number
+        return over
 
     def _hide(self, app: App) -> None:
         phase = self._shown.pop(app, None)

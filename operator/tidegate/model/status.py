@@ -196,7 +196,8 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     ``number`` counts them. ``lineage`` is that of the next launch. ``epoch`` is the first launch of the new version or,
     of a rollback, of the version before; 0 before it. ``previous`` is what the new version, if it is stable, can still
     be taken back to. ``rehearsal`` is there if one was asked for. ``obsolete`` are ids of snapshots that are to be
-    disposed of. ``idle_at`` is since when the version under test is known to have no input.
+    disposed of. ``idle_at`` is since when the version under test is known to have no input. ``queries`` are the names
+    that the version before has. ``roll_back_to`` is what the spec's field of this name said when it was last answered.
     """
 
     phase: UpgradePhase
@@ -214,6 +215,8 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     pin: UpgradePin | None = None
     previous: StableSpec | None = None
     rehearsal: RehearsalStatus | None = None
+    queries: tuple[str, ...] = ()
+    roll_back_to: str = ""
     obsolete: tuple[str, ...] = ()
 
 

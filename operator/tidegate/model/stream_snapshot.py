@@ -120,6 +120,13 @@ class SnapshotApp(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     name: str = ""
 
 
+class SnapshotVersion(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Which version of the application's spec wrote the state; ``spec`` is what makes it, as JSON without secrets."""
+
+    spec_hash: str
+    spec: str = ""
+
+
 class SnapshotQuery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One streaming query in the snapshot; ``offsets`` are its sources' after ``batch_id``, as Spark writes them."""
 
@@ -199,8 +206,8 @@ class SnapshotStorage(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 class StreamSnapshotStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the operator decided and what came of it.
 
-    ``snapshot_id``, ``app``, ``image`` and ``storage`` are written before anything is ordered, the figures and
-    ``manifest`` once it is complete. ``batch``, ``size`` and ``new_size`` sum up for the columns of ``kubectl get``.
+    ``snapshot_id``, ``app``, ``image``, ``version`` and ``storage`` are written before anything is ordered, the figures
+    and ``manifest`` once it is complete. ``batch``, ``size`` and ``new_size`` sum up, for the columns of ``kubectl``.
     """
 
     phase: SnapshotPhase | None = None
@@ -209,6 +216,7 @@ class StreamSnapshotStatus(Struct, frozen=True, kw_only=True, rename="camel", om
     snapshot_id: str = ""
     app: SnapshotApp | None = None
     image: str = ""
+    version: SnapshotVersion | None = None
     storage: SnapshotStorage | None = None
     started_at: datetime | None = None
     ready_at: datetime | None = None

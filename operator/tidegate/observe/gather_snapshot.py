@@ -11,7 +11,7 @@ from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.names import driver_pod_name, export_pod_prefix, snapshot_pod_name, verify_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_DRIVER, ROLE_SNAPSHOT
+from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
 
 
 def observe_snapshot(
@@ -56,7 +56,7 @@ def observe_snapshot(
 def _find_exporting(pods: list[PodRecord], identity: str) -> PodRecord | None:
     # The name has the export's number: one that is not wanted any more may still be there.
     prefix = export_pod_prefix(identity)
-    named = (pod for pod in pods if pod.role == ROLE_SNAPSHOT and pod.name.startswith(prefix))
+    named = (pod for pod in pods if pod.role == ROLE_EXPORT and pod.name.startswith(prefix))
     return min((p for p in named if p.name.removeprefix(prefix).isdecimal()), key=lambda p: p.name, default=None)
 
 

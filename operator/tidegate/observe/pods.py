@@ -11,10 +11,18 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tidegate.resources.names import DRIVER_CONTAINER, EXECUTOR_CONTAINER, PURGE_CONTAINER, SNAPSHOT_CONTAINER
+from tidegate.resources.names import (
+    DRIVER_CONTAINER,
+    EXECUTOR_CONTAINER,
+    EXPORT_CONTAINER,
+    PURGE_CONTAINER,
+    SNAPSHOT_CONTAINER,
+)
 from tidegate_spark import protocol
 
-_MAIN_CONTAINERS = frozenset({DRIVER_CONTAINER, EXECUTOR_CONTAINER, PURGE_CONTAINER, SNAPSHOT_CONTAINER})
+_MAIN_CONTAINERS = frozenset(
+    {DRIVER_CONTAINER, EXECUTOR_CONTAINER, PURGE_CONTAINER, SNAPSHOT_CONTAINER, EXPORT_CONTAINER}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,12 @@ from tidegate.model.errors import SpecError
 from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id, stored_id
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import pod_parts
+from tidegate.resources.names import EXPORT_CONTAINER
 from tidegate.resources.platform import Platform
 from tidegate.resources.snapshot_pod import build_errand, remembered_app
-from tidegate.resources.storage_pod import SparkContainer, build_storage_pod
+from tidegate.resources.storage_pod import SparkContainer, build_storage_pod, hash_of_taken
 from tidegate.spark.memory import split_memory
+from tidegate_spark.protocol import ROLE_EXPORT
 from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrders, StateChoice
 
 _STATE_SETTINGS = ("spark.sql.streaming.stateStore.", "spark.io.compression.")
@@ -44,7 +46,6 @@ def build_order(snapshot: StreamSnapshot, app: StreamingApp | None) -> ExportOrd
         heap = split_memory("driver", asked.resources.memory, {}).heap_mib
     except SpecError as error:
         raise SpecError("spec.export.resources.memory", error.remedy) from error
-    conf: Mapping[str, str] = app.spec.spark_conf if app is not None else {}
     return ExportOrder(
         id=identity,
         snapshot=stored_id(snapshot),
@@ -53,7 +54,7 @@ def build_order(snapshot: StreamSnapshot, app: StreamingApp | None) -> ExportOrd
         states=tuple(StateChoice(each.query, each.operator, each.name) for each in asked.states),
         cores=asked.cores,
         heap_mib=heap,
-        spark_conf={key: value for key, value in sorted(conf.items()) if key.startswith(_STATE_SETTINGS)},
+        spark_conf=_state_settings(app),
     )
 
 
@@ -71,11 +72,28 @@ def build_export_pod(snapshot: StreamSnapshot, app: StreamingApp | None, platfor
     """
     asked, image = _asked(snapshot), image_of(snapshot, app)
     errand = build_errand(snapshot, SnapshotOrders(export=(build_order(snapshot, app),)))
-    policy = app.spec.application.image_pull_policy if app is not None else "IfNotPresent"
+    of = app or remembered_app(snapshot)
     spark = SparkContainer(
-        image, policy, pod_parts.resource_requirements("export", asked.resources), asked.timeout_seconds
+        image, _pull_policy(app), pod_parts.resource_requirements("export", asked.resources), asked.timeout_seconds
     )
-    return build_storage_pod(app or remembered_app(snapshot), dataclasses.replace(errand, spark=spark), platform)
+    errand = dataclasses.replace(
+        errand, role=ROLE_EXPORT, container=EXPORT_CONTAINER, spark=spark, made_of=hash_of_export(snapshot, of)
+    )
+    return build_storage_pod(of, errand, platform)
+
+
+def hash_of_export(snapshot: StreamSnapshot, app: StreamingApp) -> str:
+    """Return 16 hexadecimal digits over what the pod takes of the application."""
+    return hash_of_taken(app, image_of(snapshot, app), _pull_policy(app), _state_settings(app))
+
+
+def _pull_policy(app: StreamingApp | None) -> str:
+    return app.spec.application.image_pull_policy if app is not None else "IfNotPresent"
+
+
+def _state_settings(app: StreamingApp | None) -> dict[str, str]:
+    conf: Mapping[str, str] = app.spec.spark_conf if app is not None else {}
+    return {key: value for key, value in sorted(conf.items()) if key.startswith(_STATE_SETTINGS)}
 
 
 def _asked(snapshot: StreamSnapshot) -> ExportSpec:

@@ -13,6 +13,7 @@ DRIVER_CONTAINER = "driver"
 EXECUTOR_CONTAINER = "executor"
 PURGE_CONTAINER = "purge"
 SNAPSHOT_CONTAINER = "snapshot"
+EXPORT_CONTAINER = "export"
 RUNTIME_CONTAINER = "tidegate-runtime"
 """The init container that copies the runtime into the pod."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from tidegate.model.stream_snapshot import (
@@ -26,7 +27,7 @@ from tidegate.resources.driver_config import app_storage, service_account
 from tidegate.resources.metadata import reference_to
 from tidegate.resources.names import SNAPSHOT_CONTAINER, export_pod_prefix, snapshot_pod_name, verify_pod_name
 from tidegate.resources.platform import Platform
-from tidegate.resources.storage_pod import Errand, build_storage_pod
+from tidegate.resources.storage_pod import Errand, build_storage_pod, hash_of_taken
 from tidegate_spark.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, Storage, to_json
 from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 
@@ -81,7 +82,9 @@ def build_snapshot_pod(
         SpecError: no pod can be built of the application's spec.
         ValueError: the application is gone and nothing was remembered of its storage.
     """
-    return build_storage_pod(app or remembered_app(snapshot), build_errand(snapshot, orders), platform)
+    of = app or remembered_app(snapshot)
+    errand = dataclasses.replace(build_errand(snapshot, orders), made_of=hash_of_taken(of))
+    return build_storage_pod(of, errand, platform)
 
 
 def build_errand(snapshot: StreamSnapshot, orders: SnapshotOrders) -> Errand:

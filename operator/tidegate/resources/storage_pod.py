@@ -8,6 +8,8 @@ identity may be bound to it), and those of its environment variables that say ho
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ import msgspec
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.resources import pod_parts
-from tidegate.resources.driver_config import build_driver_config, service_account
+from tidegate.resources.driver_config import app_storage, build_driver_config, service_account
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import DRIVER_CONTAINER
 from tidegate.resources.platform import Platform
@@ -67,6 +69,8 @@ class Errand:
     """The storage it works on, if that is not the application's own."""
     spark: SparkContainer | None = None
     """It needs Spark, which the operator's image has not."""
+    made_of: str = ""
+    """What tells it from a pod that took something else of the application; empty: its whole version does."""
 
 
 def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> dict[str, Any]:
@@ -81,7 +85,7 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
         "namespace": app.metadata.namespace,
         "labels": {**labels(app.metadata.name, errand.role), **errand.labels},
         # The hash tells a pod that was made before somebody mended the spec from one made after.
-        "annotations": {ANNOTATION_APP_UID: app.metadata.uid, ANNOTATION_SPEC_HASH: spec_hash(app)},
+        "annotations": {ANNOTATION_APP_UID: app.metadata.uid, ANNOTATION_SPEC_HASH: errand.made_of or spec_hash(app)},
         "ownerReferences": [dict(errand.owner)],
     }
     template = app.spec.driver.pod_template.get("spec") or {}
@@ -105,6 +109,28 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
     if app.spec.application.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": secret.name} for secret in app.spec.application.image_pull_secrets]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def hash_of_taken(app: StreamingApp, *beside: object) -> str:
+    """Return 16 hexadecimal digits over what such a pod takes of the application.
+
+    Args:
+        app: the application.
+        beside: what else a pod takes, as JSON can hold it.
+    """
+    template = app.spec.driver.pod_template.get("spec") or {}
+    env, secret = _env_for_storage(app), app.spec.storage.credentials_secret
+    taken = (
+        dataclasses.astuple(app_storage(app)),
+        secret.name if secret is not None else "",
+        service_account(app),
+        {key: template.get(key) for key in _PLACEMENT},
+        env,
+        _files_for_storage(template, env),
+        [pull_secret.name for pull_secret in app.spec.application.image_pull_secrets],
+        beside,
+    )
+    return hashlib.sha256(json.dumps(taken, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _without_what_runs(app: StreamingApp, errand: Errand) -> StreamingApp:

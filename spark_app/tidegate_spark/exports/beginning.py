@@ -20,6 +20,7 @@ from tidegate_spark.exports import formats, source_offsets, use
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.manifest import MANIFEST_FILE, ExportedQuery, ExportedTable, ExportManifest, parse
 from tidegate_spark.exports.tables import LIST, MAP, TIMERS, TIMERS_NAME, VALUE, has_named_state
+from tidegate_spark.exports.use import Part
 from tidegate_spark.protocol import EXPORT_VARIABLE
 
 _EXPIRES = "ttlExpirationMs"
@@ -47,7 +48,7 @@ def initial_state(
     opened = _open(spark, export)
     of = opened.query(query)
     tables = _named(opened, of, operator)
-    use.note()
+    use.note(Part.STATE, opened.made)
     at = opened.made.queries[of]
     key = _schema(tables[0])["key"].dataType
     assert isinstance(key, StructType)
@@ -99,7 +100,7 @@ def exported_state(
         what = f"query {of!r}, operator {'*' if operator is None else operator}, name {name or '*'}"
         many = "several tables fit" if fitting else "there is no such table"
         raise ExportError(f"{many} ({what}): {opened.uri} has {_list_tables(opened.tables(of))} (operator/name)")
-    use.note()
+    use.note(Part.STATE, opened.made)
     return opened.rows(fitting[0])
 
 
@@ -127,7 +128,7 @@ def starting_offsets(
     name = opened.query(query)
     found = source_offsets.source_of(name, opened.made.queries[name], source)
     offsets = source_offsets.starting_offsets_of(name, found, partitions or {})
-    use.note()
+    use.note(Part.OFFSETS, opened.made)
     return offsets
 
 

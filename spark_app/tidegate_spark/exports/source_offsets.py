@@ -56,11 +56,8 @@ def starting_offsets_of(query: str, logged: str, partitions: Mapping[str, int]) 
         raise ExportError(
             f"the source of query {query!r} had given nothing yet: begin with the startingOffsets that it had"
         )
-    try:
-        by_topic = json.loads(logged)
-    except ValueError:
-        by_topic = None
-    if not _is_kafkas(by_topic):
+    by_topic = _by_topic(logged)
+    if by_topic is None:
         raise ExportError(
             f"the source of query {query!r} was no Kafka source: its position was {logged[:200]!r}. Begin there by the "
             "means of that source"
@@ -73,10 +70,20 @@ def starting_offsets_of(query: str, logged: str, partitions: Mapping[str, int]) 
     return json.dumps(ordered, separators=(",", ":"))
 
 
-def _is_kafkas(value: Any) -> bool:
-    if not isinstance(value, dict) or not value:
-        return False
-    return all(
-        isinstance(of, dict) and all(n.isdecimal() and isinstance(at, int) for n, at in of.items())
-        for of in value.values()
-    )
+def is_kafkas(logged: str) -> bool:
+    """Return whether what was logged of a source is where one of Kafka's was."""
+    return _by_topic(logged) is not None
+
+
+def _by_topic(logged: str) -> dict[str, dict[str, int]] | None:
+    try:
+        value = json.loads(logged)
+    except ValueError:
+        return None
+    if not isinstance(value, dict) or not value or not all(map(_is_topic, value.values())):
+        return None
+    return value
+
+
+def _is_topic(of: Any) -> bool:
+    return isinstance(of, dict) and all(n.isdecimal() and isinstance(at, int) for n, at in of.items())

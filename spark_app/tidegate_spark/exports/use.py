@@ -1,17 +1,76 @@
-"""Whether the script has asked for the export that it is to begin with. Kept for the life of the process."""
+"""What of its export the script has asked for, and what it does without. Kept for the life of the process.
+
+State without the positions of its inputs counts records twice, or never; positions without the state forget what was
+counted. So an export that has both is asked for both, or the script says that it does without one of them.
+"""
 
 from __future__ import annotations
 
-import threading
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
 
-_asked = threading.Event()
-
-
-def note() -> None:
-    """Remember that it has."""
-    _asked.set()
+if TYPE_CHECKING:
+    from tidegate_spark.exports.manifest import ExportManifest
 
 
-def has_asked() -> bool:
-    """Return whether it has."""
-    return _asked.is_set()
+class Part(Enum):
+    """What a new query begins with."""
+
+    STATE = "state"
+    OFFSETS = "offsets"
+
+
+@dataclass
+class Uses:
+    """What the script has done so far."""
+
+    asked: set[Part] = field(default_factory=set)
+    waived: set[Part] = field(default_factory=set)
+    there: set[Part] = field(default_factory=set)
+    """What the exports have that were asked for something."""
+
+    def forgotten(self) -> set[Part]:
+        """Return what a query must not begin without; where nothing was asked for, what there is is not known."""
+        wanted = self.there if self.asked else set(Part)
+        return wanted - self.asked - self.waived
+
+
+_uses = Uses()
+
+
+def note(part: Part, made: ExportManifest) -> None:
+    """Remember that a part of an export was asked for."""
+    _uses.asked.add(part)
+    _uses.there.update(parts_of(made))
+
+
+def seen() -> Uses:
+    """Return what was done so far."""
+    return _uses
+
+
+def without_state() -> None:
+    """Say that the queries begin without the state of the export (``spec.startFrom.export``), and that this is meant.
+
+    To be called before the first query starts, in place of ``initial_state`` and ``exported_state``.
+    """
+    _uses.waived.add(Part.STATE)
+
+
+def without_offsets() -> None:
+    """Say that the queries begin elsewhere than the export's sources went on, and that this is meant.
+
+    To be called before the first query starts, in place of ``starting_offsets``.
+    """
+    _uses.waived.add(Part.OFFSETS)
+
+
+def parts_of(made: ExportManifest) -> set[Part]:
+    """Return what an export has that a query can begin with: sources that were none of Kafka's begin by other means."""
+    from tidegate_spark.exports import source_offsets  # noqa: PLC0415 - every driver loads this module, few use it
+
+    found = {Part.STATE} if made.tables else set()
+    if any(source_offsets.is_kafkas(logged) for query in made.queries.values() for logged in query.offsets.values()):
+        found.add(Part.OFFSETS)
+    return found

@@ -125,7 +125,8 @@ def begin(catalog: Catalog, name: str, wanted: Snapshot) -> Catalog:
         catalog: the catalog.
         name: the snapshot's id, unique for ever.
         wanted: when it was begun, the lineage, whether a person asks for it, and who holds it from the first; its
-            ``parent``, the snapshot before it in the tree of versions, is the newest of the lineage if none is given.
+            ``queries`` are the batches that it must be at, if it must be at some, and its ``parent`` is what the
+            lineage began with: that of its first snapshot. All others have the one before them in the lineage.
 
     Raises:
         DisposedError: it was there, and is gone or going.
@@ -138,9 +139,20 @@ def begin(catalog: Catalog, name: str, wanted: Snapshot) -> Catalog:
         raise DisposedError(f"snapshot {name} was disposed of")
     if known is not None:
         return catalog
-    before = [other for other in catalog.ready() if catalog.snapshots[other].lineage == wanted.lineage]
-    parent = wanted.parent or (before[-1] if before else "")
-    return _with(catalog, name, dataclasses.replace(wanted, state=State.TAKING, parent=parent))
+    before = [other for other in catalog.ready() if _may_be_parent(other, catalog.snapshots[other], wanted)]
+    parent = before[-1] if before else wanted.parent
+    return _with(catalog, name, dataclasses.replace(wanted, state=State.TAKING, parent=parent, queries={}))
+
+
+def _may_be_parent(name: str, other: Snapshot, wanted: Snapshot) -> bool:
+    """Return whether a snapshot of the same history comes before another one, and people can find it.
+
+    An upgrade holds its own under their own names: they have no resource, and go with the next upgrade. The pin of a
+    version that is taken back may be completed after others were taken of what is taken back with it.
+    """
+    if other.lineage != wanted.lineage or name in other.holders:
+        return False
+    return all(batch <= wanted.queries.get(query, batch) for query, batch in other.queries.items())
 
 
 def reserve(catalog: Catalog, name: str, wanted: Mapping[str, int]) -> tuple[Catalog, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Removes snapshots that a person or the retention disposes of, and what they alone needed. I/O through the port.
+"""Removes snapshots that somebody disposes of, and what they alone needed. I/O through the port.
 
 Disposing is one write of the catalog. Deleting comes after it, can be ended at any point, and be done by several at
 once: what is condemned is never needed again, so it does not matter how late somebody deletes it.
@@ -19,16 +19,6 @@ log = logging.getLogger("tidegate")
 
 
 @dataclass(frozen=True)
-class Retention:
-    """How many snapshots stay, and for how long; what one of the limits lets go is removed. 0: no limit."""
-
-    count: int = 0
-    """Not more than so many; those that a person asked for do not count."""
-    seconds: float = 0.0
-    """None that is older."""
-
-
-@dataclass(frozen=True)
 class Collected:
     """What was deleted."""
 
@@ -36,41 +26,8 @@ class Collected:
     keys: int = 0
 
 
-def expired(known: Catalog, retention: Retention, now: float) -> list[str]:
-    """Return the snapshots that the retention lets go, the oldest first. Pure.
-
-    Never the newest, one that a person asked for, or one that somebody holds.
-    """
-    ready = known.ready()
-    automatic = [name for name in ready if not known.snapshots[name].manual]
-    beyond = set(automatic[: -retention.count] if retention.count else [])
-    return [
-        name
-        for name in automatic
-        if name != ready[-1]
-        and not known.snapshots[name].holders
-        and (name in beyond or 0 < retention.seconds < now - known.snapshots[name].created)
-    ]
-
-
-def expire(library: Library, retention: Retention, now: float) -> Catalog:
-    """Dispose of what the retention lets go; return the catalog.
-
-    Raises:
-        CatalogContendedError, CatalogLostError: see :meth:`tidegate_spark.snapshots.library.Library.change`.
-    """
-
-    def transition(before: Catalog) -> Catalog:
-        # Decided on the very catalog that is replaced: one that is held meanwhile stays.
-        for name in expired(before, retention, now):
-            before = catalog.dispose(before, name)
-        return before
-
-    return library.change(transition)
-
-
 def dispose(library: Library, name: str) -> Catalog:
-    """Dispose of a snapshot, complete or not, whatever the retention says; one that is not there is fine.
+    """Dispose of a snapshot, complete or not; one that is not there is fine.
 
     Raises:
         HeldError: somebody needs it.

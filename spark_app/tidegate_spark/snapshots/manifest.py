@@ -73,6 +73,10 @@ class Manifest:
     image: str = ""
     spark_version: str = ""
     tidegate_version: str = ""
+    spec_hash: str = ""
+    """Of the version whose state it is, as the operator tells one from another; empty if it was not told."""
+    spec: str = ""
+    """What makes it, as JSON: path in the spec -> value, without secrets; empty if it is not known, or is long."""
 
     def body(self) -> bytes:
         """Return it as canonical JSON: equal manifests have equal bytes."""

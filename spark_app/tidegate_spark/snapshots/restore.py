@@ -53,8 +53,8 @@ class Target:
 def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUAL) -> Manifest:
     """Copy a snapshot into a lineage, which holds exactly that afterwards.
 
-    The snapshot stays held by ``holder``: who asked for the restore releases it when nobody is at it any more, and a
-    fork keeps it.
+    The snapshot stays held by ``holder``: who asked for the restore releases it when the lineage has everything and
+    nobody is at it any more. From then on the lineage needs nothing of the snapshot.
 
     Args:
         origin: the snapshot.

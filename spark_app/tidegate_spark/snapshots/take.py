@@ -49,13 +49,16 @@ class Request:
     alone: bool = False
     """Leave all others out."""
     parent: str = ""
-    """The snapshot before it; empty for the newest of the same lineage."""
+    """What the lineage began with: the parent of its first snapshot."""
     manual: bool = False
     holders: frozenset[str] = frozenset()
     """Who needs it from the first."""
     image: str = ""
     spark_version: str = ""
     tidegate_version: str = ""
+    spec_hash: str = ""
+    spec: str = ""
+    """See :class:`Manifest`."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,13 @@ def take(library: Library, layout: Layout, request: Request, now: float, copiers
             :func:`tidegate_spark.snapshots.collect.dispose`, which whoever gives up is to call.
     """
     wanted = Snapshot(
-        State.TAKING, now, request.application.lineage, request.parent, request.manual, holders=request.holders
+        State.TAKING,
+        now,
+        request.application.lineage,
+        request.parent,
+        request.manual,
+        holders=request.holders,
+        queries=request.exact,
     )
     begun = library.change(lambda it: catalog.begin(it, request.id, wanted))
     published = _published(library, request)
@@ -192,6 +201,8 @@ def _manifest(request: Request, begun: Snapshot, plan: _Plan, files: tuple[File,
         request.image,
         request.spark_version,
         request.tidegate_version,
+        request.spec_hash,
+        request.spec,
     )
 
 

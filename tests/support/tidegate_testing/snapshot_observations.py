@@ -8,11 +8,12 @@ import msgspec
 
 from tidegate.decide.snapshots.actions import SnapshotPlan, WriteSnapshotStatus
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.decide.spec_hash import spec_hash, version_of
 from tidegate.model.stream_snapshot import (
     ReclaimPolicy,
     SnapshotApp,
     SnapshotPhase,
+    SnapshotVersion,
     StreamSnapshot,
     StreamSnapshotSpec,
     StreamSnapshotStatus,
@@ -21,6 +22,7 @@ from tidegate.model.streaming_app import LocalReference, Metadata, Phase, Stream
 from tidegate.observe.pods import Exit, PodRecord
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.snapshot_pod import storage_of
+from tidegate.resources.storage_pod import hash_of_taken
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER, AgentReport, DriverState, to_json
 from tidegate_spark.snapshot_protocol import (
     QueryPin,
@@ -64,6 +66,7 @@ def begun(app: StreamingApp = APP, **fields: Any) -> StreamSnapshotStatus:
         "snapshot_id": ID,
         "app": SnapshotApp(uid=app.metadata.uid, lineage=app.status.lineage),
         "image": app.spec.application.image,
+        "version": SnapshotVersion(spec_hash=spec_hash(app), spec=version_of(app.spec)),
         "storage": storage_of(app),
         "started_at": TIME,
     }
@@ -126,7 +129,7 @@ def observe_running(of: StreamSnapshot, *reports: SnapshotReport, **fields: Any)
 def pod(app: StreamingApp = SUSPENDED, *, disposing: bool = False, **fields: Any) -> PodRecord:
     """Return the snapshot's own pod, at work unless told otherwise."""
     name = f"{ID}-{'dispose' if disposing else 'take'}"
-    known = {"name": name, "role": "snapshot", "phase": "Running", "running": True, "spec_hash": spec_hash(app)}
+    known = {"name": name, "role": "snapshot", "phase": "Running", "running": True, "spec_hash": hash_of_taken(app)}
     return driver_of(app, **{**known, "epoch": 0, **fields})
 
 

@@ -12,13 +12,13 @@ from tidegate_spark import upgrade_pin
 from tidegate_spark.protocol import StartFrom, Storage
 from tidegate_spark.snapshot_protocol import AdoptOrder, SnapshotOrder
 from tidegate_spark.snapshot_work import Carrier
-from tidegate_spark.snapshots import collect, manifest
+from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.catalog import State
-from tidegate_spark.snapshots.collect import Retention
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.starting_point import Filler
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
+from tidegate_testing.snapshot_retention import Keep, Kept, let_go
 from tidegate_testing.snapshot_world import APPS, BUCKETS, IN_TURN, QUERY, Restoring, World
 from tidegate_testing.store_actors import Actor
 
@@ -33,13 +33,17 @@ class Given:
     published: bool = False
     """Somebody was told that it is ready."""
     unwanted: bool = False
-    """It was ordered to be disposed of, or retention let it go."""
+    """It was ordered to be disposed of."""
     gone: bool = False
     """Somebody was told that it is disposed of."""
     holders: set[str] = field(default_factory=set)
     """Who was told that they hold it."""
     pins: bool = False
     """An upgrade can still be rolled back to it."""
+    asked: bool = True
+    """There is a StreamSnapshot for it."""
+    created: float = 0.0
+    """When that was made."""
 
 
 class Office:
@@ -57,7 +61,8 @@ class Office:
         """Order a snapshot."""
         name = f"{app}-{len(self.given)}"
         order = SnapshotOrder(name, manual=manual, exact={} if exact is None else {QUERY: exact})
-        given = self.given[name] = Given(app, self.world.running[app], order)
+        created = self.world.clock + len(self.given) / 1000  # no two at one time
+        given = self.given[name] = Given(app, self.world.running[app], order, created=created)
         return given
 
     def carry_out(self, given: Given) -> Actor:
@@ -93,17 +98,25 @@ class Office:
 
         return self.world.start(f"dispose {given.order.id}", act, given.app)
 
-    def expire(self, app: str, retention: Retention, stops: int | None) -> None:
-        """Let retention work, at once; it is killed after so many stops."""
-        before, now = self.world.catalog(app), self.world.clock + 1
-        self.run(self.world.start(f"expire {app}", lambda it: collect.expire(it, retention, now), app), stops, True)
-        lost = [name for name in before.ready() if name not in self.world.catalog(app).ready()]
-        expected = collect.expired(before, retention, now)
-        if lost not in ([], expected):
-            self.world.wrong.append(f"{lost} expired, and {expected} should have")
-        for name in lost:
-            if name in self.given:
-                self.given[name].unwanted = True
+    def retain(self, app: str, keep: Keep, stops: int | None) -> None:
+        """Let the operator's retention work; whoever disposes of one for it is left there after so many stops."""
+        there = [it for it in self.given.values() if it.app == app and it.asked and it.published and not it.unwanted]
+        complete = {it.order.id: Kept(it.order.id, it.created, not it.order.manual) for it in there}
+        gone = let_go(complete.values(), keep, self.world.clock)
+        self._check_retained(complete, gone, keep)
+        for name in gone:
+            self.run(self.dispose(self.given[name]), stops)
+
+    def _check_retained(self, complete: dict[str, Kept], gone: list[str], keep: Keep) -> None:
+        if not complete:
+            return
+        newest = max(complete.values(), key=lambda kept: kept.created).id
+        manual = [name for name in gone if not complete[name].scheduled]
+        left = [name for name, kept in complete.items() if kept.scheduled and name not in gone]
+        if newest in gone or manual:
+            self.world.wrong.append(f"retention let go of {gone}; {newest} is the newest, a person has {manual}")
+        if len(left) > keep.last > 0:
+            self.world.wrong.append(f"retention left {left}, which are more than {keep.last}")
 
     def adopt(self, given: Given, holder: str) -> Actor:
         """Import it: look whether it is whole, and hold it."""
@@ -141,7 +154,7 @@ class Office:
         self.run(self.world.start(f"start of {app}", start, app))
         if any(order != noted[-1] for order in noted):
             self.world.wrong.append(f"{name} was to be {noted}")
-        given = self.given[name] = Given(app, lineage, noted[-1], pins=True)
+        given = self.given[name] = Given(app, lineage, noted[-1], pins=True, asked=False)
         return given
 
     def roll_back(self, given: Given, stops: int | None) -> None:

@@ -6,6 +6,7 @@ pods do what the runtime promises: an order is done once, a driver that is new k
 
 import dataclasses
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,7 @@ from tidegate.model.stream_snapshot import ANNOTATION_KEEP, ExportSpec, ReclaimP
 from tidegate.model.streaming_app import Phase, StreamingApp
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
-from tidegate_spark.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, LABEL_ROLE, SNAPSHOT_FINALIZER
 from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 from tidegate_testing.snapshot_observations import (
@@ -46,6 +47,8 @@ class SnapshotWorld:
     quota: bool = False
     slow: bool = False
     """Exports take longer than they may."""
+    crowded: bool = False
+    """No node takes an export."""
     forks: tuple[str, ...] = ()
     stored: str = ""
     """What the store has of it: nothing, ``taking`` or ``ready``."""
@@ -102,7 +105,7 @@ class SnapshotWorld:
                 self._give([order.id for order in orders.take], list(orders.dispose))
                 self._remember(ordered_at=self.now, ordered_to=process_of(driver))
             case about.CreateSnapshotPod(manifest=manifest):
-                return self._create(manifest["metadata"]["name"])
+                return self._create(manifest["metadata"])
             case about.DeleteSnapshotPod(pod=known):
                 self.pods[known.name] = dataclasses.replace(known, delete_by=self.now + 30)
             case do.ReleaseAccess():
@@ -113,7 +116,13 @@ class SnapshotWorld:
                 annotations = {**self.snapshot.metadata.annotations, ANNOTATION_KEEP: text}
                 metadata = msgspec.structs.replace(self.snapshot.metadata, annotations=annotations)
                 self.snapshot = msgspec.structs.replace(self.snapshot, metadata=metadata)
-            case do.EnsureAccess() | do.PublishEvent() | about.CountVerification() | about.CountExport():
+            case (
+                do.EnsureAccess()
+                | do.PublishEvent()
+                | about.CountVerification()
+                | about.CountExport()
+                | about.CountTakenByPod()
+            ):
                 pass
         return True
 
@@ -128,16 +137,17 @@ class SnapshotWorld:
         if dispose:
             self.book[ID] = report(SnapshotState.WAITING, message="dispose")
 
-    def _create(self, name: str) -> bool:
+    def _create(self, made: dict[str, Any]) -> bool:
         self._check_record()
+        name = made["name"]
         assert name not in self.pods, "the API server would have refused a second one"
         if self.quota:
             attempts = self.memory.refusal.attempts + 1 if self.memory.refusal else 1
             self._remember(refusal=PodRefusal(name, "LaunchRefused", "quota", self.now, attempts))
             return False
         self._remember(refusal=None)
-        app = self.app or launched(app_with())
-        self.pods[name] = dataclasses.replace(pod(app), name=name)
+        role, made_of = made["labels"][LABEL_ROLE], made["annotations"][ANNOTATION_SPEC_HASH]
+        self.pods[name] = pod(name=name, role=role, spec_hash=made_of, created_at=self.now)
         return True
 
     # --- what the runtime, people and misfortune do ---
@@ -163,13 +173,16 @@ class SnapshotWorld:
         if known.name == VERIFYING:
             said = report(SnapshotState.VERIFIED)
         if known.name.startswith(EXPORTING):
+            if self.crowded:
+                self.pods[known.name] = dataclasses.replace(known, unschedulable="No node has so much memory.")
+                return
             if self.slow:
                 ended = dataclasses.replace(known, phase="Failed", reason="DeadlineExceeded", running=False)
                 self.pods[known.name] = ended
                 return
             said = report(SnapshotState.EXPORTED, manifest="s3://bucket/exports/1/manifest.json", rows=5)
         ended = pod_that_said(said, disposing=disposing, finished_at=self.now, spec_hash=known.spec_hash)
-        self.pods[known.name] = dataclasses.replace(ended, name=known.name)
+        self.pods[known.name] = dataclasses.replace(ended, name=known.name, role=known.role)
 
     def _step(self, known: SnapshotReport, *, disposing: bool) -> SnapshotReport:
         if disposing:

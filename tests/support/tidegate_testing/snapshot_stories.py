@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tidegate_spark.snapshots.collect import Retention
+from tidegate_testing.snapshot_retention import Keep
 from tidegate_testing.snapshot_world import APPS, World
 from tidegate_testing.store_actors import Actor
 
@@ -32,7 +32,7 @@ class Story:
         self.apps = choices.pick((APPS[:1], APPS[:1], APPS[:2], APPS))
         self.kinds = [self._batch, self._take, self._take]
         others = [self._clean, self._rewrite, self._take_again, self._take_again, self._take_exactly, self._dispose]
-        others += [self._expire, self._collect, self._restore, self._restore_again, self._release, self._roll_back]
+        others += [self._retain, self._collect, self._restore, self._restore_again, self._release, self._roll_back]
         self.kinds += [kind for kind in others if choices.number(0, 2)]
 
     def go_on(self) -> None:
@@ -89,8 +89,8 @@ class Story:
         if self.world.requests[app]:
             self.world.dispose(app, self.choices.late(self.world.requests[app]).id)
 
-    def _expire(self, app: str) -> None:
-        self.world.expire(app, Retention(self.choices.number(0, 3), self.choices.number(0, 1) * 20.0))
+    def _retain(self, app: str) -> None:
+        self.world.retain(app, Keep(self.choices.number(0, 3), self.choices.number(0, 1) * 3))
 
     def _collect(self, app: str) -> None:
         self.world.collect(app)

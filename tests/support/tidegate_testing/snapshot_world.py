@@ -13,7 +13,6 @@ from tidegate_spark.snapshots import catalog, collect, manifest, restore
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.catalog import Catalog, State
 from tidegate_spark.snapshots.catalog_json import decode
-from tidegate_spark.snapshots.collect import Retention
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
@@ -23,6 +22,7 @@ from tidegate_spark.snapshots.store import ObjectStore, SnapshotError
 from tidegate_spark.snapshots.take import Request
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.fake_checkpoint import LAYOUT
+from tidegate_testing.snapshot_retention import Keep, Kept, let_go
 from tidegate_testing.store_actors import Actor, KilledError
 
 APPS = ("orders", "variant", "abroad")
@@ -188,9 +188,14 @@ class World:
     def dispose(self, app: str, name: str) -> Actor:
         return self.start(f"dispose {name}", lambda library: collect.dispose(library, name), app)
 
-    def expire(self, app: str, retention: Retention) -> Actor:
-        now = self.clock
-        return self.start(f"expire {app}", lambda library: collect.expire(library, retention, now), app)
+    def retain(self, app: str, keep: Keep) -> list[Actor]:
+        """Have the operator dispose of what its retention lets go of."""
+        known = self.catalog(app)
+        complete = [
+            Kept(name, known.snapshots[name].sequence, not known.snapshots[name].manual) for name in known.ready()
+        ]
+        newest = max((kept.created for kept in complete), default=0.0)
+        return [self.dispose(app, name) for name in let_go(complete, keep, newest)]
 
     def collect(self, app: str) -> Actor:
         now = self.clock

@@ -84,6 +84,12 @@ def runs(app: StreamingApp, committed: int = 9, *reports: SnapshotReport, **fiel
     return {"driver": driver, "agent": report_of(driver, queries=(query,), snapshots=reports)}
 
 
+def runs_with(app: StreamingApp, *queries: QueryReport, **fields: Any) -> dict[str, Any]:
+    """Return driver and agent of an application's version that runs with these queries."""
+    driver = running_driver(app, ready=True)
+    return {"driver": driver, "agent": report_of(driver, queries=queries, **fields)}
+
+
 def under_test(
     phase: UpgradePhase = UpgradePhase.GATE, change: dict[str, Any] | None = None, **fields: Any
 ) -> StreamingApp:

@@ -110,6 +110,11 @@ class World:
         # Keys with a slash at the end are directory markers of Hadoop's connector, and hold nothing.
         return [o["Key"] for page in pages for o in page.get("Contents", []) if not o["Key"].endswith("/")]
 
+    def snapshot_keys(self, app: str, namespace: str) -> list[str]:
+        """Return the keys of the application's snapshots, without the catalog that outlives them."""
+        keys = self.keys(app, namespace)
+        return [k for k in keys if ("/snapshots/" in k or "/objects/" in k) and not k.endswith("/catalog.json")]
+
     def read(self, key: str) -> str:
         """Return an object's text."""
         return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read().decode()

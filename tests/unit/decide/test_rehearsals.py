@@ -170,6 +170,16 @@ def test_what_failed_is_tried_again_when_the_spec_says_something_else(
         assert (record(plan).phase, record(plan).number, record(plan).rehearsal) == (again, 2, None)
 
 
+@pytest.mark.parametrize("phase", [UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN])
+def test_the_copy_of_an_upgrade_that_was_not_launched_goes_also_if_nothing_was_rehearsed(phase: UpgradePhase) -> None:
+    over = under_test(phase, epoch=0)
+    if phase is UpgradePhase.WITHDRAWN:
+        over = edited(over, {IMAGE: A})
+    plan = decide(observe(over, **runs(old_app())), NOW)
+    assert (record(plan).phase, record(plan).obsolete) == (phase, (COPY,))
+    assert order_of(plan).orders.dispose == (COPY,)
+
+
 def test_the_copy_of_a_version_that_failed_goes_when_its_pod_is_gone() -> None:
     app = refused()
     old = msgspec.structs.replace(app_with({IMAGE: A}), status=app.status)

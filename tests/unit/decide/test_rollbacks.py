@@ -23,7 +23,21 @@ from tidegate_testing.observations import (
     running_driver,
 )
 from tidegate_testing.plans import acts, status_of
-from tidegate_testing.upgrades import IMAGE, PIN, A, B, C, launch_of, record, runs, stable_of, upgraded, upgrading
+from tidegate_testing.upgrades import (
+    IMAGE,
+    PIN,
+    A,
+    B,
+    C,
+    edited,
+    launch_of,
+    record,
+    runs,
+    stable,
+    stable_of,
+    upgraded,
+    upgrading,
+)
 
 OWN = Storage("s3://streams/apps/shop/orders")
 
@@ -196,11 +210,79 @@ def test_naming_the_pin_takes_an_upgrade_back_that_was_launched(phase: UpgradePh
         assert acts(plan, do.DeleteDriver)
 
 
-def test_naming_another_pin_means_nothing() -> None:
-    done = in_phase(UpgradePhase.DONE)
-    plan = decide(observe(asked(done, "up-u1-0-0"), **runs(version(B, 2))), NOW)
+def told_of(plan: do.Plan, reason: str) -> list[do.PublishEvent]:
+    return [each for each in plan.actions if isinstance(each, do.PublishEvent) and each.reason == reason]
+
+
+def test_naming_another_pin_does_nothing_and_is_told_once() -> None:
+    mistyped, seen = asked(in_phase(UpgradePhase.DONE), "up-u1-0-0"), runs(version(B, 2))
+    plan = decide(observe(mistyped, **seen), NOW)
     assert record(plan).phase is UpgradePhase.DONE
     assert not acts(plan, do.DeleteDriver)
+    (told,) = told_of(plan, "RollBackIgnored")
+    assert told.warning
+    assert "spec.upgrade.rollBackTo names up-u1-0-0" in told.message
+    assert PIN in told.message
+    knows = msgspec.structs.replace(mistyped, status=status_of(plan))
+    for seconds in (1, 86400):
+        assert not told_of(decide(observe(knows, **seen), NOW + seconds), "RollBackIgnored")
+    other = asked(knows, "up-u1-0-1")
+    assert told_of(decide(observe(other, **seen), NOW), "RollBackIgnored")
+
+
+def test_naming_a_pin_before_there_was_an_upgrade_is_told_once() -> None:
+    app = asked(stable(launched(app_with({IMAGE: A}), phase=Phase.RUNNING)))
+    plan = decide(observe(app, **runs(app)), NOW)
+    (told,) = told_of(plan, "RollBackIgnored")
+    assert "There is none." in told.message
+    knows = msgspec.structs.replace(app, status=status_of(plan))
+    assert not told_of(decide(observe(knows, **runs(app)), NOW), "RollBackIgnored")
+    begun = decide(observe(asked(edited(knows, {IMAGE: B})), **runs(app)), NOW)
+    assert record(begun).roll_back_to == PIN
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN])
+def test_naming_the_pin_of_an_upgrade_that_was_not_launched_is_told(phase: UpgradePhase) -> None:
+    pin = UpgradePin(id=PIN, lineage=1)
+    app = upgrading(launched(app_with({IMAGE: B})), version(A, 1), phase, epoch=0, pin=pin)
+    app = edited(app, {IMAGE: A}) if phase is UpgradePhase.WITHDRAWN else app
+    plan = decide(observe(asked(app), **runs(version(A, 1))), NOW)
+    (told,) = told_of(plan, "RollBackIgnored")
+    assert "There is none." in told.message
+
+
+def test_a_wish_that_was_fulfilled_and_stays_in_the_spec_is_not_told_of_at_the_next_upgrade() -> None:
+    asked_for = decide(observe(asked(in_phase(UpgradePhase.DONE)), **runs(version(B, 2))), NOW)
+    over = msgspec.structs.replace(record(asked_for), phase=UpgradePhase.ROLLED_BACK, epoch=3)
+    status = msgspec.structs.replace(status_of(asked_for), upgrade=over, lineage=2)
+    next_one = asked(app_with({IMAGE: C}, status=status))
+    begun = decide(observe(next_one, **runs(version(A, 3))), NOW)
+    assert record(begun).phase is UpgradePhase.COPYING
+    on_its_way = msgspec.structs.replace(next_one, status=status_of(begun))
+    after = decide(observe(on_its_way, **runs(version(A, 3))), NOW)
+    assert not told_of(begun, "RollBackIgnored")
+    assert not told_of(after, "RollBackIgnored")
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED])
+def test_a_pin_that_is_named_and_lost_is_said_as_long_as_it_is_named(phase: UpgradePhase) -> None:
+    app = in_phase(phase)
+    assert app.status.upgrade is not None
+    lost = msgspec.structs.replace(app.status.upgrade, pin=UpgradePin(id=PIN, lineage=1, lost="A file is gone."))
+    app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, upgrade=lost))
+    plan = decide(observe(asked(app), **runs(version(B, 2), 1)), NOW)
+    condition = status_of(plan).condition("Stalled")
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("True", "PinLost")
+    assert "spec.upgrade.rollBackTo" in condition.message
+    assert "A file is gone." in condition.message
+    assert not acts(plan, do.DeleteDriver)
+    assert len(told_of(plan, "PinLost")) == 1
+    knows = msgspec.structs.replace(app, status=status_of(plan))
+    assert not told_of(decide(observe(asked(knows), **runs(version(B, 2), 1)), NOW), "PinLost")
+    gave_up = status_of(decide(observe(knows, **runs(version(B, 2), 1)), NOW)).condition("Stalled")
+    assert gave_up is not None
+    assert gave_up.status == "False"
 
 
 def test_a_version_that_was_started_again_since_is_not_tried_again_when_it_is_taken_back_by_hand() -> None:

@@ -11,7 +11,7 @@ from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Phase, UpgradeMode, UpgradePhase, UpgradePin
-from tidegate_spark.protocol import Reason
+from tidegate_spark.protocol import QueryReport, Reason
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
     NOW,
@@ -33,6 +33,7 @@ from tidegate_testing.upgrades import (
     order_of,
     record,
     runs,
+    runs_with,
     under_test,
 )
 
@@ -83,6 +84,73 @@ def test_the_status_never_holds_more_of_what_is_to_be_disposed_of_than_the_api_s
     obsolete = record(plan).obsolete
     assert (len(obsolete), obsolete[-1]) == (64, COPY)
 
+
+# --- each of its queries ---------------------------------------------------------------------------------------------
+
+ENOUGH = QueryReport("a", committed=5)
+
+
+def test_a_query_that_failed_keeps_the_gate_open_and_when_the_driver_fails_for_it_the_version_is_taken_back() -> None:
+    new = under_test()
+    failed = QueryReport("b", active=False, failed=True)
+    plan = decide(observe(new, **runs_with(new, ENOUGH, failed)), NOW)
+    assert record(plan).phase is UpgradePhase.GATE
+    ready = status_of(plan).condition("Ready")
+    assert ready is not None
+    assert "Query 'b' has failed." in ready.message
+    after = msgspec.structs.replace(new, status=status_of(plan))
+    ended = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
+    fails = decide(observe(after, driver=driver_of(after, ended=ended, restarts=1)), NOW + 20)
+    assert record(fails).phase is UpgradePhase.ROLLING_BACK
+
+
+def test_a_query_that_was_started_again_counts_as_any_other() -> None:
+    new = under_test()
+    plan = decide(observe(new, **runs_with(new, ENOUGH, QueryReport("b", committed=5))), NOW)
+    assert record(plan).phase is UpgradePhase.DONE
+
+
+def test_a_query_of_the_version_before_that_was_not_started_yet_keeps_the_gate_open() -> None:
+    new = under_test(queries=("a", "b"))
+    plan = decide(observe(new, **runs_with(new, ENOUGH)), NOW)
+    assert record(plan).phase is UpgradePhase.GATE
+    ready = status_of(plan).condition("Ready")
+    assert ready is not None
+    assert "Query 'b' of the version before was not started yet." in ready.message
+    plan = decide(observe(new, **runs_with(new, ENOUGH, QueryReport("b", committed=5))), NOW)
+    assert record(plan).phase is UpgradePhase.DONE
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.FAILED])
+def test_a_query_that_was_not_started_in_time_counts_as_dropped(phase: UpgradePhase) -> None:
+    new = under_test(phase, queries=("a", "b"))
+    waits = decide(observe(new, **runs_with(new, ENOUGH)), NOW + 1780)
+    assert (record(waits).phase, waits.wake_after) == (phase, 10)
+    plan = decide(observe(new, **runs_with(new, ENOUGH)), NOW + 1790)
+    assert record(plan).phase is UpgradePhase.DONE
+    assert "Query 'b' of the version before was not started, and counts as dropped." in record(plan).message
+
+
+def test_a_version_without_input_that_dropped_a_query_is_neither_taken_back_nor_under_way_for_ever() -> None:
+    new = under_test(queries=("a", "b"))
+    seen = runs_with(new, QueryReport("a", committed=1))
+    before = decide(observe(new, **seen), NOW + 600)
+    assert (record(before).phase, record(before).idle_at) == (UpgradePhase.GATE, None)
+    idle = decide(observe(new, **seen), NOW + 1790)
+    assert (record(idle).phase, record(idle).idle_at) == (UpgradePhase.GATE, later(1790))
+    quiet = msgspec.structs.replace(new, status=status_of(idle))
+    assert not acts(decide(observe(quiet, **seen), NOW + 7200), do.WriteStatus)
+
+
+def test_a_script_that_has_finished_with_batches_is_stable_whatever_queries_it_started() -> None:
+    new = under_test(queries=("a", "b"))
+    ended = ended_with(Reason.COMPLETED, 0)
+    told = ended.message.replace('"batches":{}', '"batches":{"a":3}')
+    driver = driver_of(new, phase="Succeeded", ended=dataclasses.replace(ended, message=told))
+    assert record(decide(observe(new, driver=driver), NOW)).phase is UpgradePhase.DONE
+
+
+# --- failures --------------------------------------------------------------------------------------------------------
 
 Failing = dict[str, Any]
 FAILURES: dict[str, tuple[Failing, bool]] = {

@@ -8,8 +8,16 @@ import pytest
 
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
+from tidegate.decide.snapshots.taking import REMEDIES
 from tidegate.decide.spec_hash import spec_hash
-from tidegate.model.streaming_app import Phase, SnapshotBatch, UpgradeMode, UpgradePhase, UpgradePin
+from tidegate.model.streaming_app import (
+    Phase,
+    QueryStatus,
+    SnapshotBatch,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradePin,
+)
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import process_of
 from tidegate_spark.protocol import Pin, QueryReport, Reason
@@ -21,10 +29,8 @@ from tidegate_testing.observations import (
     ended_with,
     launched,
     observe,
-    report_of,
-    running_driver,
 )
-from tidegate_testing.plans import acts, status_of
+from tidegate_testing.plans import acts, status_of, verdict_of
 from tidegate_testing.upgrades import (
     COPY,
     IMAGE,
@@ -40,6 +46,7 @@ from tidegate_testing.upgrades import (
     order_of,
     record,
     runs,
+    runs_with,
     under_test,
     upgraded,
     upgrading,
@@ -61,16 +68,26 @@ def test_a_version_is_stable_after_so_many_batches_of_one_process(committed: int
         assert (learned.spec_hash, learned.lineage) == (spec_hash(app), 1)
 
 
-def test_every_query_has_to_commit_them() -> None:
+OTHERS: dict[str, tuple[QueryReport, bool]] = {
+    "has committed enough": (QueryReport("b", committed=5), True),
+    "has not committed enough": (QueryReport("b", committed=4), False),
+    "has ended by itself": (QueryReport("b", committed=1, active=False), True),
+    "has failed": (QueryReport("b", committed=0, active=False, failed=True), False),
+    "has failed after enough batches": (QueryReport("b", committed=9, active=False, failed=True), False),
+}
+
+
+@pytest.mark.parametrize(("other", "is_stable"), OTHERS.values(), ids=OTHERS.keys())
+def test_every_query_has_to_commit_them_and_none_may_have_failed(other: QueryReport, is_stable: bool) -> None:
     app = launched(app_with(), phase=Phase.RUNNING)
-    driver = running_driver(app, ready=True)
-    queries = (
-        QueryReport("a", committed=9),
-        QueryReport("b", committed=4),
-        QueryReport("c", committed=0, active=False),
-    )
-    plan = decide(observe(app, driver=driver, agent=report_of(driver, queries=queries)), NOW)
-    assert status_of(plan).last_stable is None
+    plan = decide(observe(app, **runs_with(app, QueryReport("a", committed=9), other)), NOW)
+    assert (status_of(plan).last_stable is not None) == is_stable
+
+
+def test_a_version_is_not_stable_before_each_query_that_runs_is_ready() -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    seen = runs_with(app, QueryReport("a", committed=9), QueryReport("b", committed=9), ready=False)
+    assert status_of(decide(observe(app, **seen), NOW)).last_stable is None
 
 
 def test_a_script_that_has_finished_with_batches_is_stable() -> None:
@@ -103,6 +120,14 @@ def test_the_intent_is_written_before_the_copy_is_ordered_and_the_old_version_ru
     assert index_of(plan, do.WriteStatus) < index_of(plan, do.OrderSnapshots)
     assert not acts(plan, do.DeleteDriver)
     assert "UpgradeCopying" in events(plan)
+
+
+def test_the_queries_of_the_version_before_are_noted() -> None:
+    old = old_app()
+    queries = (QueryStatus(name="late"), QueryStatus(name="early", batch_id=7))
+    known = msgspec.structs.replace(old, status=msgspec.structs.replace(old.status, queries=queries))
+    plan = decide(observe(edited(known, {IMAGE: B}), **runs(old)), NOW)
+    assert record(plan).queries == ("early", "late")
 
 
 def test_who_waits_for_the_spec_to_be_what_runs_is_not_told_so() -> None:
@@ -270,6 +295,28 @@ def test_an_order_that_the_agent_did_not_take_is_given_again_before_it_is_done_w
     assert not acts(plan, do.OrderSnapshots)
     assert plan.wake_after == 15
     assert order_of(decide(observe(new, **seen, memory=given), NOW + 16)).orders.take[0].id == COPY
+
+
+@pytest.mark.parametrize(
+    ("reason", "true"),
+    [
+        (SnapshotReason.STORAGE_UNAVAILABLE, "Stalled"),
+        (SnapshotReason.CATALOG_LOST, "Stalled"),
+        (SnapshotReason.NONE, "Reconciling"),
+    ],
+)
+def test_a_copy_that_waits_for_a_person_is_stalled_and_says_what_to_do(reason: SnapshotReason, true: str) -> None:
+    old = launched(app_with({IMAGE: A}))
+    waits = SnapshotReport(COPY, WAITING, reason, "It is not there.")
+    plan = decide(observe(under_test(UpgradePhase.COPYING), **runs(old, 9, waits)), NOW + 3600)
+    assert verdict_of(plan)[:2] == (Phase.RUNNING, true)
+    assert record(plan).phase is UpgradePhase.COPYING
+    if true == "Stalled":
+        condition = status_of(plan).condition("Stalled")
+        assert condition is not None
+        assert condition.reason == reason.value
+        assert f"It is not there. {REMEDIES[reason]}" in condition.message
+        assert reason.value in events(plan)
 
 
 @pytest.mark.parametrize("world", ["no driver", "silent for long", "deaf for long"])

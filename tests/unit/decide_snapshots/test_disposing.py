@@ -151,7 +151,90 @@ def test_what_is_not_complete_is_cancelled_by_a_driver_that_runs_whatever_is_ret
     o = observe_running(half, report(SnapshotState.COPYING, files=1, of_files=9))
     assert GiveOrders(running_driver(APP), SnapshotOrders(dispose=(ID,))) in decide_snapshot(o, NOW).actions
     assert kinds(decide_snapshot(observe_running(half, report(SnapshotState.DISPOSED)), NOW)) == GONE
-    assert kinds(decide_snapshot(observe(half, app=SUSPENDED), NOW)) == GONE
+
+
+HALF = deleted(snapshot(begun(SUSPENDED, phase=SnapshotPhase.COPYING)))
+
+
+@pytest.mark.parametrize(
+    "around",
+    [{}, {"app": SUSPENDED}, {"app": launched(app_with(uid="u-2"))}],
+    ids=["the application is gone", "it is suspended", "another one has its name"],
+)
+def test_what_is_not_complete_is_cancelled_by_a_pod_if_no_driver_runs(around: dict[str, Any]) -> None:
+    o = observe(HALF, **around)
+    assert kinds(decide_snapshot(o, NOW)) == ["EnsureAccess", "WriteSnapshotStatus", "CreateSnapshotPod"]
+    at_work = dataclasses.replace(settled(o), disposing=pod(disposing=True))
+    assert "RemoveFinalizer" not in kinds(decide_snapshot(at_work, NOW))
+    done = dataclasses.replace(settled(o), disposing=pod_that_said(report(SnapshotState.DISPOSED), disposing=True))
+    assert kinds(decide_snapshot(done, NOW)) == ["ReleaseAccess", "DeleteSnapshotPod", "RemoveFinalizer"]
+
+
+def test_a_cancelled_one_waits_for_an_application_that_starts_but_not_for_ever() -> None:
+    starting = launched(app_with())
+    o = observe(HALF, app=starting, driver=running_driver(starting))
+    plan = decide_snapshot(o, NOW)
+    assert (said(plan), plan.wake_after) == ((DELETING, "Reconciling", "AppNotRunning"), 300.0)
+    assert kinds(decide_snapshot(settled(o), NOW + 300)) == GONE
+
+
+def kept_files(plan: Any) -> list[str]:
+    return [a.message for a in plan.actions if isinstance(a, PublishEvent) and a.reason == "SnapshotKept"]
+
+
+def test_a_storage_that_is_gone_does_not_keep_a_cancelled_one_for_ever() -> None:
+    no_answer = report(SnapshotState.WAITING, SnapshotReason.STORAGE_UNAVAILABLE, message="No answer.")
+    failing = pod_that_said(no_answer, disposing=True, exit_code=75)
+    o = observe(HALF, app=SUSPENDED, disposing=failing)
+    assert "300 seconds" in status_of(decide_snapshot(o, NOW)).conditions[0].message
+    assert "reclaimPolicy" not in str(status_of(decide_snapshot(o, NOW)).conditions)
+    given_up = decide_snapshot(settled(o), NOW + 300)
+    assert kinds(given_up) == ["ReleaseAccess", "DeleteSnapshotPod", "RemoveFinalizer"]
+    assert "s3://streams/apps/shop/orders" in kept_files(given_up)[0]
+    assert "No answer." in kept_files(given_up)[0]
+
+
+def test_a_driver_that_can_not_cancel_it_is_not_waited_for_for_ever() -> None:
+    half = deleted(snapshot(begun(phase=SnapshotPhase.COPYING)))
+    waits = report(SnapshotState.WAITING, SnapshotReason.STORAGE_UNAVAILABLE, message="No answer.")
+    late = observe_running(half, waits, memory=dataclasses.replace(TOLD, ordered_at=NOW + 299))
+    assert kinds(decide_snapshot(late, NOW + 300)) == GONE
+    assert kept_files(decide_snapshot(late, NOW + 300))
+
+
+def test_it_is_tried_also_after_a_long_time_without_an_operator() -> None:
+    o = observe(HALF, app=SUSPENDED)
+    assert "CreateSnapshotPod" in kinds(decide_snapshot(o, NOW + 9000))
+    begun_late = dataclasses.replace(settled(o), disposing=pod(disposing=True, created_at=NOW + 9000))
+    assert "RemoveFinalizer" not in kinds(decide_snapshot(begun_late, NOW + 9010))
+    stuck = pod(disposing=True, created_at=NOW + 9000, phase="Pending", running=False)
+    o = dataclasses.replace(begun_late, disposing=stuck)
+    assert decide_snapshot(o, NOW + 9010).wake_after == 290.0
+    assert "RemoveFinalizer" in kinds(decide_snapshot(o, NOW + 9300))
+
+
+def test_no_pod_for_a_cancelled_one_in_a_namespace_that_goes() -> None:
+    refusal = PodRefusal(f"{ID}-dispose", NAMESPACE_TERMINATING, "", NOW, 1)
+    plan = decide_snapshot(observe(HALF, memory=SnapshotMemory(refusal=refusal)), NOW)
+    assert kinds(plan) == ["ReleaseAccess", "RemoveFinalizer"]
+    assert kept_files(plan)
+
+
+def test_a_quota_that_takes_no_pod_does_not_keep_a_cancelled_one_for_ever() -> None:
+    refusal = PodRefusal(f"{ID}-dispose", "LaunchRefused", "quota", NOW + 290, 7)
+    plan = decide_snapshot(observe(HALF, memory=SnapshotMemory(refusal=refusal)), NOW + 300)
+    assert kinds(plan) == ["ReleaseAccess", "RemoveFinalizer"]
+    assert "quota" in kept_files(plan)[0]
+
+
+def test_one_that_was_completed_meanwhile_is_kept_for_who_holds_it() -> None:
+    held = report(SnapshotState.HELD, SnapshotReason.HELD)
+    for o in (observe_running(HALF, held, memory=TOLD), observe(HALF, disposing=pod_that_said(held, disposing=True))):
+        assert kinds(decide_snapshot(o, NOW))[-1] == "RemoveFinalizer"
+
+
+def test_of_one_that_failed_nothing_is_left_to_cancel() -> None:
+    assert kinds(decide_snapshot(observe(deleted(snapshot(begun(phase=SnapshotPhase.FAILED)))), NOW)) == GONE
 
 
 # --- forks ---

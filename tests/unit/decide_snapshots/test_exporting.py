@@ -9,6 +9,7 @@ import pytest
 from tidegate.decide.actions import PublishEvent, ReleaseAccess
 from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.spec import Resources
 from tidegate.model.status import Condition
 from tidegate.model.stream_snapshot import (
@@ -21,8 +22,9 @@ from tidegate.model.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
 )
-from tidegate.observe.pods import process_of
+from tidegate.observe.pods import Exit, process_of
 from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory
+from tidegate.resources.export_pod import hash_of_export
 from tidegate_spark.protocol import from_json
 from tidegate_spark.snapshot_protocol import (
     ORDERS_VARIABLE,
@@ -32,7 +34,7 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotState,
     StateChoice,
 )
-from tidegate_testing.observations import NOW, waiting
+from tidegate_testing.observations import NOW, app_with, launched, waiting
 from tidegate_testing.snapshot_observations import (
     APP,
     ID,
@@ -66,12 +68,12 @@ def without(of: StreamSnapshot) -> StreamSnapshot:
 
 
 def at_work(nonce: int = 1, **fields: Any) -> Any:
-    return dataclasses.replace(pod(APP), name=f"{ID}-export-{nonce}", **fields)
+    known = {"name": f"{ID}-export-{nonce}", "role": "export", "spec_hash": hash_of_export(asked(), APP)}
+    return pod(APP, **{**known, **fields})
 
 
 def ended(*reports: SnapshotReport, nonce: int = 1, **fields: Any) -> Any:
-    known = pod_that_said(*reports, **fields)
-    return dataclasses.replace(known, name=f"{ID}-export-{nonce}", spec_hash=pod(APP).spec_hash)
+    return pod_that_said(*reports, name=f"{ID}-export-{nonce}", role="export", **fields)
 
 
 def exported(plan: SnapshotPlan) -> tuple[Condition, SnapshotExport]:
@@ -124,9 +126,98 @@ def test_how_far_it_is_is_told() -> None:
 
 
 def test_a_pod_that_can_not_start_says_why_and_the_snapshot_stays_ready() -> None:
-    stuck = at_work(running=False, phase="Pending", waiting=waiting("ImagePullBackOff", "snapshot"))
+    refused = waiting("CreateContainerConfigError", "export")
+    stuck = at_work(running=False, phase="Pending", waiting=refused)
     plan = decide_snapshot(observe(asked(), app=APP, exporting=stuck), NOW)
-    assert (status_of(plan).phase, exported(plan)[0].reason) == (SnapshotPhase.READY, "ImagePullFailed")
+    assert (status_of(plan).phase, exported(plan)[0].reason) == (SnapshotPhase.READY, "ContainerRefused")
+
+
+def test_an_image_that_is_refused_fails_it_after_a_while_and_names_its_field() -> None:
+    refused = waiting("ImagePullBackOff", "export")
+    stuck = at_work(running=False, phase="Pending", waiting=refused, created_at=NOW - 100)
+    o = observe(asked(), app=APP, exporting=stuck)
+    plan = decide_snapshot(o, NOW)
+    condition, record = exported(plan)
+    assert (condition.reason, record.phase, plan.wake_after) == ("ImagePullFailed", ExportPhase.RUNNING, 20.0)
+    assert "spec.export.image" in condition.message
+    assert "chart" not in condition.message
+    plan = decide_snapshot(settled(o), NOW + 20)
+    condition, record = exported(plan)
+    assert (condition.status, condition.reason, record.phase) == ("False", "ImagePullFailed", ExportPhase.FAILED)
+    assert "the kubelet's words" in record.message
+    assert "spec.export.image" in record.message
+    assert "spec.export.nonce" in record.message
+    assert kinds(plan)[-1] == "DeleteSnapshotPod"
+    wrong = dataclasses.replace(stuck, waiting=waiting("InvalidImageName", "export"), created_at=NOW)
+    plan = decide_snapshot(dataclasses.replace(o, exporting=wrong), NOW)
+    assert exported(plan)[1].phase is ExportPhase.FAILED
+    ours = dataclasses.replace(stuck, waiting=waiting("ImagePullBackOff", "tidegate-runtime"))
+    plan = decide_snapshot(dataclasses.replace(o, exporting=ours), NOW + 600)
+    assert (exported(plan)[1].phase, "chart" in plan.message) == (ExportPhase.RUNNING, False)
+    assert "chart" in exported(plan)[0].message
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["started again", "not yet"])
+def test_one_that_needs_more_memory_fails_and_names_the_field(running: bool) -> None:
+    killed = at_work(running=running, ended=Exit(137, "OOMKilled", "", NOW - 5))
+    plan = decide_snapshot(observe(asked(), app=APP, exporting=killed), NOW)
+    condition, record = exported(plan)
+    assert (condition.status, condition.reason, record.phase) == ("False", "OutOfMemory", ExportPhase.FAILED)
+    assert "spec.export.resources.memory" in record.message
+    assert kinds(plan)[-1] == "DeleteSnapshotPod"
+
+
+def test_a_pod_that_no_node_takes_names_what_it_asks_for_and_its_time_ends_too() -> None:
+    waits = at_work(running=False, phase="Pending", unschedulable="0/3 nodes are available.")
+    o = observe(asked(timeout_seconds=90), app=APP, exporting=waits)
+    plan = decide_snapshot(o, NOW)
+    assert (exported(plan)[0].reason, plan.wake_after) == ("Unschedulable", 90.0)
+    assert "spec.export.resources" in exported(plan)[0].message
+    assert "podTemplate" not in exported(plan)[0].message
+    plan = decide_snapshot(settled(o), NOW + 90)
+    condition, record = exported(plan)
+    assert (condition.status, condition.reason, record.phase) == ("False", "DeadlineExceeded", ExportPhase.FAILED)
+    assert "0/3 nodes are available." in record.message
+    assert kinds(plan)[-1] == "DeleteSnapshotPod"
+    refusal = PodRefusal(f"{ID}-export-1", "LaunchRefused", "quota", NOW + 80, 3)
+    no_pod = dataclasses.replace(settled(o), exporting=None, memory=SnapshotMemory(refusal=refusal))
+    assert exported(decide_snapshot(no_pod, NOW + 90))[1].phase is ExportPhase.FAILED
+
+
+ANOTHER_VERSION = {
+    "application.args": ["--faster"],
+    "application.env": [{"name": "MODE", "value": "fast"}],
+    "application.image": "shop/orders:9",
+    "executor.resources.memory": "9Gi",
+    "restartNonce": 3,
+    "sparkConf": {"spark.sql.shuffle.partitions": "9"},
+}
+
+
+def test_another_version_of_the_application_does_not_end_it() -> None:
+    edited = launched(app_with(ANOTHER_VERSION))
+    assert spec_hash(edited) != spec_hash(APP)
+    o = settled(observe(asked(), app=APP, exporting=at_work()))
+    assert decide_snapshot(dataclasses.replace(o, app=edited), NOW).actions == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"storage.endpoint": "http://store:9000"},
+        {"storage.credentialsSecret": {"name": "others"}},
+        {"driver.serviceAccountName": "others"},
+        {"driver.podTemplate": {"spec": {"nodeSelector": {"disk": "fast"}}}},
+        {"application.imagePullSecrets": [{"name": "registry"}]},
+        {"application.env": [{"name": "AWS_PROFILE", "value": "streams"}]},
+        {"sparkConf": {"spark.sql.streaming.stateStore.compression.codec": "zstd"}},
+    ],
+    ids=str,
+)
+def test_who_mends_what_the_pod_has_of_the_application_gets_another_pod(change: dict[str, Any]) -> None:
+    o = settled(observe(asked(), app=APP, exporting=at_work()))
+    plan = decide_snapshot(dataclasses.replace(o, app=launched(app_with(change))), NOW)
+    assert kinds(plan)[-1] == "DeleteSnapshotPod"
 
 
 def test_one_that_is_complete_is_made_once_for_each_number() -> None:

@@ -15,6 +15,7 @@ from tidegate.model.stream_snapshot import (
     SnapshotApp,
     SnapshotPhase,
     SnapshotStorage,
+    SnapshotVersion,
     StreamSnapshot,
     StreamSnapshotSpec,
 )
@@ -58,6 +59,7 @@ def imported(of: StreamSnapshot | None = None) -> StreamSnapshot:
 
 def looked_at() -> SnapshotReport:
     known = {"app": "shop/orders", "app_uid": "far-uid", "image": "shop/orders:7", "lineage": 4}
+    known |= {"spec_hash": "feedfeedfeedfeed", "spec": "{}"}
     return dataclasses.replace(report(SnapshotState.READY), **known)  # type: ignore[arg-type] # names checked at run time
 
 
@@ -107,6 +109,7 @@ def test_what_it_is_it_is_told_by_its_manifest() -> None:
     assert (status.phase, status.batch, status.image) == (SnapshotPhase.READY, 7, "shop/orders:7")
     assert status.app == SnapshotApp(uid="far-uid", lineage=4, name="shop/orders")
     assert (status.snapshot_id, is_usable(found)) == ("weekly-99887766", True)
+    assert status.version == SnapshotVersion(spec_hash="feedfeedfeedfeed", spec="{}")
     done = dataclasses.replace(observe(found), taking=pod_that_said(looked_at()))
     assert kinds(decide_snapshot(done, NOW)) == ["ReleaseAccess", "DeleteSnapshotPod"]
 

@@ -6,12 +6,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent
-from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, WriteSnapshotStatus
+from tidegate.decide.actions import NAMESPACE_TERMINATING, AddFinalizer, EnsureAccess, PublishEvent
+from tidegate.decide.snapshots.actions import (
+    CountTakenByPod,
+    CreateSnapshotPod,
+    DeleteSnapshotPod,
+    GiveOrders,
+    WriteSnapshotStatus,
+)
 from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.decide.spec_hash import spec_hash, version_of
 from tidegate.decide.status import build_conditions
 from tidegate.decide.verdict import Health, Verdict
-from tidegate.model.stream_snapshot import SnapshotApp, SnapshotManifest, SnapshotPhase, SnapshotQuery
+from tidegate.model.stream_snapshot import (
+    SnapshotApp,
+    SnapshotManifest,
+    SnapshotPhase,
+    SnapshotQuery,
+    SnapshotVersion,
+)
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory, SnapshotObservation
@@ -60,10 +73,12 @@ def test_a_snapshot_of_a_running_application_is_recorded_and_then_ordered_from_i
     o = observe_running(snapshot())
     plan = decide_snapshot(o, NOW)
     assert [type(action) for action in plan.actions] == [AddFinalizer, WriteSnapshotStatus, GiveOrders, PublishEvent]
-    order = SnapshotOrder(ID, manual=True, image="shop/orders:1")
+    version = SnapshotVersion(spec_hash=spec_hash(APP), spec=version_of(APP.spec))
+    order = SnapshotOrder(ID, manual=True, image="shop/orders:1", spec_hash=version.spec_hash, spec=version.spec)
     assert plan.actions[2] == GiveOrders(o.driver, SnapshotOrders(take=(order,)))  # type: ignore[arg-type] # there is one
     status = status_of(plan)
     assert (status.snapshot_id, status.app, status.started_at) == (ID, SnapshotApp(uid="u-1", lineage=1), TIME)
+    assert status.version == version
     assert status.storage is not None
     assert status.storage.uri == "s3://streams/apps/shop/orders"
 
@@ -214,9 +229,35 @@ def test_an_edit_of_what_is_complete_is_seen() -> None:
 
 
 @pytest.mark.parametrize("app", [None, launched(app_with(uid="u-2"), phase=Phase.RUNNING)])
-def test_a_snapshot_fails_whose_application_went_before_it_was_complete(app: Any) -> None:
-    plan = decide_snapshot(observe(snapshot(begun()), app=app), NOW)
+def test_a_snapshot_fails_whose_application_went_before_it_was_complete_and_nothing_is_left(app: Any) -> None:
+    half = observe(snapshot(begun(phase=COPYING)), app=app, taking=pod())
+    plan = decide_snapshot(half, NOW)
+    assert (kinds(plan)[-1], said(plan)) == ("DeleteSnapshotPod", (COPYING, "Reconciling", "AppReplaced"))
+    going = dataclasses.replace(settled(half), taking=pod(delete_by=NOW + 30))
+    assert kinds(decide_snapshot(going, NOW)) == ["ReleaseAccess"]
+    o = dataclasses.replace(settled(half), taking=None)
+    plan = decide_snapshot(o, NOW)
+    (create,) = [a for a in plan.actions if isinstance(a, CreateSnapshotPod)]
+    assert create.manifest["metadata"]["name"] == f"{ID}-dispose"
+    failing = pod_that_said(report(SnapshotState.WAITING, message="No answer."), disposing=True, exit_code=75)
+    plan = decide_snapshot(dataclasses.replace(o, disposing=failing), NOW)
+    assert said(plan) == (COPYING, "Stalled", "AppReplaced")
+    assert "No answer." in plan.message
+    done = dataclasses.replace(o, disposing=pod_that_said(report(SnapshotState.DISPOSED), disposing=True))
+    plan = decide_snapshot(done, NOW)
     assert said(plan) == (FAILED, "Stalled", "AppReplaced")
+    assert kinds(plan) == ["WriteSnapshotStatus", "ReleaseAccess", "DeleteSnapshotPod"]
+    cut_off = decide_snapshot(settled(done), NOW)
+    assert kinds(cut_off) == ["ReleaseAccess", "DeleteSnapshotPod"]
+
+
+def test_a_snapshot_fails_at_once_of_which_nothing_was_begun_or_nothing_can_be_removed() -> None:
+    waits = snapshot(annotations={"tidegate.dev/app-uid": "u-1"})
+    assert said(decide_snapshot(observe(waits), NOW)) == (FAILED, "Stalled", "AppReplaced")
+    refusal = PodRefusal(f"{ID}-dispose", NAMESPACE_TERMINATING, "", NOW, 1)
+    plan = decide_snapshot(observe(snapshot(begun()), memory=SnapshotMemory(refusal=refusal)), NOW)
+    assert said(plan) == (FAILED, "Stalled", "AppReplaced")
+    assert "s3://streams/apps/shop/orders" in plan.message
 
 
 # --- by a pod ---
@@ -259,7 +300,7 @@ def test_what_the_pod_took_is_complete_and_the_pod_goes() -> None:
     o = at_rest(taking=pod_that_said(report(SnapshotState.READY)))
     plan = decide_snapshot(o, NOW)
     assert said(plan) == (READY, "Ready", "Complete")
-    assert kinds(plan) == ["WriteSnapshotStatus", "ReleaseAccess", "DeleteSnapshotPod"]
+    assert kinds(plan) == ["WriteSnapshotStatus", "CountTakenByPod", "ReleaseAccess", "DeleteSnapshotPod"]
     gone = dataclasses.replace(settled(o), taking=None)
     assert decide_snapshot(gone, NOW).actions == ()
 
@@ -296,3 +337,27 @@ def test_a_pod_that_the_api_server_refuses_is_tried_again_with_pauses() -> None:
     plan = decide_snapshot(o, NOW)
     assert (said(plan), plan.wake_after) == ((PENDING, "Stalled", "LaunchRefused"), 4.0)
     assert "CreateSnapshotPod" in kinds(decide_snapshot(o, NOW + 5))
+
+
+# --- figures ---
+
+
+def counted(plan: Any) -> list[CountTakenByPod]:
+    return [action for action in plan.actions if isinstance(action, CountTakenByPod)]
+
+
+def test_what_a_pod_took_is_counted_once_with_its_time_and_what_it_copied() -> None:
+    o = at_rest(taking=pod_that_said(report(SnapshotState.READY)))
+    plan = decide_snapshot(o, NOW + 40)
+    assert counted(plan) == [CountTakenByPod(seconds=40.0, copied=512, shared=1536)]
+    assert kinds(plan)[:2] == ["WriteSnapshotStatus", "CountTakenByPod"]
+    assert counted(decide_snapshot(settled(o), NOW + 40)) == []
+
+
+def test_what_a_driver_took_is_counted_by_its_agent() -> None:
+    assert counted(decide_snapshot(observe_running(snapshot(begun()), report(SnapshotState.READY)), NOW)) == []
+
+
+def test_what_failed_is_not_counted_as_taken() -> None:
+    failed = report(SnapshotState.FAILED, SnapshotReason.UNREADABLE_CHECKPOINT)
+    assert counted(decide_snapshot(at_rest(taking=pod_that_said(failed)), NOW)) == []

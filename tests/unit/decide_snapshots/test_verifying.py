@@ -14,7 +14,7 @@ from tidegate.model.stream_snapshot import VERIFIED, SnapshotPhase, SnapshotVeri
 from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory
 from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotReason, SnapshotReport, SnapshotState
-from tidegate_testing.observations import NOW, waiting
+from tidegate_testing.observations import NOW, app_with, launched, waiting
 from tidegate_testing.snapshot_observations import (
     APP,
     ID,
@@ -92,6 +92,14 @@ def test_a_pod_that_can_not_start_says_why_and_the_snapshot_stays_ready() -> Non
     stuck = at_work(running=False, phase="Pending", waiting=waiting("ImagePullBackOff", "snapshot"))
     plan = decide_snapshot(observe(asked(), app=APP, verifying=stuck), NOW)
     assert (status_of(plan).phase, verified(plan).reason) == (SnapshotPhase.READY, "ImagePullFailed")
+
+
+def test_another_version_of_the_application_does_not_end_it_but_other_storage_does() -> None:
+    o = settled(observe(asked(), app=APP, verifying=at_work()))
+    edited = launched(app_with({"application.image": "shop/orders:9", "sparkConf": {"spark.ui.enabled": "false"}}))
+    assert decide_snapshot(dataclasses.replace(o, app=edited), NOW).actions == ()
+    moved = launched(app_with({"storage.endpoint": "http://store:9000"}))
+    assert kinds(decide_snapshot(dataclasses.replace(o, app=moved), NOW))[-1] == "DeleteSnapshotPod"
 
 
 def test_one_that_is_whole_is_verified_once_for_each_number() -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from tidegate_spark.export_guard import refusal_of
 from tidegate_spark.exports import checkpoint_copy, errors, use
+from tidegate_spark.exports.manifest import ExportedQuery, ExportedTable, ExportManifest
+from tidegate_spark.exports.use import Part, Uses
 from tidegate_spark.protocol import EXIT_OK, Storage
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_pod import carry_out
@@ -164,12 +166,68 @@ class Files:
         return self.names
 
 
-def test_a_query_that_begins_without_what_it_should_begin_with_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(use, "has_asked", lambda: False)
+EXPORT = "s3://b/exports/1/manifest.json"
+TABLE = ExportedTable("main", 0, "transformWithStateInPySparkExec", "total", "value", "f", 1, 1, "h", "{}")
+OF_KAFKA, OF_FILES = '{"orders":{"0":5}}', '{"logOffset":3}'
+ASKED, SAYS = ("initial_state()", "starting_offsets()"), ("without_state()", "without_offsets()")
+
+
+def made_of(*tables: ExportedTable, offsets: str = OF_KAFKA) -> ExportManifest:
+    queries = {"main": ExportedQuery(3, {"0": offsets})}
+    return ExportManifest(1, "Csv", "a", "shop/orders", 1, "4.2.1", queries, tables)
+
+
+@pytest.fixture
+def uses(monkeypatch: pytest.MonkeyPatch) -> Uses:
+    """What the script asks for, beginning with nothing."""
+    fresh = Uses()
+    monkeypatch.setattr(use, "_uses", fresh)
+    return fresh
+
+
+def refusal(*batches: str) -> str:
+    return refusal_of(Files(*batches), EXPORT, "main", "s3a://b/lineages/1/main")
+
+
+def test_an_export_is_asked_for_its_state_and_for_where_its_inputs_go_on(uses: Uses) -> None:
+    use.note(Part.OFFSETS, made_of(TABLE))
+    assert all(word in refusal() for word in (*ASKED, SAYS[0]))
+    assert refusal("0") == "", "it began long ago"
+    use.note(Part.STATE, made_of(TABLE))
+    assert refusal() == ""
+
+
+def test_so_is_one_whose_state_alone_was_asked_for(uses: Uses) -> None:
+    use.note(Part.STATE, made_of(TABLE))
+    assert all(word in refusal() for word in (*ASKED, SAYS[1]))
+
+
+def test_who_does_without_one_of_them_says_so(uses: Uses) -> None:
+    use.note(Part.OFFSETS, made_of(TABLE))
+    use.without_state()
+    assert refusal() == ""
+
+
+def test_who_does_without_the_offsets_says_so(uses: Uses) -> None:
+    use.without_offsets()
+    assert "asked for nothing" in refusal(), "nor for the state"
+    use.note(Part.STATE, made_of(TABLE))
+    assert refusal() == ""
+
+
+def test_what_an_export_does_not_have_is_not_asked_for(uses: Uses) -> None:
+    use.note(Part.OFFSETS, made_of())
+    assert refusal() == ""
+
+
+def test_sources_that_are_none_of_kafkas_begin_by_other_means(uses: Uses) -> None:
+    use.note(Part.STATE, made_of(TABLE, offsets=OF_FILES))
+    assert refusal() == ""
+
+
+def test_a_query_that_begins_without_what_it_should_begin_with_is_refused(uses: Uses) -> None:
     why = refusal_of(Files(), "s3://b/exports/1/manifest.json", "main", "s3a://b/lineages/1/main")
     assert "s3://b/exports/1/manifest.json (spec.startFrom.export)" in why
     assert "tidegate_spark.initial_state()" in why
-    # It began long ago, or the script has asked.
-    assert refusal_of(Files("0", "1"), "s3://b/exports/1/manifest.json", "main", "s3a://b/lineages/1/main") == ""
-    monkeypatch.setattr(use, "has_asked", lambda: True)
-    assert refusal_of(Files(), "s3://b/exports/1/manifest.json", "main", "s3a://b/lineages/1/main") == ""
+    # It began long ago.
+    assert refusal("0", "1") == ""

@@ -77,6 +77,30 @@ def test_durations_are_from_the_edit_to_the_end_and_from_the_decision_to_the_ver
     assert (whole, registry.get_sample_value("tidegate_rollback_duration_seconds_sum")) == (80.0, 30.0)
 
 
+TAKEN_BACK_LATER = (status(UpgradePhase.ROLLING_BACK, 90000), status(UpgradePhase.ROLLED_BACK, 90030))
+
+
+@pytest.mark.parametrize(
+    "later", [TAKEN_BACK_LATER, (status(UpgradePhase.WITHDRAWN, 90000),), (status(UpgradePhase.DONE, 90000),)]
+)
+@pytest.mark.parametrize("end", [UpgradePhase.DONE, UpgradePhase.FAILED, UpgradePhase.ROLLED_BACK])
+def test_what_becomes_of_an_upgrade_days_after_its_end_is_not_how_long_it_took(
+    end: UpgradePhase, later: tuple[StreamingAppStatus, ...]
+) -> None:
+    registry = shown(status(UpgradePhase.GATE, 30), status(end, 60), *later)
+    whole = sum(
+        registry.get_sample_value(f"tidegate_upgrade_duration_seconds_{what}", {"outcome": phase.value}) or 0
+        for phase in ENDS
+        for what in ("sum", "count")
+    )
+    assert whole == 60 + 1
+
+
+def test_the_duration_of_a_rollback_by_hand_is_observed_whenever_it_is() -> None:
+    registry = shown(status(UpgradePhase.DONE, 60), *TAKEN_BACK_LATER)
+    assert registry.get_sample_value("tidegate_rollback_duration_seconds_sum") == 30.0
+
+
 def test_an_application_that_is_gone_has_no_series() -> None:
     registry = CollectorRegistry()
     figures = UpgradeFigures(registry)

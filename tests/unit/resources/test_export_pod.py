@@ -50,12 +50,14 @@ def test_it_is_a_bounded_pod_with_the_image_that_wrote_the_state_and_the_runtime
     )
     assert pod["metadata"]["name"] == f"{ID}-export-4"
     assert pod["metadata"]["ownerReferences"][0]["kind"] == "StreamSnapshot"
+    assert pod["metadata"]["labels"]["tidegate.dev/role"] == "export"
     spec = pod["spec"]
     assert (spec["activeDeadlineSeconds"], spec["restartPolicy"]) == (900, "OnFailure")
     assert (spec["serviceAccountName"], spec["automountServiceAccountToken"]) == ("streams", False)
     assert (spec["nodeSelector"], spec["imagePullSecrets"]) == ({"disk": "fast"}, [{"name": "registry"}])
     (container,) = spec["containers"]
-    assert (container["image"], container["imagePullPolicy"]) == ("shop/orders:2", "Always")
+    assert (container["name"], container["image"]) == ("export", "shop/orders:2")
+    assert container["imagePullPolicy"] == "Always"
     assert container["command"] == ["python3", "-m", "tidegate_spark.snapshot_pod"]
     assert container["resources"] == {"requests": {"cpu": "3", "memory": "4Gi"}, "limits": {"memory": "4Gi"}}
     assert container["securityContext"]["readOnlyRootFilesystem"] is True

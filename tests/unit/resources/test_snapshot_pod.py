@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.stream_snapshot import SnapshotStorage
 from tidegate.resources.snapshot_pod import build_snapshot_pod, remembered_app, storage_of
+from tidegate.resources.storage_pod import hash_of_taken
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrder, SnapshotOrders
 from tidegate_testing.observations import PLATFORM, app_with, launched
@@ -49,7 +49,7 @@ def test_it_is_a_short_pod_of_the_snapshot_in_the_operators_image() -> None:
             "tidegate.dev/snapshot": ID,
             "app.kubernetes.io/managed-by": "tidegate",
         },
-        "annotations": {"tidegate.dev/app-uid": "u-1", "tidegate.dev/spec-hash": spec_hash(APP)},
+        "annotations": {"tidegate.dev/app-uid": "u-1", "tidegate.dev/spec-hash": hash_of_taken(APP)},
         "ownerReferences": [
             {
                 "apiVersion": "tidegate.dev/v1alpha1",

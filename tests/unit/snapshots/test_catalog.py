@@ -38,6 +38,12 @@ def ready(known: Catalog, name: str, *needed: str, **files: int) -> Catalog:
     return catalog.finish(known, name, Snapshot(State.READY, 0, objects=objects, digest=f"digest of {name}"))
 
 
+def complete(known: Catalog, name: str, wanted: Snapshot) -> Catalog:
+    """Return the catalog with a complete snapshot that was begun as ``wanted`` and needs no shared file."""
+    begun = catalog.begin(known, name, wanted)
+    return catalog.finish(begun, name, Snapshot(State.READY, 0, digest=f"digest of {name}"))
+
+
 # --- taking ---
 
 
@@ -59,10 +65,22 @@ def test_the_parent_is_the_newest_of_the_lineage() -> None:
     assert catalog.begin(known, "c", dataclasses.replace(WANTED, lineage=2)).snapshots["c"].parent == ""
 
 
-def test_the_parent_is_the_one_that_is_named() -> None:
+def test_the_first_of_a_lineage_has_what_that_began_with_for_its_parent() -> None:
     known = ready(ready(Catalog(), "a"), "b")
     wanted = dataclasses.replace(WANTED, lineage=2, parent="a")
-    assert catalog.begin(known, "c", wanted).snapshots["c"].parent == "a"
+    first = complete(known, "c", wanted)
+    assert first.snapshots["c"].parent == "a"
+    assert catalog.begin(first, "d", wanted).snapshots["d"].parent == "c"
+
+
+def test_what_an_upgrade_keeps_for_itself_is_nobodys_parent() -> None:
+    pin = dataclasses.replace(WANTED, holders=frozenset({"up-1"}))
+    known = complete(ready(Catalog(), "a"), "up-1", pin)
+    assert known.snapshots["up-1"].parent == "a"
+    assert catalog.begin(known, "b", WANTED).snapshots["b"].parent == "a"
+    # Held by others as well: somebody asked for it.
+    known = catalog.hold(ready(known, "b"), "b", "fork-1")
+    assert catalog.begin(known, "c", WANTED).snapshots["c"].parent == "b"
 
 
 def test_a_shared_file_is_brought_in_once() -> None:

@@ -1,75 +1,16 @@
-"""What a retention lets go, and what is deleted and when. The store is in memory."""
-
-import dataclasses
+"""What is disposed of, and what is deleted and when. The store is in memory."""
 
 import pytest
 
 from tidegate_spark.snapshots import catalog, collect
-from tidegate_spark.snapshots.catalog import Catalog, HeldError, Snapshot, State
-from tidegate_spark.snapshots.collect import Collected, Retention, expired
+from tidegate_spark.snapshots.catalog import HeldError
+from tidegate_spark.snapshots.collect import Collected
 from tidegate_spark.snapshots.library import CatalogLostError
 from tidegate_spark.snapshots.store import NotDeletedError
 from tidegate_testing.snapshot_scenes import Scene, until
 from tidegate_testing.store_actors import Actor
 
 NOW = 1000.0
-
-
-def snapshot(sequence: int, **fields: object) -> Snapshot:
-    """Return a complete snapshot that was begun so long after the epoch."""
-    known = Snapshot(State.READY, float(sequence), digest="d", sequence=sequence)
-    return dataclasses.replace(known, **fields)  # type: ignore[arg-type] # by name
-
-
-def snapshots(**known: Snapshot) -> Catalog:
-    return Catalog(snapshots=known)
-
-
-FIVE = snapshots(**{name: snapshot(number * 100) for number, name in enumerate("abcde", 1)})
-
-# --- retention ---
-
-
-@pytest.mark.parametrize(
-    ("retention", "names"),
-    [
-        pytest.param(Retention(), "", id="without limits all stay"),
-        pytest.param(Retention(count=5), "", id="as many as may stay"),
-        pytest.param(Retention(count=2), "abc", id="the newest stay"),
-        pytest.param(Retention(count=1), "abcd", id="one stays"),
-        pytest.param(Retention(seconds=700), "ab", id="the younger ones stay"),
-        pytest.param(Retention(seconds=1), "abcd", id="the newest stays however old it is"),
-        pytest.param(Retention(count=4, seconds=700), "ab", id="age lets more go than number"),
-        pytest.param(Retention(count=1, seconds=700), "abcd", id="number lets more go than age"),
-    ],
-)
-def test_retention_lets_go(retention: Retention, names: str) -> None:
-    assert expired(FIVE, retention, NOW) == list(names)
-
-
-def kept(**fields: object) -> Catalog:
-    return Catalog(snapshots={**FIVE.snapshots, "b": snapshot(200, **fields)})
-
-
-@pytest.mark.parametrize("known", [kept(manual=True), kept(holders=frozenset({"fork"}))], ids=["manual", "held"])
-def test_what_is_manual_or_held_stays(known: Catalog) -> None:
-    assert expired(known, Retention(1, 1), NOW) == ["a", "c", "d"]
-
-
-def test_what_is_manual_does_not_use_up_the_number() -> None:
-    assert expired(kept(manual=True), Retention(count=4), NOW) == []
-    assert expired(kept(manual=True), Retention(count=3), NOW) == ["a"]
-
-
-def test_the_newest_stays_though_a_manual_one_is_not_older() -> None:
-    assert expired(snapshots(a=snapshot(1), b=snapshot(2, manual=True)), Retention(seconds=1), NOW) == ["a"]
-    assert expired(snapshots(a=snapshot(2), b=snapshot(1, manual=True)), Retention(seconds=1), NOW) == []
-
-
-def test_what_is_not_complete_is_no_business_of_the_retention() -> None:
-    known = {**FIVE.snapshots, "f": Snapshot(State.TAKING, 0.0), "g": Snapshot(State.DELETING, 0.0)}
-    assert expired(Catalog(snapshots=known), Retention(count=4), NOW) == ["a"]
-
 
 # --- disposing ---
 
@@ -86,19 +27,14 @@ def states(scene: Scene) -> dict[str, str]:
     return {name: known.state.value for name, known in scene.library().read().snapshots.items()}
 
 
-def test_expired_snapshots_are_disposed_of() -> None:
-    scene = scene_with("a", "b", "c")
-    collect.expire(scene.library(), Retention(1), NOW)
-    assert states(scene) == {"a": "deleting", "b": "deleting", "c": "ready"}
-
-
 def test_what_is_held_meanwhile_is_not_disposed_of() -> None:
-    scene = scene_with("a", "b", "c")
-    actor = Actor("expire", lambda it: collect.expire(scene.library(it._watch), Retention(1), NOW))
+    scene = scene_with("a", "b")
+    actor = Actor("dispose", lambda it: collect.dispose(scene.library(it._watch), "a"))
     until(actor, "put_if", "catalog.json", done=False)
     scene.library().change(lambda known: catalog.hold(known, "a", "fork"))
     actor.run()
-    assert states(scene) == {"a": "ready", "b": "deleting", "c": "ready"}
+    assert isinstance(actor.outcome, HeldError)
+    assert states(scene) == {"a": "ready", "b": "ready"}
 
 
 def test_a_person_disposes_of_any_but_a_held_one() -> None:

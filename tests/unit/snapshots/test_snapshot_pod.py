@@ -234,7 +234,7 @@ def test_nothing_is_taken_where_another_application_is_by_now() -> None:
 
 def test_whoever_asks_is_told_figures_and_neither_words_nor_offsets() -> None:
     report = SnapshotReport("a", SnapshotState.COPYING, message="words", files=3, of_files=9)
-    told = dataclasses.replace(report, queries={"main": QueryPin(3, "{}")})
+    told = dataclasses.replace(report, queries={"main": QueryPin(3, "{}")}, spec="{}")
     server = serve("127.0.0.1", 0, lambda: (told,))
     assert server is not None
     address = f"http://127.0.0.1:{server.server_port}"
@@ -268,6 +268,13 @@ def test_offsets_go_first_and_batches_stay() -> None:
     (left,) = reports_of(word_of((SnapshotReport("a", SnapshotState.READY, queries=queries),), Secrets()))
     assert {name: pin.batch for name, pin in left.queries.items()} == {f"q{number}": number for number in range(5)}
     assert {pin.offsets for pin in left.queries.values()} == {""}
+
+
+def test_a_versions_spec_goes_before_any_word_of_a_message() -> None:
+    (left,) = reports_of(
+        word_of((SnapshotReport("a", SnapshotState.READY, message="m" * 900, spec="s" * 4000),), Secrets())
+    )
+    assert (left.message, left.spec) == ("m" * 900, "")
 
 
 def test_then_messages_are_cut_and_at_last_queries_and_reports_go() -> None:

@@ -65,6 +65,17 @@ class CountExport:
 
 
 @dataclass(frozen=True, slots=True)
+class CountTakenByPod:
+    """Count a snapshot that no driver took, whose agent would have."""
+
+    seconds: float
+    """From when it was begun until it was complete."""
+    copied: int
+    shared: int
+    """Bytes that an earlier snapshot had already."""
+
+
+@dataclass(frozen=True, slots=True)
 class StampRetention:
     """Note on the resource how long it stays."""
 
@@ -84,6 +95,7 @@ SnapshotAction: TypeAlias = (
     | StampRetention
     | CountVerification
     | CountExport
+    | CountTakenByPod
     | PublishEvent
 )
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from tidegate.decide.actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.launch import time_left
-from tidegate.decide.letting_go import patience_left
+from tidegate.decide.letting_go import PATIENCE, patience_left
 from tidegate.decide.origin import NEEDED_BY_FORK
-from tidegate.decide.rules import earliest
+from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.snapshots import pods
-from tidegate.decide.snapshots.actions import DeleteSnapshotPod, GiveOrders, SnapshotAction
+from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, SnapshotAction
 from tidegate.decide.snapshots.taking import REMEDIES
 from tidegate.decide.snapshots.verdict import (
     NOT_TAKEN_PAUSE,
@@ -40,7 +41,6 @@ REMINDER = 30.0
 """Seconds between two orders to an agent whose report does not tell whether it knows of the first."""
 HELD_PAUSE = 60.0
 """Seconds until another pod asks whether the snapshot is still held."""
-_WAY_OUT = " To keep the files and finish the deletion, set spec.reclaimPolicy to Retain."
 _DELETING = SnapshotPhase.DELETING
 
 
@@ -79,20 +79,37 @@ def let_go_of_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | No
     return dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, left))
 
 
-def keep_what_is_retained(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Let go and keep the files; what is not complete is of no use, and a driver that runs removes it."""
-    if o.snapshot.spec.reclaim_policy is not ReclaimPolicy.RETAIN:
-        return None
-    status, report = o.snapshot.status, agents_report(o)
-    unfinished = status.ready_at is None and bool(status.snapshot_id) and agent_takes_orders(o)
-    if unfinished and (report is None or report.state not in (SnapshotState.DISPOSED, SnapshotState.HELD)):
-        return _order(o, now)
-    return _release(o)
-
-
 def release_what_never_was(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Let go of what nobody was told to take."""
     return None if o.snapshot.status.snapshot_id and o.snapshot.status.storage is not None else _release(o)
+
+
+def keep_what_is_retained(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Let go of what is complete and keep the files; of what failed there are none."""
+    status = o.snapshot.status
+    final = status.ready_at is not None or status.phase is SnapshotPhase.FAILED
+    return _release(o) if final and _is_retained(o) else None
+
+
+def cancel(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Have removed what was begun of one that is not complete, whatever is retained: nobody could use it.
+
+    Nobody asked to wait for that, and the storage may be gone: if it is not done in time, the resource goes all the
+    same, and tells what it leaves.
+    """
+    if not _is_retained(o):
+        return None
+    told = [report.state for report in _reports(o) if report is not None]
+    if SnapshotState.HELD in told:
+        return _release(o)  # it was completed meanwhile, and somebody has it
+    _, verdict = first_verdict(REMOVING_RULES, o, now)
+    left = patience_left(o.snapshot.metadata, now) or _pods_patience(o, verdict, now)
+    if verdict.silent:
+        return verdict
+    # After a while without an operator it is tried all the same.
+    if left or any(isinstance(action, CreateSnapshotPod | GiveOrders) for action in verdict.after):
+        return dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, left or None))
+    return _release(o, _tell_kept(o, f"not within {PATIENCE:.0f} seconds. {verdict.message}"))
 
 
 def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -129,13 +146,13 @@ def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     report = pods.pods_report(o, pod)
     if report is None or not pods.has_done_its_work(pod) or pod.terminating:
         verdict = pods.follow(o, pod, _DELETING, now)
-        return _with_way_out(verdict)
+        return _with_way_out(o, verdict)
     if report.state is SnapshotState.DISPOSED:
         return _release(o, _tell_disposed())
     ended_at = pod.ended.finished_at if pod.ended is not None else pod.created_at
     left = time_left(ended_at, HELD_PAUSE, now)
     again: tuple[SnapshotAction, ...] = () if left else (DeleteSnapshotPod(pod),)
-    said = _held(o, report) if report.state is SnapshotState.HELD else _not_disposed(report)
+    said = _held(o, report) if report.state is SnapshotState.HELD else _not_disposed(o, report)
     return dataclasses.replace(said, after=again, wake_after=left or None)
 
 
@@ -151,14 +168,49 @@ def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if pods.namespace_goes(o):
         why = f"namespace {o.snapshot.metadata.namespace} is being deleted and takes no pod that could remove them."
         return _release(o, _tell_kept(o, why))
-    return _with_way_out(pods.begin(o, _orders(o), _DELETING, now))
+    return _with_way_out(o, pods.begin(o, _orders(o), _DELETING, now))
 
 
 def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     """Wait: the application starts or stops."""
     name = o.snapshot.app_key[1]
-    message = f"StreamingApp {name} does not take orders at the moment; the files are removed when it does.{_WAY_OUT}"
+    message = (
+        f"StreamingApp {name} does not take orders at the moment; the files are removed when it does.{_way_out(o)}"
+    )
     return SnapshotVerdict(_DELETING, Health.RECONCILING, "AppNotRunning", message)
+
+
+REMOVING_RULES: tuple[Callable[[SnapshotObservation, float], SnapshotVerdict | None], ...] = (
+    judge_disposal,
+    judge_pod,
+    order_from_agent,
+    begin_pod,
+    wait_for_driver,
+)
+"""Who removes the files, and how far that is. The last one always decides."""
+
+
+def _pods_patience(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) -> float:
+    """Return for how many seconds a pod that was begun late is waited for, as long as nothing is wrong with it."""
+    pod = o.disposing
+    if pod is None or pod.terminating or verdict.health is Health.STALLED:
+        return 0.0
+    # What it removes may be much.
+    return PATIENCE if pod.running else time_left(pod.created_at, PATIENCE, now)
+
+
+def _reports(o: SnapshotObservation) -> tuple[SnapshotReport | None, ...]:
+    return agents_report(o), pods.pods_report(o, o.disposing) if o.disposing is not None else None
+
+
+def _is_retained(o: SnapshotObservation) -> bool:
+    return o.snapshot.spec.reclaim_policy is ReclaimPolicy.RETAIN
+
+
+def _way_out(o: SnapshotObservation) -> str:
+    if _is_retained(o):
+        return f" It is tried for {PATIENCE:.0f} seconds in all."
+    return " To keep the files and finish the deletion, set spec.reclaimPolicy to Retain."
 
 
 def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:
@@ -167,14 +219,14 @@ def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     if o.memory.not_taken and since < NOT_TAKEN_PAUSE:
         message = f"The agent in pod {o.driver.name} did not take the order: {o.memory.not_taken}. It is told again."
         return SnapshotVerdict(
-            _DELETING, Health.STALLED, "OrderNotTaken", message + _WAY_OUT, wake_after=NOT_TAKEN_PAUSE - since
+            _DELETING, Health.STALLED, "OrderNotTaken", message + _way_out(o), wake_after=NOT_TAKEN_PAUSE - since
         )
     waits = report is not None and report.state is SnapshotState.WAITING
     pause = REMINDER if waits else ORDER_PAUSE
     told = since < pause and not o.memory.not_taken
     health, message = Health.RECONCILING, f"The driver in pod {o.driver.name} disposes of the snapshot."
     if waits and told and report is not None and report.reason.value:
-        health, message = Health.STALLED, _not_disposed(report).message
+        health, message = Health.STALLED, _not_disposed(o, report).message
     orders = GiveOrders(o.driver, _orders(o))
     return SnapshotVerdict(
         _DELETING,
@@ -204,21 +256,21 @@ def _next_look(o: SnapshotObservation) -> float | None:
 def _held(o: SnapshotObservation, report: SnapshotReport) -> SnapshotVerdict:
     message = (
         f"{report.message.strip()} It is disposed of once nobody needs it. Who will not come back for it is let go "
-        f"by the annotation {ANNOTATION_RELEASE_HOLDERS}=<name>.{_WAY_OUT}"
+        f"by the annotation {ANNOTATION_RELEASE_HOLDERS}=<name>.{_way_out(o)}"
     ).strip()
     return SnapshotVerdict(_DELETING, Health.STALLED, HELD, message)
 
 
-def _not_disposed(report: SnapshotReport) -> SnapshotVerdict:
+def _not_disposed(o: SnapshotObservation, report: SnapshotReport) -> SnapshotVerdict:
     what = report.message.strip() or report.reason.value or report.state.value
     message = f"The snapshot was not disposed of: {what} {REMEDIES.get(report.reason, '')}".strip()
-    return SnapshotVerdict(_DELETING, Health.STALLED, report.reason.value or "NotDisposed", message + _WAY_OUT)
+    return SnapshotVerdict(_DELETING, Health.STALLED, report.reason.value or "NotDisposed", message + _way_out(o))
 
 
-def _with_way_out(verdict: SnapshotVerdict) -> SnapshotVerdict:
+def _with_way_out(o: SnapshotObservation, verdict: SnapshotVerdict) -> SnapshotVerdict:
     if verdict.health is not Health.STALLED:
         return verdict
-    return dataclasses.replace(verdict, message=verdict.message + _WAY_OUT)
+    return dataclasses.replace(verdict, message=verdict.message + _way_out(o))
 
 
 def _release(o: SnapshotObservation, *told: PublishEvent) -> SnapshotVerdict:

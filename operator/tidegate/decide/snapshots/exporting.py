@@ -1,7 +1,8 @@
 """Rules for a complete snapshot whose state somebody wants as plain files. No I/O.
 
 It stays Ready meanwhile, and afterwards. The condition Exported and ``status.export`` say what came of it. An export
-has an end, whatever happens: its pod is given a time, and what failed is not tried again before somebody says so.
+has an end, whatever happens: its time is counted from when it was begun, and what failed is not tried again before
+somebody says so.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import dataclasses
 import datetime
 
 from tidegate.decide.actions import PublishEvent, ReleaseAccess
+from tidegate.decide.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
+from tidegate.decide.launch import time_left
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import pods
 from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, DeleteSnapshotPod, SnapshotAction
@@ -25,14 +28,19 @@ from tidegate.model.stream_snapshot import (
     is_to_be_verified,
     snapshot_id,
 )
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, Waiting
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.export_pod import build_order
-from tidegate.resources.names import export_pod_name
+from tidegate.resources.names import EXPORT_CONTAINER, export_pod_name
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 
 TIMED_OUT, EVICTED = "DeadlineExceeded", "Evicted"
 """Reasons of the kubelet's: the pod's time is over; it used more of its node than there was."""
+IMAGE_PATIENCE = 120.0
+"""Seconds for which an image is waited for that a registry does not give."""
+_MAY_PASS = frozenset({"ErrImagePull", "ImagePullBackOff"})
+_AGAIN = "To try again, change spec.export.nonce."
+_MORE = "Raise spec.export.timeoutSeconds, cores or resources, and change spec.export.nonce."
 
 
 def write_out(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -48,11 +56,13 @@ def write_out(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if pod is None:
         return _begin(o, kept, asked, now)
     if pod.name != export_pod_name(snapshot_id(o.snapshot.metadata), asked.nonce):
-        return _replace_earlier(o, kept, asked, pod, now)
+        return _with_words(o, kept, asked, _remove_earlier(kept, pod), now)
     ended = None if pod.terminating else _ended(o, asked, pod, now)
     if ended is not None:
-        return _end(o, kept, ended, pod)
-    return _with_words(o, kept, asked, pods.follow(o, pod, kept.phase, now, "writes the state"), now)
+        return _end(o, kept, ended)
+    at_work = pods.follow(o, pod, kept.phase, now, "writes the state")
+    at_work = dataclasses.replace(at_work, wake_after=earliest(at_work.wake_after, _image_patience(pod, now)))
+    return _with_words(o, kept, asked, at_work, now)
 
 
 def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -87,24 +97,29 @@ def _begin(o: SnapshotObservation, kept: SnapshotVerdict, asked: ExportSpec, now
     try:
         order = build_order(o.snapshot, o.app if refers_to_its_app(o) else None)
     except ValueError as error:
-        return _end(o, kept, _failed(o.snapshot, asked, "InvalidSpec", f"{error}.", now), None)
+        return _end(o, kept, _failed(o.snapshot, asked, "InvalidSpec", f"{error}.", now))
     return _with_words(o, kept, asked, pods.begin(o, SnapshotOrders(export=(order,)), kept.phase, now), now)
 
 
-def _replace_earlier(
-    o: SnapshotObservation, kept: SnapshotVerdict, asked: ExportSpec, pod: PodRecord, now: float
-) -> SnapshotVerdict:
+def _remove_earlier(kept: SnapshotVerdict, pod: PodRecord) -> SnapshotVerdict:
     gone: tuple[SnapshotAction, ...] = () if pod.terminating else (DeleteSnapshotPod(pod),)
-    words = SnapshotVerdict(
-        kept.phase, kept.health, "PodReplaced", f"Pod {pod.name}, of an earlier export, is removed.", after=gone
-    )
-    return _with_words(o, kept, asked, words, now)
+    message = f"Pod {pod.name}, of an earlier export, is removed."
+    return SnapshotVerdict(kept.phase, kept.health, "PodReplaced", message, after=gone)
 
 
 def _with_words(
-    o: SnapshotObservation, kept: SnapshotVerdict, asked: ExportSpec, at_work: SnapshotVerdict, now: float
+    o: SnapshotObservation,
+    kept: SnapshotVerdict,
+    asked: ExportSpec,
+    at_work: SnapshotVerdict,
+    now: float,
 ) -> SnapshotVerdict:
-    """Return what is kept, with what is done and said about the export."""
+    """Return what is kept, with what is done and said about the export; its end, if its time is over."""
+    # The kubelet's own deadline begins when a node has the pod, and anew with each pod.
+    left = time_left(_started_at(o.snapshot, asked, now).timestamp(), asked.timeout_seconds, now)
+    if not left:
+        message = f"It was not complete after {asked.timeout_seconds} s. {at_work.message} {_MORE}"
+        return _end(o, kept, _failed(o.snapshot, asked, TIMED_OUT, message, now))
     running = SnapshotExport(
         nonce=asked.nonce,
         phase=ExportPhase.RUNNING,
@@ -116,7 +131,7 @@ def _with_words(
         before=(*kept.before, *at_work.before),
         after=(*kept.after, *at_work.after),
         exporting=Exporting("Unknown", at_work.reason, at_work.message, running),
-        wake_after=earliest(kept.wake_after, at_work.wake_after),
+        wake_after=earliest(kept.wake_after, at_work.wake_after, left),
     )
 
 
@@ -125,12 +140,14 @@ def _ended(o: SnapshotObservation, asked: ExportSpec, pod: PodRecord, now: float
     if pod.phase == "Failed" and pod.reason in (TIMED_OUT, EVICTED):
         if pod.reason == EVICTED:
             what = f"Pod {pod.name} was evicted: {pod.message}"
-            return _failed(o.snapshot, asked, EVICTED, f"{what} To try again, change spec.export.nonce.", now)
+            return _failed(o.snapshot, asked, EVICTED, f"{what} {_AGAIN}", now)
         last = pods.pods_report(o, pod)
         why = f" {last.message}" if last is not None and last.message else ""
         what = f"It was not complete after {asked.timeout_seconds} s.{why}"
-        remedy = "Raise spec.export.timeoutSeconds, cores or resources, and change spec.export.nonce."
-        return _failed(o.snapshot, asked, TIMED_OUT, f"{what} {remedy}", now)
+        return _failed(o.snapshot, asked, TIMED_OUT, f"{what} {_MORE}", now)
+    hopeless = _name_hopeless(pod, now)
+    if hopeless is not None:
+        return _failed(o.snapshot, asked, hopeless.reason, f"{hopeless.message} {_AGAIN}", now)
     report = pods.pods_report(o, pod)
     if report is None or not pods.has_done_its_work(pod):
         return None
@@ -139,6 +156,36 @@ def _ended(o: SnapshotObservation, asked: ExportSpec, pod: PodRecord, now: float
     reason = report.reason.value or report.state.value
     message = f"{report.message.strip()} {REMEDIES.get(report.reason, '')}".strip()
     return _failed(o.snapshot, asked, reason, message, now)
+
+
+def _name_hopeless(pod: PodRecord, now: float) -> Problem | None:
+    """Return what another start of the pod would not change."""
+    if pod.ended is not None and pod.ended.reason == KILLED_BY_MEMORY:
+        message = f"Pod {pod.name} needed more than its memory and was killed. Raise spec.export.resources.memory."
+        return Problem("OutOfMemory", message)
+    waiting = _refused_image(pod)
+    if waiting is None or _image_patience(pod, now):
+        return None
+    # The pod goes, and with it what its events told.
+    return Problem(
+        "ImagePullFailed",
+        f"Image {waiting.image} can not be pulled: {waiting.message} Correct spec.export.image or, of the "
+        "application, spec.application.imagePullSecrets.",
+    )
+
+
+def _refused_image(pod: PodRecord) -> Waiting | None:
+    waiting = pod.waiting
+    own = waiting is not None and waiting.container == EXPORT_CONTAINER and waiting.reason in IMAGE_REASONS
+    return waiting if own else None
+
+
+def _image_patience(pod: PodRecord, now: float) -> float | None:
+    """Return for how many seconds its image is still waited for: registries have bad moments."""
+    waiting = _refused_image(pod)
+    if waiting is None or waiting.reason not in _MAY_PASS:
+        return None
+    return max(0.0, min(IMAGE_PATIENCE, pod.created_at + IMAGE_PATIENCE - now)) or None
 
 
 def _complete(snapshot: StreamSnapshot, asked: ExportSpec, report: SnapshotReport, now: float) -> Exporting:
@@ -170,13 +217,14 @@ def _failed(snapshot: StreamSnapshot, asked: ExportSpec, reason: str, message: s
     return Exporting("False", reason, message, made)
 
 
-def _end(o: SnapshotObservation, kept: SnapshotVerdict, ended: Exporting, pod: PodRecord | None) -> SnapshotVerdict:
+def _end(o: SnapshotObservation, kept: SnapshotVerdict, ended: Exporting) -> SnapshotVerdict:
+    pod = o.exporting
     complete = ended.status == "True"
     told = PublishEvent(
         "SnapshotExported" if complete else "SnapshotNotExported", ended.message, not complete, ended.reason
     )
     released: tuple[SnapshotAction, ...] = () if is_to_be_verified(o.snapshot) else (ReleaseAccess(),)
-    gone: tuple[SnapshotAction, ...] = () if pod is None else (DeleteSnapshotPod(pod),)
+    gone: tuple[SnapshotAction, ...] = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)
     done: tuple[SnapshotAction, ...] = (told, CountExport(complete), *released, *gone)
     return dataclasses.replace(kept, after=(*kept.after, *done), exporting=ended)
 

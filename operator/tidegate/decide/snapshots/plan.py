@@ -24,14 +24,11 @@ DISPOSING_RULES: tuple[SnapshotRule, ...] = (
     disposing.leave_released_alone,
     disposing.stop_taking,
     disposing.let_go_of_import,
-    disposing.keep_what_is_retained,
     disposing.release_what_never_was,
+    disposing.keep_what_is_retained,
+    disposing.cancel,
     disposing.wait_for_forks,
-    disposing.judge_disposal,
-    disposing.judge_pod,
-    disposing.order_from_agent,
-    disposing.begin_pod,
-    disposing.wait_for_driver,
+    *disposing.REMOVING_RULES,
 )
 """For a resource that somebody deleted."""
 

@@ -12,17 +12,17 @@ from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refers_to_its_app
-from tidegate.decide.spec_hash import spec_hash
 from tidegate.decide.verdict import Health
 from tidegate.model.errors import SpecError
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate.resources.export_pod import build_export_pod
+from tidegate.resources.export_pod import build_export_pod, hash_of_export
 from tidegate.resources.platform import Platform
 from tidegate.resources.snapshot_pod import build_snapshot_pod, name_pod, storage_of_import
-from tidegate_spark.protocol import from_json
+from tidegate.resources.storage_pod import hash_of_taken
+from tidegate_spark.protocol import ROLE_EXPORT, from_json
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState
 
 _WORK = {
@@ -118,8 +118,12 @@ def _identified(o: SnapshotObservation) -> StreamSnapshot:
 
 
 def _is_of_an_older_spec(o: SnapshotObservation, pod: PodRecord) -> bool:
-    # One that was made before somebody mended the spec would go on with what was wrong.
-    return o.app is not None and refers_to_its_app(o) and pod.spec_hash != spec_hash(o.app)
+    # One that was made before somebody mended the spec would go on with what was wrong. What the pod has not of the
+    # application is none of its business: a new version does not end hours of work.
+    if o.app is None or not refers_to_its_app(o):
+        return False
+    made_of = hash_of_export(o.snapshot, o.app) if pod.role == ROLE_EXPORT else hash_of_taken(o.app)
+    return pod.spec_hash != made_of
 
 
 def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:

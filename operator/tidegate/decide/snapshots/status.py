@@ -8,6 +8,7 @@ import msgspec
 
 from tidegate.decide.launch import time_left
 from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, Verification, refers_to_its_app
+from tidegate.decide.snapshots.version import image_taken, version_taken
 from tidegate.decide.status import build_conditions
 from tidegate.model.status import Condition
 from tidegate.model.stream_snapshot import (
@@ -19,6 +20,7 @@ from tidegate.model.stream_snapshot import (
     SnapshotProgress,
     SnapshotQuery,
     SnapshotVerification,
+    SnapshotVersion,
     StreamSnapshotStatus,
     is_imported,
     stored_id,
@@ -47,6 +49,8 @@ def build_snapshot_status(o: SnapshotObservation, verdict: SnapshotVerdict, now:
     )
     if verdict.begins or old.snapshot_id:
         status = _with_intent(o, status, now)
+    if verdict.begins and not is_imported(o.snapshot):
+        status = msgspec.structs.replace(status, version=version_taken(o))
     report = verdict.report
     if report is not None and verdict.phase is SnapshotPhase.COPYING:
         status = msgspec.structs.replace(status, progress=_progress_of(report))
@@ -131,7 +135,7 @@ def _with_intent(o: SnapshotObservation, status: StreamSnapshotStatus, now: floa
     if status.ready_at is not None or status.image:
         return status
     owner = SnapshotApp(uid=app.metadata.uid, lineage=app.status.lineage)
-    return msgspec.structs.replace(status, app=owner, image=app.spec.application.image)
+    return msgspec.structs.replace(status, app=owner, image=image_taken(o))
 
 
 def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: float) -> StreamSnapshotStatus:
@@ -149,6 +153,7 @@ def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: flo
         status,
         app=owner,
         image=image,
+        version=_version(status, report),
         ready_at=status.ready_at or _time(now),
         progress=None,
         queries=queries,
@@ -162,6 +167,14 @@ def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: flo
         spark_version=report.spark_version,
         manifest=SnapshotManifest(uri=report.manifest, digest=report.digest),
     )
+
+
+def _version(status: StreamSnapshotStatus, report: SnapshotReport) -> SnapshotVersion | None:
+    """Return the version that the manifest names; its spec need not be told where it is known."""
+    known = status.version
+    if not report.spec_hash or (known is not None and known.spec_hash == report.spec_hash):
+        return known
+    return SnapshotVersion(spec_hash=report.spec_hash, spec=report.spec)
 
 
 def _progress_of(report: SnapshotReport) -> SnapshotProgress:

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from tidegate.decide.actions import AddFinalizer
 from tidegate.decide.snapshots import pods
-from tidegate.decide.snapshots.actions import GiveOrders, SnapshotAction
+from tidegate.decide.snapshots.actions import CountTakenByPod, GiveOrders, SnapshotAction
 from tidegate.decide.snapshots.retention import expires_in, renew_stamp
 from tidegate.decide.snapshots.status import human_size
 from tidegate.decide.snapshots.verdict import (
@@ -25,9 +25,11 @@ from tidegate.decide.snapshots.verdict import (
     put_away,
     refers_to_its_app,
 )
+from tidegate.decide.snapshots.version import image_taken, version_taken
 from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import (
     SnapshotPhase,
+    SnapshotVersion,
     import_holder,
     is_at_deletion,
     is_imported,
@@ -48,6 +50,7 @@ from tidegate_spark.snapshot_protocol import (
 )
 
 _ANOTHER = "Make another StreamSnapshot."
+_REPLACED = "AppReplaced"
 REMEDIES: dict[SnapshotReason, str] = {
     SnapshotReason.NOTHING_COMMITTED: "It is taken after the first batch.",
     SnapshotReason.BATCH_LOST: _ANOTHER,
@@ -74,7 +77,7 @@ REMEDIES: dict[SnapshotReason, str] = {
     SnapshotReason.INTERNAL: f"See the driver's log. {_ANOTHER}",
 }
 """What to do about a reason; the runtime's messages say what is wrong."""
-_FOR_A_PERSON = frozenset({SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST})
+FOR_A_PERSON = frozenset({SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST})
 """Reasons to wait that do not pass without somebody."""
 _ENDED = frozenset({SnapshotState.READY, SnapshotState.FAILED, SnapshotState.DISPOSED})
 
@@ -92,7 +95,7 @@ def keep_final(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         health,
         ready.reason,
         ready.message,
-        after=(*put_away(o, o.taking), *stamp),
+        after=(*put_away(o, o.taking or o.disposing), *stamp),
         # With another stamp it may have to go: to be looked at once more.
         wake_after=0.0 if stamp else expires_in(o, now),
     )
@@ -111,13 +114,42 @@ def adopt_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
 
 
 def refuse_another_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Give up if the application is gone that it was begun of: one of the same name has another state."""
+    """Give up if the application is gone that it was begun of: one of the same name has another state.
+
+    What was begun is removed before it is called Failed: nobody would know of it afterwards.
+    """
     if not owner_uid(o.snapshot) or o.app_unreadable or refers_to_its_app(o):
         return None
     name = o.snapshot.app_key[1]
     what = "was deleted" if o.app is None else "was deleted and made anew"
-    message = f"StreamingApp {name} {what} before the snapshot was complete. {_ANOTHER}"
-    return SnapshotVerdict(SnapshotPhase.FAILED, Health.STALLED, "AppReplaced", message, after=put_away(o, o.taking))
+    message = f"StreamingApp {name} {what} before the snapshot was complete."
+    removing = _remove_what_was_begun(o, now)
+    if removing is not None:
+        words = f"{message} {removing.message} To give it up all the same, delete the StreamSnapshot."
+        return dataclasses.replace(removing, reason=_REPLACED, message=words)
+    left = ""
+    if pods.namespace_goes(o) and o.snapshot.status.storage is not None:
+        left = f"What was copied may be left in {o.snapshot.status.storage.uri}. "
+    after = put_away(o, o.taking or o.disposing)
+    return SnapshotVerdict(SnapshotPhase.FAILED, Health.STALLED, _REPLACED, f"{message} {left}{_ANOTHER}", after=after)
+
+
+def _remove_what_was_begun(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Have a pod remove it, and say how far that is; None if nothing is left, or nothing can be done."""
+    if not _was_ordered(o) or o.snapshot.status.storage is None or pods.namespace_goes(o):
+        return None
+    phase, pod = _phase(o), o.disposing
+    if o.taking is not None:
+        message = f"Pod {o.taking.name} is removed."
+        return SnapshotVerdict(phase, Health.RECONCILING, _REPLACED, message, after=put_away(o, o.taking))
+    if pod is None:
+        return pods.begin(o, SnapshotOrders(dispose=(snapshot_id(o.snapshot.metadata),)), phase, now)
+    report = pods.pods_report(o, pod)
+    # What is held by now was completed, and stays with those who have it.
+    ended = report is not None and report.state in (SnapshotState.DISPOSED, SnapshotState.HELD)
+    if ended and pods.has_done_its_work(pod) and not pod.terminating:
+        return None
+    return pods.follow(o, pod, phase, now, "removes what was copied")
 
 
 def wait_for_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -152,7 +184,8 @@ def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return None
     report = pods.pods_report(o, pod)
     if report is not None and report.state in _ENDED and pods.has_done_its_work(pod):
-        return _judge(o, report, f"Pod {pod.name}")
+        verdict = _judge(o, report, f"Pod {pod.name}")
+        return dataclasses.replace(verdict, after=(*_count(o, report, now), *verdict.after))
     return pods.follow(o, pod, SnapshotPhase.PENDING if is_imported(o.snapshot) else SnapshotPhase.COPYING, now)
 
 
@@ -198,7 +231,7 @@ def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
 
 
 def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> SnapshotVerdict:
-    reason, why = report.reason.value or report.state.value, _with_remedy(report)
+    reason, why = report.reason.value or report.state.value, with_remedy(report)
     match report.state:
         case SnapshotState.READY:
             return SnapshotVerdict(
@@ -218,10 +251,19 @@ def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> Snapshot
             message = f"{who} copies: {report.files} of {report.of_files} files."
             return SnapshotVerdict(SnapshotPhase.COPYING, Health.RECONCILING, "Copying", message, report)
         case SnapshotState.WAITING | SnapshotState.HELD:
-            health = Health.STALLED if report.reason in _FOR_A_PERSON else Health.RECONCILING
+            health = Health.STALLED if report.reason in FOR_A_PERSON else Health.RECONCILING
             return SnapshotVerdict(_phase(o), health, reason, f"{who} waits: {why}", report)
         case _:
             assert_never(report.state)
+
+
+def _count(o: SnapshotObservation, report: SnapshotReport, now: float) -> tuple[SnapshotAction, ...]:
+    """Return what counts a snapshot that a pod took; an imported one was taken elsewhere."""
+    began = o.snapshot.status.started_at
+    if report.state is not SnapshotState.READY or began is None or is_imported(o.snapshot):
+        return ()
+    seconds = max(0.0, now - began.timestamp())
+    return (CountTakenByPod(seconds, copied=report.new_bytes, shared=report.bytes - report.new_bytes),)
 
 
 def _complete(report: SnapshotReport) -> str:
@@ -229,7 +271,8 @@ def _complete(report: SnapshotReport) -> str:
     return f"Complete: {batches or 'no query'}; {report.files} files, {human_size(report.bytes)}."
 
 
-def _with_remedy(report: SnapshotReport) -> str:
+def with_remedy(report: SnapshotReport) -> str:
+    """Return what a report says is wrong, and what to do about it."""
     text = report.message.strip() or report.reason.value or report.state.value
     ending = "" if text.endswith((".", "!", "?")) else "."
     return f"{text}{ending} {REMEDIES.get(report.reason, '')}".strip()
@@ -258,9 +301,15 @@ def _was_ordered(o: SnapshotObservation) -> bool:
 
 
 def _orders(o: SnapshotObservation) -> SnapshotOrders:
-    image = o.snapshot.status.image or (o.app.spec.application.image if o.app is not None else "")
-    manual = not is_scheduled(o.snapshot)
-    return SnapshotOrders(take=(SnapshotOrder(snapshot_id(o.snapshot.metadata), manual=manual, image=image),))
+    version = version_taken(o) or SnapshotVersion(spec_hash="")
+    order = SnapshotOrder(
+        snapshot_id(o.snapshot.metadata),
+        manual=not is_scheduled(o.snapshot),
+        image=o.snapshot.status.image or image_taken(o),
+        spec_hash=version.spec_hash,
+        spec=version.spec,
+    )
+    return SnapshotOrders(take=(order,))
 
 
 def _finalizer(o: SnapshotObservation) -> tuple[SnapshotAction, ...]:

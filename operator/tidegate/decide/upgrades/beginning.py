@@ -91,6 +91,8 @@ def begin(o: Observation, now: float) -> Step | None:
         to_spec_hash=o.spec_hash,
         lineage=lineage_of(o),
         started_at=time_from_seconds(now),
+        queries=tuple(sorted(query.name for query in status.queries)),
+        roll_back_to=_answered(o, known),
         obsolete=_obsolete(known),
     )
     refusal = _refusal(o)
@@ -179,6 +181,14 @@ def _pin(o: Observation, number: int) -> UpgradePin:
     # Unique for ever, also if the status is lost: its loss costs an epoch.
     uid = o.app.metadata.uid.replace("-", "")[:8]
     return UpgradePin(id=f"up-{uid}-{o.app.status.epoch}-{number}", lineage=lineage_of(o))
+
+
+def _answered(o: Observation, known: UpgradeStatus | None) -> str:
+    """Return the wish for a rollback that was answered before this upgrade: of the one before, it means nothing now."""
+    wish = o.app.spec.upgrade.roll_back_to
+    if known is None or (known.pin is not None and known.pin.id == wish):
+        return wish
+    return known.roll_back_to
 
 
 def _obsolete(known: UpgradeStatus | None) -> tuple[str, ...]:

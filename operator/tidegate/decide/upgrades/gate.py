@@ -12,13 +12,17 @@ from tidegate.decide.upgrades.step import (
     UNDER_WAY,
     Step,
     active_queries,
+    failed_queries,
     find_report,
+    missing_queries,
     moved,
+    named,
     runs_ready,
     seconds_in_phase,
     seconds_under_test,
     stable_now,
     takes_orders,
+    unstarted_queries,
 )
 from tidegate.model.streaming_app import Phase, RollbackPolicy, SnapshotBatch, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -39,9 +43,9 @@ def pass_gate(o: Observation, now: float) -> Step | None:
     upgrade, status = o.app.status.upgrade, o.app.status
     if upgrade is None or upgrade.phase not in (UpgradePhase.GATE, UpgradePhase.FAILED):
         return None
-    if upgrade.to_spec_hash != o.spec_hash or not is_stable(o):
+    if upgrade.to_spec_hash != o.spec_hash or not is_stable(o, missing_queries(o, upgrade, now)):
         return None
-    message = f"The new version is stable: {_batches(o)} without a failure."
+    message = f"The new version is stable: {_batches(o)} without a failure.{_dropped(o, upgrade)}"
     done = moved(upgrade, UpgradePhase.DONE, "Stable", message, now, previous=status.last_stable)
     return Step(done, stable=stable_now(o, now))
 
@@ -55,16 +59,24 @@ def learn_stable(o: Observation, now: float) -> Step | None:
     return Step(stable=stable_now(o, now))
 
 
-def is_stable(o: Observation) -> bool:
-    """Return whether one process of the spec's version committed enough, with each of its queries, or has finished."""
+def is_stable(o: Observation, missing: tuple[str, ...] = ()) -> bool:
+    """Return whether one process of the spec's version committed enough, with each of its queries, or has finished.
+
+    Args:
+        o: everything that is known.
+        missing: queries without which it is not stable, unless it has finished.
+    """
     driver, wanted = o.driver, o.app.spec.upgrade.stable_batches
     if driver is None or driver.spec_hash != o.spec_hash or driver.app_uid != o.app.metadata.uid:
         return False
     told = read_termination(driver.ended) if not driver.running else None
     if told is not None and told.reason is Reason.COMPLETED:
         return any(batch >= 0 for batch in told.batches.values())
+    if not takes_orders(o) or o.agent is None or not o.agent.report.ready or missing or failed_queries(o):
+        return False
+    # What has ended by itself has done what it was to do.
     queries = active_queries(o)
-    return takes_orders(o) and bool(queries) and all(query.committed >= wanted for query in queries)
+    return bool(queries) and all(query.committed >= wanted for query in queries)
 
 
 def fail_gate(o: Observation, now: float) -> Step | None:
@@ -95,7 +107,7 @@ def note_idle(o: Observation, now: float) -> Step | None:
 def note_input(o: Observation, now: float) -> Step | None:
     """Let the time of the version under test begin anew when it waits no more: it could not show anything before."""
     upgrade = o.app.status.upgrade
-    if not _at_gate(o, upgrade) or upgrade is None or upgrade.idle_at is None or waits_for_input(o):
+    if not _at_gate(o, upgrade) or upgrade is None or upgrade.idle_at is None or waits_for_input(o, upgrade, now):
         return None
     return Step(msgspec.structs.replace(upgrade, idle_at=None, since=time_from_seconds(now)))
 
@@ -148,7 +160,7 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
             return problem
     # An operator that has just begun has not heard the agent yet: what the kubelet calls ready is not late.
     unheard = o.agent is None and runs_ready(o)
-    if seconds_under_test(upgrade, now) < limit or waits_for_input(o) or unheard:
+    if seconds_under_test(upgrade, now) < limit or waits_for_input(o, upgrade, now) or unheard:
         return None
     message = f"The new version was not stable within {limit} s (spec.upgrade.timeoutSeconds): {_batches(o)}."
     return Problem("UpgradeTimeout", message)
@@ -164,10 +176,12 @@ def _failed_by_itself(driver: PodRecord) -> bool:
     return ended.exit_code != 0
 
 
-def waits_for_input(o: Observation) -> bool:
+def waits_for_input(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     """Return whether the version runs, and all that is missing are batches that nobody has input for."""
     queries = active_queries(o)
     if o.agent is None or not takes_orders(o) or not o.agent.report.ready:
+        return False
+    if failed_queries(o) or missing_queries(o, upgrade, now):
         return False
     wanted = o.app.spec.upgrade.stable_batches
     return all(query.committed >= wanted or query.lag_rows <= 0 for query in queries)
@@ -175,7 +189,7 @@ def waits_for_input(o: Observation) -> bool:
 
 def idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
     """Return in how many seconds a version under test counts as idle, None if it has work or does not run."""
-    if not waits_for_input(o):
+    if not waits_for_input(o, upgrade, now):
         return None
     since = upgrade.since.timestamp() if upgrade.since is not None else 0.0
     newest = max((query.last_commit_time for query in active_queries(o)), default=0.0)
@@ -218,6 +232,14 @@ def _second_committed_nothing(o: Observation, driver: PodRecord) -> bool:
     if o.agent is None:
         return not driver.ready
     return not any(query.committed for query in o.agent.report.queries)
+
+
+def _dropped(o: Observation, upgrade: UpgradeStatus) -> str:
+    dropped = unstarted_queries(o, upgrade)
+    if not dropped:
+        return ""
+    was, counts = ("was", "counts") if len(dropped) == 1 else ("were", "count")
+    return f" {named(dropped)} of the version before {was} not started, and {counts} as dropped."
 
 
 def _batches(o: Observation) -> str:

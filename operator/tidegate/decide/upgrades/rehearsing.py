@@ -60,9 +60,9 @@ def follow_rehearsal(o: Observation, now: float) -> Step | None:
 
 
 def let_go_of_copy(o: Observation, now: float) -> Step | None:
-    """Have the copy removed of a version that was rehearsed and will not be launched: nothing else needs it."""
+    """Have the copy removed of a version that will not be launched: nothing else needs it."""
     upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase not in _BEFORE_A_LAUNCH or upgrade.rehearsal is None or upgrade.epoch:
+    if upgrade is None or upgrade.phase not in _BEFORE_A_LAUNCH or upgrade.epoch:
         return None
     pin = upgrade.pin
     if pin is None or not pin.copy or o.rehearsals:

@@ -11,14 +11,18 @@ from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.protocol import Reason
 
+_CAN_BE_TAKEN_BACK = frozenset({UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED})
+"""Phases in which a new version runs."""
+_NOTHING_TO_TAKE_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN})
+
 
 def roll_back_on_request(o: Observation, now: float) -> Step | None:
-    """Take an upgrade back whose pin the spec names; any other name means nothing."""
+    """Take an upgrade back whose pin the spec names; any other name does nothing."""
     upgrade, status = o.app.status.upgrade, o.app.status
     pin = upgrade.pin if upgrade is not None else None
     if upgrade is None or pin is None or pin.id != o.app.spec.upgrade.roll_back_to:
         return None
-    if upgrade.phase not in (UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED):
+    if upgrade.phase not in _CAN_BE_TAKEN_BACK:
         return None
     target = upgrade.previous if upgrade.phase is UpgradePhase.DONE else status.last_stable
     if target is None or pin.lost:
@@ -27,7 +31,40 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
         # The version may have been started again since by its number: what is left, and not tried again, is that.
         upgrade = msgspec.structs.replace(upgrade, to_spec_hash=status.last_stable.spec_hash)
     why = Problem("Requested", f"spec.upgrade.rollBackTo names {pin.id}.")
-    return taken_back(o, upgrade, target, why, now)
+    return taken_back(o, msgspec.structs.replace(upgrade, roll_back_to=pin.id), target, why, now)
+
+
+def answer_wish(o: Observation, now: float) -> Step | None:
+    """Note a wish for a rollback that nothing follows from, with the same write that tells of it: it is told once."""
+    upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.roll_back_to
+    if upgrade is None or wish == upgrade.roll_back_to or not why_ignored(upgrade, wish):
+        return None
+    return Step(msgspec.structs.replace(upgrade, roll_back_to=wish))
+
+
+def why_ignored(upgrade: UpgradeStatus | None, wish: str) -> str:
+    """Return in words why nothing follows from a wish for a rollback, empty if there is none, or something does."""
+    pin = upgrade.pin if upgrade is not None and upgrade.phase not in _NOTHING_TO_TAKE_BACK else None
+    if not wish or (pin is not None and pin.id == wish):
+        return ""
+    there_is = f"The one there is: {pin.id}." if pin is not None else "There is none."
+    return (
+        f"spec.upgrade.rollBackTo names {wish}, which is no pin that can be gone back to. {there_is} Nothing is taken "
+        "back; status.upgrade.pin.id has the id of a pin."
+    )
+
+
+def name_lost_pin(o: Observation) -> Problem | None:
+    """Return what keeps a wish for a rollback from being fulfilled: the pin that it names is lost."""
+    upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.roll_back_to
+    pin = upgrade.pin if upgrade is not None and upgrade.phase in _CAN_BE_TAKEN_BACK else None
+    if pin is None or not pin.lost or pin.id != wish:
+        return None
+    message = (
+        f"spec.upgrade.rollBackTo names {pin.id}, and what was to be gone back to is lost: {pin.lost.rstrip('.')}. The "
+        "version that runs goes on. Remove the field; another version, as it was, is an upgrade with the newest state."
+    )
+    return Problem("PinLost", message)
 
 
 def roll_back_on_revert(o: Observation, now: float) -> Step | None:

@@ -113,6 +113,33 @@ def runs_ready(o: Observation) -> bool:
     return o.agent.report.state is DriverState.RUNNING and o.agent.report.ready
 
 
+def missing_queries(o: Observation, upgrade: UpgradeStatus, now: float) -> tuple[str, ...]:
+    """Return the queries of the version before that the new one has not started, as long as they are waited for.
+
+    After the gate's timeout they count as dropped: a new version may have fewer.
+    """
+    waited = seconds_in_phase(upgrade, now) >= o.app.spec.upgrade.timeout_seconds
+    return () if waited else unstarted_queries(o, upgrade)
+
+
+def unstarted_queries(o: Observation, upgrade: UpgradeStatus) -> tuple[str, ...]:
+    """Return the queries of the version before that the process which runs now has not started."""
+    if o.agent is None:
+        return ()
+    started = {query.name for query in o.agent.report.queries}
+    return tuple(name for name in upgrade.queries if name not in started)
+
+
+def failed_queries(o: Observation) -> tuple[str, ...]:
+    """Return the queries that an exception ended and nobody has started again; soon the driver ends for them."""
+    return tuple(query.name for query in o.agent.report.queries if query.failed) if o.agent is not None else ()
+
+
+def named(queries: tuple[str, ...]) -> str:
+    """Return the beginning of a sentence about them."""
+    return f"{'Query' if len(queries) == 1 else 'Queries'} {', '.join(repr(name) for name in queries)}"
+
+
 def active_queries(o: Observation) -> tuple[QueryReport, ...]:
     """Return the queries that run."""
     return tuple(query for query in o.agent.report.queries if query.active) if o.agent is not None else ()

@@ -36,6 +36,7 @@ STEPS: tuple[Rule, ...] = (
     rolling_back.finish_rollback,
     gate.note_pin,
     rehearsing.let_go_of_copy,
+    rolling_back.answer_wish,
     gate.forget_disposed,
     gate.learn_stable,
 )

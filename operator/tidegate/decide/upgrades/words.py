@@ -5,17 +5,22 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.decide.actions import PublishEvent
-from tidegate.decide.faults import name_start_problem
+from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.housekeeping import ORDER_PAUSE
 from tidegate.decide.rules import earliest
+from tidegate.decide.snapshots.taking import FOR_A_PERSON, with_remedy
 from tidegate.decide.upgrades.copying import PATIENCE
 from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
 from tidegate.decide.upgrades.rehearsal_results import REHEARSAL_START_PATIENCE, find_pod, limit_of, seconds_of
+from tidegate.decide.upgrades.rolling_back import name_lost_pin, why_ignored
 from tidegate.decide.upgrades.step import (
     Step,
     active_queries,
+    failed_queries,
     find_report,
+    missing_queries,
+    named,
     seconds_in_phase,
     seconds_under_test,
     version_held,
@@ -24,6 +29,7 @@ from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.rehearsal_protocol import RehearsalResult
+from tidegate_spark.snapshot_protocol import SnapshotState
 
 LONGEST_WAIT = 300.0
 """Seconds until it is looked whether a time is over, at most: clocks are set back."""
@@ -67,35 +73,72 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
         now: seconds since the epoch.
     """
     upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase not in _HEALTH:
+    if upgrade is None:
         return verdict
-    verdict = dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, _look_again_in(o, upgrade, now)))
-    about_it = upgrade.to_spec_hash == wanted or upgrade.phase is UpgradePhase.ROLLING_BACK
+    if upgrade.phase in _HEALTH:
+        verdict = dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, _look_again_in(o, upgrade, now)))
     # One that is suspended is what the spec asks for, whatever version it has.
-    if not about_it or verdict.health is not Health.READY or verdict.phase not in (Phase.RUNNING, Phase.COMPLETED):
+    if verdict.health is not Health.READY or verdict.phase not in (Phase.RUNNING, Phase.COMPLETED):
+        return verdict
+    stuck = _name_what_a_person_has_to_mend(o, upgrade)
+    if stuck is not None:
+        return dataclasses.replace(verdict, health=Health.STALLED, reason=stuck.reason, message=stuck.message)
+    about_it = upgrade.to_spec_hash == wanted or upgrade.phase is UpgradePhase.ROLLING_BACK
+    if upgrade.phase not in _HEALTH or not about_it:
         return verdict
     health = _HEALTH[upgrade.phase]
     if upgrade.phase is UpgradePhase.GATE and idle_in(o, upgrade, now) == 0.0:
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
-    message = f"{upgrade.message}{_progress(o, upgrade)}"
+    message = f"{upgrade.message}{_progress(o, upgrade, now)}"
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
 
 
+def _name_what_a_person_has_to_mend(o: Observation, upgrade: UpgradeStatus) -> Problem | None:
+    """Return what keeps an upgrade from going on that does not pass without somebody."""
+    if upgrade.phase is not UpgradePhase.COPYING or upgrade.pin is None:
+        return name_lost_pin(o)
+    report = find_report(o, upgrade.pin.copy)
+    if report is None or report.state is not SnapshotState.WAITING or report.reason not in FOR_A_PERSON:
+        return None
+    message = f"{upgrade.message} The copy waits: {with_remedy(report)}"
+    return Problem(report.reason.value, f"{message} To do without the upgrade, change the spec back.")
+
+
 def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
-    """Return the event of a step into another phase, or of another upgrade."""
+    """Return the events of a step into another phase, of another upgrade, or of an answer to a wish."""
     upgrade, known = step.upgrade if step is not None else None, o.app.status.upgrade
     if step is None or upgrade is None:
-        return ()
-    rehearsed = _tell_rehearsal(upgrade, known)
+        return _tell_early_wish(o)
+    rehearsed = (*_tell_rehearsal(upgrade, known), *_tell_wish(upgrade, known))
     if known is not None and (known.number, known.phase, known.to_spec_hash) == (
         upgrade.number,
         upgrade.phase,
         upgrade.to_spec_hash,
     ):
-        return ()
+        return rehearsed
     since = upgrade.since.timestamp() if upgrade.since is not None else 0.0
     occasion = f"{upgrade.number}/{upgrade.phase.value}/{since:.0f}"
     return (*rehearsed, PublishEvent(reason_of(upgrade), upgrade.message, step.warning, occasion))
+
+
+def _tell_early_wish(o: Observation) -> tuple[PublishEvent, ...]:
+    """Return the event of a wish for a rollback that there was no upgrade for, at the first look at the spec."""
+    seen = o.app.status.observed_generation == o.app.metadata.generation
+    if seen or o.app.status.upgrade is not None or o.app.metadata.deletion_timestamp is not None:
+        return ()
+    return _ignored(None, o.app.spec.upgrade.roll_back_to)
+
+
+def _tell_wish(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tuple[PublishEvent, ...]:
+    """Return the event of a wish for a rollback that nothing follows from, and that has just been noted."""
+    if known is None or known.number != upgrade.number or known.roll_back_to == upgrade.roll_back_to:
+        return ()
+    return _ignored(upgrade, upgrade.roll_back_to)
+
+
+def _ignored(upgrade: UpgradeStatus | None, wish: str) -> tuple[PublishEvent, ...]:
+    why, number = why_ignored(upgrade, wish), upgrade.number if upgrade is not None else 0
+    return (PublishEvent("RollBackIgnored", why, True, f"{number}/{wish}"),) if why else ()
 
 
 def _tell_rehearsal(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tuple[PublishEvent, ...]:
@@ -110,7 +153,7 @@ def _tell_rehearsal(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tupl
     return (PublishEvent(f"Rehearsal{new.result}", message, warning, f"{upgrade.number}/{ended:.0f}"),)
 
 
-def _progress(o: Observation, upgrade: UpgradeStatus) -> str:
+def _progress(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
     if upgrade.phase is UpgradePhase.COPYING and upgrade.pin is not None:
         report = find_report(o, upgrade.pin.copy)
         if report is None:
@@ -124,8 +167,14 @@ def _progress(o: Observation, upgrade: UpgradeStatus) -> str:
         return ""
     wanted = o.app.spec.upgrade.stable_batches
     least = min(query.committed for query in active_queries(o))
-    waits = " It waits for input." if waits_for_input(o) else ""
-    return f" It is stable after {wanted} batches of each query, and has committed {min(least, wanted)}.{waits}"
+    lacks = " It waits for input." if waits_for_input(o, upgrade, now) else ""
+    failed, missing = failed_queries(o), missing_queries(o, upgrade, now)
+    if failed:
+        lacks = f" {named(failed)} {'has' if len(failed) == 1 else 'have'} failed."
+    elif missing:
+        was = "was" if len(missing) == 1 else "were"
+        lacks = f" {named(missing)} of the version before {was} not started yet."
+    return f" It is stable after {wanted} batches of each query, and has committed {min(least, wanted)}.{lacks}"
 
 
 def _progress_of_rehearsal(o: Observation, upgrade: UpgradeStatus) -> str:
@@ -148,6 +197,8 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
     elif upgrade.phase is UpgradePhase.GATE:
         limit, tested = o.app.spec.upgrade.timeout_seconds, seconds_under_test(upgrade, now)
         left = [START_PATIENCE - seconds, limit - tested, idle_in(o, upgrade, now) or 0.0]
+    elif upgrade.phase is UpgradePhase.FAILED and missing_queries(o, upgrade, now):
+        left = [o.app.spec.upgrade.timeout_seconds - seconds]
     left = [value for value in left if value > 0]
     return min(LONGEST_WAIT, *left) if left else None
 

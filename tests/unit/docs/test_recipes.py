@@ -1,0 +1,112 @@
+"""Commands in the docs name fields that the CRDs have. Reads the docs."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+KINDS = {"sapp": "streamingapps", "snap": "streamsnapshots"}
+NAMES = {"StreamingApp": "streamingapps", "StreamSnapshot": "streamsnapshots"}
+PAGES = ("README.md", "docs/guide.md", "docs/recipes.md", "docs/tour.md", "docs/samples.md", "docs/install.md")
+
+
+def schema_of(plural: str) -> dict[str, Any]:
+    crd = yaml.safe_load((ROOT / "crds" / f"{plural}.tidegate.dev.yaml").read_text())
+    found: dict[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return found
+
+
+SCHEMAS = {plural: schema_of(plural) for plural in NAMES.values()}
+
+
+def wrong(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
+    """Yield what the API server would refuse: unknown fields, words that are none of the enumeration, other types."""
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{path}: {value!r}"
+    if isinstance(value, dict) and "properties" in schema:
+        for name, inner in value.items():
+            known = schema["properties"].get(name)
+            if known is not None:
+                yield from wrong(known, inner, f"{path}.{name}")
+            elif not schema.get("x-kubernetes-preserve-unknown-fields"):
+                yield f"{path}.{name}: unknown"
+    elif isinstance(value, list) and "items" in schema:
+        for number, inner in enumerate(value):
+            yield from wrong(schema["items"], inner, f"{path}[{number}]")
+    kind = {"integer": int, "boolean": bool, "array": list, "object": dict}.get(schema.get("type", ""))
+    if kind is not None and not isinstance(value, kind):
+        yield f"{path}: {value!r} is no {schema['type']}"
+
+
+def manifests(text: str) -> list[dict[str, Any]]:
+    """Return what is applied, and whole resources that are shown."""
+    blocks = re.findall(r"<<'?END'?.*?\n(.*?)^END$", text, re.DOTALL | re.MULTILINE)
+    blocks += re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    found = [yaml.safe_load(block) for block in blocks]
+    return [each for each in found if isinstance(each, dict) and each.get("kind") in NAMES]
+
+
+def patches(text: str) -> list[tuple[str, Any]]:
+    """Return kind and content of every merge patch."""
+    found = re.findall(r"patch (sapp|snap) .*?-p\s+(?:'(.*?)'|\"(.*?[^\\\\])\")", text, re.DOTALL)
+    texts = [(KINDS[kind], (plain or quoted).replace('\\"', '"')) for kind, plain, quoted in found]
+    return [(plural, json.loads(text)) for plural, text in texts]
+
+
+def status_paths(text: str) -> list[tuple[str, str]]:
+    """Return kind and path of every field of a status that is asked for."""
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if "jsonpath" in line]
+    found = []
+    for line in lines:
+        kind = re.search(r"\b(sapp|snap)[ /]", line)
+        if kind is not None:
+            found += [(KINDS[kind[1]], path) for path in re.findall(r"\{(?:range )?(\.status[.\w]*)", line)]
+    return found
+
+
+def test_what_is_applied_is_what_the_api_server_takes() -> None:
+    taken = [each for page in PAGES for each in manifests((ROOT / page).read_text())]
+    assert len(taken) > 10, "the pattern does find them"
+    assert [w for each in taken for w in wrong(SCHEMAS[NAMES[each["kind"]]], each, each["kind"])] == []
+
+
+def test_what_is_patched_are_fields() -> None:
+    given = [each for page in PAGES for each in patches((ROOT / page).read_text())]
+    assert len(given) > 10, "the pattern does find them"
+    assert [w for plural, patch in given for w in wrong(SCHEMAS[plural], patch, plural)] == []
+
+
+def test_what_is_asked_for_is_in_the_status() -> None:
+    asked = [each for page in PAGES for each in status_paths((ROOT / page).read_text())]
+    assert len(asked) > 10, "the pattern does find them"
+    for plural, path in asked:
+        node = SCHEMAS[plural]
+        for part in path.strip(".").split("."):
+            assert part in node.get("properties", {}), (plural, path)
+            node = node["properties"][part]
+
+
+def test_a_field_that_is_none_and_a_word_that_is_none_are_found() -> None:
+    spec = {"spec": {"upgrade": {"mode": "Snap", "rehearsal": {}}, "suspend": 1}}
+    assert list(wrong(SCHEMAS["streamingapps"], spec, "")) == [
+        ".spec.upgrade.mode: 'Snap'",
+        ".spec.upgrade.rehearsal: unknown",
+        ".spec.suspend: 1 is no boolean",
+    ]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/recipes.md", "docs/guide.md"])
+def test_links_to_pages_and_their_sections_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text()
+    for place, section in re.findall(r"\]\(([\w./-]*)(?:#([\w-]+))?\)", text):
+        target = (ROOT / page).parent / place if place else ROOT / page
+        assert target.exists(), place
+        if section and target.suffix == ".md":
+            titles = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE)
+            anchors = {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
+            assert section in anchors, f"{place}#{section}"
