@@ -243,7 +243,7 @@ class DriverProcess:
             )
             self._world.ledger.taken(self.prefix, self.holder, self.config.restart)
             self._entered = outcome
-            self._world.entered(self.prefix)
+            self._world.entered(self.prefix, self.holder)
         return self._entered
 
     def has_fence(self) -> bool:

@@ -52,7 +52,7 @@ class Surroundings(drivers_executors.Surroundings, Protocol):
     def unhealthy(self, container: Container) -> None:
         """The liveness probe fails from now on."""
 
-    def entered(self, prefix: str) -> None:
+    def entered(self, prefix: str, holder: Holder) -> None:
         """A driver took the fence."""
 
     def purging(self, config: DriverConfig | None) -> None:

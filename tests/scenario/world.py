@@ -25,6 +25,7 @@ from tests.scenario.weather import Weather
 from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import ACCESS_NAME
+from tidegate_spark.fence import Holder
 from tidegate_spark.protocol import (
     APP_FILE,
     LABEL_ROLE,
@@ -256,13 +257,23 @@ class World(OperatorsWorld):
         role, binding, account = map(self.api.find, (ROLE, BINDING, ACCOUNT))
         return bool(role and role.get("rules") and binding and binding.get("subjects") and account)
 
-    def entered(self, prefix: str) -> None:
+    def entered(self, prefix: str, holder: Holder) -> None:
         """A driver took the fence of its storage: no other one may write inside it, or around it."""
+        if self._is_zombie(holder):
+            return
         for other in self.drivers():
             ends = (f"{prefix}/", f"{other.prefix}/")
             overlap = ends[0] != ends[1] and (ends[0].startswith(ends[1]) or ends[1].startswith(ends[0]))
-            if overlap and other.has_fence() and other.prefix not in self.zombies:
+            if overlap and other.has_fence() and not self._is_zombie(other.holder):
                 self.violated(f"drivers write {prefix} and {other.prefix}")
+
+    def _is_zombie(self, holder: Holder) -> bool:
+        """Return whether the API knows a driver's pod, or its application, no more: people said that its node is off.
+
+        The kubelet there may start it again. Nothing keeps such a one from its own storage but the fence in it.
+        """
+        uids = {body["metadata"]["uid"] for plural in (PODS, APPS) for body in self.api.all(plural)}
+        return not {holder.pod_uid, holder.uid} <= uids
 
     def purging(self, config: DriverConfig | None) -> None:
         """A purge begins, or has ended (None)."""
