@@ -59,7 +59,7 @@ class World(OperatorsWorld):
         self.violation_found = asyncio.Event()
         self.weather = Weather(self.rng)
         self.api = ApiServer(self.now, {NAMESPACE}, self._admit)
-        self.check = Invariants(self.api, self.violated, ACTION.get, self._decided_at, self.count)
+        self.check = Invariants(self.api, self.violated, ACTION.get, self._decided_at, self.count, self._is_late)
         self.ledger: Ledger = self.check
         self.api.listeners.append(self.check.notice)
         self.api.listeners.append(self._note_end_of_app)
@@ -200,8 +200,11 @@ class World(OperatorsWorld):
         # What a rehearsal on a node that is cut off writes, nobody can keep it from writing.
         return [key for key in self.store.keys(prefix + "/") if not key.startswith(inside) and PLACES not in key]
 
+    def _is_late(self) -> bool:
+        return bool(self.api.by) and (self.leader is None or self.leader.name != self.api.by)
+
     def _note_late_rights(self, change: Change) -> None:
-        late = self.api.by and (self.leader is None or self.leader.name != self.api.by)
+        late = self._is_late()
         made = change.type == "ADDED" and change.place.name == ACCESS_NAME
         if made and not self.api.all(APPS):
             self.made_for_nobody.add(self.api.by)
@@ -288,15 +291,18 @@ class World(OperatorsWorld):
         app = self.app(config.app)
         upgrade = ((app or {}).get("status") or {}).get("upgrade") or {}
         same = app is not None and app["metadata"]["uid"] == config.uid
-        if same and upgrade and snapshot not in upgrade.get("obsolete", ()):
+        prefix = f"{config.storage.bucket}/{config.storage.prefix}/"
+        # An order that comes late, after its end was told, has nothing left to remove.
+        there = any(key in self.store.objects for key in _files_of(prefix, snapshot))
+        if there and same and upgrade and snapshot not in upgrade.get("obsolete", ()):
             self.violated(f"{snapshot} of {config.app} is disposed of, and its status does not say so")
-        self._disposed = f"{config.storage.bucket}/{config.storage.prefix}/", snapshot
+        self._disposed = prefix, snapshot
 
     def _removed(self, key: str) -> None:
         prefix, snapshot = self._disposed
         if PLACES in key:
             return
-        if snapshot and key in (f"{prefix}snapshots/{snapshot}/manifest.json", f"{prefix}upgrades/{snapshot}.json"):
+        if snapshot and key in _files_of(prefix, snapshot):
             return
         self.check.removed(key, self._purging)
 
@@ -364,3 +370,7 @@ class World(OperatorsWorld):
     def secret_path(self, name: str) -> str:
         """Return the path of an application's agent Secret."""
         return f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}-agent"
+
+
+def _files_of(prefix: str, snapshot: str) -> tuple[str, str]:
+    return f"{prefix}snapshots/{snapshot}/manifest.json", f"{prefix}upgrades/{snapshot}.json"
