@@ -284,8 +284,7 @@ class Driver:
         if self._rehearsing is None:
             connect = connector(self._config, self._environment.credentials_directory)
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
-        if self._config.lineage > FIRST_LINEAGE:
-            # Batches of another lineage may have had the same numbers; in the first one there were none before.
+        if file_sinks.may_know_other_batches(self._config, FIRST_LINEAGE):
             self._queries.before_files = functools.partial(self._take_files_back, session)
         timeout = self._config.restart.stall_timeout_seconds
         stalls = StallWatch(session, self._queries, self._progress, timeout, self._dependencies_up)
@@ -309,7 +308,8 @@ class Driver:
         self._watch.start()
 
     def _take_files_back(self, session: SparkSession, checkpoint: str, sink: Sink) -> None:
-        file_sinks.take_back(session, checkpoint, sink, self._progress.notice)
+        others = self._config.lineage == FIRST_LINEAGE
+        file_sinks.take_back(session, checkpoint, sink, self._progress.notice, others=others)
 
     def _after_script(self, outcome: Outcome) -> Outcome:
         """Return how the application ends, once its last query has ended; a failure does not wait for the others."""
