@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.decide.launch import why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.spec_hash import spec_hash, version_of
 from tidegate.decide.upgrades.rehearsing import REHEARSAL_FAILED, left_out
 from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, moved, takes_orders, version_held
-from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradePin, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
-from tidegate.resources.driver import build_driver_pod
 
 ABANDON_ANNOTATION = "tidegate.dev/abandon-state"
 """On a StreamingApp: the lineage that an upgrade of mode Stateless may give up."""
@@ -57,6 +56,8 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
         return None
     if stable is not None and stable.spec_hash == o.spec_hash:
         return None
+    if why_not_built(o):
+        return None  # what is under test is not stopped for what could not follow it
     mode, lineage = upgrade.mode, upgrade.lineage
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and mode is not UpgradeMode.STATELESS and _is_confirmed(o):
         mode, lineage = UpgradeMode.STATELESS, lineage_of(o) + 1
@@ -162,11 +163,8 @@ def _refusal(o: Observation) -> tuple[str, str] | None:
             f"it once more: annotate the application with {ABANDON_ANNOTATION}={lineage}."
         )
         return UNCONFIRMED, message
-    try:
-        build_driver_pod(o.app, o.app.status.epoch + 1, lineage, o.platform)
-    except SpecError as error:
-        return "InvalidSpec", f"No driver pod can be made of the spec: {error}"
-    return None
+    why_not = why_not_built(o)
+    return ("InvalidSpec", why_not) if why_not else None
 
 
 def _is_confirmed(o: Observation) -> bool:
