@@ -98,7 +98,7 @@ def begin(o: Observation, now: float) -> Step | None:
     )
     refusal = _refusal(o)
     if refusal is not None:
-        return Step(moved(fresh, UpgradePhase.REFUSED, *refusal, now), warning=True)
+        return Step(moved(_with_way_back(fresh, known), UpgradePhase.REFUSED, *refusal, now), warning=True)
     if status.last_stable is not None and mode is not UpgradeMode.LAST_STATE:
         fresh = msgspec.structs.replace(fresh, pin=_pin(o, fresh.number))
     if mode is UpgradeMode.STATELESS:
@@ -187,6 +187,13 @@ def _answered(o: Observation, known: UpgradeStatus | None) -> str:
     if known is None or (known.pin is not None and known.pin.id == wish):
         return wish
     return known.roll_back_to
+
+
+def _with_way_back(fresh: UpgradeStatus, known: UpgradeStatus | None) -> UpgradeStatus:
+    """Return the record of an upgrade that does not begin, with what the last one can still be taken back to."""
+    if known is None or known.previous is None:
+        return fresh
+    return msgspec.structs.replace(fresh, pin=known.pin, previous=known.previous, obsolete=known.obsolete)
 
 
 def _obsolete(known: UpgradeStatus | None) -> tuple[str, ...]:
