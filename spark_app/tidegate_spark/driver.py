@@ -53,7 +53,7 @@ from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, run_scrip
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders
+from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshot_work import connector
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
@@ -228,17 +228,16 @@ class Driver:
             return True
         from tidegate_spark import starting_point  # noqa: PLC0415 - as above
 
-        config, directory = self._config, self._environment.credentials_directory
+        config, environment = self._config, self._environment
 
-        def find() -> SnapshotOrder | None:
-            self._keep_secret(storage.read_credentials(directory, config.credentials_secret))
-            return starting_point.find_pin(config, self._credentials)
+        def find() -> SnapshotOrders:
+            self._keep_secret(storage.read_credentials(environment.credentials_directory, config.credentials_secret))
+            return starting_point.find_pin(config, self._credentials, environment.work_directory)
 
-        order = preflight.wait_for(find, self._ending.requested, self._report_fault)
-        if order is None:
-            return False
-        self._snapshots.give(SnapshotOrders(take=(order,)))
-        return True
+        orders = preflight.wait_for(find, self._ending.requested, self._report_fault)
+        if orders is not None and orders.take:
+            self._snapshots.give(orders)
+        return orders is not None
 
     def _dependencies_up(self) -> bool:
         executors = self._progress.report().executors_running > 0 or not self._environment.on_kubernetes
