@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -120,6 +121,7 @@ class Operator:
         if self.snapshots is not None:
             await self.index.snapshots.complete.wait()
         await self.leads.wait()
+        self.index.deciding_since = self.index.deciding_since or time.time()
         await part()
 
     async def stand(self, leadership: Leadership) -> None:

@@ -53,7 +53,7 @@ from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, judge, ru
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders
+from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshot_work import connector
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
@@ -234,17 +234,16 @@ class Driver:
             return True
         from tidegate_spark import starting_point  # noqa: PLC0415 - as above
 
-        config, directory = self._config, self._environment.credentials_directory
+        config, environment = self._config, self._environment
 
-        def find() -> SnapshotOrder | None:
-            self._keep_secret(storage.read_credentials(directory, config.credentials_secret))
-            return starting_point.find_pin(config, self._credentials)
+        def find() -> SnapshotOrders:
+            self._keep_secret(storage.read_credentials(environment.credentials_directory, config.credentials_secret))
+            return starting_point.find_pin(config, self._credentials, environment.work_directory)
 
-        order = preflight.wait_for(find, self._ending.requested, self._report_fault)
-        if order is None:
-            return False
-        self._snapshots.give(SnapshotOrders(take=(order,)))
-        return True
+        orders = preflight.wait_for(find, self._ending.requested, self._report_fault)
+        if orders is not None and orders.take:
+            self._snapshots.give(orders)
+        return orders is not None
 
     def _dependencies_up(self) -> bool:
         executors = self._progress.report().executors_running > 0 or not self._environment.on_kubernetes
@@ -292,8 +291,7 @@ class Driver:
         if self._rehearsing is None:
             connect = connector(self._config, self._environment.credentials_directory)
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
-        if self._config.lineage > FIRST_LINEAGE:
-            # Batches of another lineage may have had the same numbers; in the first one there were none before.
+        if file_sinks.may_know_other_batches(self._config, FIRST_LINEAGE):
             self._queries.before_files = functools.partial(self._take_files_back, session)
         timeout = self._config.restart.stall_timeout_seconds
         stalls = StallWatch(session, self._queries, self._progress, timeout, self._dependencies_up)
@@ -317,7 +315,8 @@ class Driver:
         self._watch.start()
 
     def _take_files_back(self, session: SparkSession, checkpoint: str, sink: Sink) -> None:
-        file_sinks.take_back(session, checkpoint, sink, self._progress.notice)
+        others = self._config.lineage == FIRST_LINEAGE
+        file_sinks.take_back(session, checkpoint, sink, self._progress.notice, others=others)
 
     def _after_script(self, outcome: Outcome) -> Outcome:
         """Return how the application ends, once its last query has ended; a failure does not wait for the others."""

@@ -43,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     running.wait_for_driver_to_go,
     running.stop_driver_of_earlier_app,
     suspension.stop_driver_of_suspended,
+    running.keep_driver_of_unusable_spec,
     running.stop_driver_of_changed_spec,
     restarting.disbelieve_old_news,
     restarting.obey_policy_never,

@@ -88,6 +88,8 @@ class Index:
         self.memories: dict[Key, Memory] = {}
         self.reports: dict[Key, TimedReport] = {}
         self.namespaces_with_access = CheckedAccess()
+        self.deciding_since = 0.0
+        """When this process began to decide, in seconds since the epoch; before that it only looked."""
 
     # --- applications ---
 

@@ -22,6 +22,7 @@ from tidegate.decide.upgrades.step import (
     missing_queries,
     named,
     seconds_in_phase,
+    seconds_to_hear,
     seconds_under_test,
     version_held,
 )
@@ -193,7 +194,7 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
     if upgrade.phase is UpgradePhase.COPYING:
         unknown = upgrade.pin is not None and find_report(o, upgrade.pin.copy) is None
         # An agent that did not take the order, in a hurry or because it was slow, is told again.
-        left = [PATIENCE - seconds, ORDER_PAUSE if unknown else 0.0]
+        left = [PATIENCE - seconds_to_hear(o, upgrade, now), ORDER_PAUSE if unknown else 0.0]
     elif upgrade.phase is UpgradePhase.GATE:
         limit, tested = o.app.spec.upgrade.timeout_seconds, seconds_under_test(upgrade, now)
         left = [START_PATIENCE - seconds, limit - tested, idle_in(o, upgrade, now) or 0.0]
