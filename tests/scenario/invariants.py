@@ -186,7 +186,7 @@ class Invariants:
         if self.epochs.setdefault((uid, epoch), pod) != pod and not wishes.ever_lost:
             self.violated(f"epoch {epoch} is used by two pods: {self.epochs[uid, epoch]} and {pod}")
         if not wishes.ever_lost:
-            self.rules.check_driver(change, app, _last_change(wishes))
+            self.rules.check_driver(change, app, _last_change(wishes), self.late())
 
     def _check_rehearsal(self, change: Change, wishes: Wishes) -> None:
         app = self.api.find(_app_path(change.place.namespace, change.labels[LABEL_APP]))

@@ -40,6 +40,7 @@ DELETION_RULES: tuple[Rule, ...] = (
 RULES: tuple[Rule, ...] = (
     launch.refuse_overlapping_storage,
     restarting.stay_ended,
+    restarting.clear_earlier_driver,
     running.wait_for_driver_to_go,
     running.stop_driver_of_earlier_app,
     suspension.stop_driver_of_suspended,
