@@ -16,8 +16,10 @@ from tidegate.kube.paths import collection_of
 from tidegate.model.streaming_app import KIND, Metadata
 from tidegate.resources.event import build_event
 
-BURST, REFILL_SECONDS = 20.0, 60.0
-"""A resource may have this many events at once, and one more for each such number of seconds."""
+BURST, REFILL_SECONDS = 50.0, 60.0
+"""A resource may have this many events at once, and one more for each such number of seconds.
+
+An upgrade tells of about eight steps: whoever tries one version after another must hear of each of them."""
 _REMEMBERED = 4096
 T = TypeVar("T")
 log = structlog.get_logger()
