@@ -93,6 +93,24 @@ def test_a_launch_that_came_to_nothing_is_followed_by_one_in_the_same_lineage_wi
     assert config.start_from == launch_of(first).start_from
 
 
+def test_a_pin_that_could_not_be_begun_with_is_tried_again_when_somebody_removes_the_driver_as_the_condition_says() -> (
+    None
+):
+    launch = decide(observe(rolling_back()), NOW)
+    back = msgspec.structs.replace(rolling_back(), status=status_of(launch))
+    old = msgspec.structs.replace(version(A, 3), metadata=back.metadata)
+    ended = driver_of(old, phase="Succeeded", ended=ended_with(Reason.SNAPSHOT_UNUSABLE, 0))
+    plan = decide(observe(back, driver=ended), NOW)
+    assert (status_of(plan).phase, plan.reason) == (Phase.FAILED, "SnapshotUnusable")
+    assert "delete the driver's pod" in plan.message
+    assert not acts(plan, do.DeleteDriver)
+    again = msgspec.structs.replace(back, status=status_of(plan))
+    config = launch_of(decide(observe(again), NOW))
+    assert (config.executor.image, config.epoch, config.lineage) == (A, 4, 2)
+    assert config.start_from is not None
+    assert config.start_from.snapshot == PIN
+
+
 def test_a_launch_that_was_refused_is_tried_again_as_it_was() -> None:
     first = decide(observe(rolling_back()), NOW)
     app = msgspec.structs.replace(rolling_back(), status=status_of(first))

@@ -323,3 +323,14 @@ def test_an_edit_of_which_no_pod_can_be_made_leaves_the_version_at_the_gate_and_
     assert record(plan) == new.status.upgrade
     mended = edited(new, {IMAGE: C})
     assert record(decide(observe(mended, **runs(new, 1)), NOW)).phase is UpgradePhase.STOPPING
+
+
+def test_a_version_that_waits_for_input_stays_ready_while_another_operator_has_not_heard_its_agent_yet() -> None:
+    new = under_test()
+    waits = status_of(decide(observe(new, **runs(new, 1)), NOW + 7200))
+    knows = msgspec.structs.replace(new, status=waits)
+    plan = decide(observe(knows, driver=running_driver(new, ready=True)), NOW + 9000)
+    ready = status_of(plan).condition("Ready")
+    assert ready is not None
+    assert (ready.status, record(plan).idle_at) == ("True", later(7200))
+    assert record(decide(observe(knows), NOW + 9000)).idle_at is None, "its driver is gone"

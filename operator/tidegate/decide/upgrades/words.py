@@ -10,7 +10,7 @@ from tidegate.decide.housekeeping import ORDER_PAUSE
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.taking import FOR_A_PERSON, with_remedy
 from tidegate.decide.upgrades.copying import PATIENCE
-from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, waits_for_input
+from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, is_idle, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
 from tidegate.decide.upgrades.rehearsal_results import REHEARSAL_START_PATIENCE, find_pod, limit_of, seconds_of
 from tidegate.decide.upgrades.rolling_back import name_lost_pin, why_ignored
@@ -88,7 +88,7 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     if upgrade.phase not in _HEALTH or not about_it:
         return verdict
     health = _HEALTH[upgrade.phase]
-    if upgrade.phase is UpgradePhase.GATE and idle_in(o, upgrade, now) == 0.0:
+    if upgrade.phase is UpgradePhase.GATE and is_idle(o, upgrade, now):
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
     message = f"{upgrade.message}{_progress(o, upgrade, now)}"
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
