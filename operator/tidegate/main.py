@@ -73,6 +73,8 @@ class Operator:
     """None: it leads because it was told that it is the only one."""
     snapshots: SnapshotPart | None = None
     """None: nobody looks after snapshots, as in tests of the other parts."""
+    events: EventPublisher | None = None
+    """None: nothing is told later than it could be."""
     kopf: asyncio.Task[None] | None = None
     failed: bool = False
 
@@ -253,7 +255,8 @@ def _build(
         part.wake_beside,
         client.clock_skew,
     )
-    return Operator(settings, connection, client, figures, index, queue, poller, asyncio.Event(), snapshots=part)
+    leads = asyncio.Event()
+    return Operator(settings, connection, client, figures, index, queue, poller, leads, snapshots=part, events=events)
 
 
 def _start(operator: Operator) -> list[asyncio.Task[None]]:
@@ -271,6 +274,8 @@ def _start(operator: Operator) -> list[asyncio.Task[None]]:
         *_of_snapshots(operator),
     ):
         tasks += [supervise(operator.lead(part), f"{name} {n}") for n in range(parts)]
+    if operator.events is not None:
+        tasks.append(supervise(operator.lead(operator.events.run_worker), "worker of events"))
     if operator.leadership is not None:
         tasks.append(supervise(operator.stand(operator.leadership), "leadership"))
     tasks.append(supervise(operator.connection.renew_tokens(), "tokens"))
@@ -316,6 +321,8 @@ async def _drain(operator: Operator, tasks: list[asyncio.Task[None]]) -> None:
     operator.queue.stop()
     if operator.snapshots is not None:
         operator.snapshots.queue.stop()
+    if operator.events is not None:
+        operator.events.stop()
     leadership = operator.leadership
     leads = leadership is None or leadership.holds()  # who does not lead can not finish what it has begun
     if leads and operator.index.first_lists.complete.is_set():

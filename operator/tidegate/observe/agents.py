@@ -35,6 +35,11 @@ PACES = {"running": (5.0, 30.0, 1.5), "starting": (2.0, 10.0, 1.25), "silent": (
 
 A pod that can not be reached costs a connection that times out, each time.
 """
+BIRTH_SECONDS = 2.0
+"""How long after its process began an agent that the kubelet has not found ready is not asked yet.
+
+Python has to start before anybody answers; a connection that is refused costs as much as an answer.
+"""
 SNAPSHOT_INTERVAL = 2.0
 """Seconds between two questions while the agent is at a snapshot."""
 _OPEN = frozenset({SnapshotState.WAITING, SnapshotState.COPYING})
@@ -51,6 +56,8 @@ class _Followed:
     hurried: bool = False
     doubt: float = 1.0
     """0 after an answer, 1 before the first question, and the interval, which grows, after a silence."""
+    unborn: bool = False
+    """Its process has just begun, and it was not asked yet."""
 
 
 @dataclass(slots=True)
@@ -84,10 +91,14 @@ class AgentPoller:
             return
         known = self._followed.get(key)
         if known is not None and (known.driver_uid, known.restarts) == (driver.uid, driver.restarts):
+            if driver.ready and known.unborn:
+                known.unborn = False
+                self._schedule(key, 0.0)
             return
         self._index.reports.pop(key, None)
-        self._followed[key] = _Followed(driver.uid, driver.restarts, 0.0)
-        self._schedule(key, 0.0)
+        unborn = not driver.ready and 0.0 <= self._time() - driver.started_at < BIRTH_SECONDS
+        self._followed[key] = _Followed(driver.uid, driver.restarts, 0.0, unborn=unborn)
+        self._schedule(key, BIRTH_SECONDS if unborn else 0.0)
 
     def forget(self, key: Key) -> None:
         """Keep nothing of an application that is gone, however it went."""
@@ -147,6 +158,7 @@ class AgentPoller:
 
     async def _ask(self, key: Key, followed: _Followed) -> None:
         doubtful = followed.doubt > 0
+        followed.unborn = False
         self._doubtful += doubtful
         try:
             await self._ask_agent(key, followed)
