@@ -49,6 +49,8 @@ def clear_earlier_driver(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or driver.epoch >= o.app.status.epoch or driver.app_uid != o.app.metadata.uid:
         return None
+    if driver.ended is not None and is_told(driver.ended, o.app.status):
+        return None  # of its end the status speaks: it ran, because the operator died before it made the epoch's own
     verdict = None if o.app.spec.suspend else _as_it_ended(o)
     if verdict is None or driver.terminating:
         return verdict
