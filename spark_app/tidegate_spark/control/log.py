@@ -1,0 +1,344 @@
+"""The control log in an application's storage. I/O through the object store's port.
+
+``control/segments/<first sequence>.json`` holds the entries that were written together, by a put that succeeds only if
+the object is not there. So whoever else writes, a driver that has lost the fence and does not know it yet among them,
+the log is one sequence, and who was late reads what came before and goes on after it.
+
+``control/bases/<sequence>.json`` holds what is in force after that entry, so that a long history costs no reads, and
+the ids of the messages of late, so that one that is offered again is known.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tidegate_spark.control.entries import VERSION, ControlLogError, Entry, Kind, decode, encode
+from tidegate_spark.control.fold import OtherBranchError, State, Verdict, fold, rollbacks, verdicts
+from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.snapshots.library import Library
+
+PREFIX = "control"
+SEGMENTS, BASES, ACKS = f"{PREFIX}/segments", f"{PREFIX}/bases", f"{PREFIX}/acks"
+ATTEMPTS = 50
+"""Each is lost to a write of another process, and those get somewhere."""
+ENTRIES_PER_BASE, SEGMENTS_PER_BASE = 256, 64
+"""After so many a new base is worth its write."""
+KNOWN_SECONDS, MOST_KNOWN = 7 * 86400.0, 10_000
+"""How long the id of a message is remembered, and of how many."""
+
+
+class LostError(ControlLogError):
+    """The log does not go back so far any more."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A message of which it is remembered that it was taken."""
+
+    id: str
+    sequence: int
+    time: float
+
+
+@dataclass(frozen=True)
+class Base:
+    """What is in force at a position."""
+
+    version: int
+    state: State
+    known: tuple[Known, ...] = ()
+
+
+class ControlLog:
+    """One process's view of the log. Thread safe.
+
+    Every method that is not said to be without I/O may raise what the store's client raises, and ControlLogError for
+    what cannot be understood; it can be called again then.
+    """
+
+    def __init__(self, library: Library, clock: Callable[[], float] = time.time) -> None:
+        """Look at the log in the application's storage; nothing is read before :meth:`load`."""
+        self._library, self._clock, self._lock = library, clock, threading.RLock()
+        self._entries: dict[int, Entry] = {}
+        self._known: dict[str, Known] = {}
+        self._bases: dict[int, Base | None] = {}
+        """Those that there are; None: not read yet."""
+        self._last = self._settled = 0
+        """The newest entry, and up to where everything is decided."""
+        self._segments, self._since = 0, clock()
+        """How many segments came after the newest base, and since when it is the newest."""
+
+    @property
+    def last(self) -> int:
+        """Sequence of the newest entry that is known here; without I/O."""
+        with self._lock:
+            return self._last
+
+    def find(self, message: str) -> int | None:
+        """Return the sequence of the message of this id, None if it is not known; without I/O."""
+        with self._lock:
+            known = self._known.get(message)
+            return known.sequence if known is not None else None
+
+    # --- reading ---
+
+    def load(self) -> None:
+        """Read what is there."""
+        with self._lock:
+            self._bases = dict.fromkeys(self._numbers(BASES))
+            newest = self._base_at(max(self._bases, default=0))
+            self._entries, self._known = {}, {known.id: known for known in newest.known}
+            self._last = self._settled = newest.state.position
+            self._segments = 0
+            for first in self._numbers(SEGMENTS):
+                if first > newest.state.position:
+                    self._take(self._read_segment(first))
+
+    def read_on(self) -> None:
+        """Read what others have written meanwhile."""
+        with self._lock:
+            while True:
+                key = self._segment_key(self._last + 1)
+                found = self._library.store.get(key)
+                if found is None:
+                    return
+                self._take(decode(found[0], key))
+
+    def entries(self, after: int, upto: int) -> tuple[Entry, ...]:
+        """Return the entries behind one position up to another.
+
+        Raises:
+            LostError: some are not there any more.
+        """
+        with self._lock:
+            missing = [number for number in range(after + 1, upto + 1) if number not in self._entries]
+            if missing:
+                self._read_back(missing[0], missing[-1])
+            try:
+                return tuple(self._entries[number] for number in range(after + 1, upto + 1))
+            except KeyError as error:
+                raise LostError(
+                    f"the control log has no entry {error} any more, which is older than its oldest"
+                ) from None
+
+    def state_at(self, position: int) -> State:
+        """Return what is in force at a position that was handed out.
+
+        Raises:
+            LostError: the log does not go back so far.
+        """
+        with self._lock:
+            limit = position
+            while True:
+                state, entries = self._window(limit, position)
+                try:
+                    return fold(state, entries)
+                except OtherBranchError as error:
+                    limit = error.position
+
+    def verdict(self, sequence: int) -> Verdict | None:
+        """Return what is known of a message now, None if the entry is none."""
+        with self._lock:
+            state, entries = self._window(sequence - 1, self._last)
+            return verdicts(entries, state.lineage).get(sequence)
+
+    # --- writing ---
+
+    def append(self, drafts: Sequence[Entry]) -> None:
+        """Write entries, whose numbers and times are given here, in their order; those that are there are left out.
+
+        Raises:
+            ControlLogError: others were faster all the time.
+        """
+        with self._lock:
+            for _ in range(ATTEMPTS):
+                new = self._unknown(drafts)
+                if not new:
+                    return
+                now, first = self._clock(), self._last + 1
+                numbered = [replace(draft, sequence=first + index, time=now) for index, draft in enumerate(new)]
+                if self._library.store.put_if(self._segment_key(first), encode(numbered), None) is not None:
+                    self._take(numbered)
+                    return
+                # Somebody else's, or an earlier attempt of our own, whose answer was lost.
+                self.read_on()
+        raise ControlLogError(f"{self._library.key(SEGMENTS)} was written {ATTEMPTS} times by others meanwhile")
+
+    def settle(self) -> int:
+        """Decide about all messages that can expire; return the newest position, which may be handed out."""
+        with self._lock:
+            while True:
+                undecided = self._undecided()
+                if not undecided:
+                    self._settled = self._last
+                    return self._last
+                self._decide(undecided)
+
+    def decide(self, sequence: int) -> Verdict | None:
+        """Decide about one message, if it can expire; return what is known of it then."""
+        with self._lock:
+            while True:
+                undecided = [entry for entry in self._undecided() if entry.sequence == sequence]
+                if not undecided:
+                    return self.verdict(sequence)
+                self._decide(undecided)
+
+    def wants_base(self, seconds: float) -> bool:
+        """Return whether a new base is worth its write: after many entries, or some and ``seconds``; without I/O."""
+        with self._lock:
+            entries = self._last - max(self._bases, default=0)
+            if entries >= ENTRIES_PER_BASE or self._segments >= SEGMENTS_PER_BASE:
+                return True
+            return entries > 0 and self._clock() - self._since >= seconds
+
+    def write_base(self) -> int:
+        """Write what is in force now as a base; return its position."""
+        with self._lock:
+            position = self.settle()
+            base = Base(VERSION, self.state_at(position), self._remembered())
+            # One that is there says the same of what is in force.
+            self._library.store.put_if(self._base_key(position), to_json(base).encode(), None)
+            self._bases[position] = base
+            self._segments, self._since = 0, self._clock()
+            return position
+
+    def remove_before(self, oldest: int) -> int:
+        """Remove what no position from ``oldest`` on needs, and nothing behind the last base but one.
+
+        Only who has the fence may call it: what another lineage needs is not known here.
+
+        Returns:
+            The position up to which entries are gone.
+        """
+        with self._lock:
+            self.read_on()
+            bases = self._numbers(BASES)
+            kept = self._needed_base(bases[:-1], oldest)
+            if not kept:
+                return 0
+            # Whoever finds an old base looks for the segments behind it: so bases go first.
+            self._library.store.delete([self._base_key(base) for base in bases if base < kept])
+            self._bases = {base: read for base, read in self._bases.items() if base >= kept}
+            segments = self._numbers(SEGMENTS)
+            old = [first for first, following in itertools.pairwise(segments) if following <= kept + 1]
+            self._library.store.delete([self._segment_key(first) for first in old])
+            self._entries = {number: entry for number, entry in self._entries.items() if number > kept}
+            return kept
+
+    # --- parts ---
+
+    def _needed_base(self, bases: Sequence[int], oldest: int) -> int:
+        """Return the base from which every position from ``oldest`` on can be reached, 0 if all are needed."""
+        while True:
+            base = max((number for number in bases if number <= oldest), default=0)
+            state, entries = self._window(base, self._last)
+            # What is in force behind a rollback follows from a base before it.
+            lowest = min((marker.of for marker in rollbacks(entries, state.lineage)), default=base)
+            if lowest >= base:
+                return base
+            oldest = lowest
+
+    def _take(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            if entry.sequence != self._last + 1:
+                where = self._library.key(SEGMENTS)
+                raise ControlLogError(f"{where} has entry {entry.sequence}, and not {self._last + 1}")
+            self._entries[entry.sequence] = entry
+            self._last = entry.sequence
+            if entry.id:
+                self._known.setdefault(entry.id, Known(entry.id, entry.sequence, entry.time))
+        self._segments += 1
+
+    def _unknown(self, drafts: Sequence[Entry]) -> list[Entry]:
+        """Return those drafts that are not in the log, by what they do there."""
+        state, behind = self._window(self._settled, self._last)
+        decided = {entry.of for entry in behind if entry.kind in (Kind.ACCEPTED, Kind.VOID)}
+        lineage = max([state.lineage, *(entry.lineage for entry in behind)])
+        new: dict[str | int, Entry] = {}
+        for draft in drafts:
+            if draft.id:
+                if draft.id not in self._known:
+                    new.setdefault(draft.id, draft)
+            elif draft.kind is Kind.ROLLED_BACK:
+                if draft.lineage > lineage:
+                    new[-draft.lineage] = draft
+            elif draft.of not in decided:
+                new[draft.of] = draft
+        return list(new.values())
+
+    def _undecided(self) -> list[Entry]:
+        state, entries = self._window(self._settled, self._last)
+        found = verdicts(entries, state.lineage)
+        return [entry for entry in entries if found.get(entry.sequence) is Verdict.UNDECIDED]
+
+    def _decide(self, undecided: Iterable[Entry]) -> None:
+        now = self._clock()
+        kinds = {entry.sequence: Kind.VOID if entry.expires < now else Kind.ACCEPTED for entry in undecided}
+        self.append([Entry(0, kind, of=sequence) for sequence, kind in kinds.items()])
+
+    def _remembered(self) -> tuple[Known, ...]:
+        oldest = self._clock() - KNOWN_SECONDS
+        recent = sorted((it for it in self._known.values() if it.time >= oldest), key=lambda it: it.sequence)
+        self._known = {it.id: it for it in recent[-MOST_KNOWN:]}
+        return tuple(recent[-MOST_KNOWN:])
+
+    def _window(self, position: int, upto: int) -> tuple[State, tuple[Entry, ...]]:
+        """Return what is in force at the newest base up to ``position``, and the entries from there to ``upto``."""
+        try:
+            state = self._base_at(position).state
+            return state, self.entries(state.position, upto)
+        except LostError:
+            # Somebody else has written a newer base, and removed what is before it.
+            self._bases = {base: self._bases.get(base) for base in self._numbers(BASES)}
+            state = self._base_at(position).state
+            return state, self.entries(state.position, upto)
+
+    def _base_at(self, position: int) -> Base:
+        """Return the newest base up to ``position``; before the first one there is nothing."""
+        newest = max((number for number in self._bases if number <= position), default=0)
+        base = self._bases.get(newest)
+        if base is None:
+            base = self._read_base(newest) if newest else Base(VERSION, State())
+            self._bases = {**self._bases, newest: base} if newest else self._bases
+        return base
+
+    def _read_back(self, first: int, last: int) -> None:
+        segments = self._numbers(SEGMENTS)
+        for number, following in zip(segments, [*segments[1:], last + 1], strict=False):
+            if number <= last and following > first:
+                self._entries.update((entry.sequence, entry) for entry in self._read_segment(number))
+
+    def _read_segment(self, first: int) -> tuple[Entry, ...]:
+        return decode(self._read(self._segment_key(first)), self._segment_key(first))
+
+    def _read_base(self, position: int) -> Base:
+        key = self._base_key(position)
+        try:
+            base = from_json(Base, self._read(key))
+        except ValueError as error:
+            raise ControlLogError(f"{key} is no base of a control log: {error}") from error
+        if base.version != VERSION:
+            raise ControlLogError(f"{key} has version {base.version}, and {VERSION} is read here")
+        return base
+
+    def _read(self, key: str) -> bytes:
+        found = self._library.store.get(key)
+        if found is None:
+            raise LostError(f"{key} is gone")
+        return found[0]
+
+    def _numbers(self, directory: str) -> list[int]:
+        """Return the numbers in the names of a directory's objects, the lowest first."""
+        prefix = self._library.key(directory) + "/"
+        names = (entry.key[len(prefix) :].removesuffix(".json") for entry in self._library.store.list(prefix))
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def _segment_key(self, first: int) -> str:
+        return self._library.key(SEGMENTS, f"{first:012d}.json")
+
+    def _base_key(self, position: int) -> str:
+        return self._library.key(BASES, f"{position:012d}.json")
