@@ -10,11 +10,11 @@ import pytest
 
 from tidegate_spark.control import log as module
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind
-from tidegate_spark.control.fold import State
+from tidegate_spark.control.fold import State, fold
 from tidegate_spark.control.log import ControlLog
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.memory import Buckets
-from tidegate_testing.control_log import BUCKET, PREFIX, Clock, message, opened
+from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, message, opened
 from tidegate_testing.store_actors import Actor
 
 Draw = Callable[[int, int], int]
@@ -59,7 +59,8 @@ class World:
         if what <= 3:
             drafts = [self.some_message() for _ in range(self.draw(1, 3))]
             log.append(drafts)
-            self.told += [draft.id for draft in drafts]
+            # One that lags behind by so much that its place was removed may write there; nobody asks it any more.
+            self.told += [draft.id for draft in drafts] if has_fence else []
         elif what <= 6:
             self.hand_out(log)
         elif what == 7:
@@ -103,14 +104,14 @@ class World:
             self.wrong.append(f"at {position} {known} was in force, and now {state} is")
 
     def roll_back(self, log: ControlLog) -> None:
-        log.settle()
+        settled = log.settle()
         there = self.positions()
         if not there:
             return
         self.lineage += 1
         log.append([Entry(0, Kind.ROLLED_BACK, of=there[self.draw(0, len(there) - 1)], lineage=self.lineage)])
-        everything = log.entries(log_begin(self.buckets), log.last)
-        self.markers += [entry for entry in everything if entry.lineage == self.lineage]
+        behind = log.entries(settled, log.last)
+        self.markers += [entry for entry in behind if entry.lineage == self.lineage]
         self.hand_out(log)
 
     def check(self) -> list[str]:
@@ -131,9 +132,7 @@ class World:
 
 
 def log_begin(buckets: Buckets) -> int:
-    prefix = f"{PREFIX}/control/segments/"
-    names = [key[len(prefix) :].removesuffix(".json") for key in buckets.keys(BUCKET, prefix)]
-    return int(min(names)) - 1 if names else 0
+    return int(next(iter(keys(buckets, "bases")), "0").removesuffix(".json"))
 
 
 def wrong_with(draw: Draw, steps: int) -> list[str]:
@@ -153,7 +152,7 @@ def wrong_with(draw: Draw, steps: int) -> list[str]:
 
 
 # Choices are made in the processes' own threads, where hypothesis makes none.
-@pytest.mark.parametrize("seed", range(250))
+@pytest.mark.parametrize("seed", range(200))
 def test_one_log_whoever_writes(seed: int) -> None:
     assert wrong_with(random.Random(seed).randint, 20 + seed) == []
 
@@ -169,10 +168,9 @@ def test_a_log_without_conditional_writes_is_found_out(monkeypatch: pytest.Monke
 def test_bases_of_the_other_branch_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def careless(state: State, entries: Any) -> State:
         later = [entry for entry in entries if entry.kind is not Kind.ROLLED_BACK or entry.of >= state.position]
-        folded = original(state, later)
+        folded = fold(state, later)
         return replace(folded, position=entries[-1].sequence if entries else state.position)
 
-    original = module.fold
     monkeypatch.setattr(module, "fold", careless)
     assert any(found_out(seed) for seed in range(40))
 

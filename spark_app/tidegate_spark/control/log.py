@@ -25,6 +25,7 @@ PREFIX = "control"
 SEGMENTS, BASES, ACKS = f"{PREFIX}/segments", f"{PREFIX}/bases", f"{PREFIX}/acks"
 ATTEMPTS = 50
 """Each is lost to a write of another process, and those get somewhere."""
+LOADS = 5
 ENTRIES_PER_BASE, SEGMENTS_PER_BASE = 256, 64
 """After so many a new base is worth its write."""
 KNOWN_SECONDS, MOST_KNOWN = 7 * 86400.0, 10_000
@@ -89,14 +90,25 @@ class ControlLog:
     def load(self) -> None:
         """Read what is there."""
         with self._lock:
-            self._bases = dict.fromkeys(self._numbers(BASES))
-            newest = self._base_at(max(self._bases, default=0))
-            self._entries, self._known = {}, {known.id: known for known in newest.known}
-            self._last = self._settled = newest.state.position
-            self._segments = 0
-            for first in self._numbers(SEGMENTS):
-                if first > newest.state.position:
-                    self._take(self._read_segment(first))
+            for _ in range(LOADS):
+                try:
+                    self._load()
+                except LostError as error:
+                    # Removed by somebody who has written a newer base.
+                    lost = error
+                else:
+                    return
+            raise lost
+
+    def _load(self) -> None:
+        self._bases = dict.fromkeys(self._numbers(BASES))
+        newest = self._base_at(max(self._bases, default=0))
+        self._entries, self._known = {}, {known.id: known for known in newest.known}
+        self._last = self._settled = newest.state.position
+        self._segments = 0
+        for first in self._numbers(SEGMENTS):
+            if first > newest.state.position:
+                self._take(self._read_segment(first))
 
     def read_on(self) -> None:
         """Read what others have written meanwhile."""
@@ -255,7 +267,7 @@ class ControlLog:
 
     def _unknown(self, drafts: Sequence[Entry]) -> list[Entry]:
         """Return those drafts that are not in the log, by what they do there."""
-        state, behind = self._window(self._settled, self._last)
+        state, behind = self._behind()
         decided = {entry.of for entry in behind if entry.kind in (Kind.ACCEPTED, Kind.VOID)}
         lineage = max([state.lineage, *(entry.lineage for entry in behind)])
         new: dict[str | int, Entry] = {}
@@ -271,7 +283,7 @@ class ControlLog:
         return list(new.values())
 
     def _undecided(self) -> list[Entry]:
-        state, entries = self._window(self._settled, self._last)
+        state, entries = self._behind()
         found = verdicts(entries, state.lineage)
         return [entry for entry in entries if found.get(entry.sequence) is Verdict.UNDECIDED]
 
@@ -285,6 +297,17 @@ class ControlLog:
         recent = sorted((it for it in self._known.values() if it.time >= oldest), key=lambda it: it.sequence)
         self._known = {it.id: it for it in recent[-MOST_KNOWN:]}
         return tuple(recent[-MOST_KNOWN:])
+
+    def _behind(self) -> tuple[State, tuple[Entry, ...]]:
+        """Return a state and the entries behind it, in which everything is that is undecided."""
+        try:
+            return self._window(self._settled, self._last)
+        except LostError:
+            if min(self._bases, default=0) > self._last:
+                self.load()
+            # What is before a base is decided.
+            self._settled = max(self._settled, min(self._bases, default=0))
+            return self._window(self._settled, self._last)
 
     def _window(self, position: int, upto: int) -> tuple[State, tuple[Entry, ...]]:
         """Return what is in force at the newest base up to ``position``, and the entries from there to ``upto``."""
