@@ -27,11 +27,11 @@ from tidegate_spark import (
 )
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
+from tidegate_spark.control.driving import Control
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.fence import Fenced, Held
-from tidegate_spark.file_sinks import Sink
 from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
 from tidegate_spark.output_book import OutputBook
@@ -88,7 +88,10 @@ class Driver:
         registry.register(figures)
         self._snapshots = desk_of(config, environment, pyspark.__version__, figures)
         self._progress.snapshots = self._snapshots.reports
-        commands = Commands(self._stop, self._set_executors, self._snapshots.give)
+        progress, queries = self._progress, self._queries
+        self._control = Control(config, environment, progress=progress, queries=queries, snapshots=self._snapshots)
+        self._ending.before_stop = self._control.let_stop
+        commands = Commands(self._stop, self._set_executors, self._snapshots.give, self._control.desk.give)
         self._agent = Agent(environment, self._progress, registry, commands, output.secrets)
         self._session: SparkSession | None = None
         self._watch: watch.Watch | None = None
@@ -148,6 +151,7 @@ class Driver:
         if not self._fill_lineage() or not self._pin_state():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         self._snapshots.start()
+        self._control.desk.start()
         config, environment = self._config, self._environment
         leftovers_gone = begin_removal(config, environment) if environment.on_kubernetes else lambda: None
         process = spark_session.Process(self._process_name, held, leftovers_gone)
@@ -267,15 +271,14 @@ class Driver:
         self._credentials = credentials
 
     def _report_fault(self, fault: Fault | None) -> None:
-        if fault is None:
-            self._progress.enter(DriverState.STARTING)
-        else:
+        if fault is not None:
             extra = {"action": "wait", "reason": fault.reason.value}
             log.warning("waiting: %s: %s", fault.reason.value, fault.message, extra=extra)
-            self._progress.enter(DriverState.WAITING, fault)
+        self._progress.enter(DriverState.STARTING if fault is None else DriverState.WAITING, fault)
 
     def _observe(self, session: SparkSession) -> None:
-        session.streams.addListener(ProgressListener(self._progress))
+        session.streams.addListener(ProgressListener(self._progress, self._control.before_first))
+        self._control.meet(session)
         if self._rehearsing is not None:
             muting.mute()
         self._queries.install()
@@ -286,7 +289,8 @@ class Driver:
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
         if self._config.lineage > FIRST_LINEAGE:
             # Batches of another lineage may have had the same numbers; in the first one there were none before.
-            self._queries.before_files = functools.partial(self._take_files_back, session)
+            take_back, notice = file_sinks.take_back, self._progress.notice
+            self._queries.before_files = lambda checkpoint, sink: take_back(session, checkpoint, sink, notice)
         timeout = self._config.restart.stall_timeout_seconds
         stalls = StallWatch(session, self._queries, self._progress, timeout, self._dependencies_up)
         self._watch = watch.Watch(
@@ -307,9 +311,6 @@ class Driver:
         if self._wanted is not None:
             self._watch.want_executors(self._wanted)
         self._watch.start()
-
-    def _take_files_back(self, session: SparkSession, checkpoint: str, sink: Sink) -> None:
-        file_sinks.take_back(session, checkpoint, sink, self._progress.notice)
 
     def _after_script(self, outcome: Outcome) -> Outcome:
         """Return how the application ends, once its last query has ended; a failure does not wait for the others."""

@@ -6,12 +6,14 @@ Spark. Talks to the JVM.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -123,6 +125,12 @@ class Queries:
         self.before_output: Callable[[str, Output | None], str] | None = None
         """Likewise with name and output."""
 
+        self.before_control: Callable[[DataStreamWriter, str], str] | None = None
+        """Likewise with what starts it, and its name."""
+
+        self.around: Callable[[str], AbstractContextManager[None]] | None = None
+        """Within what it returns a query of this name is started."""
+
     def install(self) -> None:
         """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process."""
         original_start, original_table = DataStreamWriter.start, DataStreamWriter.toTable
@@ -193,12 +201,13 @@ class Queries:
         try:
             location = f"{self._lineage_uri}/{checkpoint_directory(entry.name)}"
             self._say_redirected(entry.name, own_location[-1], location)
-            self._ask_before(entry.name, location, output, site)
+            self._ask_before(writer, entry.name, location, output, site)
             if self.before_files is not None and not target.table:
                 files = sink_of(target.path, target.kind, earlier, writer_format(writer))
                 self._look_at_files(location, files, site)
             writer.queryName(entry.name).option("checkpointLocation", location)
-            query = self._start(writer._spark.conf, functools.partial(call, **options))
+            with self.around(entry.name) if self.around is not None else contextlib.nullcontext():
+                query = self._start(writer._spark.conf, functools.partial(call, **options))
         except BaseException:
             self._settle(entry.name, before)
             raise
@@ -230,10 +239,12 @@ class Queries:
             else:
                 self._entries[name] = entry
 
-    def _ask_before(self, name: str, location: str, output: Output | None, site: str) -> None:
+    def _ask_before(self, writer: DataStreamWriter, name: str, location: str, output: Output | None, site: str) -> None:
         why = self.before_start(name, location) if self.before_start is not None else ""
         if not why and self.before_output is not None:
             why = self.before_output(name, output)
+        if not why and self.before_control is not None:
+            why = self.before_control(writer, name)
         if why:
             message = f"query {name!r} started at {site}: {why}"
             self.on_refusal(message)

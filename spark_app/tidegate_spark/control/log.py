@@ -68,8 +68,8 @@ class ControlLog:
         self._known: dict[str, Known] = {}
         self._bases: dict[int, Base | None] = {}
         """Those that there are; None: not read yet."""
-        self._last = self._settled = 0
-        """The newest entry, and up to where everything is decided."""
+        self._last = self._settled = self._begin = 0
+        """The newest entry, up to where everything is decided, and the base that was read first."""
         self._segments, self._since = 0, clock()
         """How many segments came after the newest base, and since when it is the newest."""
 
@@ -78,6 +78,17 @@ class ControlLog:
         """Sequence of the newest entry that is known here; without I/O."""
         with self._lock:
             return self._last
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that is known here is decided; without I/O, and without waiting for any."""
+        return self._settled == self._last
+
+    @property
+    def begin(self) -> int:
+        """The position behind which entries are at hand; without I/O."""
+        with self._lock:
+            return self._begin
 
     def find(self, message: str) -> int | None:
         """Return the sequence of the message of this id, None if it is not known; without I/O."""
@@ -104,7 +115,7 @@ class ControlLog:
         self._bases = dict.fromkeys(self._numbers(BASES))
         newest = self._base_at(max(self._bases, default=0))
         self._entries, self._known = {}, {known.id: known for known in newest.known}
-        self._last = self._settled = newest.state.position
+        self._last = self._settled = self._begin = newest.state.position
         self._segments = 0
         for first in self._numbers(SEGMENTS):
             if first > newest.state.position:
@@ -239,6 +250,7 @@ class ControlLog:
             old = [first for first, following in itertools.pairwise(segments) if following <= kept + 1]
             self._library.store.delete([self._segment_key(first) for first in old])
             self._entries = {number: entry for number, entry in self._entries.items() if number > kept}
+            self._begin = max(self._begin, kept)
             return kept
 
     # --- parts ---
@@ -247,6 +259,8 @@ class ControlLog:
         """Return the base from which every position from ``oldest`` on can be reached, 0 if all are needed."""
         while True:
             base = max((number for number in bases if number <= oldest), default=0)
+            if not base:
+                return 0
             state, entries = self._window(base, self._last)
             # What is in force behind a rollback follows from a base before it.
             lowest = min((marker.of for marker in rollbacks(entries, state.lineage)), default=base)
