@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -24,6 +22,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.file_sinks import Sink, SinkRefusedError, sink_of
 from tidegate_spark.outputs import Output, output_of
+from tidegate_spark.places import checkpoint_directory as checkpoint_directory  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.progress import Progress
 from tidegate_spark.sparkconf import SHUFFLE_PARTITIONS
 
@@ -50,14 +49,6 @@ class Entry:
     site: str
     named: bool
     query: StreamingQuery | None = None
-
-
-def checkpoint_directory(name: str) -> str:
-    """Return the directory's name for query ``name``: itself if it is a plain word, else made plain and kept unique."""
-    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
-        return name
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:80] or "query"
-    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def refusal(requested: str | None, site: str, entries: dict[str, Entry], active: Callable[[Entry], bool]) -> str | None:

@@ -12,11 +12,12 @@ from enum import Enum
 
 from tidegate_spark.control_protocol import ControlOrder
 from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.snapshots.store import SnapshotError
 
 VERSION = 1
 
 
-class ControlLogError(Exception):
+class ControlLogError(SnapshotError):
     """The log cannot be read or written as it stands; the message is for a person."""
 
 

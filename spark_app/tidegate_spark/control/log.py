@@ -210,6 +210,41 @@ class ControlLog:
                     return self.verdict(sequence)
                 self._decide(undecided)
 
+    def begin_with(self, state: State, entries: Sequence[Entry]) -> None:
+        """Have the log go on behind what another one holds, or this one held: done again it changes nothing.
+
+        Args:
+            state: what is in force at a position.
+            entries: of behind it, as they were.
+
+        Raises:
+            ControlLogError: it has a history of its own.
+        """
+        with self._lock:
+            if self._last not in (0, state.position, _end(state, entries)):
+                raise ControlLogError(f"{self._library.key(PREFIX)} has messages of its own, up to {self._last}")
+            self._adopt(state, entries)
+
+    def roll_back(self, state: State, entries: Sequence[Entry], lineage: int) -> int:
+        """Take back everything that came after ``entries``, which follow ``state``, for a lineage and those after it.
+
+        Done again it changes nothing.
+
+        Returns:
+            The first position that may be handed out in the lineage.
+        """
+        with self._lock:
+            self._adopt(state, entries)
+            self.append([Entry(0, Kind.ROLLED_BACK, of=_end(state, entries), lineage=lineage)])
+            found = [entry for entry in self._entries.values() if entry.lineage == lineage]
+            if found:
+                # What lies between may have been removed: so what is in force behind it is written down.
+                base = Base(VERSION, fold(state, [*entries, found[0]]), self._remembered())
+                key = self._base_key(base.state.position)
+                self._library.store.put_if(key, to_json(base).encode(), None)
+                self._bases[base.state.position] = base
+            return self._last
+
     def wants_base(self, seconds: float) -> bool:
         """Return whether a new base is worth its write: after many entries, or some and ``seconds``; without I/O."""
         with self._lock:
@@ -254,6 +289,20 @@ class ControlLog:
             return kept
 
     # --- parts ---
+
+    def _adopt(self, state: State, entries: Sequence[Entry]) -> None:
+        if state.position and state.position not in self._bases:
+            base = Base(VERSION, state)
+            self._library.store.put_if(self._base_key(state.position), to_json(base).encode(), None)
+        if entries and not self._has(entries):
+            self._library.store.put_if(self._segment_key(entries[0].sequence), encode(entries), None)
+        self.load()
+
+    def _has(self, entries: Sequence[Entry]) -> bool:
+        try:
+            return self.entries(entries[0].sequence - 1, entries[-1].sequence) == tuple(entries)
+        except LostError:
+            return False
 
     def _needed_base(self, bases: Sequence[int], oldest: int) -> int:
         """Return the base from which every position from ``oldest`` on can be reached, 0 if all are needed."""
@@ -379,3 +428,7 @@ class ControlLog:
 
     def _base_key(self, position: int) -> str:
         return self._library.key(BASES, f"{position:012d}.json")
+
+
+def _end(state: State, entries: Sequence[Entry]) -> int:
+    return entries[-1].sequence if entries else state.position

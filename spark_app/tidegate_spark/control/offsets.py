@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from tidegate_spark.queries import checkpoint_directory
+from tidegate_spark.places import checkpoint_directory
 from tidegate_spark.snapshots.library import Library
 
 SOURCE = "tidegate-control"

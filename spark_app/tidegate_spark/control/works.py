@@ -22,8 +22,8 @@ from tidegate_spark.control_protocol import (
     SNAPSHOT,
     QueryAcknowledgement,
 )
+from tidegate_spark.places import checkpoint_directory
 from tidegate_spark.progress import Progress
-from tidegate_spark.queries import checkpoint_directory
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_spark.snapshots.library import Library
