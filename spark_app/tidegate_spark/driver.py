@@ -346,6 +346,7 @@ class Driver:
         if self._rehearsing is not None:
             termination = self._rehearsing.told(termination, spark_session.jvm_exit_code())
         self._snapshots.stop()
+        self._control.end(termination.reason)
         self._output.secrets.add(self._agent.token.value())
         self._progress.enter(DriverState.ENDED)
         extra = {"action": "end", "reason": termination.reason.value}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.fold import Verdict
-from tidegate_spark.control.log import ACKS
+from tidegate_spark.control.log_objects import ACKS
 from tidegate_spark.control_protocol import (
     CLEAR_CACHES,
     DUMP_STATE,

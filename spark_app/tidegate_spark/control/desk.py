@@ -6,22 +6,24 @@ query when everything up to it is decided, and what the driver is to do before t
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from tidegate_spark.control import accounts
-from tidegate_spark.control.accounts import Account, AccountBook, BatchAccount, needs_of
+from tidegate_spark.control.accounts import AccountBook, BatchAccount, needs_of
 from tidegate_spark.control.checking import checked
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind, message_of
 from tidegate_spark.control.fold import State, Verdict, in_force
 from tidegate_spark.control.handlers import FAIL, Declared
 from tidegate_spark.control.handlers import message_of as shown
-from tidegate_spark.control.log import ControlLog, LostError
+from tidegate_spark.control.log import ControlLog
+from tidegate_spark.control.log_objects import LostError
+from tidegate_spark.control.ports import Works
 from tidegate_spark.control_protocol import ControlOrders, ControlReport, MessageReport, QueryAcknowledgement
 from tidegate_spark.snapshots.library import Library
 
@@ -34,34 +36,6 @@ BASE_SECONDS = 3600.0
 MOST_ORDERS = 1000
 
 log = logging.getLogger("tidegate")
-
-
-class Works(Protocol):
-    """What the desk asks of the driver around it."""
-
-    def is_open(self) -> bool:
-        """Return whether the program has said which messages it understands, as far as that can be known."""
-
-    def asking(self) -> frozenset[str]:
-        """Return the queries that run and ask what is in force."""
-
-    def pause(self, wanted: bool) -> None:
-        """Hold queries between two batches from now on, or let them go on; returns at once."""
-
-    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
-        """Do the driver's part of a built-in message; return what came of it, None if it is not done yet.
-
-        ``state`` is what is in force at the end of the log.
-        """
-
-    def begin(self, state: State) -> None:
-        """Do what is in force from before this process."""
-
-    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
-        """Return the first committed batch of a query whose position is behind a message, None if that is not known."""
-
-    def oldest(self, library: Library) -> int | None:
-        """Return the oldest position that a batch of the lineage can still be asked for; None: no query asks."""
 
 
 class ControlDesk:
@@ -163,9 +137,12 @@ class ControlDesk:
         return self._opened().state_at(position)
 
     def messages(self, after: int, upto: int) -> tuple[Entry, ...]:
-        """Return the messages that come into force behind a position, up to another one; raises likewise."""
+        """Return the messages that come into force behind a position, up to another one; raises likewise.
+
+        What a rollback took back may have been removed; nothing else was.
+        """
         found = self._opened()
-        return in_force(found.entries(after, upto), found.state_at(after).lineage if after else 0)
+        return in_force(found.entries(after, upto, whole=False), found.state_at(after).lineage if after else 0)
 
     def worker_asks(self, query: str, batch: int, worker: str) -> None:
         """Take note that a worker runs a task of a batch."""
@@ -193,6 +170,11 @@ class ControlDesk:
             # It is another lineage's, or another run's.
             self._commits = [commit for commit in self._commits if commit[0] != query]
         self._wake.set()
+
+    def last_look(self) -> None:
+        """Look once more, whatever comes of it."""
+        with contextlib.suppress(Exception):  # the next process finds it out
+            self.look()
 
     # --- the work ---
 

@@ -18,8 +18,9 @@ from tidegate_spark.control.line import ADDRESS_PROPERTY, LINE_VARIABLE, QUERY_P
 from tidegate_spark.control.offsets import SOURCE, Positions, joins_late
 from tidegate_spark.control.works import DriverWorks
 from tidegate_spark.environment import Environment
+from tidegate_spark.logs import within
 from tidegate_spark.progress import Commit, Progress
-from tidegate_spark.protocol import DriverConfig, DriverState
+from tidegate_spark.protocol import DriverConfig, DriverState, Reason
 from tidegate_spark.queries import Queries
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_work import connector
@@ -44,6 +45,8 @@ JOINS_LATE = (
     "it begins anew; or spec.upgrade.mode: Stateless; or a new application that begins with an export of this one's "
     "state (spec.startFrom.export)."
 )
+
+END_SECONDS = 2.0
 
 log = logging.getLogger("tidegate")
 
@@ -70,6 +73,8 @@ class Control:
         self._pauser: Pauser | None = None
         self._port: Port | None = None
         self._running_since: float | None = None
+        self._served: SparkSession | None = None
+        """The session that knows the source."""
         progress.control = self.desk.report
         progress.on_commit = self._committed
         queries.before_control = self.before_query
@@ -90,6 +95,11 @@ class Control:
         self.desk.stop()
         if self._pauser is not None:
             self._pauser.let_stop()
+
+    def end(self, reason: Reason) -> None:
+        """Write down what came of messages at last; called when no query runs, and not waited for long."""
+        if reason is not Reason.FENCED and self.desk.is_known(0):
+            within(END_SECONDS, self.desk.last_look)
 
     # --- queries ---
 
@@ -147,7 +157,9 @@ class Control:
             answers = Answers(self.desk, declared(), self._positions, self._connect, place)
             self._port = Port(answers, self._environment.bind_address, self._environment.pod_ip)
             _write(Path(os.environ[LINE_VARIABLE]), json.dumps(vars(self._port.line)))
-        session.dataSource.register(ControlSource)
+        if self._served is not session:
+            session.dataSource.register(ControlSource)
+            self._served = session
 
     def _committed(self, query: str, commit: Commit) -> None:
         if commit.control >= 0:

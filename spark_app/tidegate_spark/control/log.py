@@ -14,15 +14,13 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tidegate_spark.control.entries import VERSION, ControlLogError, Entry, Kind, decode, encode
+from tidegate_spark.control.entries import VERSION, ControlLogError, Entry, Kind
 from tidegate_spark.control.fold import OtherBranchError, State, Verdict, fold, rollbacks, verdicts
-from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.control.log_objects import BASES, SEGMENTS, Base, Known, LogObjects, LostError
 from tidegate_spark.snapshots.library import Library
 
-PREFIX = "control"
-SEGMENTS, BASES, ACKS = f"{PREFIX}/segments", f"{PREFIX}/bases", f"{PREFIX}/acks"
 ATTEMPTS = 50
 """Each is lost to a write of another process, and those get somewhere."""
 LOADS = 5
@@ -30,28 +28,6 @@ ENTRIES_PER_BASE, SEGMENTS_PER_BASE = 256, 64
 """After so many a new base is worth its write."""
 KNOWN_SECONDS, MOST_KNOWN = 7 * 86400.0, 10_000
 """How long the id of a message is remembered, and of how many."""
-
-
-class LostError(ControlLogError):
-    """The log does not go back so far any more."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """A message of which it is remembered that it was taken."""
-
-    id: str
-    sequence: int
-    time: float
-
-
-@dataclass(frozen=True)
-class Base:
-    """What is in force at a position."""
-
-    version: int
-    state: State
-    known: tuple[Known, ...] = ()
 
 
 class ControlLog:
@@ -63,7 +39,7 @@ class ControlLog:
 
     def __init__(self, library: Library, clock: Callable[[], float] = time.time) -> None:
         """Look at the log in the application's storage; nothing is read before :meth:`load`."""
-        self._library, self._clock, self._lock = library, clock, threading.RLock()
+        self._objects, self._clock, self._lock = LogObjects(library), clock, threading.RLock()
         self._entries: dict[int, Entry] = {}
         self._known: dict[str, Known] = {}
         self._bases: dict[int, Base | None] = {}
@@ -112,35 +88,36 @@ class ControlLog:
             raise lost
 
     def _load(self) -> None:
-        self._bases = dict.fromkeys(self._numbers(BASES))
+        self._bases = dict.fromkeys(self._objects.numbers(BASES))
         newest = self._base_at(max(self._bases, default=0))
         self._entries, self._known = {}, {known.id: known for known in newest.known}
         self._last = self._settled = self._begin = newest.state.position
         self._segments = 0
-        for first in self._numbers(SEGMENTS):
+        for first in self._objects.numbers(SEGMENTS):
             if first > newest.state.position:
-                self._take(self._read_segment(first))
+                self._take(self._objects.segment(first))
 
     def read_on(self) -> None:
         """Read what others have written meanwhile."""
         with self._lock:
             while True:
-                key = self._segment_key(self._last + 1)
-                found = self._library.store.get(key)
+                found = self._objects.segment_if_there(self._last + 1)
                 if found is None:
                     return
-                self._take(decode(found[0], key))
+                self._take(found)
 
-    def entries(self, after: int, upto: int) -> tuple[Entry, ...]:
+    def entries(self, after: int, upto: int, *, whole: bool = True) -> tuple[Entry, ...]:
         """Return the entries behind one position up to another.
 
         Raises:
-            LostError: some are not there any more.
+            LostError: some are not there any more, and ``whole`` says that all must be.
         """
         with self._lock:
             missing = [number for number in range(after + 1, upto + 1) if number not in self._entries]
             if missing:
                 self._read_back(missing[0], missing[-1])
+            if not whole:
+                return tuple(self._entries[number] for number in range(after + 1, upto + 1) if number in self._entries)
             try:
                 return tuple(self._entries[number] for number in range(after + 1, upto + 1))
             except KeyError as error:
@@ -184,12 +161,12 @@ class ControlLog:
                     return
                 now, first = self._clock(), self._last + 1
                 numbered = [replace(draft, sequence=first + index, time=now) for index, draft in enumerate(new)]
-                if self._library.store.put_if(self._segment_key(first), encode(numbered), None) is not None:
+                if self._objects.put_segment(numbered):
                     self._take(numbered)
                     return
                 # Somebody else's, or an earlier attempt of our own, whose answer was lost.
                 self.read_on()
-        raise ControlLogError(f"{self._library.key(SEGMENTS)} was written {ATTEMPTS} times by others meanwhile")
+        raise ControlLogError(f"{self._objects.place} was written {ATTEMPTS} times by others meanwhile")
 
     def settle(self) -> int:
         """Decide about all messages that can expire; return the newest position, which may be handed out."""
@@ -222,7 +199,7 @@ class ControlLog:
         """
         with self._lock:
             if self._last not in (0, state.position, _end(state, entries)):
-                raise ControlLogError(f"{self._library.key(PREFIX)} has messages of its own, up to {self._last}")
+                raise ControlLogError(f"{self._objects.place} has messages of its own, up to {self._last}")
             self._adopt(state, entries)
 
     def roll_back(self, state: State, entries: Sequence[Entry], lineage: int) -> int:
@@ -240,8 +217,7 @@ class ControlLog:
             if found:
                 # What lies between may have been removed: so what is in force behind it is written down.
                 base = Base(VERSION, fold(state, [*entries, found[0]]), self._remembered())
-                key = self._base_key(base.state.position)
-                self._library.store.put_if(key, to_json(base).encode(), None)
+                self._objects.put_base(base)
                 self._bases[base.state.position] = base
             return self._last
 
@@ -259,7 +235,7 @@ class ControlLog:
             position = self.settle()
             base = Base(VERSION, self.state_at(position), self._remembered())
             # One that is there says the same of what is in force.
-            self._library.store.put_if(self._base_key(position), to_json(base).encode(), None)
+            self._objects.put_base(base)
             self._bases[position] = base
             self._segments, self._since = 0, self._clock()
             return position
@@ -274,16 +250,16 @@ class ControlLog:
         """
         with self._lock:
             self.read_on()
-            bases = self._numbers(BASES)
+            bases = self._objects.numbers(BASES)
             kept = self._needed_base(bases[:-1], oldest)
             if not kept:
                 return 0
             # Whoever finds an old base looks for the segments behind it: so bases go first.
-            self._library.store.delete([self._base_key(base) for base in bases if base < kept])
+            self._objects.delete(BASES, [base for base in bases if base < kept])
             self._bases = {base: read for base, read in self._bases.items() if base >= kept}
-            segments = self._numbers(SEGMENTS)
+            segments = self._objects.numbers(SEGMENTS)
             old = [first for first, following in itertools.pairwise(segments) if following <= kept + 1]
-            self._library.store.delete([self._segment_key(first) for first in old])
+            self._objects.delete(SEGMENTS, old)
             self._entries = {number: entry for number, entry in self._entries.items() if number > kept}
             self._begin = max(self._begin, kept)
             return kept
@@ -293,9 +269,9 @@ class ControlLog:
     def _adopt(self, state: State, entries: Sequence[Entry]) -> None:
         if state.position and state.position not in self._bases:
             base = Base(VERSION, state)
-            self._library.store.put_if(self._base_key(state.position), to_json(base).encode(), None)
+            self._objects.put_base(base)
         if entries and not self._has(entries):
-            self._library.store.put_if(self._segment_key(entries[0].sequence), encode(entries), None)
+            self._objects.put_segment(entries)
         self.load()
 
     def _has(self, entries: Sequence[Entry]) -> bool:
@@ -320,8 +296,7 @@ class ControlLog:
     def _take(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             if entry.sequence != self._last + 1:
-                where = self._library.key(SEGMENTS)
-                raise ControlLogError(f"{where} has entry {entry.sequence}, and not {self._last + 1}")
+                raise ControlLogError(f"{self._objects.place} has entry {entry.sequence}, and not {self._last + 1}")
             self._entries[entry.sequence] = entry
             self._last = entry.sequence
             if entry.id:
@@ -379,7 +354,7 @@ class ControlLog:
             return state, self.entries(state.position, upto)
         except LostError:
             # Somebody else has written a newer base, and removed what is before it.
-            self._bases = {base: self._bases.get(base) for base in self._numbers(BASES)}
+            self._bases = {base: self._bases.get(base) for base in self._objects.numbers(BASES)}
             state = self._base_at(position).state
             return state, self.entries(state.position, upto)
 
@@ -388,46 +363,15 @@ class ControlLog:
         newest = max((number for number in self._bases if number <= position), default=0)
         base = self._bases.get(newest)
         if base is None:
-            base = self._read_base(newest) if newest else Base(VERSION, State())
+            base = self._objects.base(newest) if newest else Base(VERSION, State())
             self._bases = {**self._bases, newest: base} if newest else self._bases
         return base
 
     def _read_back(self, first: int, last: int) -> None:
-        segments = self._numbers(SEGMENTS)
+        segments = self._objects.numbers(SEGMENTS)
         for number, following in zip(segments, [*segments[1:], last + 1], strict=False):
             if number <= last and following > first:
-                self._entries.update((entry.sequence, entry) for entry in self._read_segment(number))
-
-    def _read_segment(self, first: int) -> tuple[Entry, ...]:
-        return decode(self._read(self._segment_key(first)), self._segment_key(first))
-
-    def _read_base(self, position: int) -> Base:
-        key = self._base_key(position)
-        try:
-            base = from_json(Base, self._read(key))
-        except ValueError as error:
-            raise ControlLogError(f"{key} is no base of a control log: {error}") from error
-        if base.version != VERSION:
-            raise ControlLogError(f"{key} has version {base.version}, and {VERSION} is read here")
-        return base
-
-    def _read(self, key: str) -> bytes:
-        found = self._library.store.get(key)
-        if found is None:
-            raise LostError(f"{key} is gone")
-        return found[0]
-
-    def _numbers(self, directory: str) -> list[int]:
-        """Return the numbers in the names of a directory's objects, the lowest first."""
-        prefix = self._library.key(directory) + "/"
-        names = (entry.key[len(prefix) :].removesuffix(".json") for entry in self._library.store.list(prefix))
-        return sorted(int(name) for name in names if name.isdigit())
-
-    def _segment_key(self, first: int) -> str:
-        return self._library.key(SEGMENTS, f"{first:012d}.json")
-
-    def _base_key(self, position: int) -> str:
-        return self._library.key(BASES, f"{position:012d}.json")
+                self._entries.update((entry.sequence, entry) for entry in self._objects.segment(number))
 
 
 def _end(state: State, entries: Sequence[Entry]) -> int:

@@ -109,6 +109,8 @@ class Pauser:
             hold.ended.set()
             # Nobody is left waiting, whatever became of it.
             hold.locked.set()
+        if self._wants() and hold.query.isActive:
+            self._hold(hold.query)  # resumed, and paused again meanwhile
 
     def _hold_until_resumed(self, hold: _Hold) -> None:
         execution: Any = hold.query._jsq.streamingQuery()

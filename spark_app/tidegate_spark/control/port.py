@@ -25,7 +25,7 @@ from tidegate_spark.control.entries import VERSION, Entry, Segment
 from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.line import APPLIED, MESSAGES, POSITION, STATE, Line
-from tidegate_spark.control.log import LostError
+from tidegate_spark.control.log_objects import LostError
 from tidegate_spark.control.offsets import Positions
 from tidegate_spark.json_form import to_json
 from tidegate_spark.places import Storage

@@ -4,7 +4,8 @@ import pytest
 
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control.fold import Verdict
-from tidegate_spark.control.log import ControlLog, LostError
+from tidegate_spark.control.log import ControlLog
+from tidegate_spark.control.log_objects import LostError
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, message, opened
 
