@@ -24,6 +24,7 @@ from tidegate_spark.control.handlers import message_of as shown
 from tidegate_spark.control.log import ControlLog
 from tidegate_spark.control.log_objects import LostError
 from tidegate_spark.control.ports import Works
+from tidegate_spark.control.reaching import Reached
 from tidegate_spark.control_protocol import ControlOrders, ControlReport, MessageReport, QueryAcknowledgement
 from tidegate_spark.snapshots.library import Library
 
@@ -56,7 +57,7 @@ class ControlDesk:
             declared: what the program says.
             clock: seconds since the epoch.
         """
-        self._connect, self._works, self._declared, self._clock = connect, works, declared, clock
+        self._reached, self._works, self._declared, self._clock = Reached(connect), works, declared, clock
         self._lock, self._work = threading.Lock(), threading.RLock()
         self._wake, self._ready, self._stopping = threading.Event(), threading.Event(), threading.Event()
         self._offered: OrderedDict[str, Entry] = OrderedDict()
@@ -185,6 +186,7 @@ class ControlDesk:
             try:
                 more = self.look()
             except Exception as error:  # whatever it is: the next look may do better
+                self._reached.forget()
                 if str(error) != seen:
                     log.warning("control: %s", error, extra={"action": "control"})
                 seen = str(error)
@@ -197,10 +199,11 @@ class ControlDesk:
     def look(self) -> bool:
         """Do what is to be done; return whether something is open. Raises what keeps it from being done."""
         with self._work:
-            library = self._library = self._connect()
+            library = self._library = self._reached.library()
             if self._log is None:
                 self._begin(library)
             assert self._log is not None
+            self._log.use(library)
             is_open = self._works.is_open()
             if is_open:
                 self._log_offered(self._log)

@@ -49,6 +49,10 @@ class ControlLog:
         self._segments, self._since = 0, clock()
         """How many segments came after the newest base, and since when it is the newest."""
 
+    def use(self, library: Library) -> None:
+        """Reach the storage by another client from now on; without I/O."""
+        self._objects = LogObjects(library)
+
     @property
     def last(self) -> int:
         """Sequence of the newest entry that is known here; without I/O."""

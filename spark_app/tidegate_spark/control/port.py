@@ -13,7 +13,6 @@ import logging
 import secrets
 import socket
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -27,13 +26,12 @@ from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.line import APPLIED, MESSAGES, POSITION, STATE, Line
 from tidegate_spark.control.log_objects import LostError
 from tidegate_spark.control.offsets import Positions
+from tidegate_spark.control.reaching import Reached
 from tidegate_spark.json_form import to_json
 from tidegate_spark.places import Storage
 from tidegate_spark.snapshots.library import Library
 
 LARGEST_QUESTION = 256 * 1024
-REACHED_SECONDS = 300.0
-"""How long a client of the store is used: credentials may be renewed."""
 
 log = logging.getLogger("tidegate")
 
@@ -58,10 +56,9 @@ class Answers:
             connect: reaches the storage.
             place: the storage, for workers.
         """
-        self._desk, self._declared, self._positions, self._connect = desk, declared, positions, connect
+        self._desk, self._declared, self._positions, self._reached = desk, declared, positions, Reached(connect)
         self._place = to_json(place)
         self._lock = threading.Lock()
-        self._library: tuple[float, Library] | None = None
         self._handlers: tuple[int, str] = (0, "")
         self._by_path: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             STATE: self._state,
@@ -123,15 +120,10 @@ class Answers:
 
     def _position_of(self, query: str, batch: int) -> int:
         with self._lock:
-            now = time.monotonic()
-            if self._library is None or now - self._library[0] > REACHED_SECONDS:
-                self._library = (now, self._connect())
             try:
-                position = self._positions.of(self._library[1], query, batch)
-            except LookupError:
-                raise
+                position = self._positions.of(self._reached.library(), query, batch)
             except Exception:
-                self._library = None
+                self._reached.forget()
                 raise
         if position is None:
             raise LookupError(f"batch {batch} of query {query!r} has no position in the control log")
