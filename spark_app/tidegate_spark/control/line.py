@@ -27,6 +27,10 @@ class ControlError(Exception):
     """What a program asks of the control stream cannot be had; the message is for a person."""
 
 
+class StoreError(ControlError):
+    """The driver cannot reach the application's storage; told apart by its name, which is in Spark's own errors."""
+
+
 @dataclass(frozen=True)
 class Line:
     """Where the driver is."""
@@ -83,6 +87,8 @@ class Caller:
         self._connection.request("POST", path, content, headers)
         answer = self._connection.getresponse()
         said = json.loads(answer.read() or b"{}")
+        if answer.status == http.client.SERVICE_UNAVAILABLE:
+            raise StoreError(str(said.get("error", "")))
         if answer.status != http.client.OK:
             raise ControlError(str(said.get("error", f"HTTP {answer.status}")))
         return dict(said)

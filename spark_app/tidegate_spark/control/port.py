@@ -30,6 +30,7 @@ from tidegate_spark.control.reaching import Reached
 from tidegate_spark.json_form import to_json
 from tidegate_spark.places import Storage
 from tidegate_spark.snapshots.library import Library
+from tidegate_spark.storage import fault_of
 
 LARGEST_QUESTION = 256 * 1024
 
@@ -57,7 +58,7 @@ class Answers:
             place: the storage, for workers.
         """
         self._desk, self._declared, self._positions, self._reached = desk, declared, positions, Reached(connect)
-        self._place = to_json(place)
+        self._storage, self._place = place, to_json(place)
         self._lock = threading.Lock()
         self._handlers: tuple[int, str] = (0, "")
         self._by_path: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -70,6 +71,10 @@ class Answers:
     def answer(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to a question; raises KeyError, and whatever keeps it from being answered."""
         return self._by_path[path](body)
+
+    def is_stores(self, error: Exception) -> bool:
+        """Return whether an exception is a fault of the store, and not of what is asked or what is in it."""
+        return not isinstance(error, ValueError) and fault_of(error, self._storage, "") is not None
 
     def _position(self, body: dict[str, Any]) -> dict[str, Any]:
         return {"position": self._desk.position()}
@@ -156,7 +161,7 @@ class PortHandler(Handler):
             said = self.answers.answer(self.path, json.loads(content))
         except Exception as error:  # whatever it is: who asks is told, and fails
             log.warning("control: %s cannot be answered: %s: %s", self.path, type(error).__name__, error)
-            self.refuse(500, f"{type(error).__name__}: {error}")
+            self.refuse(503 if self.answers.is_stores(error) else 500, f"{type(error).__name__}: {error}")
         else:
             self.answer(200, json.dumps(said))
 

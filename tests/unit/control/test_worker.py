@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark import control
 from tidegate_spark.control import program
@@ -14,12 +15,14 @@ from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared, Handler, Message
-from tidegate_spark.control.line import APPLIED, STATE, Caller, ControlError, Line
+from tidegate_spark.control.line import APPLIED, STATE, Caller, ControlError, Line, StoreError
 from tidegate_spark.control.offsets import Positions
 from tidegate_spark.control.port import Answers, Port
 from tidegate_spark.control.worker import Worker
 from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageReport, MessageState
+from tidegate_spark.faults import Link, classify
 from tidegate_spark.places import Storage
+from tidegate_spark.protocol import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, library_in
@@ -257,6 +260,21 @@ def test_workers_are_answered_over_the_wire_if_they_know_the_word(app: Applicati
     for each in (caller, stranger):
         each.close()
     assert port.line.token not in repr(port.line)
+
+
+def test_a_store_that_does_not_answer_is_told_apart(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        raise EndpointConnectionError(endpoint_url="http://store")
+
+    monkeypatch.setattr(app.answers, "answer", unreachable)
+    port = Port(app.answers, "127.0.0.1", "127.0.0.1")
+    caller = Caller(port.line)
+    with pytest.raises(StoreError) as caught:
+        caller.ask("/state", {})
+    caller.close()
+    text = f"Traceback (most recent call last):\n  …\n{type(caught.value).__module__}.StoreError: {caught.value}"
+    chain = (Link(("org.apache.spark.api.python.PythonException", "java.lang.RuntimeException"), text),)
+    assert classify(chain).reason is Reason.STORAGE_UNAVAILABLE
 
 
 def test_a_driver_that_is_gone_is_named() -> None:
