@@ -13,20 +13,24 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from tidegate_spark.control_protocol import CONTROL_COMMAND, LARGEST_CONTROL_ORDERS, ControlOrders
 from tidegate_spark.environment import Environment
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import ExecutorTarget, from_json, to_json
 from tidegate_spark.redaction import Secrets, clean_report
 from tidegate_spark.snapshot_protocol import LARGEST_ORDERS, SNAPSHOT_COMMAND, SnapshotOrders
 
+T = TypeVar("T")
 LARGEST_BODY = 4096
 READ_TIMEOUT_SECONDS = 10
 MOST_EXECUTORS = 10_000
-COMMANDS = "paths: GET /v1/progress, POST /v1/stop, POST /v1/executors, POST /v1/snapshots"
+COMMANDS = "paths: GET /v1/progress, POST /v1/stop, POST /v1/executors, POST /v1/snapshots, POST /v1/control"
+LARGEST_BODIES = {SNAPSHOT_COMMAND: LARGEST_ORDERS, CONTROL_COMMAND: LARGEST_CONTROL_ORDERS}
+"""Bytes, of those that may be larger than others."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Commands:
     set_executors: Callable[[int], None]
     order_snapshots: Callable[[SnapshotOrders], None]
     """Raises ValueError for orders that cannot be meant."""
+    give_messages: Callable[[ControlOrders], None] = lambda orders: None
+    """Likewise."""
 
 
 class Token:
@@ -119,7 +125,7 @@ class StatusHandler(Handler):
 
 
 class CommandHandler(Handler):
-    """GET /v1/progress; POST /v1/stop, /v1/executors, /v1/snapshots."""
+    """GET /v1/progress; POST /v1/stop, /v1/executors, /v1/snapshots, /v1/control."""
 
     progress: ClassVar[Progress]
     token: ClassVar[Token]
@@ -140,7 +146,7 @@ class CommandHandler(Handler):
         if not self.token.accepts(self.headers.get("Authorization")):
             self.refuse(401, "the app's bearer token is needed")
             return
-        body = self._body(LARGEST_ORDERS if self.path == SNAPSHOT_COMMAND else LARGEST_BODY)
+        body = self._body(LARGEST_BODIES.get(self.path, LARGEST_BODY))
         if body is None:
             return
         if self.path == "/v1/stop":
@@ -149,7 +155,9 @@ class CommandHandler(Handler):
         elif self.path == "/v1/executors":
             self._set_executors(body)
         elif self.path == SNAPSHOT_COMMAND:
-            self._order_snapshots(body)
+            self._take_in(SnapshotOrders, body, self.commands.order_snapshots)
+        elif self.path == CONTROL_COMMAND:
+            self._take_in(ControlOrders, body, self.commands.give_messages)
         else:
             self.refuse(404, COMMANDS)
 
@@ -175,9 +183,9 @@ class CommandHandler(Handler):
         self.commands.set_executors(target.instances)
         self.answer(202, "{}")
 
-    def _order_snapshots(self, body: bytes) -> None:
+    def _take_in(self, kind: type[T], body: bytes, take: Callable[[T], None]) -> None:
         try:
-            self.commands.order_snapshots(from_json(SnapshotOrders, body))
+            take(from_json(kind, body))
         except ValueError as error:
             self.refuse(400, str(error))
         else:

@@ -28,6 +28,7 @@ from tidegate_spark import (
 )
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
+from tidegate_spark.control.driving import Control
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.failure_account import FailureAccount
@@ -96,7 +97,10 @@ class Driver:
         registry.register(figures)
         self._snapshots = desk_of(config, environment, pyspark.__version__, figures)
         self._progress.snapshots = self._snapshots.reports
-        commands = Commands(self._stop, self._set_executors, self._snapshots.give)
+        progress, queries = self._progress, self._queries
+        self._control = Control(config, environment, progress=progress, queries=queries, snapshots=self._snapshots)
+        self._ending.before_stop = self._control.let_stop
+        commands = Commands(self._stop, self._set_executors, self._snapshots.give, self._control.desk.give)
         self._agent = Agent(environment, self._progress, registry, commands, output.secrets)
         self._session: SparkSession | None = None
         self._watch: watch.Watch | None = None
@@ -156,6 +160,7 @@ class Driver:
         if not self._fill_lineage() or not self._pin_state():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         self._snapshots.start()
+        self._control.desk.start()
         process = spark_session.Process(self._process_name, held, leftovers_gone, self._ahead)
         self._session = spark_session.start_session(config, environment, self._progress, process)
         spark_session.add_python_files(self._session, paths, environment.work_directory)
@@ -272,17 +277,16 @@ class Driver:
         self._credentials = credentials
 
     def _report_fault(self, fault: Fault | None) -> None:
-        if fault is None:
-            self._progress.enter(DriverState.STARTING)
-        else:
+        if fault is not None:
             # Whether this lasts a second or a day, and what the JVM has to be told then, is not known.
             self._end_ahead()
             extra = {"action": "wait", "reason": fault.reason.value}
             log.warning("waiting: %s: %s", fault.reason.value, fault.message, extra=extra)
-            self._progress.enter(DriverState.WAITING, fault)
+        self._progress.enter(DriverState.STARTING if fault is None else DriverState.WAITING, fault)
 
     def _observe(self, session: SparkSession) -> None:
-        session.streams.addListener(ProgressListener(self._progress))
+        session.streams.addListener(ProgressListener(self._progress, self._control.before_first))
+        self._control.meet(session)
         if self._rehearsing is not None:
             muting.mute()
         self._queries.install()
@@ -352,6 +356,7 @@ class Driver:
         if self._rehearsing is not None:
             termination = self._rehearsing.told(termination, spark_session.jvm_exit_code())
         self._snapshots.stop()
+        self._control.end(termination.reason)
         self._output.secrets.add(self._agent.token.value())
         self._progress.enter(DriverState.ENDED)
         self._end_ahead()

@@ -64,6 +64,8 @@ class Ending:
         self.requested = threading.Event()
         self.script_started = threading.Event()
         self.script_ended = threading.Event()
+        self.before_stop: Callable[[], None] = lambda: None
+        """Called before queries are stopped: whoever holds one lets it end."""
         self._thread = threading.Thread(target=self._run, name="ending", daemon=True)
 
     def start(self) -> None:
@@ -113,6 +115,7 @@ class Ending:
         def work() -> None:
             # A start() that was under way adds a query after the first look. A JVM that is gone runs none.
             with contextlib.suppress(Py4JError, OSError):
+                self.before_stop()
                 while time.monotonic() < deadline + budget.unwinding:
                     active = self._queries.active()
                     stopped.update((each.name, each) for each in stop_at_boundary(active, deadline, budget.unwinding))

@@ -64,10 +64,13 @@ AWS_ANSWER = "software.amazon.awssdk.awscore.exception.AwsServiceException"
 EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 FENCED_CLASS = "dev.tidegate.spark.FencedException"
 """Ours, in jvm/: raised instead of a batch's offsets by a driver that lost the fence."""
+STORE_ERROR = "tidegate_spark.control.line.StoreError"
+"""Ours: a worker, or the source of control messages, was told by the driver that the storage does not answer."""
 KAFKA_ERRORS = "org.apache.kafka.common.errors."
 
 RULES: tuple[Rule, ...] = (
     Rule(Reason.FENCED, (FENCED_CLASS,)),
+    Rule(Reason.STORAGE_UNAVAILABLE, ("org.apache.spark.",), text=STORE_ERROR),
     Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "RetriableException",)),
     Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "AuthenticationException",)),
     Rule(Reason.BROKER_UNAVAILABLE, (KAFKA_ERRORS + "AuthorizationException",)),

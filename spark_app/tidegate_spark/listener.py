@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Callable
 from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from tidegate_spark.control.offsets import position_of_progress
 from tidegate_spark.lag import lag_of
 from tidegate_spark.progress import Commit, Progress
 
@@ -30,6 +32,7 @@ def read_commit(progress: dict[str, Any]) -> Commit:
         state_bytes=sum(_state_bytes(o) for o in operators),
         time=_seconds(progress["timestamp"]) + duration_ms / 1000,
         lag_rows=lag_of(progress.get("sources") or []),
+        control=position_of_progress(progress.get("sources") or []),
     )
 
 
@@ -52,9 +55,9 @@ def _seconds(timestamp: str) -> float:
 class ProgressListener(StreamingQueryListener):
     """Keeps each query's figures; must return quickly, since Spark's listener bus waits for it."""
 
-    def __init__(self, progress: Progress) -> None:
-        """Write into ``progress``."""
-        self._told = SparkCalls(progress)
+    def __init__(self, progress: Progress, before_first: Callable[[str], None] = lambda query_id: None) -> None:
+        """Write into ``progress``; ``before_first`` is called with a query's id before it plans its first batch."""
+        self._told = SparkCalls(progress, before_first)
 
     @property
     def _jlistener(self) -> Any:
@@ -81,9 +84,9 @@ class SparkCalls:
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
-    def __init__(self, progress: Progress) -> None:
-        """Write into ``progress``."""
-        self._progress = progress
+    def __init__(self, progress: Progress, before_first: Callable[[str], None] = lambda query_id: None) -> None:
+        """As above."""
+        self._progress, self._before_first = progress, before_first
         self._names: dict[str, str] = {}
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
@@ -91,6 +94,8 @@ class SparkCalls:
         name = event.name() or event.id().toString()
         self._names[event.runId().toString()] = name
         self._progress.query_started(name)
+        # Spark tells of a start in the query's own thread, and goes on when this returns.
+        self._before_first(event.id().toString())
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Take over a batch's figures, all of them in one text."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass
 
 
@@ -60,3 +62,11 @@ UPGRADE_PREFIX = "upgrades"
 def application_uri(base_uri: str, namespace: str, name: str) -> str:
     """Return the place of one application below the ``storage.uri`` of its spec."""
     return f"{base_uri.rstrip('/')}/{namespace}/{name}"
+
+
+def checkpoint_directory(name: str) -> str:
+    """Return the directory's name for query ``name``: itself if it is a plain word, else made plain and kept unique."""
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
+        return name
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:80] or "query"
+    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

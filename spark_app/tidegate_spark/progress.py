@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidegate_spark.control_protocol import ControlReport
 from tidegate_spark.protocol import AgentReport, DriverConfig, DriverState, Fault, Notice, QueryReport
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
@@ -31,6 +32,8 @@ class Commit:
     state_bytes: int
     time: float
     lag_rows: int = -1
+    control: int = -1
+    """The batch's position in the control log; -1 if the query does not ask for messages."""
 
 
 class Observer:
@@ -71,6 +74,10 @@ class Progress:
         self.observer = Observer()
         self.snapshots: Callable[[], tuple[SnapshotReport, ...]] = tuple
         """How far the orders about snapshots are."""
+        self.control: Callable[[], ControlReport] = ControlReport
+        """How far control messages are."""
+        self.on_commit: Callable[[str, Commit], None] = lambda query, commit: None
+        """Told of each batch; must return quickly."""
 
     def enter(self, state: DriverState, fault: Fault | None = None) -> None:
         """Note what the driver does now, and what keeps it from running if it waits."""
@@ -122,6 +129,7 @@ class Progress:
                 committed=before.committed + 1,
             )
         self.observer.committed(name, commit)
+        self.on_commit(name, commit)
 
     def query_idle(self, name: str) -> None:
         """Note a trigger that found no new data: the query works, and its rates are zero."""
@@ -158,13 +166,16 @@ class Progress:
 
         "Finished a trigger" means: committed a batch, or found no new data. A query that reads its first batch, or
         recovers state, is not ready yet; a script that has not come to its first ``start()`` is not ready either.
-        """
-        with self._lock:
-            return self._is_ready()
 
-    def _is_ready(self) -> bool:
+        While queries are paused they finish none, and need not.
+        """
+        paused = self.control().paused
+        with self._lock:
+            return self._is_ready(paused)
+
+    def _is_ready(self, paused: bool) -> bool:
         active = {q.name for q in self._queries.values() if q.active}
-        return self._state is DriverState.RUNNING and bool(active) and active <= self._proven
+        return self._state is DriverState.RUNNING and bool(active) and (paused or active <= self._proven)
 
     @property
     def commits(self) -> int:
@@ -188,7 +199,7 @@ class Progress:
 
     def report(self) -> AgentReport:
         """Return everything, as the agent sends it."""
-        snapshots = self.snapshots()
+        snapshots, control = self.snapshots(), self.control()
         with self._lock:
             return AgentReport(
                 app=self._config.app,
@@ -200,7 +211,8 @@ class Progress:
                 executors_wanted=self._executors_wanted,
                 executors_running=self._executors_running,
                 notices=tuple(self._notices),
-                ready=self._is_ready(),
+                ready=self._is_ready(control.paused),
                 failures=self.failures,
                 snapshots=snapshots,
+                control=control,
             )

@@ -6,12 +6,12 @@ Spark. Talks to the JVM.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import hashlib
-import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.file_sinks import Sink, SinkRefusedError, sink_of
 from tidegate_spark.outputs import Output, output_of
+from tidegate_spark.places import checkpoint_directory as checkpoint_directory  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.progress import Progress
 from tidegate_spark.sparkconf import SHUFFLE_PARTITIONS
 
@@ -48,14 +49,6 @@ class Entry:
     site: str
     named: bool
     query: StreamingQuery | None = None
-
-
-def checkpoint_directory(name: str) -> str:
-    """Return the directory's name for query ``name``: itself if it is a plain word, else made plain and kept unique."""
-    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
-        return name
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:80] or "query"
-    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def refusal(requested: str | None, site: str, entries: dict[str, Entry], active: Callable[[Entry], bool]) -> str | None:
@@ -122,6 +115,12 @@ class Queries:
 
         self.before_output: Callable[[str, Output | None], str] | None = None
         """Likewise with name and output."""
+
+        self.before_control: Callable[[DataStreamWriter, str], str] | None = None
+        """Likewise with what starts it, and its name."""
+
+        self.around: Callable[[str], AbstractContextManager[None]] | None = None
+        """Within what it returns a query of this name is started."""
 
     def install(self) -> None:
         """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process."""
@@ -193,12 +192,13 @@ class Queries:
         try:
             location = f"{self._lineage_uri}/{checkpoint_directory(entry.name)}"
             self._say_redirected(entry.name, own_location[-1], location)
-            self._ask_before(entry.name, location, output, site)
+            self._ask_before(writer, entry.name, location, output, site)
             if self.before_files is not None and not target.table:
                 files = sink_of(target.path, target.kind, earlier, writer_format(writer))
                 self._look_at_files(location, files, site)
             writer.queryName(entry.name).option("checkpointLocation", location)
-            query = self._start(writer._spark.conf, functools.partial(call, **options))
+            with self.around(entry.name) if self.around is not None else contextlib.nullcontext():
+                query = self._start(writer._spark.conf, functools.partial(call, **options))
         except BaseException:
             self._settle(entry.name, before)
             raise
@@ -230,10 +230,12 @@ class Queries:
             else:
                 self._entries[name] = entry
 
-    def _ask_before(self, name: str, location: str, output: Output | None, site: str) -> None:
+    def _ask_before(self, writer: DataStreamWriter, name: str, location: str, output: Output | None, site: str) -> None:
         why = self.before_start(name, location) if self.before_start is not None else ""
         if not why and self.before_output is not None:
             why = self.before_output(name, output)
+        if not why and self.before_control is not None:
+            why = self.before_control(writer, name)
         if why:
             message = f"query {name!r} started at {site}: {why}"
             self.on_refusal(message)

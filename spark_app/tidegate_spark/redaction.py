@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
+from tidegate_spark.control_protocol import MessageReport
 from tidegate_spark.protocol import ACCESS_KEY, SECRET_VARIABLES, AgentReport
 from tidegate_spark.snapshot_protocol import REDACTED, names_a_secret
 
@@ -88,13 +89,22 @@ class Secrets:
 
 def clean_report(report: AgentReport, secrets: Secrets) -> AgentReport:
     """Return the report with no secret in its words: they become conditions and events."""
-    fault = report.fault
+    fault, control = report.fault, report.control
     return dataclasses.replace(
         report,
+        control=dataclasses.replace(control, messages=tuple(_clean_message(it, secrets) for it in control.messages)),
         fault=None if fault is None else dataclasses.replace(fault, message=secrets.clean(fault.message)),
         notices=tuple(dataclasses.replace(each, message=secrets.clean(each.message)) for each in report.notices),
         snapshots=tuple(dataclasses.replace(each, message=secrets.clean(each.message)) for each in report.snapshots),
     )
+
+
+def _clean_message(report: MessageReport, secrets: Secrets) -> MessageReport:
+    queries = {
+        name: dataclasses.replace(each, errors=tuple(map(secrets.clean, each.errors)))
+        for name, each in report.queries.items()
+    }
+    return dataclasses.replace(report, message=secrets.clean(report.message), queries=queries)
 
 
 class Stream:

@@ -45,11 +45,12 @@ class StallWatch:
         if self._timeout <= 0 or now < self._due:
             return
         self._due = now + min(INTERVAL_SECONDS, self._timeout / 3)
-        known = {query.name: query for query in self._progress.report().queries}
+        told = self._progress.report()
+        known, paused = {query.name: query for query in told.queries}, told.control.paused
         stalled = ""
         for entry in self._queries.entries():
             report = known.get(entry.name)
-            if entry.query is None or not entry.query.isActive or report is None:
+            if entry.query is None or not entry.query.isActive or report is None or paused:
                 self._detector.forget(entry.name)
                 continue
             seen = self._see(entry, report.batch_id, report.lag_rows)

@@ -22,6 +22,7 @@ from typing import Any
 
 from tidegate_spark import lineage_mark, output_book, upgrade_pin
 from tidegate_spark import storage as store
+from tidegate_spark.control import keeping
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom, from_json, to_json
@@ -127,6 +128,8 @@ class Filler:
         origin, target = self._origin, Target(self.own, self.config.lineage, fork=self.start_from.fork)
         copiers = Copiers(self.copiers.number, report)
         made = restore.restore(origin, target, self.start_from.holder, copiers)
+        is_own = self.start_from.storage.uri == self.config.storage.uri
+        keeping.begin_with(self.own, made.control, self.config.lineage, own=is_own)
         if not self.start_from.lineage and self.config.rehearsal is None:
             output_book.take_along(self.origin, self.own)
         batches = {name: query.batch for name, query in sorted(made.queries.items())}

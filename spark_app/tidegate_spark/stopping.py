@@ -121,7 +121,7 @@ def _stop_one(query: StreamingQuery, deadline: float, unwinding_seconds: float) 
     if execution.getClass().getName().endswith("MicroBatchExecution"):
         _let_end(execution, thread, deadline)
         lock = execution.awaitProgressLock()
-        while thread.isAlive() and time.monotonic() < deadline and not _position(thread, lock).awaits_trigger:
+        while thread.isAlive() and time.monotonic() < deadline and not position_of(thread, lock).awaits_trigger:
             thread.join(POLL_MILLISECONDS)
     if thread.isAlive():
         # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway.
@@ -162,7 +162,7 @@ def _end_where_safe(execution: Any, thread: Any, lock: Any, deadline: float) -> 
     """Wait, holding the lock, until the thread can be told to end, and do so; False if it is about to plan a batch."""
     active, terminated = _states(execution)
     while thread.isAlive() and time.monotonic() < deadline:
-        position = _position(thread, lock)
+        position = position_of(thread, lock)
         if position.begins_batch:
             return False
         if position.ends_if_told:
@@ -182,7 +182,7 @@ def _end_where_safe(execution: Any, thread: Any, lock: Any, deadline: float) -> 
 def _obeys(thread: Any, lock: Any, deadline: float) -> bool:
     """Return False if the thread waits for the lock to plan a batch, True once it is past that, or out of time."""
     while thread.isAlive() and time.monotonic() < deadline:
-        position = _position(thread, lock)
+        position = position_of(thread, lock)
         # A thread that ends takes the lock once more, to wake up those who wait for it: that is no new batch.
         if position.waits_for_lock:
             return not position.plans
@@ -190,10 +190,16 @@ def _obeys(thread: Any, lock: Any, deadline: float) -> bool:
     return True
 
 
-def _position(thread: Any, lock: Any) -> Position:
+def position_of(thread: Any, lock: Any) -> Position:
+    """Return where a query's thread is; to be asked by who holds the lock."""
     # The order matters: a thread that waits for the lock we hold stays where its stack then shows it.
     waits = bool(lock.hasQueuedThread(thread))
     return Position(waits, tuple(str(frame.getMethodName()) for frame in thread.getStackTrace()))
+
+
+def tell_to_end(execution: Any) -> None:
+    """Have the execution's thread end at its next look at the state."""
+    execution.state().set(_states(execution)[1])
 
 
 def _states(execution: Any) -> tuple[Any, Any]:

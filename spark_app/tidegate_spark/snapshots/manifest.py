@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate_spark.control.keeping import Kept
 from tidegate_spark.protocol import from_json, to_json
 from tidegate_spark.snapshots.catalog import Catalog, NotReadyError, Snapshot, State, UnknownSnapshotError
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, SNAPSHOT_PREFIX, Library
@@ -77,6 +78,8 @@ class Manifest:
     """Of the version whose state it is, as the operator tells one from another; empty if it was not told."""
     spec: str = ""
     """What makes it, as JSON: path in the spec -> value, without secrets; empty if it is not known, or is long."""
+    control: Kept | None = None
+    """What is in force of the control stream; None if no query takes part."""
 
     def body(self) -> bytes:
         """Return it as canonical JSON: equal manifests have equal bytes."""

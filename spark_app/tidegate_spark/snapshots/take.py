@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+from tidegate_spark.control.keeping import kept_at
 from tidegate_spark.snapshots import catalog, manifest
 from tidegate_spark.snapshots.catalog import Catalog, DisposedError, NotBeingTakenError, Snapshot, State
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, in_parallel, list_keys
@@ -173,7 +174,8 @@ def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, c
                 raise _lost(request, error, attempt) from error
             lost_at = batches
             continue
-        return _manifest(request, begun, plan, files)
+        kept = kept_at(library, {query: at.offsets for query, at in plan.queries.items()})
+        return replace(_manifest(request, begun, plan, files), control=kept)
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -1,0 +1,184 @@
+"""What came of each message: what its queries and the driver say. Pure, but for :class:`AccountBook`.
+
+``control/acks/<sequence>.json`` keeps it, so that a driver process that comes later says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from tidegate_spark.control.entries import Entry
+from tidegate_spark.control.fold import Verdict
+from tidegate_spark.control.log_objects import ACKS
+from tidegate_spark.control_protocol import (
+    CLEAR_CACHES,
+    DUMP_STATE,
+    LONGEST_ERROR,
+    MOST_ERRORS,
+    PAUSE,
+    PING,
+    RESUME,
+    SET_LOG_LEVEL,
+    SNAPSHOT,
+    MessageReport,
+    MessageState,
+    QueryAcknowledgement,
+)
+from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.snapshots.library import Library
+
+OF_THE_DRIVER = frozenset({PAUSE, RESUME, SET_LOG_LEVEL})
+"""What no query has to take part in."""
+OF_BOTH = frozenset({PING, CLEAR_CACHES, SNAPSHOT, DUMP_STATE})
+
+
+@dataclass(frozen=True)
+class Account:
+    """What is known of one message that is in force."""
+
+    sequence: int
+    done: bool = False
+    """The driver has done its part, or failed."""
+    failed: bool = False
+    reason: str = ""
+    message: str = ""
+    """The driver's words."""
+    queries: dict[str, QueryAcknowledgement] = field(default_factory=dict)
+    results: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Who has to do something about a message."""
+
+    driver: bool
+    queries: bool
+
+
+@dataclass
+class BatchAccount:
+    """The Python workers that ran a task of one batch, as far as they asked what is in force."""
+
+    workers: dict[str, Mapping[int, str] | None] = field(default_factory=dict)
+    """Worker -> sequence -> error, of one that has applied everything; None until it has."""
+
+    def acknowledgement(self, batch: int, sequence: int) -> QueryAcknowledgement:
+        """Return what the query says of a message that came into force in this batch, once that is committed."""
+        if not self.workers:
+            return QueryAcknowledgement(batch, 1, 1)
+        errors = {name: applied.get(sequence) for name, applied in self.workers.items() if applied is not None}
+        failed = [f"{name}: {error}"[:LONGEST_ERROR] for name, error in sorted(errors.items()) if error is not None]
+        return QueryAcknowledgement(
+            batch,
+            len(errors) - len(failed),
+            len(self.workers),
+            tuple(failed[:MOST_ERRORS]),
+            len(failed[MOST_ERRORS:]),
+        )
+
+
+def needs_of(kind: str, driver_types: Iterable[str]) -> Needs:
+    """Return who has to do something about a message of a type; ``driver_types`` have a handler at the driver."""
+    if kind in OF_THE_DRIVER:
+        return Needs(driver=True, queries=False)
+    return Needs(driver=kind in OF_BOTH or kind in driver_types, queries=True)
+
+
+def report_of(
+    entry: Entry, verdict: Verdict | None, account: Account, needs: Needs, asking: frozenset[str] | None
+) -> MessageReport:
+    """Return what is to be said of a message.
+
+    Args:
+        entry: the message.
+        verdict: what the log says of it; None: it is so old that the log does not.
+        account: what came of it.
+        needs: who has to do something.
+        asking: the queries that ask what is in force; None: it is not known yet.
+    """
+    base = MessageReport(
+        entry.id,
+        MessageState.LOGGED,
+        entry.sequence,
+        account.reason,
+        account.message,
+        dict(account.queries),
+        dict(account.results),
+    )
+    if verdict is Verdict.REJECTED:
+        return replace(base, state=MessageState.REJECTED, reason=entry.reason, message=entry.message)
+    if verdict is Verdict.EXPIRED:
+        message = "Its time had passed when the next batch was planned."
+        return replace(base, state=MessageState.EXPIRED, reason="Expired", message=message)
+    if verdict is Verdict.ROLLED_BACK and not (account.done and not needs.queries):
+        message = "The application was rolled back to before it, and it is not in force there: send it again if wanted."
+        return replace(base, state=MessageState.ROLLED_BACK, reason="RolledBack", message=message)
+    return _of_one_in_force(base, account, needs, asking)
+
+
+def _of_one_in_force(
+    base: MessageReport, account: Account, needs: Needs, asking: frozenset[str] | None
+) -> MessageReport:
+    begun = MessageState.IN_FORCE if account.queries or account.done else MessageState.LOGGED
+    waits = sorted((asking or frozenset()) - account.queries.keys()) if needs.queries else []
+    if asking is None or (needs.driver and not account.done):
+        return replace(base, state=begun)
+    if waits:
+        message = base.message or f"Query {waits[0]!r} takes it in with its next batch."
+        return replace(base, state=begun, message=message)
+    if begun is MessageState.LOGGED:
+        return replace(base, reason="NoQueryAsks", message="No query asks for messages.")
+    errors = [error for each in account.queries.values() for error in each.errors]
+    if errors and not account.failed:
+        return replace(base, state=MessageState.FAILED, reason="HandlerFailed", message=errors[0])
+    return replace(base, state=MessageState.FAILED if account.failed else MessageState.DONE)
+
+
+class AccountBook:
+    """All accounts, in the application's storage. Not thread safe; does I/O."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._accounts: dict[int, Account] = {}
+        self._changed: set[int] = set()
+
+    def get(self, library: Library, sequence: int) -> Account:
+        """Return what is known of a message; raises what the store's client raises."""
+        if sequence not in self._accounts:
+            found = library.store.get(_key(library, sequence))
+            self._accounts[sequence] = _read(found[0], sequence) if found is not None else Account(sequence)
+        return self._accounts[sequence]
+
+    def put(self, account: Account) -> None:
+        """Take note of more; it is kept with the next :meth:`save`."""
+        if self._accounts.get(account.sequence) != account:
+            self._accounts[account.sequence] = account
+            self._changed.add(account.sequence)
+
+    def save(self, library: Library) -> None:
+        """Write what has changed; raises what the store's client raises, and can be called again then."""
+        for sequence in sorted(self._changed):
+            library.store.put(_key(library, sequence), to_json(self._accounts[sequence]).encode())
+            self._changed.discard(sequence)
+
+    def forget(self, library: Library, upto: int, but: Iterable[int]) -> None:
+        """Remove accounts of messages up to ``upto``, except some; raises what the store's client raises."""
+        kept = set(but)
+        prefix = library.key(ACKS) + "/"
+        numbers = {entry.key: entry.key[len(prefix) :].removesuffix(".json") for entry in library.store.list(prefix)}
+        old = [key for key, name in numbers.items() if name.isdigit() and int(name) <= upto and int(name) not in kept]
+        library.store.delete(old)
+        self._accounts = {at: it for at, it in self._accounts.items() if at > upto or at in kept}
+
+
+def _key(library: Library, sequence: int) -> str:
+    return library.key(ACKS, f"{sequence:012d}.json")
+
+
+def _read(body: bytes, sequence: int) -> Account:
+    try:
+        return from_json(Account, body)
+    except ValueError:
+        # It says what was done, and no more: what can be found out again is.
+        return Account(sequence)

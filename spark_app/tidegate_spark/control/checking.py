@@ -1,0 +1,130 @@
+"""Whether a message can be meant: what is logged as rejected, and why. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_protocol import (
+    BUILT_IN_TYPES,
+    DUMP_STATE,
+    LARGEST_PAYLOAD,
+    RELOAD_CONFIG,
+    RELOAD_MODEL,
+    SET_LOG_LEVEL,
+)
+from tidegate_spark.snapshot_protocol import EXPORT_FORMATS
+
+LOG_LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
+_SHA256_DIGITS = 64
+
+Schema = Mapping[str, type]
+"""Names that a payload, an object, must have, and of which type their values are."""
+
+
+class RejectedError(ValueError):
+    """A message is never in force."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        """Say why, for a condition and for a person."""
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What the application has said it understands, beside what every application does."""
+
+    types: Mapping[str, Schema | None]
+    """With a schema, if it said one."""
+    any_type: bool = False
+    """It reads messages of whatever type."""
+    config: Mapping[str, type] | None = None
+    """Settings whose types it said."""
+
+
+def checked(draft: Entry, vocabulary: Vocabulary) -> Entry:
+    """Return a message as it is to be logged: as it is, or as a rejected one, without a payload."""
+    try:
+        check(draft, vocabulary)
+    except RejectedError as error:
+        return replace(draft, kind=Kind.REJECTED, payload="null", reason=error.reason, message=str(error))
+    return draft
+
+
+def check(draft: Entry, vocabulary: Vocabulary) -> None:
+    """Check one message.
+
+    Raises:
+        RejectedError: it says nothing that the application understands.
+    """
+    size = len(draft.payload.encode())
+    if size > LARGEST_PAYLOAD:
+        raise RejectedError(
+            "PayloadTooLarge", f"The payload has {size} bytes, and at most {LARGEST_PAYLOAD} are taken."
+        )
+    try:
+        payload = json.loads(draft.payload)
+    except ValueError as error:
+        raise RejectedError("InvalidPayload", f"The payload is not JSON: {error}.") from error
+    if draft.type in BUILT_IN_TYPES:
+        _check_built_in(draft.type, payload, vocabulary)
+    elif draft.type in vocabulary.types:
+        schema = vocabulary.types[draft.type]
+        if schema is not None:
+            check_object(payload, schema)
+    elif not vocabulary.any_type:
+        known = ", ".join(sorted({*BUILT_IN_TYPES, *vocabulary.types}))
+        raise RejectedError(
+            "UnknownType", f"The application has no handler for type {draft.type!r}; it understands {known}."
+        )
+
+
+def check_object(payload: Any, schema: Schema) -> None:
+    """Check that a payload is an object with all that ``schema`` names; it may have more.
+
+    Raises:
+        RejectedError: it is not.
+    """
+    if not isinstance(payload, dict):
+        raise RejectedError("InvalidPayload", f"The payload must be an object, with {', '.join(sorted(schema))}.")
+    missing = sorted(schema.keys() - payload.keys())
+    if missing:
+        raise RejectedError("InvalidPayload", f"The payload has no {missing[0]!r}.")
+    for name, kind in schema.items():
+        if not is_a(payload[name], kind):
+            raise RejectedError(
+                "InvalidPayload", f"{name!r} of the payload must be {kind.__name__}, not {payload[name]!r:.80}."
+            )
+
+
+def is_a(value: Any, kind: type) -> bool:
+    """Return whether a JSON value is of a type: a whole number is a float, too, and true is no number."""
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def _check_built_in(kind: str, payload: Any, vocabulary: Vocabulary) -> None:
+    if kind == RELOAD_CONFIG:
+        check_object(payload, {})
+        said = vocabulary.config or {}
+        check_object(payload, {name: said[name] for name in payload if name in said and payload[name] is not None})
+    elif kind == RELOAD_MODEL:
+        check_object(payload, {"name": str, "uri": str, "sha256": str})
+        digits = payload["sha256"].lower()
+        if len(digits) != _SHA256_DIGITS or set(digits) - set("0123456789abcdef"):
+            raise RejectedError("InvalidPayload", "'sha256' of the payload must be 64 hexadecimal digits.")
+    elif kind == SET_LOG_LEVEL:
+        check_object(payload, {"level": str})
+        if payload["level"].upper() not in LOG_LEVELS:
+            raise RejectedError("InvalidPayload", f"'level' of the payload must be one of {', '.join(LOG_LEVELS)}.")
+    elif kind == DUMP_STATE and payload is not None:
+        check_object(payload, {})
+        if payload.get("format", EXPORT_FORMATS[0]) not in EXPORT_FORMATS:
+            raise RejectedError(
+                "InvalidPayload", f"'format' of the payload must be one of {', '.join(EXPORT_FORMATS)}."
+            )

@@ -1,0 +1,186 @@
+"""The control stream of one driver: desk, port, pauses, and what its queries have to do with it. Talks to Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidegate_spark.control import program
+from tidegate_spark.control.desk import ControlDesk
+from tidegate_spark.control.handlers import declared
+from tidegate_spark.control.line import ADDRESS_PROPERTY, LINE_VARIABLE, QUERY_PROPERTY, TOKEN_PROPERTY
+from tidegate_spark.control.offsets import SOURCE, Positions, joins_late
+from tidegate_spark.control.works import DriverWorks
+from tidegate_spark.environment import Environment
+from tidegate_spark.logs import within
+from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.protocol import DriverConfig, DriverState, Reason
+from tidegate_spark.queries import Queries
+from tidegate_spark.snapshot_desk import SnapshotDesk
+from tidegate_spark.snapshot_work import connector
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from tidegate_spark.control.pausing import Pauser
+    from tidegate_spark.control.port import Port
+
+LINE_FILE = "control-line.json"
+KNOWN_SECONDS = 10.0
+"""What a query that starts waits to know whether it is to be held."""
+OPEN_SECONDS = 30.0
+"""From the beginning of the program: then it is taken to have said what it understands, query or not."""
+
+JOINS_LATE = (
+    "it takes part in the control stream now, and its checkpoint is from before. Spark takes no further source in "
+    "there, unless sources have names, from the first batch on (readStream.name(…), with "
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution). What it takes: another name of the query, with which "
+    "it begins anew; or spec.upgrade.mode: Stateless; or a new application that begins with an export of this one's "
+    "state (spec.startFrom.export)."
+)
+
+END_SECONDS = 2.0
+
+log = logging.getLogger("tidegate")
+
+
+class Control:
+    """Everything of a driver that has to do with control messages."""
+
+    def __init__(
+        self,
+        config: DriverConfig,
+        environment: Environment,
+        *,
+        progress: Progress,
+        queries: Queries,
+        snapshots: SnapshotDesk,
+    ) -> None:
+        """Prepare; nothing is read, and nobody listens, yet."""
+        self._config, self._environment, self._progress, self._queries = config, environment, progress, queries
+        self._connect = connect = connector(config, environment.credentials_directory)
+        self._works = DriverWorks(progress, snapshots, config.lineage, self._is_open)
+        self.desk = ControlDesk(connect, self._works, declared(), time.time)
+        self._positions = Positions(config.lineage)
+        self._session: SparkSession | None = None
+        self._pauser: Pauser | None = None
+        self._port: Port | None = None
+        self._running_since: float | None = None
+        self._served: SparkSession | None = None
+        """The session that knows the source."""
+        progress.control = self.desk.report
+        progress.on_commit = self._committed
+        queries.before_control = self.before_query
+        queries.around = self.around_start
+        # The JVM passes it on to the process that plans for the source.
+        os.environ[LINE_VARIABLE] = str(Path(environment.work_directory) / LINE_FILE)
+        program.hosted_by(self)
+
+    def meet(self, session: SparkSession) -> None:
+        """Begin to have a session."""
+        from tidegate_spark.control.pausing import Pauser  # noqa: PLC0415 - talks to the JVM, which is there now
+
+        self._session, self._pauser = session, Pauser(self._queries.active)
+        self._works.meet(session, self._pauser)
+
+    def let_stop(self) -> None:
+        """Have queries that are held end; called before queries are stopped."""
+        self.desk.stop()
+        if self._pauser is not None:
+            self._pauser.let_stop()
+
+    def end(self, reason: Reason) -> None:
+        """Write down what came of messages at last; called when no query runs, and not waited for long."""
+        if reason is not Reason.FENCED and self.desk.is_known(0):
+            within(END_SECONDS, self.desk.last_look)
+
+    # --- queries ---
+
+    def before_first(self, query_id: str) -> None:
+        """Hold a query that starts, if the application is paused; called in the query's own thread."""
+        if self._session is None or self._pauser is None or not self.desk.is_known(KNOWN_SECONDS):
+            return
+        if self.desk.paused:
+            query = self._session.streams.get(query_id)
+            if query is not None:
+                self._pauser.hold_first(query)
+
+    def before_query(self, writer: DataStreamWriter, name: str) -> str:
+        """Take note of whether a query that starts takes part; return why it must not start, empty if it may."""
+        if self._port is None or not takes_part(writer):
+            self._works.asks_no_more(name)
+            return ""
+        library = self._connect()
+        text = self._positions.newest_text(library, name)
+        if text is not None and joins_late(text):
+            return JOINS_LATE
+        self._works.asks(name)
+        position = self._positions.newest(library, name) if text is not None else None
+        if position is not None:
+            self.desk.begins(name, position)
+        return ""
+
+    @contextlib.contextmanager
+    def around_start(self, name: str) -> Iterator[None]:
+        """Have the tasks of the query that is started inside know its name, and where to ask."""
+        if self._session is None:
+            yield
+            return
+        properties = {QUERY_PROPERTY: name}
+        if self._port is not None and name in self._works.names:
+            line = self._port.line
+            properties |= {ADDRESS_PROPERTY: line.address, TOKEN_PROPERTY: line.token}
+        context: Any = self._session.sparkContext
+        before = {key: context.getLocalProperty(key) for key in properties}
+        try:
+            for key, value in properties.items():
+                context.setLocalProperty(key, value)
+            yield
+        finally:
+            for key, earlier in before.items():
+                context.setLocalProperty(key, earlier)
+
+    def serve(self, session: SparkSession) -> None:
+        """Listen, and have Spark know the source; may be called again."""
+        from tidegate_spark.control.port import Answers, Port  # noqa: PLC0415 - few programs need it
+        from tidegate_spark.control.source import ControlSource  # noqa: PLC0415 - likewise
+
+        if self._port is None:
+            place = self._config.storage
+            answers = Answers(self.desk, declared(), self._positions, self._connect, place)
+            self._port = Port(answers, self._environment.bind_address, self._environment.pod_ip)
+            _write(Path(os.environ[LINE_VARIABLE]), json.dumps(vars(self._port.line)))
+        if self._served is not session:
+            session.dataSource.register(ControlSource)
+            self._served = session
+
+    def _committed(self, query: str, commit: Commit) -> None:
+        if commit.control >= 0:
+            self.desk.committed(query, commit.batch_id, commit.control)
+
+    def _is_open(self) -> bool:
+        report = self._progress.report()
+        if report.state is not DriverState.RUNNING:
+            return False
+        now = time.monotonic()
+        self._running_since = self._running_since or now
+        return bool(report.queries) or now - self._running_since >= OPEN_SECONDS
+
+
+def takes_part(writer: DataStreamWriter) -> bool:
+    """Return whether a query has a source of control messages; asks the JVM."""
+    leaves = writer._df._jdf.queryExecution().analyzed().collectLeaves()
+    return any(SOURCE in str(leaves.apply(number)) for number in range(leaves.size()))
+
+
+def _write(path: Path, content: str) -> None:
+    path.unlink(missing_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(content)

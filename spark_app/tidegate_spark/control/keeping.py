@@ -1,0 +1,69 @@
+"""What a snapshot keeps of the control stream, so that whoever begins with it needs no log. I/O through the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tidegate_spark.control.entries import Entry
+from tidegate_spark.control.fold import State
+from tidegate_spark.control.log import ControlLog
+from tidegate_spark.control.offsets import position_in
+from tidegate_spark.snapshots.library import Library
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The control stream at the batches of a snapshot."""
+
+    positions: dict[str, int]
+    """Query -> position, of those that take part."""
+    state: State
+    """What is in force at the lowest of them."""
+    entries: tuple[Entry, ...] = ()
+    """From there to the highest."""
+
+
+def kept_at(library: Library, offsets: Mapping[str, str]) -> Kept | None:
+    """Return what is to be kept of the log, None if no query takes part.
+
+    Args:
+        library: the application's.
+        offsets: query -> content of ``offsets/<batch>``.
+
+    Raises:
+        ControlLogError: the log does not have it.
+        Exception: what the store's client raises.
+    """
+    found = {query: position_in(text) for query, text in sorted(offsets.items())}
+    positions = {query: position for query, position in found.items() if position is not None}
+    if not positions:
+        return None
+    lowest, highest = min(positions.values()), max(positions.values())
+    log = ControlLog(library)
+    log.load()
+    return Kept(positions, log.state_at(lowest), log.entries(lowest, highest))
+
+
+def begin_with(library: Library, kept: Kept | None, lineage: int, *, own: bool) -> None:
+    """Have the application's log go on where a lineage does that begins with a snapshot. Can be done again.
+
+    Args:
+        library: the application's.
+        kept: of the snapshot; None: nothing.
+        lineage: which begins.
+        own: whether the snapshot is of the same application: what came after it is taken back. Otherwise the log
+            begins with it, and the application is not paused, whatever the other one was.
+
+    Raises:
+        ControlLogError: the log has another history.
+        Exception: what the store's client raises.
+    """
+    if kept is None:
+        return
+    log = ControlLog(library)
+    log.load()
+    if own:
+        log.roll_back(kept.state, kept.entries, lineage)
+    else:
+        log.begin_with(replace(kept.state, paused=False), kept.entries)

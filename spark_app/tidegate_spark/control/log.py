@@ -1,0 +1,382 @@
+"""The control log in an application's storage. I/O through the object store's port.
+
+``control/segments/<first sequence>.json`` holds the entries that were written together, by a put that succeeds only if
+the object is not there. So whoever else writes, a driver that has lost the fence and does not know it yet among them,
+the log is one sequence, and who was late reads what came before and goes on after it.
+
+``control/bases/<sequence>.json`` holds what is in force after that entry, so that a long history costs no reads, and
+the ids of the messages of late, so that one that is offered again is known.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from tidegate_spark.control.entries import VERSION, ControlLogError, Entry, Kind
+from tidegate_spark.control.fold import OtherBranchError, State, Verdict, fold, rollbacks, verdicts
+from tidegate_spark.control.log_objects import BASES, SEGMENTS, Base, Known, LogObjects, LostError
+from tidegate_spark.snapshots.library import Library
+
+ATTEMPTS = 50
+"""Each is lost to a write of another process, and those get somewhere."""
+LOADS = 5
+ENTRIES_PER_BASE, SEGMENTS_PER_BASE = 256, 64
+"""After so many a new base is worth its write."""
+KNOWN_SECONDS, MOST_KNOWN = 7 * 86400.0, 10_000
+"""How long the id of a message is remembered, and of how many."""
+
+
+class ControlLog:
+    """One process's view of the log. Thread safe.
+
+    Every method that is not said to be without I/O may raise what the store's client raises, and ControlLogError for
+    what cannot be understood; it can be called again then.
+    """
+
+    def __init__(self, library: Library, clock: Callable[[], float] = time.time) -> None:
+        """Look at the log in the application's storage; nothing is read before :meth:`load`."""
+        self._objects, self._clock, self._lock = LogObjects(library), clock, threading.RLock()
+        self._entries: dict[int, Entry] = {}
+        self._known: dict[str, Known] = {}
+        self._bases: dict[int, Base | None] = {}
+        """Those that there are; None: not read yet."""
+        self._last = self._settled = self._begin = 0
+        """The newest entry, up to where everything is decided, and the base that was read first."""
+        self._segments, self._since = 0, clock()
+        """How many segments came after the newest base, and since when it is the newest."""
+
+    def use(self, library: Library) -> None:
+        """Reach the storage by another client from now on; without I/O."""
+        self._objects = LogObjects(library)
+
+    @property
+    def last(self) -> int:
+        """Sequence of the newest entry that is known here; without I/O."""
+        with self._lock:
+            return self._last
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that is known here is decided; without I/O, and without waiting for any."""
+        return self._settled == self._last
+
+    @property
+    def begin(self) -> int:
+        """The position behind which entries are at hand; without I/O."""
+        with self._lock:
+            return self._begin
+
+    def find(self, message: str) -> int | None:
+        """Return the sequence of the message of this id, None if it is not known; without I/O."""
+        with self._lock:
+            known = self._known.get(message)
+            return known.sequence if known is not None else None
+
+    # --- reading ---
+
+    def load(self) -> None:
+        """Read what is there."""
+        with self._lock:
+            for _ in range(LOADS):
+                try:
+                    self._load()
+                except LostError as error:
+                    # Removed by somebody who has written a newer base.
+                    lost = error
+                else:
+                    return
+            raise lost
+
+    def _load(self) -> None:
+        self._bases = dict.fromkeys(self._objects.numbers(BASES))
+        newest = self._base_at(max(self._bases, default=0))
+        self._entries, self._known = {}, {known.id: known for known in newest.known}
+        self._last = self._settled = self._begin = newest.state.position
+        self._segments = 0
+        for first in self._objects.numbers(SEGMENTS):
+            if first > newest.state.position:
+                self._take(self._objects.segment(first))
+
+    def read_on(self) -> None:
+        """Read what others have written meanwhile."""
+        with self._lock:
+            while True:
+                found = self._objects.segment_if_there(self._last + 1)
+                if found is None:
+                    return
+                self._take(found)
+
+    def entries(self, after: int, upto: int, *, whole: bool = True) -> tuple[Entry, ...]:
+        """Return the entries behind one position up to another.
+
+        Raises:
+            LostError: some are not there any more, and ``whole`` says that all must be.
+        """
+        with self._lock:
+            missing = [number for number in range(after + 1, upto + 1) if number not in self._entries]
+            if missing:
+                self._read_back(missing[0], missing[-1])
+            if not whole:
+                return tuple(self._entries[number] for number in range(after + 1, upto + 1) if number in self._entries)
+            try:
+                return tuple(self._entries[number] for number in range(after + 1, upto + 1))
+            except KeyError as error:
+                raise LostError(
+                    f"the control log has no entry {error} any more, which is older than its oldest"
+                ) from None
+
+    def state_at(self, position: int) -> State:
+        """Return what is in force at a position that was handed out.
+
+        Raises:
+            LostError: the log does not go back so far.
+        """
+        with self._lock:
+            limit = position
+            while True:
+                state, entries = self._window(limit, position)
+                try:
+                    return fold(state, entries)
+                except OtherBranchError as error:
+                    limit = error.position
+
+    def verdict(self, sequence: int) -> Verdict | None:
+        """Return what is known of a message now, None if the entry is none."""
+        with self._lock:
+            state, entries = self._window(sequence - 1, self._last)
+            return verdicts(entries, state.lineage).get(sequence)
+
+    # --- writing ---
+
+    def append(self, drafts: Sequence[Entry]) -> None:
+        """Write entries, whose numbers and times are given here, in their order; those that are there are left out.
+
+        Raises:
+            ControlLogError: others were faster all the time.
+        """
+        with self._lock:
+            for _ in range(ATTEMPTS):
+                new = self._unknown(drafts)
+                if not new:
+                    return
+                now, first = self._clock(), self._last + 1
+                numbered = [replace(draft, sequence=first + index, time=now) for index, draft in enumerate(new)]
+                if self._objects.put_segment(numbered):
+                    self._take(numbered)
+                    return
+                # Somebody else's, or an earlier attempt of our own, whose answer was lost.
+                self.read_on()
+        raise ControlLogError(f"{self._objects.place} was written {ATTEMPTS} times by others meanwhile")
+
+    def settle(self) -> int:
+        """Decide about all messages that can expire; return the newest position, which may be handed out."""
+        with self._lock:
+            while True:
+                undecided = self._undecided()
+                if not undecided:
+                    self._settled = self._last
+                    return self._last
+                self._decide(undecided)
+
+    def decide(self, sequence: int) -> Verdict | None:
+        """Decide about one message, if it can expire; return what is known of it then."""
+        with self._lock:
+            while True:
+                undecided = [entry for entry in self._undecided() if entry.sequence == sequence]
+                if not undecided:
+                    return self.verdict(sequence)
+                self._decide(undecided)
+
+    def begin_with(self, state: State, entries: Sequence[Entry]) -> None:
+        """Have the log go on behind what another one holds, or this one held: done again it changes nothing.
+
+        Args:
+            state: what is in force at a position.
+            entries: of behind it, as they were.
+
+        Raises:
+            ControlLogError: it has a history of its own.
+        """
+        with self._lock:
+            if self._last not in (0, state.position, _end(state, entries)):
+                raise ControlLogError(f"{self._objects.place} has messages of its own, up to {self._last}")
+            self._adopt(state, entries)
+
+    def roll_back(self, state: State, entries: Sequence[Entry], lineage: int) -> int:
+        """Take back everything that came after ``entries``, which follow ``state``, for a lineage and those after it.
+
+        Done again it changes nothing.
+
+        Returns:
+            The first position that may be handed out in the lineage.
+        """
+        with self._lock:
+            self._adopt(state, entries)
+            self.append([Entry(0, Kind.ROLLED_BACK, of=_end(state, entries), lineage=lineage)])
+            found = [entry for entry in self._entries.values() if entry.lineage == lineage]
+            if found:
+                # What lies between may have been removed: so what is in force behind it is written down.
+                base = Base(VERSION, fold(state, [*entries, found[0]]), self._remembered())
+                self._objects.put_base(base)
+                self._bases[base.state.position] = base
+            return self._last
+
+    def wants_base(self, seconds: float) -> bool:
+        """Return whether a new base is worth its write: after many entries, or some and ``seconds``; without I/O."""
+        with self._lock:
+            entries = self._last - max(self._bases, default=0)
+            if entries >= ENTRIES_PER_BASE or self._segments >= SEGMENTS_PER_BASE:
+                return True
+            return entries > 0 and self._clock() - self._since >= seconds
+
+    def write_base(self) -> int:
+        """Write what is in force now as a base; return its position."""
+        with self._lock:
+            position = self.settle()
+            base = Base(VERSION, self.state_at(position), self._remembered())
+            # One that is there says the same of what is in force.
+            self._objects.put_base(base)
+            self._bases[position] = base
+            self._segments, self._since = 0, self._clock()
+            return position
+
+    def remove_before(self, oldest: int) -> int:
+        """Remove what no position from ``oldest`` on needs, and nothing behind the last base but one.
+
+        Only who has the fence may call it: what another lineage needs is not known here.
+
+        Returns:
+            The position up to which entries are gone.
+        """
+        with self._lock:
+            self.read_on()
+            bases = self._objects.numbers(BASES)
+            kept = self._needed_base(bases[:-1], oldest)
+            if not kept:
+                return 0
+            # Whoever finds an old base looks for the segments behind it: so bases go first.
+            self._objects.delete(BASES, [base for base in bases if base < kept])
+            self._bases = {base: read for base, read in self._bases.items() if base >= kept}
+            segments = self._objects.numbers(SEGMENTS)
+            old = [first for first, following in itertools.pairwise(segments) if following <= kept + 1]
+            self._objects.delete(SEGMENTS, old)
+            self._entries = {number: entry for number, entry in self._entries.items() if number > kept}
+            self._begin = max(self._begin, kept)
+            return kept
+
+    # --- parts ---
+
+    def _adopt(self, state: State, entries: Sequence[Entry]) -> None:
+        if state.position and state.position not in self._bases:
+            base = Base(VERSION, state)
+            self._objects.put_base(base)
+        if entries and not self._has(entries):
+            self._objects.put_segment(entries)
+        self.load()
+
+    def _has(self, entries: Sequence[Entry]) -> bool:
+        try:
+            return self.entries(entries[0].sequence - 1, entries[-1].sequence) == tuple(entries)
+        except LostError:
+            return False
+
+    def _needed_base(self, bases: Sequence[int], oldest: int) -> int:
+        """Return the base from which every position from ``oldest`` on can be reached, 0 if all are needed."""
+        while True:
+            base = max((number for number in bases if number <= oldest), default=0)
+            if not base:
+                return 0
+            state, entries = self._window(base, self._last)
+            # What is in force behind a rollback follows from a base before it.
+            lowest = min((marker.of for marker in rollbacks(entries, state.lineage)), default=base)
+            if lowest >= base:
+                return base
+            oldest = lowest
+
+    def _take(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            if entry.sequence != self._last + 1:
+                raise ControlLogError(f"{self._objects.place} has entry {entry.sequence}, and not {self._last + 1}")
+            self._entries[entry.sequence] = entry
+            self._last = entry.sequence
+            if entry.id:
+                self._known.setdefault(entry.id, Known(entry.id, entry.sequence, entry.time))
+        self._segments += 1
+
+    def _unknown(self, drafts: Sequence[Entry]) -> list[Entry]:
+        """Return those drafts that are not in the log, by what they do there."""
+        state, behind = self._behind()
+        decided = {entry.of for entry in behind if entry.kind in (Kind.ACCEPTED, Kind.VOID)}
+        lineage = max([state.lineage, *(entry.lineage for entry in behind)])
+        new: dict[str | int, Entry] = {}
+        for draft in drafts:
+            if draft.id:
+                if draft.id not in self._known:
+                    new.setdefault(draft.id, draft)
+            elif draft.kind is Kind.ROLLED_BACK:
+                if draft.lineage > lineage:
+                    new[-draft.lineage] = draft
+            elif draft.of not in decided:
+                new[draft.of] = draft
+        return list(new.values())
+
+    def _undecided(self) -> list[Entry]:
+        state, entries = self._behind()
+        found = verdicts(entries, state.lineage)
+        return [entry for entry in entries if found.get(entry.sequence) is Verdict.UNDECIDED]
+
+    def _decide(self, undecided: Iterable[Entry]) -> None:
+        now = self._clock()
+        kinds = {entry.sequence: Kind.VOID if entry.expires < now else Kind.ACCEPTED for entry in undecided}
+        self.append([Entry(0, kind, of=sequence) for sequence, kind in kinds.items()])
+
+    def _remembered(self) -> tuple[Known, ...]:
+        oldest = self._clock() - KNOWN_SECONDS
+        recent = sorted((it for it in self._known.values() if it.time >= oldest), key=lambda it: it.sequence)
+        self._known = {it.id: it for it in recent[-MOST_KNOWN:]}
+        return tuple(recent[-MOST_KNOWN:])
+
+    def _behind(self) -> tuple[State, tuple[Entry, ...]]:
+        """Return a state and the entries behind it, in which everything is that is undecided."""
+        try:
+            return self._window(self._settled, self._last)
+        except LostError:
+            if min(self._bases, default=0) > self._last:
+                self.load()
+            # What is before a base is decided.
+            self._settled = max(self._settled, min(self._bases, default=0))
+            return self._window(self._settled, self._last)
+
+    def _window(self, position: int, upto: int) -> tuple[State, tuple[Entry, ...]]:
+        """Return what is in force at the newest base up to ``position``, and the entries from there to ``upto``."""
+        try:
+            state = self._base_at(position).state
+            return state, self.entries(state.position, upto)
+        except LostError:
+            # Somebody else has written a newer base, and removed what is before it.
+            self._bases = {base: self._bases.get(base) for base in self._objects.numbers(BASES)}
+            state = self._base_at(position).state
+            return state, self.entries(state.position, upto)
+
+    def _base_at(self, position: int) -> Base:
+        """Return the newest base up to ``position``; before the first one there is nothing."""
+        newest = max((number for number in self._bases if number <= position), default=0)
+        base = self._bases.get(newest)
+        if base is None:
+            base = self._objects.base(newest) if newest else Base(VERSION, State())
+            self._bases = {**self._bases, newest: base} if newest else self._bases
+        return base
+
+    def _read_back(self, first: int, last: int) -> None:
+        segments = self._objects.numbers(SEGMENTS)
+        for number, following in zip(segments, [*segments[1:], last + 1], strict=False):
+            if number <= last and following > first:
+                self._entries.update((entry.sequence, entry) for entry in self._objects.segment(number))
+
+
+def _end(state: State, entries: Sequence[Entry]) -> int:
+    return entries[-1].sequence if entries else state.position

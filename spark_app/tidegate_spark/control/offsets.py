@@ -1,0 +1,117 @@
+"""The position of a batch in the control log, as Spark's offset log has it. Pure, but for :class:`Positions`."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate_spark.places import checkpoint_directory
+from tidegate_spark.snapshots.library import Library
+
+SOURCE = "tidegate-control"
+"""The data source's name, and the one key of its offsets."""
+OFFSETS, COMMITS = "offsets", "commits"
+MOST_CACHED = 256
+_OFFSET = re.compile(r'\{\s*"' + SOURCE + r'"\s*:\s*(\d+)\s*\}')
+
+
+def position_in(text: str) -> int | None:
+    """Return the position that ``offsets/<batch>`` says, None if the query has no source of control messages.
+
+    Of several such sources the one that is ahead counts: it is the same one at each replay.
+    """
+    # Version and settings come first.
+    sources = text.split("\n")[2:]
+    found = [int(match[1]) for line in sources for match in _OFFSET.finditer(line)]
+    return max(found, default=None)
+
+
+def position_of_progress(sources: list[Mapping[str, Any]]) -> int:
+    """Return the position at which a batch ended, from Spark's report of its sources; -1 if it has none."""
+    ends = [source.get("endOffset") for source in sources]
+    found = [end[SOURCE] for end in ends if isinstance(end, Mapping) and isinstance(end.get(SOURCE), int)]
+    return max(found, default=-1)
+
+
+def joins_late(text: str) -> bool:
+    """Return whether a query with these offsets cannot be given a source of control messages.
+
+    It has none, and its sources are known by their numbers; where they have names, one more may come.
+    """
+    return position_in(text) is None and text.partition("\n")[0].strip() == "v1"
+
+
+class Positions:
+    """Positions of one lineage's batches, read from its checkpoints. What has been read is remembered."""
+
+    def __init__(self, lineage: int) -> None:
+        """Look at a lineage."""
+        self._lineage = lineage
+        self._known: OrderedDict[tuple[str, int], int | None] = OrderedDict()
+
+    def of(self, library: Library, query: str, batch: int) -> int | None:
+        """Return the position of a batch, None if it has none; raises what the store's client raises.
+
+        Raises:
+            LookupError: there is no such batch.
+        """
+        key = (query, batch)
+        if key not in self._known:
+            found = library.store.get(self._directory(library, query, OFFSETS, str(batch)))
+            if found is None:
+                raise LookupError(f"query {query!r} has no batch {batch} in its offset log")
+            self._known[key] = position_in(found[0].decode())
+            while len(self._known) > MOST_CACHED:
+                self._known.popitem(last=False)
+        return self._known[key]
+
+    def newest_text(self, library: Library, query: str) -> str | None:
+        """Return the newest entry of a query's offset log, None if there is none."""
+        batches = self._numbers(library, query, OFFSETS)
+        found = library.store.get(self._directory(library, query, OFFSETS, str(max(batches)))) if batches else None
+        return found[0].decode() if found is not None else None
+
+    def newest(self, library: Library, query: str) -> int | None:
+        """Return the position of a query's newest committed batch, None if there is none, or it has none."""
+        batches = self._batches(library, query)
+        return self.of(library, query, batches[-1]) if batches else None
+
+    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+        """Return the first committed batch with a position of ``sequence`` or more, as far as there are any."""
+        batches = self._batches(library, query)
+        low, high = 0, len(batches)
+        while low < high:
+            middle = (low + high) // 2
+            position = self.of(library, query, batches[middle])
+            if position is not None and position >= sequence:
+                high = middle
+            else:
+                low = middle + 1
+        return batches[low] if low < len(batches) else None
+
+    def oldest(self, library: Library) -> int | None:
+        """Return the lowest position of any batch of the lineage that is there, None if none has one."""
+        root = library.lineage_key(self._lineage) + "/"
+        first: dict[str, int] = {}
+        for entry in library.store.list(root):
+            query, _, path = entry.key[len(root) :].partition("/")
+            directory, _, name = path.partition("/")
+            if directory == OFFSETS and name.isdigit():
+                first[query] = min(first.get(query, int(name)), int(name))
+        found = [self.of(library, query, batch) for query, batch in first.items()]
+        return min((position for position in found if position is not None), default=None)
+
+    def _batches(self, library: Library, query: str) -> list[int]:
+        """Return the committed batches of which there are offsets, the lowest first."""
+        listed = [self._numbers(library, query, log) for log in (OFFSETS, COMMITS)]
+        return sorted(listed[0] & listed[1])
+
+    def _numbers(self, library: Library, query: str, log: str) -> set[int]:
+        prefix = self._directory(library, query, log) + "/"
+        names = (entry.key[len(prefix) :] for entry in library.store.list(prefix))
+        return {int(name) for name in names if name.isdigit()}
+
+    def _directory(self, library: Library, query: str, *parts: str) -> str:
+        return library.lineage_key(self._lineage, checkpoint_directory(query), *parts)

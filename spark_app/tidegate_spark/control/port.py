@@ -1,0 +1,181 @@
+"""Where workers and the source of control messages ask the driver: a small HTTP server, with a word of its own.
+
+It listens from the first query that takes part on. Answers come from the desk; the position of a batch is read from
+Spark's offset log, once.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import logging
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from pyspark import cloudpickle
+
+from tidegate_spark.agent import Handler, Server
+from tidegate_spark.control.desk import ControlDesk
+from tidegate_spark.control.entries import VERSION, Entry, Segment
+from tidegate_spark.control.fold import State
+from tidegate_spark.control.handlers import Declared
+from tidegate_spark.control.line import APPLIED, MESSAGES, POSITION, STATE, Line
+from tidegate_spark.control.log_objects import LostError
+from tidegate_spark.control.offsets import Positions
+from tidegate_spark.control.reaching import Reached
+from tidegate_spark.json_form import to_json
+from tidegate_spark.places import Storage
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.storage import fault_of
+
+LARGEST_QUESTION = 256 * 1024
+
+log = logging.getLogger("tidegate")
+
+
+class Answers:
+    """What is answered. Thread safe."""
+
+    def __init__(
+        self,
+        desk: ControlDesk,
+        declared: Declared,
+        positions: Positions,
+        connect: Callable[[], Library],
+        place: Storage,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            desk: knows what is in force at a position.
+            declared: what the program has said.
+            positions: of the lineage's batches.
+            connect: reaches the storage.
+            place: the storage, for workers.
+        """
+        self._desk, self._declared, self._positions, self._reached = desk, declared, positions, Reached(connect)
+        self._storage, self._place = place, to_json(place)
+        self._lock = threading.Lock()
+        self._handlers: tuple[int, str] = (0, "")
+        self._by_path: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            STATE: self._state,
+            APPLIED: self._applied,
+            POSITION: self._position,
+            MESSAGES: self._messages,
+        }
+
+    def answer(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a question; raises KeyError, and whatever keeps it from being answered."""
+        return self._by_path[path](body)
+
+    def is_stores(self, error: Exception) -> bool:
+        """Return whether an exception is a fault of the store, and not of what is asked or what is in it."""
+        return not isinstance(error, ValueError) and fault_of(error, self._storage, "") is not None
+
+    def _position(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {"position": self._desk.position()}
+
+    def _messages(self, body: dict[str, Any]) -> dict[str, Any]:
+        entries = self._desk.messages(int(body["after"]), int(body["upto"]))
+        return {"messages": [json.loads(to_json(entry)) for entry in entries]}
+
+    def _state(self, body: dict[str, Any]) -> dict[str, Any]:
+        query, batch, worker = str(body["query"]), int(body["batch"]), str(body["worker"])
+        before, position = int(body["position"]), self._position_of(query, batch)
+        self._desk.worker_asks(query, batch, worker)
+        state = self._desk.state_at(position)
+        segment = Segment(VERSION, self._news(state, before))
+        said = {"messages": to_json(segment), "storage": self._place, "state": None, "handlers": None}
+        if position != before:
+            said["state"] = to_json(state)
+        if int(body["handlers"]) != self._declared.version:
+            version, content = self._carried()
+            return {**said, "handlers": {"version": version, "content": content}}
+        return said
+
+    def _applied(self, body: dict[str, Any]) -> dict[str, Any]:
+        errors = {int(sequence): str(words) for sequence, words in body["errors"].items()}
+        self._desk.worker_applied(str(body["query"]), int(body["batch"]), str(body["worker"]), errors)
+        return {}
+
+    def _news(self, state: State, before: int) -> tuple[Entry, ...]:
+        """Return the messages that a worker's handlers are to be called for."""
+        kinds = set(self._declared.on_worker)
+        if not kinds or state.position == before:
+            return ()
+        if before >= 0:
+            try:
+                found = self._desk.messages(before, state.position)
+                return tuple(entry for entry in found if entry.type in kinds)
+            except LostError:
+                pass
+        newest = (entry for kind, entry in state.last.items() if kind in kinds)
+        return tuple(sorted(newest, key=lambda entry: entry.sequence))
+
+    def _carried(self) -> tuple[int, str]:
+        with self._declared.lock:
+            version, handlers = self._declared.version, dict(self._declared.on_worker)
+        if self._handlers[0] != version:
+            self._handlers = (version, base64.b64encode(_pickled(handlers)).decode())
+        return self._handlers
+
+    def _position_of(self, query: str, batch: int) -> int:
+        with self._lock:
+            try:
+                position = self._positions.of(self._reached.library(), query, batch)
+            except Exception:
+                self._reached.forget()
+                raise
+        if position is None:
+            raise LookupError(f"batch {batch} of query {query!r} has no position in the control log")
+        return position
+
+
+def _pickled(handlers: dict[str, Any]) -> bytes:
+    return bytes(cloudpickle.dumps(handlers))  # type: ignore[no-untyped-call] # untyped there
+
+
+class PortHandler(Handler):
+    """POST of a question, with the token."""
+
+    answers: ClassVar[Answers]
+    token: ClassVar[str]
+
+    def do_POST(self) -> None:  # noqa: N802 - the base class's name
+        """Answer."""
+        offered = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        length = self.headers.get("Content-Length", "")
+        if not hmac.compare_digest(offered.encode(), self.token.encode()):
+            self.refuse(401, "the driver's own workers ask here")
+        elif not length.isdigit() or int(length) > LARGEST_QUESTION:
+            self.refuse(413, f"at most {LARGEST_QUESTION} bytes")
+        else:
+            self._answer(self.rfile.read(int(length)))
+
+    def _answer(self, content: bytes) -> None:
+        try:
+            said = self.answers.answer(self.path, json.loads(content))
+        except Exception as error:  # whatever it is: who asks is told, and fails
+            log.warning("control: %s cannot be answered: %s: %s", self.path, type(error).__name__, error)
+            self.refuse(503 if self.answers.is_stores(error) else 500, f"{type(error).__name__}: {error}")
+        else:
+            self.answer(200, json.dumps(said))
+
+
+class Port:
+    """The server."""
+
+    def __init__(self, answers: Answers, bind_address: str, address: str) -> None:
+        """Listen at ``bind_address``, at a port that is free; workers reach it at ``address``."""
+        token = secrets.token_urlsafe(24)
+        handler = type("Port", (PortHandler,), {"answers": answers, "token": token, "timeout": None})
+        family = socket.AF_INET6 if ":" in bind_address else socket.AF_INET
+        server = type("PortServer", (Server,), {"address_family": family, "request_queue_size": 128})
+        self._server: Server = server((bind_address, 0), handler)
+        host = f"[{address}]" if ":" in address else address
+        self.line = Line(f"{host}:{self._server.server_address[1]}", token)
+        threading.Thread(target=self._server.serve_forever, name="control-port", daemon=True).start()

@@ -1,0 +1,267 @@
+"""What a Python worker keeps of the control stream, and :func:`current`. Asks the driver, once a batch.
+
+The same serves functions that run in the driver for a batch, as those of foreachBatch do.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkContext, TaskContext, cloudpickle
+
+from tidegate_spark.control import models, program
+from tidegate_spark.control.entries import Segment
+from tidegate_spark.control.fold import Model, State
+from tidegate_spark.control.handlers import FAIL, Handler, message_of
+from tidegate_spark.control.in_force import Current
+from tidegate_spark.control.line import (
+    ADDRESS_PROPERTY,
+    APPLIED,
+    QUERY_PROPERTY,
+    STATE,
+    TOKEN_PROPERTY,
+    Caller,
+    ControlError,
+    Line,
+)
+from tidegate_spark.json_form import from_json
+from tidegate_spark.places import Storage
+
+BATCH_PROPERTY = "streaming.sql.batchId"
+"""Spark's own."""
+
+Ask = Callable[[str, dict[str, Any]], dict[str, Any]]
+log = logging.getLogger("tidegate")
+
+
+class Worker:
+    """One process that runs functions of queries. Thread safe."""
+
+    def __init__(self, name: str, ask: Ask, directory: Path) -> None:
+        """Prepare.
+
+        Args:
+            name: of the process, unique in the application.
+            ask: asks the driver.
+            directory: where files of models are kept.
+        """
+        self._name, self._ask, self._directory = name, ask, directory
+        self._lock = threading.RLock()
+        self._known: dict[str, tuple[int, State, Current]] = {}
+        self._handlers: Mapping[str, Handler] = {}
+        self._version = 0
+        self._handled: dict[str, int] = {}
+        """Type -> sequence of the newest message that a handler was called for."""
+        self._made: dict[str, Any] = {}
+        self._place = Storage("")
+        self._files: dict[str, Path] = {}
+        self._objects: dict[str, tuple[str, Any]] = {}
+        self._missed: set[tuple[str, str, int]] = set()
+        self._errors: dict[int, str] = {}
+        self._told: set[tuple[int, str]] = set()
+        self._query, self._batch, self._applied = "", -1, False
+
+    def current(self, query: str, batch: int) -> Current:
+        """Return what is in force in a batch.
+
+        Raises:
+            ControlError: the driver does not answer, or a handler failed whose exceptions are to fail the query.
+        """
+        with self._lock:
+            known = self._known.get(query)
+            if known is not None and known[0] == batch:
+                return known[2]
+            before = known[1] if known is not None else None
+            said = self._ask(
+                STATE,
+                {
+                    "query": query,
+                    "batch": batch,
+                    "worker": self._name,
+                    "position": before.position if before is not None else -1,
+                    "handlers": self._version,
+                },
+            )
+            state = self._read(said, before)
+            now = Current(state, self, query, batch)
+            self._known[query] = (batch, state, now)
+            self._query, self._batch, self._applied, self._errors = query, batch, False, {}
+            failure = self._call(from_json(Segment, said["messages"]).entries)
+            self._tell()
+            self._applied = True
+            if failure is not None:
+                # Asked for again in the next attempt at this task, it must fail again.
+                del self._known[query]
+                raise failure
+            return now
+
+    # --- what a program is shown ---
+
+    def trouble(self, sequence: int, words: str) -> None:
+        """Tell of what is wrong with a message; the same once."""
+        with self._lock:
+            if (sequence, words) in self._told:
+                return
+            self._told.add((sequence, words))
+            log.warning("control: message %d: %s", sequence, words)
+            self._errors.setdefault(sequence, words)
+            if self._applied:
+                self._tell()
+
+    def made(self, kind: str) -> Any:
+        """Return what this worker's handler returned last for a type."""
+        return self._made.get(kind)
+
+    def file_of(self, name: str, model: Model) -> Path:
+        """Return the file of a model, or of the version before it if it cannot be had."""
+        with self._lock:
+            before = self._files.get(name)
+            if (name, model.sha256, self._batch) not in self._missed:
+                try:
+                    found = models.file_of(model, self._directory, models.fetcher(self._place))
+                except Exception as error:  # whatever it is: the version before goes on
+                    self._miss(name, model, error)
+                else:
+                    self._files[name] = found
+                    return found
+            if before is None:
+                raise ControlError(f"model {name!r} cannot be had: see the acknowledgement of message {model.sequence}")
+            return before
+
+    def loaded(self, name: str, model: Model, loader: Callable[[Path], Any]) -> Any:
+        """Return what ``loader`` makes of a model's file, or made of the version before it."""
+        with self._lock:
+            before = self._objects.get(name)
+            if before is not None and before[0] == model.sha256.lower():
+                return before[1]
+            file = self.file_of(name, model)
+            if before is not None and before[0] == file.name:
+                return before[1]
+            try:
+                made = loader(file)
+            except Exception as error:  # likewise
+                self._miss(name, model, error)
+                if before is None:
+                    raise ControlError(f"model {name!r} cannot be loaded: {error}") from error
+                return before[1]
+            self._objects[name] = (file.name, made)
+            return made
+
+    # --- parts ---
+
+    def _read(self, said: Mapping[str, Any], before: State | None) -> State:
+        handlers = said.get("handlers")
+        if handlers:
+            self._handlers = cloudpickle.loads(base64.b64decode(handlers["content"]))
+            self._version = int(handlers["version"])
+        self._place = from_json(Storage, said["storage"])
+        if said.get("state"):
+            return from_json(State, said["state"])
+        assert before is not None
+        return before
+
+    def _call(self, entries: Iterable[Any]) -> Exception | None:
+        """Call the handlers; return what is to end the task."""
+        failure: Exception | None = None
+        for entry in entries:
+            handler = self._handlers.get(entry.type)
+            if handler is None or self._handled.get(entry.type, 0) >= entry.sequence:
+                continue
+            try:
+                self._made[entry.type] = handler.function(message_of(entry))
+            except Exception as error:  # whatever a handler raises
+                words = f"{type(error).__name__}: {error}"
+                self._errors.setdefault(entry.sequence, words)
+                log.warning("control: the handler for %s (%d) failed: %s", entry.type, entry.sequence, words)
+                if handler.raises == FAIL:
+                    failure = ControlError(f"the handler for {entry.type!r} failed: {words}")
+                    failure.__cause__ = error
+                    continue
+            self._handled[entry.type] = entry.sequence
+        return failure
+
+    def _miss(self, name: str, model: Model, error: Exception) -> None:
+        self._missed.add((name, model.sha256, self._batch))
+        self.trouble(model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
+
+    def _tell(self) -> None:
+        errors = {str(sequence): words for sequence, words in self._errors.items()}
+        body = {"query": self._query, "batch": self._batch, "worker": self._name, "errors": errors}
+        self._ask(APPLIED, body)
+
+
+class _Workers:
+    """The one of this process."""
+
+    lock = threading.Lock()
+    here: Worker | None = None
+    known_by: tuple[int, str] = (0, "")
+
+
+def current() -> Current:
+    """Return what is in force in the batch whose function this is called from.
+
+    In the functions of a query that :func:`tidegate_spark.control.controlled` made take part, on the executors and (in
+    ``foreachBatch``) in the driver. Every call in a batch returns the same, in every worker, and again if the batch is
+    run again. Outside of Tidegate nothing is in force, so that everything has its default.
+
+    Raises:
+        ControlError: the query does not take part, this is no function of a query, or the driver does not answer.
+    """
+    context = TaskContext.get()
+    read = context.getLocalProperty if context is not None else _property_of_driver()
+    query = read(QUERY_PROPERTY)
+    if not query:
+        if context is None and program.is_hosted():
+            raise ControlError("current() says what is in force in a batch: call it in functions of a query")
+        return Current(State(), _Outside())
+    address, batch = read(ADDRESS_PROPERTY), read(BATCH_PROPERTY)
+    if not address:
+        message = f"query {query!r} does not take part in the control stream"
+        raise ControlError(f"{message}: pass one of its inputs through tidegate_spark.control.controlled()")
+    if not batch:
+        raise ControlError(f"this is called for query {query!r}, and in none of its batches")
+    return _here(Line(address, read(TOKEN_PROPERTY) or "")).current(query, int(batch))
+
+
+def _here(line: Line) -> Worker:
+    with _Workers.lock:
+        known_by = (os.getpid(), line.address)
+        if _Workers.here is None or _Workers.known_by != known_by:
+            name = f"{socket.gethostname()}/{os.getpid()}"
+            directory = Path(tempfile.gettempdir()) / "tidegate-models"
+            _Workers.here, _Workers.known_by = Worker(name, Caller(line).ask, directory), known_by
+        return _Workers.here
+
+
+def _property_of_driver() -> Callable[[str], str | None]:
+    context: Any = SparkContext._active_spark_context
+    return context.getLocalProperty if context is not None else lambda key: None
+
+
+class _Outside:
+    """Where there is no control stream."""
+
+    def trouble(self, sequence: int, words: str) -> None:
+        """Write it to the log: nobody else asks."""
+        log.warning("control: %s", words)
+
+    def made(self, kind: str) -> Any:
+        """Return nothing."""
+        return None
+
+    def file_of(self, name: str, model: Model) -> Path:
+        """Not asked for: there is no model."""
+        raise ControlError(f"there is no model {name!r}")
+
+    def loaded(self, name: str, model: Model, loader: Callable[[Path], Any]) -> Any:
+        """Likewise."""
+        raise ControlError(f"there is no model {name!r}")

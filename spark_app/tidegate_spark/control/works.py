@@ -1,0 +1,163 @@
+"""What a driver does about control messages: the built-in types, and what the desk asks of it. Talks to Spark."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tidegate_spark.control.accounts import Account
+from tidegate_spark.control.entries import Entry
+from tidegate_spark.control.fold import State
+from tidegate_spark.control.offsets import Positions
+from tidegate_spark.control_protocol import (
+    CLEAR_CACHES,
+    DUMP_STATE,
+    PAUSE,
+    SET_LOG_LEVEL,
+    SNAPSHOT,
+    QueryAcknowledgement,
+)
+from tidegate_spark.places import checkpoint_directory
+from tidegate_spark.progress import Progress
+from tidegate_spark.snapshot_desk import SnapshotDesk
+from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, SnapshotOrder, SnapshotOrders, SnapshotState
+from tidegate_spark.snapshots.library import Library
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidegate_spark.control.pausing import Pauser
+
+log = logging.getLogger("tidegate")
+
+
+class DriverWorks:
+    """The driver around the desk; see :class:`tidegate_spark.control.desk.Works`."""
+
+    def __init__(self, progress: Progress, snapshots: SnapshotDesk, lineage: int, is_open: Callable[[], bool]) -> None:
+        """Prepare; there is no session yet, and no query."""
+        self._progress, self._snapshots, self.is_open = progress, snapshots, is_open
+        self._positions = Positions(lineage)
+        self.names: set[str] = set()
+        """Of queries that ask what is in force, whether they run or not."""
+        self._session: SparkSession | None = None
+        self._pauser: Pauser | None = None
+        self._paused, self._level = False, ""
+
+    def meet(self, session: SparkSession, pauser: Pauser) -> None:
+        """Begin to have a session."""
+        self._pauser = pauser
+        pauser.want(self._paused)
+        self._session = session
+        if self._level:
+            set_log_level(session, self._level)
+
+    def asks(self, query: str) -> None:
+        """Take note that a query asks what is in force, before it starts."""
+        self.names.add(query)
+
+    def asks_no_more(self, query: str) -> None:
+        """Take note that a query of this name, which starts, does not."""
+        self.names.discard(query)
+
+    # --- what the desk asks ---
+
+    def asking(self) -> frozenset[str]:
+        """Return the queries that run and ask what is in force."""
+        active = {query.name for query in self._progress.report().queries if query.active}
+        return frozenset(active & self.names)
+
+    def pause(self, wanted: bool) -> None:
+        """Hold queries between two batches from now on, or let them go on."""
+        self._paused = wanted
+        if self._pauser is not None:
+            self._pauser.want(wanted)
+
+    def begin(self, state: State) -> None:
+        """Do what is in force from before this process."""
+        self._level = state.log_level
+
+    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+        """Return the first committed batch of a query whose position is behind a message."""
+        return self._positions.batch_of(library, query, sequence)
+
+    def oldest(self, library: Library) -> int | None:
+        """Return the oldest position that a batch of the lineage can still be asked for."""
+        return self._positions.oldest(library)
+
+    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
+        """Do the driver's part of a built-in message; return what came of it, None if it is not done yet."""
+        if entry.type in (SNAPSHOT, DUMP_STATE):
+            return self._take_snapshot(entry, account, state)
+        if entry.type == PAUSE:
+            return self._await_pause(account, state)
+        if entry.type in (SET_LOG_LEVEL, CLEAR_CACHES):
+            if self._session is None:
+                return None
+            try:
+                self._tell_spark(self._session, entry)
+            except Exception as error:  # whatever Spark says to it
+                return failed(account, "SparkRefused", f"{type(error).__name__}: {error}")
+        return dataclasses.replace(account, done=True)
+
+    def _tell_spark(self, session: SparkSession, entry: Entry) -> None:
+        if entry.type == CLEAR_CACHES:
+            session.catalog.clearCache()
+        else:
+            set_log_level(session, str(json.loads(entry.payload)["level"]).upper())
+
+    def _await_pause(self, account: Account, state: State) -> Account | None:
+        if not state.paused:
+            return dataclasses.replace(account, done=True, message="Resumed by a later message.")
+        held = self._pauser.held() if self._pauser is not None else None
+        if held is None:
+            return None
+        batches = {query.name: query.batch_id for query in self._progress.report().queries}
+        queries = {name: QueryAcknowledgement(batches.get(name, -1), 1, 1) for name in held}
+        return dataclasses.replace(account, done=True, queries=queries)
+
+    def _take_snapshot(self, entry: Entry, account: Account, state: State) -> Account | None:
+        """Have a snapshot taken of exactly the batches with which the message came into force."""
+        asking = self.asking()
+        if not state.paused and asking - account.queries.keys():
+            return None
+        exact = {checkpoint_directory(name): said.batch for name, said in account.queries.items()}
+        order = SnapshotOrder(snapshot_id(entry), manual=True, exact={} if state.paused else exact)
+        self._snapshots.give(SnapshotOrders(take=(order,)))
+        report = next((report for report in self._snapshots.reports() if report.id == order.id), None)
+        if report is None or report.state not in (SnapshotState.READY, SnapshotState.FAILED):
+            return None
+        if report.state is SnapshotState.FAILED:
+            return failed(account, report.reason.value, report.message)
+        results = {"snapshot": report.id, "manifest": report.manifest, "digest": report.digest}
+        if entry.type == DUMP_STATE:
+            results["format"] = str((_payload(entry) or {}).get("format", EXPORT_FORMATS[0]))
+        return dataclasses.replace(account, done=True, results=results)
+
+
+def set_log_level(session: SparkSession, level: str) -> None:
+    """Set the level of Spark's logs, in the driver and in all executors, and of Python's in the driver."""
+    session.sparkContext.setLogLevel(level)
+    names = {"ALL": "DEBUG", "TRACE": "DEBUG", "FATAL": "CRITICAL", "OFF": "CRITICAL", "WARN": "WARNING"}
+    logging.getLogger().setLevel(names.get(level, level))
+
+
+def snapshot_id(entry: Entry) -> str:
+    """Return the id of the snapshot that a message asks for: the same one whenever it is asked."""
+    if re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,50}[a-z0-9])?", entry.id):
+        return f"control-{entry.id}"
+    return f"control-{hashlib.sha256(entry.id.encode()).hexdigest()[:32]}"
+
+
+def failed(account: Account, reason: str, message: str) -> Account:
+    """Return the account of a message whose driver's part came to nothing."""
+    return dataclasses.replace(account, done=True, failed=True, reason=reason, message=message)
+
+
+def _payload(entry: Entry) -> Any:
+    return json.loads(entry.payload)

@@ -1,0 +1,130 @@
+"""The part of the contract between operator and runtime that is about control messages: what is sent, what came of it.
+
+A message is offered to the agent of a running driver until its report knows the message's id; the driver alone writes
+the application's control log, and takes each id once. Standard library only, no I/O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+CONTROL_COMMAND = "/v1/control"
+"""POST, bearer token, body :class:`ControlOrders`: 202 means that each will be in the log, in this order."""
+
+LARGEST_PAYLOAD = 64 * 1024
+"""Bytes of one message's payload, as JSON text in UTF-8."""
+
+LARGEST_CONTROL_ORDERS = 512 * 1024
+"""Bytes of one body."""
+
+MOST_ERRORS = 8
+"""Errors of workers that one report of a query names; the rest are counted."""
+
+LONGEST_ERROR = 512
+"""Characters of one error."""
+
+PING, RELOAD_CONFIG, RELOAD_MODEL, CLEAR_CACHES = "ping", "reload-config", "reload-model", "clear-caches"
+PAUSE, RESUME, SET_LOG_LEVEL = "pause", "resume", "set-log-level"
+SNAPSHOT, DUMP_STATE = "snapshot", "dump-state"
+
+BUILT_IN_TYPES = (
+    PING,
+    RELOAD_CONFIG,
+    RELOAD_MODEL,
+    CLEAR_CACHES,
+    PAUSE,
+    RESUME,
+    SET_LOG_LEVEL,
+    SNAPSHOT,
+    DUMP_STATE,
+)
+"""What every application understands; any other type is the application's own, and needs a handler there."""
+
+
+@dataclass(frozen=True)
+class ControlOrder:
+    """One message, to be appended to the application's control log."""
+
+    id: str
+    """Unique for ever: the resource's uid. The log takes an id once, however often it is offered."""
+    type: str
+    payload: str = "null"
+    """JSON text."""
+    created: float = 0.0
+    """When it was sent, seconds since the epoch."""
+    expires: float = 0.0
+    """Not in force in a batch that is planned after this, seconds since the epoch; 0: never expires."""
+    source: str = ""
+    """Who sent it, for people: ``namespace/name`` of the resource."""
+
+
+@dataclass(frozen=True)
+class ControlOrders:
+    """The unfinished messages of one application, oldest first, and those whose end has been written down."""
+
+    messages: tuple[ControlOrder, ...] = ()
+    forget: tuple[str, ...] = ()
+    """Ids that need not be reported any more."""
+
+
+class MessageState(str, Enum):
+    """How far one message is."""
+
+    LOGGED = "Logged"
+    """In the log, and not yet in force in any batch."""
+    IN_FORCE = "InForce"
+    """In force in some query's batch; not every query that listens, or not what it started, is done."""
+    DONE = "Done"
+    """In force, and acknowledged by every query that listens; what it asked for has been done."""
+    FAILED = "Failed"
+    """In force, and a handler or what it asked for failed; the queries' errors or the message say how."""
+    REJECTED = "Rejected"
+    """Never in force: unknown type, wrong schema, too large."""
+    EXPIRED = "Expired"
+    """Never in force: its time had passed when its batch was planned."""
+    ROLLED_BACK = "RolledBack"
+    """Its batch was taken back by a rollback, and it is not in force in the new lineage."""
+
+
+@dataclass(frozen=True)
+class QueryAcknowledgement:
+    """What one query says of one message."""
+
+    batch: int
+    """In which it took effect."""
+    applied: int = 0
+    ran: int = 0
+    """Python workers that applied it, of those that ran a task of that batch; 1 of 1 where the driver alone applies."""
+    errors: tuple[str, ...] = ()
+    """At most :data:`MOST_ERRORS`, each at most :data:`LONGEST_ERROR` long."""
+    more_errors: int = 0
+
+
+@dataclass(frozen=True)
+class MessageReport:
+    """What became of one message."""
+
+    id: str
+    state: MessageState
+    sequence: int = 0
+    reason: str = ""
+    """CamelCase, for a condition."""
+    message: str = ""
+    """For a person."""
+    queries: dict[str, QueryAcknowledgement] = field(default_factory=dict)
+    results: dict[str, str] = field(default_factory=dict)
+    """What it made, such as ``snapshot`` -> id, ``uri`` -> where a dump is."""
+
+
+@dataclass(frozen=True)
+class ControlReport:
+    """The control stream of one application, as its driver sees it."""
+
+    last: int = 0
+    """Sequence of the newest message in the log."""
+    positions: dict[str, int] = field(default_factory=dict)
+    """Query -> sequence up to which messages are in force in its newest committed batch."""
+    paused: bool = False
+    messages: tuple[MessageReport, ...] = ()
+    """Of the ids offered and not yet forgotten, oldest first."""

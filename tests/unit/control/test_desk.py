@@ -1,0 +1,296 @@
+"""Whatever is offered is logged once, and what came of it is said, also by a process that comes later."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tidegate_spark.control.accounts import Account
+from tidegate_spark.control.desk import ControlDesk
+from tidegate_spark.control.entries import ControlLogError, Entry, Kind
+from tidegate_spark.control.fold import State
+from tidegate_spark.control.handlers import Declared, Handler, Message
+from tidegate_spark.control_protocol import (
+    ControlOrder,
+    ControlOrders,
+    MessageReport,
+    MessageState,
+    QueryAcknowledgement,
+)
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.memory import Buckets
+from tidegate_testing.control_log import Clock, keys, library_in, opened
+
+
+@dataclass
+class FakeWorks:
+    """A driver that does what it is told at once."""
+
+    queries: set[str] = field(default_factory=set)
+    open: bool = True
+    paused: bool = False
+    begun: State = field(default_factory=State)
+    batches: dict[tuple[str, int], int] = field(default_factory=dict)
+    undone: bool = False
+    carried: list[str] = field(default_factory=list)
+
+    def is_open(self) -> bool:
+        return self.open
+
+    def asking(self) -> frozenset[str]:
+        return frozenset(self.queries)
+
+    def pause(self, wanted: bool) -> None:
+        self.paused = wanted
+
+    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
+        self.carried.append(entry.type)
+        return None if self.undone else replace(account, done=True)
+
+    def begin(self, state: State) -> None:
+        self.begun = state
+
+    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+        return self.batches.get((query, sequence))
+
+    def oldest(self, library: Library) -> int | None:
+        return None
+
+
+@dataclass
+class Office:
+    """An application with a desk; ``restart`` has another process take over."""
+
+    buckets: Buckets = field(default_factory=Buckets)
+    clock: Clock = field(default_factory=Clock)
+    works: FakeWorks = field(default_factory=FakeWorks)
+    declared: Declared = field(default_factory=Declared)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        self.desk = ControlDesk(lambda: library_in(self.buckets), self.works, self.declared, self.clock)
+        self.desk.look()
+
+    def offer(self, *orders: ControlOrder, forget: tuple[str, ...] = ()) -> None:
+        self.desk.give(ControlOrders(orders, forget))
+        self.desk.look()
+
+    def commit(self, query: str, batch: int, position: int | None = None) -> None:
+        self.desk.committed(query, batch, self.desk.position() if position is None else position)
+        self.desk.look()
+
+    def said(self, name: str) -> MessageReport:
+        return next(report for report in self.desk.report().messages if report.id == name)
+
+
+def config(name: str, payload: str = '{"a": 1}', expires: float = 0.0) -> ControlOrder:
+    return ControlOrder(name, "reload-config", payload, expires=expires)
+
+
+def test_a_message_is_logged_and_waits_for_a_query_that_asks() -> None:
+    office = Office()
+    office.offer(config("x"))
+    said = office.said("x")
+    assert (said.state, said.sequence, said.reason) == (MessageState.LOGGED, 1, "NoQueryAsks")
+    assert office.desk.report().last == 1
+
+
+def test_a_message_is_done_when_each_query_that_asks_has_committed_a_batch_with_it() -> None:
+    office = Office(works=FakeWorks({"one", "other"}))
+    office.offer(config("x"))
+    assert office.said("x").state is MessageState.LOGGED
+    office.commit("one", 7)
+    assert office.said("x").state is MessageState.IN_FORCE
+    office.commit("other", 3)
+    said = office.said("x")
+    assert said.state is MessageState.DONE
+    assert said.queries == {"one": QueryAcknowledgement(7, 1, 1), "other": QueryAcknowledgement(3, 1, 1)}
+    assert office.desk.report().positions == {"one": 1, "other": 1}
+
+
+def test_the_batch_that_is_named_is_the_first_one_with_the_message() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.commit("one", 1)
+    office.offer(config("x"))
+    for batch in (2, 3, 4):
+        office.commit("one", batch)
+    assert office.said("x").queries["one"].batch == 2
+
+
+def test_workers_are_counted_by_batch_and_their_errors_are_told() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(config("x"))
+    position = office.desk.position()
+    for worker in ("1/10", "1/11", "2/10"):
+        office.desk.worker_asks("one", 5, worker)
+    office.desk.worker_applied("one", 5, "1/10", {})
+    office.desk.worker_applied("one", 5, "1/11", {position: "ValueError: no"})
+    office.commit("one", 5, position)
+    said = office.said("x")
+    assert said.queries["one"] == QueryAcknowledgement(5, 1, 3, ("1/11: ValueError: no",))
+    assert (said.state, said.reason) == (MessageState.FAILED, "HandlerFailed")
+
+
+def test_another_process_says_the_same() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(config("x"), ControlOrder("y", "no-such-type"))
+    office.commit("one", 5)
+    before = office.desk.report().messages
+    office.restart()
+    office.offer(config("x"), ControlOrder("y", "no-such-type"))
+    assert office.desk.report().messages == before
+    assert len(keys(office.buckets, "segments")) == 1
+
+
+def test_a_batch_that_was_committed_before_it_was_noted_is_found_again() -> None:
+    office = Office(works=FakeWorks({"one"}, batches={("one", 1): 8}))
+    office.offer(config("x"))
+    office.restart()
+    office.desk.begins("one", 1)
+    office.offer(config("x"))
+    assert office.said("x").queries == {"one": QueryAcknowledgement(8, 1, 1)}
+
+
+def test_nothing_is_logged_before_the_program_has_said_what_it_understands() -> None:
+    office = Office(works=FakeWorks(open=False))
+    office.offer(ControlOrder("x", "threshold"))
+    assert office.desk.report().messages == ()
+    office.declared.types["threshold"] = None
+    office.works.open = True
+    office.desk.look()
+    assert office.said("x").state is MessageState.LOGGED
+
+
+def test_a_message_that_means_nothing_is_rejected_and_that_stays() -> None:
+    office = Office()
+    office.offer(ControlOrder("x", "threshold"), config("y", "[1]"), config("z", "no JSON"))
+    reasons = {name: (office.said(name).state, office.said(name).reason) for name in "xyz"}
+    assert reasons == {
+        "x": (MessageState.REJECTED, "UnknownType"),
+        "y": (MessageState.REJECTED, "InvalidPayload"),
+        "z": (MessageState.REJECTED, "InvalidPayload"),
+    }
+    office.declared.types["threshold"] = None
+    office.restart()
+    office.offer(ControlOrder("x", "threshold"))
+    assert office.said("x").state is MessageState.REJECTED
+
+
+def test_a_message_that_expires_before_a_batch_is_planned_is_never_in_force() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(config("x", expires=office.clock.now + 5))
+    assert office.said("x").state is MessageState.LOGGED
+    office.clock.now += 6
+    office.commit("one", 1)
+    assert (office.said("x").state, office.desk.state_at(2).config) == (MessageState.EXPIRED, {})
+
+
+def test_one_that_was_handed_out_in_time_is_in_force_for_all_queries() -> None:
+    office = Office(works=FakeWorks({"one", "other"}))
+    office.offer(config("x", expires=office.clock.now + 5))
+    office.commit("one", 1)
+    office.clock.now += 60
+    office.commit("other", 1)
+    assert office.said("x").state is MessageState.DONE
+
+
+def test_what_is_forgotten_is_reported_no_more() -> None:
+    office = Office()
+    office.offer(config("x"), config("y"))
+    office.offer(forget=("x",))
+    assert [report.id for report in office.desk.report().messages] == ["y"]
+
+
+def test_a_built_in_message_of_the_drivers_is_carried_out_once() -> None:
+    office = Office()
+    office.offer(ControlOrder("x", "set-log-level", '{"level": "DEBUG"}'))
+    assert office.said("x").state is MessageState.DONE
+    office.restart()
+    office.offer(ControlOrder("x", "set-log-level", '{"level": "DEBUG"}'))
+    assert office.works.carried == ["set-log-level"]
+    assert office.works.begun.log_level == "DEBUG"
+
+
+def test_what_was_not_done_is_done_by_the_next_process_without_being_offered() -> None:
+    office = Office(works=FakeWorks(undone=True))
+    office.offer(ControlOrder("x", "resume"))
+    assert office.said("x").state is MessageState.LOGGED
+    office.works.undone = False
+    office.restart()
+    assert office.works.carried[-1] == "resume"
+    office.offer(ControlOrder("x", "resume"))
+    assert office.said("x").state is MessageState.DONE
+
+
+def test_a_pause_outlives_the_process() -> None:
+    office = Office()
+    office.offer(ControlOrder("x", "pause"))
+    assert office.desk.paused
+    office.works.paused = False
+    office.restart()
+    assert office.works.paused
+    office.offer(ControlOrder("y", "resume"))
+    assert not office.works.paused
+    assert not office.desk.report().paused
+
+
+def test_a_handler_of_the_driver_is_called_once_before_the_position_is_handed_out() -> None:
+    called: list[Message] = []
+    office = Office(works=FakeWorks({"one"}))
+    office.declared.on_driver["tell"] = Handler(called.append)
+    office.declared.types["tell"] = None
+    office.offer(ControlOrder("x", "tell", '{"a": 1}'))
+    assert called == []
+    office.commit("one", 1)
+    assert [message.payload for message in called] == [{"a": 1}]
+    assert office.said("x").state is MessageState.DONE
+    office.restart()
+    office.desk.position()
+    assert len(called) == 1
+
+
+def test_a_handler_of_the_driver_that_raises_is_told_of_or_fails_the_query() -> None:
+    def fails(message: Message) -> None:
+        raise ValueError("no")
+
+    office = Office(works=FakeWorks({"one"}))
+    office.declared.types["tell"] = None
+    office.declared.on_driver["tell"] = Handler(fails)
+    office.offer(ControlOrder("x", "tell"))
+    office.commit("one", 1)
+    assert (office.said("x").state, office.said("x").message) == (MessageState.FAILED, "ValueError: no")
+    office.declared.on_driver["tell"] = Handler(fails, "fail")
+    office.offer(ControlOrder("y", "tell"))
+    with pytest.raises(ControlLogError, match="ValueError: no"):
+        office.desk.position()
+
+
+def test_what_a_rollback_took_back_is_said() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(config("x"))
+    office.commit("one", 1)
+    office.offer(config("y", '{"a": 2}'), ControlOrder("z", "set-log-level", '{"level": "WARN"}'))
+    opened(office.buckets, office.clock).append([Entry(0, Kind.ROLLED_BACK, of=1, lineage=2)])
+    office.restart()
+    office.offer(config("x"), config("y", '{"a": 2}'), ControlOrder("z", "set-log-level", '{"level": "WARN"}'))
+    assert [office.said(name).state for name in "xyz"] == [
+        MessageState.DONE,
+        MessageState.ROLLED_BACK,
+        MessageState.DONE,
+    ]
+    assert office.desk.state_at(office.desk.position()).config == {"a": 1}
+
+
+def test_many_messages_leave_a_base_and_few_segments() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    for number in range(300):
+        office.offer(config(f"m{number}"), forget=(f"m{number - 1}",))
+    assert len(keys(office.buckets, "bases")) == 2
+    assert len(keys(office.buckets, "segments")) < 150
+
+
+@pytest.mark.parametrize("order", [ControlOrder("", "ping"), ControlOrder("x", "")])
+def test_what_has_no_id_or_type_is_refused(order: ControlOrder) -> None:
+    with pytest.raises(ValueError, match="needs an id and a type"):
+        Office().desk.give(ControlOrders((order,)))

@@ -1,0 +1,140 @@
+"""A query that starts is known to take part or not, and is refused where Spark would fail it. Without a JVM."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from tidegate_spark.control import driving, program
+from tidegate_spark.control.driving import Control
+from tidegate_spark.control.line import ADDRESS_PROPERTY, LINE_VARIABLE, QUERY_PROPERTY, TOKEN_PROPERTY
+from tidegate_spark.control_protocol import ControlReport
+from tidegate_spark.environment import Environment
+from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.protocol import DriverState, Storage
+from tidegate_spark.queries import Queries
+from tidegate_spark.snapshot_desk import SnapshotDesk
+from tidegate_spark.snapshots.memory import Buckets
+from tidegate_testing.control_log import BUCKET, PREFIX, library_in
+from tidegate_testing.driver_process import driver_config
+
+OLD, NEW = 'v1\n{}\n{"data": 7}', 'v1\n{}\n{"data": 7}\n{"tidegate-control": 4}'
+
+
+class Session:
+    """A session that knows its sources, and the properties of the thread."""
+
+    def __init__(self) -> None:
+        self.sources: list[str] = []
+        self.properties: dict[str, str | None] = {}
+        self.dataSource = self.sparkContext = self.streams = self
+
+    def register(self, source: Any) -> None:
+        self.sources.append(source.name())
+
+    def getLocalProperty(self, key: str) -> str | None:  # noqa: N802 - Spark's name
+        return self.properties.get(key)
+
+    def setLocalProperty(self, key: str, value: str | None) -> None:  # noqa: N802 - Spark's name
+        self.properties[key] = value
+
+
+class World:
+    """A driver with a session, whose storage is in memory."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.buckets, self.session = Buckets(), Session()
+        config = driver_config("orders", "local:///main.py", Storage(f"s3://{BUCKET}/{PREFIX}"))
+        environment = Environment.read({"TIDEGATE_WORK_DIRECTORY": str(folder), "TIDEGATE_BIND_ADDRESS": "127.0.0.1"})
+        self.progress = Progress(config)
+        queries = Queries("s3a://bucket", 2, self.progress)
+        monkeypatch.setattr(driving, "connector", lambda config, directory: lambda: library_in(self.buckets))
+        monkeypatch.setenv(LINE_VARIABLE, "")
+        desk = cast(SnapshotDesk, None)
+        self.control = Control(config, environment, progress=self.progress, queries=queries, snapshots=desk)
+        self.control.meet(cast(Any, self.session))
+
+    def logged(self, text: str, batch: int = 3, query: str = "main") -> None:
+        for log in ("offsets", "commits"):
+            key = f"{PREFIX}/lineages/1/{query}/{log}/{batch}"
+            self.buckets.write(BUCKET, key, text.encode() if log == "offsets" else b"v1\n{}")
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    yield World(tmp_path, monkeypatch)
+    program.hosted_by(None)
+
+
+def writer(*sources: str) -> DataStreamWriter:
+    """Return what starts a query with these sources."""
+
+    class Leaves:
+        """A plan."""
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda: self
+
+        def size(self) -> int:
+            return len(sources)
+
+        def apply(self, number: int) -> str:
+            return f"StreamingRelationV2 {sources[number]}"
+
+    class Frame:
+        """A DataFrame."""
+
+        _jdf = Leaves()
+
+    made = DataStreamWriter.__new__(DataStreamWriter)
+    made._df = cast(Any, Frame())
+    return made
+
+
+def test_a_query_of_a_program_that_asks_for_nothing_is_not_looked_at(world: World) -> None:
+    assert world.control.before_query(cast(DataStreamWriter, None), "main") == ""
+    with world.control.around_start("main"):
+        assert world.session.properties == {QUERY_PROPERTY: "main"}
+
+
+def test_a_query_that_takes_part_tells_its_tasks_where_to_ask(world: World, tmp_path: Path) -> None:
+    world.control.serve(cast(Any, world.session))
+    assert world.session.sources == ["tidegate-control"]
+    assert world.control.before_query(writer("kafka", "tidegate-control"), "main") == ""
+    assert world.control.before_query(writer("kafka"), "other") == ""
+    with world.control.around_start("main"):
+        assert world.session.properties.keys() == {QUERY_PROPERTY, ADDRESS_PROPERTY, TOKEN_PROPERTY}
+        told = (tmp_path / "control-line.json").read_text()
+        assert str(world.session.properties[TOKEN_PROPERTY]) in told
+    assert set(world.session.properties.values()) == {None}
+    with world.control.around_start("other"):
+        assert world.session.properties[ADDRESS_PROPERTY] is None
+    assert (tmp_path / "control-line.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_query_with_a_checkpoint_of_before_is_refused(world: World) -> None:
+    world.control.serve(cast(Any, world.session))
+    world.logged(OLD)
+    assert "its checkpoint is from before" in world.control.before_query(writer("tidegate-control"), "main")
+    assert world.control.before_query(writer("kafka"), "main") == ""
+    world.logged('v2\n{}\norders:{"0": 7}', query="named")
+    assert world.control.before_query(writer("tidegate-control"), "named") == ""
+
+
+def test_a_query_that_goes_on_is_known_by_its_position(world: World) -> None:
+    world.control.serve(cast(Any, world.session))
+    world.logged(NEW)
+    assert world.control.before_query(writer("tidegate-control"), "main") == ""
+    assert world.control.desk.report().positions == {"main": 4}
+    world.progress.query_committed("main", Commit(4, 0, 0.0, 0.0, 1, 0, 0, 1.0, control=4))
+    assert world.control.desk.report().positions == {"main": 4}
+
+
+def test_a_driver_is_ready_while_it_is_paused(world: World) -> None:
+    world.progress.enter(DriverState.RUNNING)
+    world.progress.query_started("main")
+    assert not world.progress.ready
+    world.progress.control = lambda: ControlReport(paused=True)
+    assert world.progress.ready

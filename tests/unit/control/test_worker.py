@@ -1,0 +1,282 @@
+"""What a worker is told of a batch it is told once, and what it makes of it the driver comes to know."""
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from tidegate_spark import control
+from tidegate_spark.control import program
+from tidegate_spark.control.accounts import Account
+from tidegate_spark.control.desk import ControlDesk
+from tidegate_spark.control.entries import Entry
+from tidegate_spark.control.fold import State
+from tidegate_spark.control.handlers import Declared, Handler, Message
+from tidegate_spark.control.line import APPLIED, STATE, Caller, ControlError, Line, StoreError
+from tidegate_spark.control.offsets import Positions
+from tidegate_spark.control.port import Answers, Port
+from tidegate_spark.control.worker import Worker
+from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageReport, MessageState
+from tidegate_spark.faults import Link, classify
+from tidegate_spark.places import Storage
+from tidegate_spark.protocol import Reason
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.memory import Buckets
+from tidegate_testing.control_log import BUCKET, PREFIX, Clock, library_in
+
+
+class OneQuery:
+    """A driver with query ``main``, and nothing that it has to do itself."""
+
+    def is_open(self) -> bool:
+        return True
+
+    def asking(self) -> frozenset[str]:
+        return frozenset({"main"})
+
+    def pause(self, wanted: bool) -> None:
+        """Nothing is to be held."""
+
+    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
+        return None
+
+    def begin(self, state: State) -> None:
+        """Nothing is from before."""
+
+    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+        return None
+
+    def oldest(self, library: Library) -> int | None:
+        return None
+
+
+@dataclass
+class Application:
+    """Query ``main``, whose offsets are written as Spark writes them."""
+
+    directory: Path
+    declared: Declared = field(default_factory=Declared)
+    buckets: Buckets = field(default_factory=Buckets)
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    batch: int = -1
+
+    def __post_init__(self) -> None:
+        self.desk = ControlDesk(lambda: library_in(self.buckets), OneQuery(), self.declared, Clock())
+        self.desk.look()
+        place = Storage(f"s3://{BUCKET}/{PREFIX}")
+        self.answers = Answers(self.desk, self.declared, Positions(1), lambda: library_in(self.buckets), place)
+
+    def worker(self, name: str = "host/1") -> Worker:
+        def ask(path: str, body: dict[str, Any]) -> dict[str, Any]:
+            self.asked.append((path, body))
+            return self.answers.answer(path, body)
+
+        return Worker(name, ask, self.directory)
+
+    def send(self, name: str, kind: str, payload: str = "null") -> None:
+        self.declared.types.setdefault(kind, None)
+        self.desk.give(ControlOrders((ControlOrder(name, kind, payload),)))
+        self.desk.look()
+
+    def plan(self) -> int:
+        self.batch += 1
+        text = f'v1\n{{"batchWatermarkMs":0}}\n{{"data": 7}}\n{{"tidegate-control": {self.desk.position()}}}'
+        self.buckets.write(BUCKET, f"{PREFIX}/lineages/1/main/offsets/{self.batch}", text.encode())
+        return self.batch
+
+    def commit(self) -> None:
+        self.desk.committed("main", self.batch, self.desk.position())
+        self.desk.look()
+
+    def said(self, name: str) -> MessageReport:
+        return next(report for report in self.desk.report().messages if report.id == name)
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Application:
+    return Application(tmp_path / "models")
+
+
+def test_what_is_in_force_is_asked_for_once_a_batch(app: Application) -> None:
+    app.send("x", "reload-config", '{"limit": 4}')
+    worker, batch = app.worker(), app.plan()
+    assert [worker.current("main", batch).get("limit", 1.0, float) for _ in range(3)] == [4.0, 4.0, 4.0]
+    assert [path for path, _ in app.asked] == [STATE, APPLIED]
+    app.commit()
+    said = app.said("x")
+    assert (said.state, said.queries["main"].applied, said.queries["main"].ran) == (MessageState.DONE, 1, 1)
+
+
+def test_every_worker_sees_the_same_in_one_batch_and_again_when_it_is_run_again(app: Application) -> None:
+    app.send("x", "reload-config", '{"limit": 4}')
+    batch = app.plan()
+    app.send("y", "reload-config", '{"limit": 5}')
+    assert app.worker("a").current("main", batch).config == {"limit": 4}
+    assert app.worker("b").current("main", batch).config == {"limit": 4}
+    later = app.plan()
+    assert app.worker("c").current("main", later).config == {"limit": 5}
+    assert app.worker("d").current("main", batch).config == {"limit": 4}
+
+
+def test_a_batch_at_the_same_position_needs_no_state_again(app: Application) -> None:
+    app.send("x", "reload-config", '{"limit": 4}')
+    worker = app.worker()
+    assert worker.current("main", app.plan()).get("limit") == 4
+    assert worker.current("main", app.plan()).get("limit") == 4
+    assert app.answers.answer(STATE, app.asked[2][1])["state"] is None
+
+
+def test_a_setting_of_another_type_is_as_none_and_is_told_of(app: Application) -> None:
+    app.send("x", "reload-config", '{"limit": "four", "deep": {"er": 2}}')
+    current = app.worker().current("main", app.plan())
+    assert current.get("limit", 1.0, float) == 1.0
+    assert current.get("limit") == "four"
+    assert current.get("deep.er", 0, int) == 2
+    assert current.get("deep.est", 9) == 9
+    app.commit()
+    assert app.said("x").state is MessageState.FAILED
+    assert "setting 'limit' is 'four', and float is asked for" in app.said("x").message
+
+
+def test_a_handler_is_called_once_in_each_worker_and_what_it_returns_is_kept(app: Application) -> None:
+    app.declared.on_worker["table"] = Handler(lambda message: message.payload["rows"] * 2)
+    app.declared.version = 1
+    app.send("x", "table", '{"rows": 2}')
+    worker = app.worker()
+    assert worker.current("main", app.plan()).made("table") == 4
+    app.send("y", "table", '{"rows": 3}')
+    app.send("z", "table", '{"rows": 5}')
+    assert worker.current("main", app.plan()).made("table") == 10
+    assert app.worker("later").current("main", app.plan()).made("table") == 10
+
+
+def test_a_handler_that_raises_is_told_of(app: Application) -> None:
+    app.declared.on_worker["table"] = Handler(_raise)
+    app.declared.version = 1
+    app.send("x", "table")
+    batch = app.plan()
+    app.worker("good/1").current("main", batch)
+    app.commit()
+    assert app.said("x").queries["main"].errors == ("good/1: ValueError: no such table",)
+
+
+def test_a_handler_that_is_to_fail_the_query_does_so_at_each_attempt(app: Application) -> None:
+    app.declared.on_worker["table"] = Handler(_raise, "fail")
+    app.declared.version = 1
+    app.send("x", "table")
+    worker, batch = app.worker(), app.plan()
+    for _ in range(2):
+        with pytest.raises(ControlError, match="no such table"):
+            worker.current("main", batch)
+
+
+def _raise(message: Message) -> None:
+    raise ValueError("no such table")
+
+
+def test_a_handler_can_ask_what_is_in_force(app: Application) -> None:
+    worker = app.worker()
+    app.declared.on_worker["table"] = Handler(str)
+    app.declared.version = 1
+    app.send("x", "reload-config", '{"a": 1}')
+    app.send("y", "table")
+    assert worker.current("main", app.plan()).config == {"a": 1}
+
+
+def test_a_model_is_a_file_with_the_checksum_that_was_said(app: Application, tmp_path: Path) -> None:
+    worker = app.worker()
+    first = _model(tmp_path / "first.bin", b"weights")
+    assert worker.current("main", app.plan()).model("m") is None
+    app.send("x", "reload-model", first)
+    current = worker.current("main", app.plan())
+    file = current.model("m")
+    assert file is not None
+    assert file.read_bytes() == b"weights"
+    assert current.load("m", lambda path: path.read_bytes().upper()) == b"WEIGHTS"
+    app.commit()
+    assert app.said("x").state is MessageState.DONE
+
+
+def test_the_model_before_goes_on_until_the_new_one_can_be_had(app: Application, tmp_path: Path) -> None:
+    worker = app.worker()
+    app.send("x", "reload-model", _model(tmp_path / "first.bin", b"weights"))
+    assert worker.current("main", app.plan()).load("m", Path.read_bytes) == b"weights"
+    bad = _model(tmp_path / "second.bin", b"other").replace("file://", "file:///no-such")
+    app.send("y", "reload-model", bad)
+    current = worker.current("main", app.plan())
+    assert current.load("m", Path.read_bytes) == b"weights"
+    file = current.model("m")
+    assert file is not None
+    assert file.read_bytes() == b"weights"
+    app.commit()
+    assert app.said("y").state is MessageState.FAILED
+    assert "model 'm': FileNotFoundError" in app.said("y").message
+
+
+def test_a_model_with_another_checksum_is_not_used(app: Application, tmp_path: Path) -> None:
+    text = _model(tmp_path / "first.bin", b"weights")
+    (tmp_path / "first.bin").write_bytes(b"others")
+    app.send("x", "reload-model", text)
+    with pytest.raises(ControlError, match="cannot be had"):
+        app.worker().current("main", app.plan()).model("m")
+    app.commit()
+    assert "was said" in app.said("x").message
+
+
+def _model(file: Path, content: bytes) -> str:
+    file.write_bytes(content)
+    return f'{{"name": "m", "uri": "file://{file}", "sha256": "{hashlib.sha256(content).hexdigest()}"}}'
+
+
+def test_a_query_that_does_not_take_part_has_no_position(app: Application) -> None:
+    app.buckets.write(BUCKET, f"{PREFIX}/lineages/1/main/offsets/0", b'v1\n{}\n{"data": 7}')
+    with pytest.raises(LookupError, match="has no position"):
+        app.worker().current("main", 0)
+
+
+def test_outside_of_tidegate_everything_has_its_default() -> None:
+    program.hosted_by(None)
+    current = control.current()
+    assert (current.position, current.get("limit", 3.0, float), current.model("m"), current.last("x")) == (
+        0,
+        3.0,
+        None,
+        None,
+    )
+
+
+def test_workers_are_answered_over_the_wire_if_they_know_the_word(app: Application) -> None:
+    port = Port(app.answers, "127.0.0.1", "127.0.0.1")
+    caller = Caller(port.line)
+    assert [caller.ask("/position", {})["position"] for _ in range(2)] == [0, 0]
+    with pytest.raises(ControlError, match="KeyError"):
+        caller.ask("/no-such", {})
+    stranger = Caller(Line(port.line.address, "guess"))
+    with pytest.raises(ControlError, match="own workers"):
+        stranger.ask("/position", {})
+    for each in (caller, stranger):
+        each.close()
+    assert port.line.token not in repr(port.line)
+
+
+def test_a_store_that_does_not_answer_is_told_apart(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        raise EndpointConnectionError(endpoint_url="http://store")
+
+    monkeypatch.setattr(app.answers, "answer", unreachable)
+    port = Port(app.answers, "127.0.0.1", "127.0.0.1")
+    caller = Caller(port.line)
+    with pytest.raises(StoreError) as caught:
+        caller.ask("/state", {})
+    caller.close()
+    text = f"Traceback (most recent call last):\n  …\n{type(caught.value).__module__}.StoreError: {caught.value}"
+    chain = (Link(("org.apache.spark.api.python.PythonException", "java.lang.RuntimeException"), text),)
+    assert classify(chain).reason is Reason.STORAGE_UNAVAILABLE
+
+
+def test_a_driver_that_is_gone_is_named() -> None:
+    with pytest.raises(ControlError, match=r"127\.0\.0\.1:1 does not answer"):
+        Caller(Line("127.0.0.1:1", "x")).ask("/position", {})

@@ -1,0 +1,187 @@
+"""What a driver does about built-in messages, with a Spark that does as it is told."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from tidegate_spark.control.accounts import Account
+from tidegate_spark.control.entries import Entry
+from tidegate_spark.control.fold import State
+from tidegate_spark.control.works import DriverWorks, snapshot_id
+from tidegate_spark.control_protocol import QueryAcknowledgement
+from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.protocol import DriverState, Storage
+from tidegate_spark.snapshot_desk import SnapshotDesk
+from tidegate_spark.snapshot_protocol import (
+    SnapshotOrder,
+    SnapshotOrders,
+    SnapshotReason,
+    SnapshotReport,
+    SnapshotState,
+)
+from tidegate_testing.driver_process import driver_config
+
+
+@dataclass
+class Office:
+    """Snapshots that are taken when the test says so."""
+
+    orders: dict[str, SnapshotOrder] = field(default_factory=dict)
+    state: SnapshotState = SnapshotState.COPYING
+
+    def give(self, orders: SnapshotOrders) -> None:
+        self.orders.update((order.id, order) for order in orders.take)
+
+    def reports(self) -> tuple[SnapshotReport, ...]:
+        reason = SnapshotReason.BATCH_LOST if self.state is SnapshotState.FAILED else SnapshotReason.NONE
+        return tuple(SnapshotReport(name, self.state, reason, "words") for name in self.orders)
+
+
+@dataclass
+class Spark:
+    """A session."""
+
+    told: list[str] = field(default_factory=list)
+    refuses: bool = False
+
+    @property
+    def sparkContext(self) -> "Spark":  # noqa: N802 - Spark's name
+        return self
+
+    @property
+    def catalog(self) -> "Spark":
+        return self
+
+    def setLogLevel(self, level: str) -> None:  # noqa: N802 - Spark's name
+        self.told.append(level)
+
+    def clearCache(self) -> None:  # noqa: N802 - Spark's name
+        if self.refuses:
+            raise ValueError("no")
+        self.told.append("cleared")
+
+
+@dataclass
+class Holder:
+    """A pauser."""
+
+    wanted: bool = False
+    holds: list[str] | None = None
+
+    def want(self, paused: bool) -> None:
+        self.wanted = paused
+
+    def held(self) -> list[str] | None:
+        return self.holds
+
+
+class Driver:
+    """A driver with two queries, of which ``one`` takes part."""
+
+    def __init__(self) -> None:
+        self.progress = Progress(driver_config("app", "local:///main.py", Storage("s3://b/p")))
+        self.progress.enter(DriverState.RUNNING)
+        for name in ("one", "other"):
+            self.progress.query_started(name)
+            self.progress.query_committed(name, Commit(7, 0, 0.0, 0.0, 1, 0, 0, 1.0))
+        self.office, self.spark, self.holder = Office(), Spark(), Holder()
+        self.works = DriverWorks(self.progress, cast(SnapshotDesk, self.office), 1, lambda: True)
+        self.works.asks("one")
+
+    def meet(self) -> None:
+        self.works.meet(cast(Any, self.spark), cast(Any, self.holder))
+
+    def carry_out(self, kind: str, payload: str = "null", account: Account | None = None, **state: Any) -> Any:
+        entry = Entry(3, id="uid-1", type=kind, payload=payload)
+        return self.works.carry_out(entry, account or Account(3), State(**state))
+
+
+ACKNOWLEDGED = Account(3, queries={"one": QueryAcknowledgement(6, 2, 2)})
+
+
+def test_only_queries_that_run_and_take_part_are_asking() -> None:
+    driver = Driver()
+    driver.works.asks("gone")
+    assert driver.works.asking() == {"one"}
+    driver.progress.query_ended("one")
+    assert driver.works.asking() == frozenset()
+
+
+def test_spark_is_told_when_there_is_one() -> None:
+    driver = Driver()
+    assert driver.carry_out("set-log-level", '{"level": "debug"}') is None
+    driver.meet()
+    assert driver.carry_out("set-log-level", '{"level": "debug"}').done
+    assert driver.carry_out("clear-caches").done
+    assert driver.spark.told == ["DEBUG", "cleared"]
+
+
+def test_a_level_from_before_is_set_again() -> None:
+    driver = Driver()
+    driver.works.begin(State(log_level="WARN"))
+    driver.meet()
+    assert driver.spark.told == ["WARN"]
+
+
+def test_what_spark_refuses_is_told() -> None:
+    driver = Driver()
+    driver.spark.refuses = True
+    driver.meet()
+    done = driver.carry_out("clear-caches")
+    assert (done.failed, done.reason, done.message) == (True, "SparkRefused", "ValueError: no")
+
+
+def test_a_pause_is_done_when_every_query_is_held() -> None:
+    driver = Driver()
+    driver.works.pause(wanted=True)
+    assert driver.carry_out("pause", paused=True) is None
+    driver.meet()
+    assert driver.holder.wanted
+    assert driver.carry_out("pause", paused=True) is None
+    driver.holder.holds = ["one", "other"]
+    done = driver.carry_out("pause", paused=True)
+    assert done.queries == {name: QueryAcknowledgement(7, 1, 1) for name in ("one", "other")}
+
+
+def test_a_pause_that_was_taken_back_is_done() -> None:
+    assert "later message" in Driver().carry_out("pause", paused=False).message
+
+
+def test_a_snapshot_waits_for_the_batches_with_the_message_and_is_of_those() -> None:
+    driver = Driver()
+    assert driver.carry_out("snapshot") is None
+    assert driver.office.orders == {}
+    assert driver.carry_out("snapshot", account=ACKNOWLEDGED) is None
+    assert driver.office.orders == {"control-uid-1": SnapshotOrder("control-uid-1", manual=True, exact={"one": 6})}
+    driver.office.state = SnapshotState.READY
+    done = driver.carry_out("snapshot", account=ACKNOWLEDGED)
+    assert (done.done, done.results["snapshot"]) == (True, "control-uid-1")
+
+
+def test_a_snapshot_of_a_paused_application_is_of_the_batches_at_which_it_is_held() -> None:
+    driver = Driver()
+    assert driver.carry_out("snapshot", paused=True) is None
+    assert driver.office.orders["control-uid-1"].exact == {}
+
+
+def test_a_snapshot_that_cannot_be_had_fails_its_message() -> None:
+    driver = Driver()
+    driver.office.state = SnapshotState.FAILED
+    done = driver.carry_out("snapshot", account=ACKNOWLEDGED)
+    assert (done.failed, done.reason) == (True, "BatchLost")
+
+
+def test_a_dump_is_such_a_snapshot_and_says_in_which_format() -> None:
+    driver = Driver()
+    driver.office.state = SnapshotState.READY
+    assert driver.carry_out("dump-state", '{"format": "Csv"}', ACKNOWLEDGED).results["format"] == "Csv"
+    assert driver.carry_out("dump-state", account=ACKNOWLEDGED).results["format"] == "JsonLines"
+
+
+@pytest.mark.parametrize("name", ["uid-1", "0d4c7f1e-9a51-4d3f-8f07-0f3a2f6f0c11", "order 1/Ü", "x" * 200])
+def test_a_messages_snapshot_has_an_id_of_its_own(name: str) -> None:
+    made = snapshot_id(Entry(1, id=name))
+    assert made == snapshot_id(replace(Entry(2), id=name))
+    assert len(made) <= 63
+    assert set(made) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
