@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from tidegate_spark.control_protocol import ControlReport
 from tidegate_spark.json_form import from_json as from_json  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.json_form import to_json as to_json  # noqa: PLC0414 - likewise
 from tidegate_spark.places import APP_FILE as APP_FILE  # noqa: PLC0414 - likewise
@@ -80,7 +81,7 @@ STATUS_PORT = 8090
 """Agent, open: GET /healthz, /readyz, /metrics."""
 
 COMMAND_PORT = 8091
-"""Agent, bearer token: GET /v1/progress; POST /v1/stop, /v1/executors, /v1/snapshots."""
+"""Agent, bearer token: GET /v1/progress; POST /v1/stop, /v1/executors, /v1/snapshots, /v1/control."""
 
 # --- labels and annotations ------------------------------------------------------------------------------------------
 
@@ -325,6 +326,7 @@ class AgentReport:
     """When the application failed within the window; seconds since the epoch."""
     snapshots: tuple[SnapshotReport, ...] = ()
     """Orders that this process knows, the oldest first; finished ones are left out after a while."""
+    control: ControlReport = ControlReport()
 
 
 @dataclass(frozen=True)
