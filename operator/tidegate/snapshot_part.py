@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from tidegate.observe.following import follow
 from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import Stored
 from tidegate.observe.snapshot_pods import SnapshotPods
+from tidegate.part import Running
 from tidegate.workqueue import Key, WorkQueue
 
 
@@ -27,6 +29,13 @@ class SnapshotPart:
     """Asked how far they are."""
     wake_app: Callable[[Key], None]
 
+    name = "snapshots"
+
+    @property
+    def complete(self) -> asyncio.Event:
+        """Set once all are known that were there at the start."""
+        return self.index.snapshots.complete
+
     @property
     def missing(self) -> str:
         """What is not known yet, for a person; empty if nothing is."""
@@ -36,6 +45,15 @@ class SnapshotPart:
         """Keep the index's snapshots up to date, for ever."""
         index = self.index.snapshots
         await follow(self.client, self.figures, SNAPSHOT_KIND, namespace, index, decode_snapshot, self._wake)
+
+    def running(self, concurrency: int) -> list[Running]:
+        """Return what the leader runs."""
+        # A quarter: a look at a snapshot is short, and there are fewer of those on their way than applications.
+        return [
+            (max(1, concurrency // 4), "worker of snapshots", self.queue.run_worker),
+            (1, "timers of snapshots", self.queue.run_timers),
+            (1, "pods of snapshots", self.pods.run),
+        ]
 
     def wake_for(self, app: Key) -> None:
         """Have the snapshots looked at for which it matters what an application does."""

@@ -35,8 +35,8 @@ PACES = {"running": (5.0, 30.0, 1.5), "starting": (2.0, 10.0, 1.25), "silent": (
 
 A pod that can not be reached costs a connection that times out, each time.
 """
-SNAPSHOT_INTERVAL = 2.0
-"""Seconds between two questions while the agent is at a snapshot."""
+QUICK_INTERVAL = 2.0
+"""Seconds between two questions while the agent is at a snapshot, and after its control messages got further."""
 _OPEN = frozenset({SnapshotState.WAITING, SnapshotState.COPYING})
 log = structlog.get_logger()
 
@@ -158,6 +158,7 @@ class AgentPoller:
         if driver is None or driver.uid != followed.driver_uid:
             del self._followed[key]
             return
+        before = self._index.reports.get(key)
         answer = await self._read(key, driver)
         if self._followed.get(key) is not followed:
             return  # another driver took its place meanwhile
@@ -174,8 +175,8 @@ class AgentPoller:
         else:
             _, longest, growth = PACES[pace]
             followed.interval = min(followed.interval * growth, longest)
-        if isinstance(answer, AgentReport) and any(order.state in _OPEN for order in answer.snapshots):
-            followed.interval = min(followed.interval, SNAPSHOT_INTERVAL)
+        if isinstance(answer, AgentReport) and _moves(before.report if before is not None else None, answer):
+            followed.interval = min(followed.interval, QUICK_INTERVAL)
         followed.doubt = followed.interval if pace == "silent" else 0.0
         self._schedule(key, 1.0 if followed.hurried else followed.interval)
         followed.hurried = False
@@ -234,8 +235,16 @@ def _matters(report: AgentReport, batches: int) -> tuple[object, ...]:
         notices,
         committed,
         report.snapshots,
+        report.control.messages,
+        report.control.paused,
         reached,
     )
+
+
+def _moves(before: AgentReport | None, report: AgentReport) -> bool:
+    # A message may wait for a query's next batch, or for ever: it is asked for soon only while something comes of it.
+    known = before.control.messages if before is not None else ()
+    return report.control.messages != known or any(order.state in _OPEN for order in report.snapshots)
 
 
 def _commits(report: AgentReport) -> tuple[object, ...]:
