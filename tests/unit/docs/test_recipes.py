@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[3]
-KINDS = {"sapp": "streamingapps", "snap": "streamsnapshots"}  # messages are never patched
+KINDS = {"sapp": "streamingapps", "snap": "streamsnapshots", "ctl": "controlmessages"}
 NAMES = {"StreamingApp": "streamingapps", "StreamSnapshot": "streamsnapshots", "ControlMessage": "controlmessages"}
 PAGES = ("README.md", "docs/guide.md", "docs/recipes.md", "docs/tour.md", "docs/samples.md", "docs/install.md")
 
@@ -63,7 +63,7 @@ def status_paths(text: str) -> list[tuple[str, str]]:
     lines = [line for line in text.replace("\\\n", " ").splitlines() if "jsonpath" in line]
     found = []
     for line in lines:
-        kind = re.search(r"\b(sapp|snap)[ /]", line)
+        kind = re.search(r"\b(sapp|snap|ctl)[ /]", line)
         if kind is not None:
             found += [(KINDS[kind[1]], path) for path in re.findall(r"\{(?:range )?(\.status[.\w]*)", line)]
     return found
