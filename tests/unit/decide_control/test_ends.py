@@ -221,6 +221,11 @@ def test_what_has_ended_is_removed_after_a_while() -> None:
     assert type(action).__name__ == "DeleteMessage"
 
 
+def test_a_message_that_ends_now_is_looked_at_when_it_is_to_go() -> None:
+    gone = observe(message(status=offered()))
+    assert (said(gone)[2], decide_control(gone, NOW).wake_after) == ("AppReplaced", DAY)
+
+
 def test_how_long_it_stays_is_for_the_application_to_say() -> None:
     quick = launched(app_with({"control.retention": "1h"}))
     (action,) = decide_control(observe(message(status=ended(at=NOW - 3600)), app=quick), NOW).actions

@@ -165,6 +165,13 @@ def test_a_message_stays_with_the_application_that_was_there_when_it_was_first_s
     assert said(odd)[2] == "AppUnreadable"
 
 
+def test_a_message_that_came_while_its_application_was_going_is_for_the_next_one() -> None:
+    seen = after(observe(message(), app=deleted(APP)))
+    assert seen.messages[0].status.app_uid == ""
+    anew: dict[str, Any] = {"app": ANOTHER, "driver": running_driver(ANOTHER), "agent": agent(uid="u-2")}
+    assert given(decide_control(dataclasses.replace(seen, **anew), NOW)) == ["faster"]
+
+
 def test_a_message_that_came_before_its_application_is_given_to_the_first_of_that_name() -> None:
     seen = after(observe(message()))
     assert given(decide_control(dataclasses.replace(seen, **vars_of_running()), NOW)) == ["faster"]

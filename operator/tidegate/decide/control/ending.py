@@ -28,7 +28,7 @@ def keep_final(s: Seen, now: float) -> MessageVerdict | None:
     if not s.message.is_final or status.phase is None:
         return None
     ended = status.finished_at.timestamp() if status.finished_at is not None else s.message.created
-    left = ended + _retention(s) - s.at
+    left = ended + retention_of(s) - s.at
     if left <= 0:
         return MessageVerdict(status.phase, Health.READY, "", "", retires=True, silent=True)
     return MessageVerdict(status.phase, Health.READY, "", "", silent=True, wake_after=left)
@@ -63,7 +63,8 @@ def let_expire(s: Seen, now: float) -> MessageVerdict | None:
     return MessageVerdict(MessagePhase.EXPIRED, Health.STALLED, "Expired", message)
 
 
-def _retention(s: Seen) -> float:
+def retention_of(s: Seen) -> float:
+    """Return for how many seconds a message stays after its end."""
     spec = s.o.app.spec.control if s.o.app is not None else ControlSpec()
     try:
         return seconds_of(spec.retention)

@@ -83,7 +83,9 @@ def decide_control(o: ControlObservation, now: float) -> ControlPlan:
         actions = (*actions, dispatch.give)
     actions = (*actions, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]))
     more = 0.0 if len(retired) > MOST_REMOVED else None
-    wake_after = earliest(due, dispatch.wake_after, more, *(it.verdict.wake_after for it in judged))
+    # The watch brings no news of what we write ourselves.
+    ending_now = (ending.retention_of(it.seen) for it in judged if it.uid in ended and not it.verdict.silent)
+    wake_after = earliest(due, dispatch.wake_after, more, *ending_now, *(it.verdict.wake_after for it in judged))
     return ControlPlan(_words(o, writes, dispatch, len(retired)), actions, wake_after)
 
 

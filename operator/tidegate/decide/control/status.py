@@ -27,12 +27,18 @@ def build_message_status(s: Seen, verdict: MessageVerdict, offered: bool) -> Con
         conditions=(*build_conditions(old.conditions, verdict, metadata.generation, s.at), _applied(s, verdict)),
         observed_generation=metadata.generation,
         order=old.order or metadata.resource_version,
-        app_uid=old.app_uid or (s.o.app.metadata.uid if s.o.app is not None else ""),
+        app_uid=old.app_uid or _receiver(s),
         offered_at=old.offered_at or (now if offered else None),
         expires_at=_time(s.message.expires) if s.message.expires else None,
         finished_at=old.finished_at or (now if verdict.phase in FINAL else None),
     )
     return status if told is None else _with_report(status, told, now)
+
+
+def _receiver(s: Seen) -> str:
+    """Return the uid of the application that gets it; one that is being deleted gets nothing any more."""
+    app = s.o.app
+    return app.metadata.uid if app is not None and app.metadata.deletion_timestamp is None else ""
 
 
 def is_core(old: ControlMessageStatus, new: ControlMessageStatus) -> bool:
