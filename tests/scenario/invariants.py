@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change
+from tests.scenario.api_server import APPS, MESSAGES, PODS, ApiServer, Body, Change
 from tests.scenario.restart_rules import RestartRules
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import decode_app
@@ -103,7 +103,9 @@ class Invariants:
                 self._check_app(change)
         elif change.place.plural == PODS and change.type == "ADDED" and ours:
             self._check_created(change)
-        if ours and change.place.plural != APPS:
+        if ours and change.place.plural == MESSAGES:
+            self._check_message(change)
+        elif ours and change.place.plural != APPS:
             if change.type == "DELETED" or _newly_terminating(change):
                 self._check_deleted(change)
             elif change.type == "MODIFIED":
@@ -164,6 +166,19 @@ class Invariants:
 
     def _born(self, body: Body) -> int:
         return self.api.born[body["metadata"]["uid"]]
+
+    # --- messages ---
+
+    def _check_message(self, change: Change) -> None:
+        before, after = change.before or {}, change.body
+        phase = (before.get("status") or {}).get("phase", "")
+        ended = phase in ("Applied", "Failed", "Expired")
+        if change.type == "DELETED":
+            self.count("removed a message that had ended")
+            if not ended:
+                self.violated(f"the operator removes {change.place.path}, which is {phase or 'new'}")
+        elif ended or before.get("spec") != after.get("spec"):
+            self.violated(f"the operator changes {change.place.path}, which is {phase or 'new'}")
 
     # --- pods come ---
 

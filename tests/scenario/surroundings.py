@@ -61,6 +61,9 @@ class Surroundings(drivers_executors.Surroundings, Protocol):
     def disposing(self, config: DriverConfig, snapshot: str) -> None:
         """A driver is about to remove a snapshot, because it was told to."""
 
+    def logged(self, config: DriverConfig, before: list[str], message: str) -> None:
+        """A driver has appended a message to its log, after these."""
+
     def changed(self, container: Container) -> None:
         """A process is ready now, or not any more."""
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change, Place, RefusedError
+from tests.scenario.api_server import APPS, MESSAGES, PODS, ApiServer, Body, Change, Place, RefusedError
 from tests.scenario.cluster import Cluster, Container, Process
 from tests.scenario.driver import DriverProcess
 from tests.scenario.invariants import Invariants
@@ -25,6 +25,7 @@ from tests.scenario.weather import Weather
 from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import ACCESS_NAME
+from tidegate_spark.control_protocol import ControlOrders
 from tidegate_spark.fence import Holder
 from tidegate_spark.protocol import (
     APP_FILE,
@@ -79,6 +80,8 @@ class World(OperatorsWorld):
         """Places of storage to which a process wrote, or may have, after its application was gone."""
         self.places_of_zombies: set[str] = set()
         """Where a rehearsal may have written after its pod was gone."""
+        self.bound: dict[str, str] = {}
+        """In the log of which application each message is, by their uids."""
         self._purging: DriverConfig | None = None
         self._disposed = ("", "")
         """Place and id of the snapshot that is removed just now."""
@@ -298,6 +301,18 @@ class World(OperatorsWorld):
             self.violated(f"{snapshot} of {config.app} is disposed of, and its status does not say so")
         self._disposed = prefix, snapshot
 
+    def logged(self, config: DriverConfig, before: list[str], message: str) -> None:
+        """A driver has appended a message to its log, after these of the same application."""
+        self.count("logged a message")
+        if message in before:
+            self.violated(f"{message} is in the log of {config.app} twice")
+        earlier = self.api.born.get(before[-1], 0) if before else 0
+        if earlier > self.api.born.get(message, 0):
+            self.violated(f"{message} is in the log of {config.app} after {before[-1]}, which was sent later")
+        sent_to = self.bound.setdefault(message, config.uid)
+        if sent_to != config.uid:
+            self.violated(f"{message} is in the logs of two applications: {sent_to} and {config.uid}")
+
     def _removed(self, key: str) -> None:
         prefix, snapshot = self._disposed
         if PLACES in key:
@@ -336,6 +351,11 @@ class World(OperatorsWorld):
             raise OSError("no route to host")
         if token != self._token(pod):
             return 401, b""
+        if method == "POST" and body is not None and b'"forget":' in body:
+            messages = msgspec.json.decode(body, type=ControlOrders)
+            self.trace("driver", f"{driver.holder.process} is given {messages}")
+            driver.control.give(messages)
+            return 202, b""
         if method == "POST" and body is not None and b'"dispose"' in body:
             orders = msgspec.json.decode(body, type=SnapshotOrders)
             self.trace("driver", f"{driver.holder.process} is told {orders}")
@@ -362,6 +382,11 @@ class World(OperatorsWorld):
     def app(self, name: str) -> Body | None:
         """Return an application."""
         return self.api.find(self.app_path(name))
+
+    @property
+    def messages_path(self) -> str:
+        """Return the path of the control messages."""
+        return f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/{MESSAGES}"
 
     def driver_path(self, name: str) -> str:
         """Return the path of an application's driver pod."""

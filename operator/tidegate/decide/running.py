@@ -309,6 +309,10 @@ def _running(o: Observation, driver: PodRecord) -> Verdict:
     message = f"The driver in pod {driver.name} runs."
     executors = [pod for pod in o.executors if pod.epoch == driver.epoch and not pod.terminating]
     problem = next((p for p in map(name_start_problem, executors) if p is not None), None)
+    if problem is None and o.agent is not None and o.agent.report.control.paused:
+        # What somebody asked for is no fault: neither Stalled nor on its way.
+        words = f"{message} A control message has paused its queries; send resume to go on."
+        return Verdict(Phase.RUNNING, Health.READY, "Paused", words)
     if problem is None:
         return Verdict(Phase.RUNNING, Health.READY, "Running", message)
     running, wanted = running_executors(o), wanted_executors(o)

@@ -40,8 +40,8 @@ BIRTH_SECONDS = 2.0
 
 Python has to start before anybody answers; a connection that is refused costs as much as an answer.
 """
-SNAPSHOT_INTERVAL = 2.0
-"""Seconds between two questions while the agent is at a snapshot."""
+QUICK_INTERVAL = 2.0
+"""Seconds between two questions while the agent is at a snapshot, and after its control messages got further."""
 _OPEN = frozenset({SnapshotState.WAITING, SnapshotState.COPYING})
 log = structlog.get_logger()
 
@@ -170,6 +170,7 @@ class AgentPoller:
         if driver is None or driver.uid != followed.driver_uid:
             del self._followed[key]
             return
+        before = self._index.reports.get(key)
         answer = await self._read(key, driver)
         if self._followed.get(key) is not followed:
             return  # another driver took its place meanwhile
@@ -186,8 +187,8 @@ class AgentPoller:
         else:
             _, longest, growth = PACES[pace]
             followed.interval = min(followed.interval * growth, longest)
-        if isinstance(answer, AgentReport) and any(order.state in _OPEN for order in answer.snapshots):
-            followed.interval = min(followed.interval, SNAPSHOT_INTERVAL)
+        if isinstance(answer, AgentReport) and _moves(before.report if before is not None else None, answer):
+            followed.interval = min(followed.interval, QUICK_INTERVAL)
         followed.doubt = followed.interval if pace == "silent" else 0.0
         self._schedule(key, 1.0 if followed.hurried else followed.interval)
         followed.hurried = False
@@ -246,8 +247,16 @@ def _matters(report: AgentReport, batches: int) -> tuple[object, ...]:
         notices,
         committed,
         report.snapshots,
+        report.control.messages,
+        report.control.paused,
         reached,
     )
+
+
+def _moves(before: AgentReport | None, report: AgentReport) -> bool:
+    # A message may wait for a query's next batch, or for ever: it is asked for soon only while something comes of it.
+    known = before.control.messages if before is not None else ()
+    return report.control.messages != known or any(order.state in _OPEN for order in report.snapshots)
 
 
 def _commits(report: AgentReport) -> tuple[object, ...]:

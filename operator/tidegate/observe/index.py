@@ -13,6 +13,7 @@ from typing import Any
 
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
+from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.first_lists import FirstLists
 from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
@@ -86,6 +87,7 @@ class Index:
         self._roots = StorageRoots()
         self._gone = Departed()
         self.snapshots = SnapshotIndex(namespaces)
+        self.control = ControlIndex(namespaces)
         self.memories: dict[Key, Memory] = {}
         self.reports: dict[Key, TimedReport] = {}
         self.namespaces_with_access = CheckedAccess()

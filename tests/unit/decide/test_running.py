@@ -17,6 +17,7 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase, StreamingApp
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import Exit, PodRecord
+from tidegate_spark.control_protocol import ControlReport
 from tidegate_spark.protocol import DriverState, Fault, Notice, Reason
 from tidegate_testing.observations import (
     NOW,
@@ -306,3 +307,9 @@ def test_a_driver_that_ends_by_itself_before_it_has_run_is_not_called_stopping()
     driver = running_driver(APP)
     ending = dataclasses.replace(starting, driver=driver, agent=report_of(driver, DriverState.ENDED))
     assert decide(ending, NOW).actions == ()
+
+
+def test_an_application_that_a_message_paused_is_ready_and_says_so() -> None:
+    driver = running_driver(APP, ready=True)
+    agent = report_of(driver, control=ControlReport(paused=True))
+    assert verdict_of(decide(observe(APP, driver=driver, agent=agent), NOW)) == (Phase.RUNNING, "Ready", "Paused")

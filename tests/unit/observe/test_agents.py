@@ -24,6 +24,7 @@ from tidegate.observe.index import Index
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import PodRecord
 from tidegate.workqueue import WorkQueue
+from tidegate_spark.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.protocol import AgentReport, DriverState, QueryReport, to_json
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, UID, app_with, launched, running_driver
@@ -328,3 +329,27 @@ async def test_an_agent_that_the_kubelet_found_ready_is_asked_at_once() -> None:
 @pytest.mark.parametrize("age", [-30.0, 30.0])
 async def test_a_nodes_clock_that_is_wrong_keeps_nobody_from_asking(age: float) -> None:
     assert (await asked_after(age))[0] == 0.0
+
+
+async def test_news_of_control_messages_is_asked_for_soon_and_one_that_nothing_comes_of_is_not() -> None:
+    def at(state: MessageState) -> AgentReport:
+        told = ControlReport(messages=(MessageReport("uid-1", state, 1),))
+        return AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, control=told)
+
+    quiet = AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True)
+    logged, done = at(MessageState.LOGGED), at(MessageState.DONE)
+    agents = Agents(quiet, quiet, logged, logged, logged, done, done)
+    woken = await poll(agents)
+    pauses = [later - earlier for earlier, later in zip(agents.asked_at, agents.asked_at[1:], strict=False)]
+    assert pauses[2] == 2.0
+    assert pauses[3] < pauses[4]
+    assert pauses[5] == 2.0
+    assert woken == [agents.asked_at[number] for number in (0, 2, 5)]
+
+
+async def test_an_application_that_is_paused_is_news() -> None:
+    def paused(value: bool) -> AgentReport:
+        return AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, control=ControlReport(paused=value))
+
+    agents = Agents(paused(False), paused(True), paused(True), paused(False))
+    assert await poll(agents) == [agents.asked_at[number] for number in (0, 1, 3)]
