@@ -272,8 +272,8 @@ class ControlLog:
 
     def _adopt(self, state: State, entries: Sequence[Entry]) -> None:
         if state.position and state.position not in self._bases:
-            base = Base(VERSION, state)
-            self._objects.put_base(base)
+            # It may be the newest one now: what was taken is not to be taken again.
+            self._objects.put_base(Base(VERSION, state, self._remembered()))
         if entries and not self._has(entries):
             self._objects.put_segment(entries)
         self.load()
