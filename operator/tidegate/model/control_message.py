@@ -55,6 +55,7 @@ class MessageQuery(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     ran: int = 0
     errors: tuple[str, ...] = ()
     more_errors: int = 0
+    missing: tuple[str, ...] = ()
 
 
 class ControlMessageStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -30,6 +30,7 @@ from tidegate_spark.snapshots.library import Library
 
 OF_THE_DRIVER = frozenset({PAUSE, RESUME, SET_LOG_LEVEL})
 """What no query has to take part in."""
+SILENT = "it ended before it had taken the message in; its task was done by another worker"
 OF_BOTH = frozenset({PING, CLEAR_CACHES, SNAPSHOT, DUMP_STATE})
 
 
@@ -69,12 +70,14 @@ class BatchAccount:
             return QueryAcknowledgement(batch, 1, 1)
         errors = {name: applied.get(sequence) for name, applied in self.workers.items() if applied is not None}
         failed = [f"{name}: {error}"[:LONGEST_ERROR] for name, error in sorted(errors.items()) if error is not None]
+        silent = [f"{name}: {SILENT}"[:LONGEST_ERROR] for name in sorted(self.workers.keys() - errors.keys())]
         return QueryAcknowledgement(
             batch,
             len(errors) - len(failed),
             len(self.workers),
             tuple(failed[:MOST_ERRORS]),
             len(failed[MOST_ERRORS:]),
+            tuple(silent[:MOST_ERRORS]),
         )
 
 

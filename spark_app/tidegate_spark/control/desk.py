@@ -207,6 +207,8 @@ class ControlDesk:
             is_open = self._works.is_open()
             if is_open:
                 self._log_offered(self._log)
+            if not self._log.is_settled:
+                self._log.let_expire()
             self._take_commits(library, self._log)
             self._carry_out(library, self._log)
             self._book.save(library)

@@ -128,7 +128,8 @@ def test_workers_are_counted_by_batch_and_their_errors_are_told() -> None:
     office.desk.worker_applied("one", 5, "1/11", {position: "ValueError: no"})
     office.commit("one", 5, position)
     said = office.said("x")
-    assert said.queries["one"] == QueryAcknowledgement(5, 1, 3, ("1/11: ValueError: no",))
+    silent = "2/10: it ended before it had taken the message in; its task was done by another worker"
+    assert said.queries["one"] == QueryAcknowledgement(5, 1, 3, ("1/11: ValueError: no",), missing=(silent,))
     assert (said.state, said.reason) == (MessageState.FAILED, "HandlerFailed")
 
 
@@ -184,6 +185,18 @@ def test_a_message_that_expires_before_a_batch_is_planned_is_never_in_force() ->
     office.clock.now += 6
     office.commit("one", 1)
     assert (office.said("x").state, office.desk.state_at(2).config) == (MessageState.EXPIRED, {})
+
+
+def test_a_message_expires_though_no_batch_is_planned() -> None:
+    office = Office()
+    office.offer(config("x", expires=office.clock.now + 5))
+    office.clock.now += 5
+    office.desk.look()
+    assert office.said("x").state is MessageState.LOGGED
+    office.clock.now += 1
+    office.desk.look()
+    assert office.said("x").state is MessageState.EXPIRED
+    assert office.desk.state_at(office.desk.position()).config == {}
 
 
 def test_one_that_was_handed_out_in_time_is_in_force_for_all_queries() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import FINAL, MessagePhase
-from tidegate_spark.control_protocol import MessageReport, MessageState
+from tidegate_spark.control_protocol import LONGEST_ERROR, MessageReport, MessageState, QueryAcknowledgement
 
 LONGEST_WORDS = 1024
 """Characters of what a driver says of a message."""
@@ -25,8 +25,8 @@ def judge_report(s: Seen, now: float) -> MessageVerdict | None:
     if report is None or not refers_to_its_app(s):
         return None
     meaning = _MEANINGS[report.state]
-    told = report.message.strip()[:LONGEST_WORDS]
-    # What is under way our own words tell with figures; of the end the driver knows more.
+    told = _told(report)
+    # What is under way our own words tell with figures, and what it waits for; of the end the driver knows more.
     message = told if told and meaning.phase in FINAL else meaning.words(s, report)
     named = meaning.phase is MessagePhase.FAILED and _REASON.fullmatch(report.reason)
     return MessageVerdict(meaning.phase, meaning.health, report.reason if named else meaning.reason, message)
@@ -34,18 +34,28 @@ def judge_report(s: Seen, now: float) -> MessageVerdict | None:
 
 def _logged(s: Seen, report: MessageReport) -> str:
     paused = " The application is paused." if s.o.agent is not None and s.o.agent.control.paused else ""
-    return f"Number {report.sequence} in the control log; it takes effect with the next batch.{paused}"
+    told = _told(report)
+    after = f". {told}" if told else "; it takes effect with the next batch."
+    return f"Number {report.sequence} in the control log{after}{paused}"
 
 
 def _in_force(s: Seen, report: MessageReport) -> str:
     if not report.queries:
         return "In force."
     by_query = [
-        f"{name[:64]} since batch {it.batch}, {it.applied} of {it.ran} workers"
+        f"{name[:64]} since batch {it.batch}, {it.applied} of {it.ran} workers{_why_missing(it)}"
         for name, it in sorted(report.queries.items())[:8]
     ]
     more = f"; and {len(report.queries) - 8} more queries" if len(report.queries) > 8 else ""
-    return f"In force: {'; '.join(by_query)}{more}."
+    return f"In force: {'; '.join(by_query)}{more}. {_told(report)}".strip()[:LONGEST_WORDS]
+
+
+def _why_missing(it: QueryAcknowledgement) -> str:
+    return f" ({it.missing[0][:LONGEST_ERROR]})" if it.missing else ""
+
+
+def _told(report: MessageReport) -> str:
+    return report.message.strip()[:LONGEST_WORDS]
 
 
 def _failed(s: Seen, report: MessageReport) -> str:

@@ -92,6 +92,7 @@ def _query(name: str, it: QueryAcknowledgement) -> MessageQuery:
         ran=_plausible(it.ran),
         errors=tuple(error[:LONGEST_ERROR] for error in it.errors[:MOST_ERRORS]),
         more_errors=_plausible(it.more_errors),
+        missing=tuple(worker[:LONGEST_ERROR] for worker in it.missing[:MOST_ERRORS]),
     )
 
 
