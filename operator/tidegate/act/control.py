@@ -14,10 +14,11 @@ from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide.control import actions as do
 from tidegate.kube.client import KubeClient
-from tidegate.kube.failures import FAILURES, Conflict, NotFound
-from tidegate.kube.paths import item
+from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, NotFound
+from tidegate.kube.paths import collection_of, item
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import CONTROL_KIND, ControlMessage, encode_message_status
+from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.index import Index
 from tidegate.observe.pods import process_of
 from tidegate.workqueue import Key, RetryLaterError
@@ -67,6 +68,8 @@ class ControlActor:
                 return await self._write_status(app, action, now)
             case do.GiveMessages():
                 return await self._give(app, action, now)
+            case do.MakeSnapshot(message=message, manifest=manifest):
+                return await self._make_snapshot(app, message, dict(manifest))
             case do.DeleteMessage(message=message):
                 return await self._delete(message)
             case do.TellOfMessage(message=message, event=event):
@@ -109,6 +112,18 @@ class ControlActor:
             not_taken=not_taken,
         )
         return LookAgain(f"the messages were not taken: {not_taken}") if not_taken else None
+
+    async def _make_snapshot(self, app: Key, message: ControlMessage, manifest: dict[str, Any]) -> Outcome:
+        answer = await self._client.create(collection_of(manifest), manifest, StreamSnapshot)
+        name, uid = manifest["metadata"]["name"], message.metadata.uid
+        if isinstance(answer, Invalid):
+            refused = {**self._index.control.memory(app).refused, uid: answer.message}
+            self._remember(app, refused=refused)
+            return LookAgain(f"StreamSnapshot {name} is refused: {answer.message}")
+        # The watch tells of it, and wakes whom it concerns; until then it is made again, which makes nothing.
+        if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
+            raise RetryLaterError(f"creation of StreamSnapshot {name}: {answer}")
+        return None
 
     async def _delete(self, message: ControlMessage) -> Outcome:
         metadata = message.metadata

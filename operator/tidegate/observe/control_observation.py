@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tidegate.model.control_message import ControlMessage
+from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import AgentReport
@@ -23,6 +25,8 @@ class ControlMemory:
     not_taken: str = ""
     """Why the agent did not take the last orders; empty if it did."""
     progress_written_at: float = 0.0
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Uid of a message -> why the API server refuses the StreamSnapshot of what it had taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class ControlObservation:
     driver: PodRecord | None = None
     agent: AgentReport | None = None
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""
+    snapshots: Mapping[str, StreamSnapshot] = field(default_factory=dict)
+    """Uid of a message -> the StreamSnapshot of what it had taken."""
     clock_skew: float = 0.0
     """Seconds by which our clock is ahead of the API server's, as far as that is known."""
     memory: ControlMemory = ControlMemory()

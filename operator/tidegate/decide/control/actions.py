@@ -5,8 +5,9 @@ Carried out as :mod:`tidegate.decide.actions` are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.model.control_message import ControlMessage, ControlMessageStatus
@@ -40,6 +41,14 @@ class DeleteMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class MakeSnapshot:
+    """Make the StreamSnapshot of what a message had taken."""
+
+    message: ControlMessage
+    manifest: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class TellOfMessage:
     """Publish an event about a message."""
 
@@ -47,7 +56,7 @@ class TellOfMessage:
     event: PublishEvent
 
 
-ControlAction: TypeAlias = WriteMessageStatus | GiveMessages | DeleteMessage | TellOfMessage
+ControlAction: TypeAlias = WriteMessageStatus | GiveMessages | MakeSnapshot | DeleteMessage | TellOfMessage
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tidegate.decide.actions import PublishEvent
-from tidegate.decide.control import ending, reporting, waiting
+from tidegate.decide.control import ending, reporting, taken, waiting
 from tidegate.decide.control.actions import (
     ControlAction,
     ControlPlan,
     DeleteMessage,
+    MakeSnapshot,
     TellOfMessage,
     WriteMessageStatus,
 )
@@ -35,6 +36,7 @@ MessageRule: TypeAlias = Callable[[Seen, float], MessageVerdict | None]
 MESSAGE_RULES: tuple[MessageRule, ...] = (
     ending.leave_deleted_alone,
     ending.keep_final,
+    taken.follow_snapshot,
     reporting.judge_report,
     ending.give_up_with_app,
     ending.refuse_too_large,
@@ -81,7 +83,9 @@ def decide_control(o: ControlObservation, now: float) -> ControlPlan:
     actions: tuple[ControlAction, ...] = writes
     if dispatch.give is not None:
         actions = (*actions, dispatch.give)
-    actions = (*actions, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]))
+    made = [MakeSnapshot(it.seen.message, it.verdict.makes) for it in judged if it.verdict.makes is not None]
+    # Made after what the API server must hear of anyway: a quota may refuse it.
+    actions = (*actions, *made, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]))
     more = 0.0 if len(retired) > MOST_REMOVED else None
     # The watch brings no news of what we write ourselves.
     ending_now = (ending.retention_of(it.seen) for it in judged if it.uid in ended and not it.verdict.silent)
@@ -93,7 +97,8 @@ def _judge(o: ControlObservation, now: float) -> list[_Judged]:
     reports = {report.id: report for report in o.agent.control.messages} if o.agent is not None else {}
     judged = []
     for message in o.messages:
-        seen = Seen(message, o, now - o.clock_skew, reports.get(message.metadata.uid))
+        uid = message.metadata.uid
+        seen = Seen(message, o, now - o.clock_skew, reports.get(uid), o.snapshots.get(uid))
         judged.append(_Judged(seen, first_verdict(MESSAGE_RULES, seen, now)[1]))
     return judged
 

@@ -32,7 +32,8 @@ def build_message_status(s: Seen, verdict: MessageVerdict, offered: bool) -> Con
         expires_at=_time(s.message.expires) if s.message.expires else None,
         finished_at=old.finished_at or (now if verdict.phase in FINAL else None),
     )
-    return status if told is None else _with_report(status, told, now)
+    status = status if told is None else _with_report(status, told, now)
+    return msgspec.structs.replace(status, results={**status.results, **_some(dict(verdict.results))})
 
 
 def _receiver(s: Seen) -> str:
@@ -76,12 +77,13 @@ def _with_report(status: ControlMessageStatus, report: MessageReport, now: datet
         queries=queries,
         batch=max(batches, default=None),
         acks=f"{sum(q.applied for q in queries)}/{sum(q.ran for q in queries)}" if queries else "",
-        results={name[:LONGEST_NAME]: text[:LONGEST_RESULT] for name, text in _some(report.results)},
+        results=_some(report.results),
     )
 
 
-def _some(results: dict[str, str]) -> list[tuple[str, str]]:
-    return sorted(results.items())[:MOST_RESULTS]
+def _some(results: dict[str, str]) -> dict[str, str]:
+    some = sorted(results.items())[:MOST_RESULTS]
+    return {name[:LONGEST_NAME]: text[:LONGEST_RESULT] for name, text in some}
 
 
 def _query(name: str, it: QueryAcknowledgement) -> MessageQuery:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import ControlMessage, MessagePhase
+from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.pods import process_of
 from tidegate_spark.control_protocol import MessageReport
@@ -22,6 +25,8 @@ class Seen:
     """What the time is by the API server's clock, by which messages are created and expire; seconds since 1970."""
     report: MessageReport | None = None
     """What the driver tells of it."""
+    snapshot: StreamSnapshot | None = None
+    """The StreamSnapshot of what it had taken."""
 
     @property
     def was_offered(self) -> bool:
@@ -52,6 +57,10 @@ class MessageVerdict:
     silent: bool = False
     """Write no status: nothing changes it any more."""
     wake_after: float | None = None
+    makes: Mapping[str, Any] | None = None
+    """The StreamSnapshot that is to be made of what the driver took."""
+    results: Mapping[str, str] = field(default_factory=dict)
+    """What it made, beside what the driver tells of."""
 
 
 def refers_to_its_app(s: Seen) -> bool:
