@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegate_spark import storage
 from tidegate_spark.control import program
 from tidegate_spark.control.desk import ControlDesk
+from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.handlers import declared
 from tidegate_spark.control.line import ADDRESS_PROPERTY, LINE_VARIABLE, QUERY_PROPERTY, TOKEN_PROPERTY
 from tidegate_spark.control.offsets import SOURCE, Positions, joins_late
@@ -67,7 +69,7 @@ class Control:
         self._config, self._environment, self._progress, self._queries = config, environment, progress, queries
         self._connect = connect = connector(config, environment.credentials_directory)
         self._works = DriverWorks(progress, snapshots, config.lineage, self._is_open)
-        self.desk = ControlDesk(connect, self._works, declared(), time.time)
+        self.desk = ControlDesk(connect, self._works, declared(), time.time, self._inspect)
         self._positions = Positions(config.lineage)
         self._session: SparkSession | None = None
         self._pauser: Pauser | None = None
@@ -160,6 +162,13 @@ class Control:
         if self._served is not session:
             session.dataSource.register(ControlSource)
             self._served = session
+
+    def _inspect(self, entry: Entry) -> Entry:
+        from tidegate_spark.control import models  # noqa: PLC0415 - few programs need it
+
+        directory, secret = self._environment.credentials_directory, self._config.credentials_secret
+        fetch = models.fetcher(self._config.storage, lambda: storage.read_credentials(directory, secret))
+        return models.inspected(entry, fetch)
 
     def _committed(self, query: str, commit: Commit) -> None:
         if commit.control >= 0:
