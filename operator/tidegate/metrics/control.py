@@ -16,7 +16,21 @@ from tidegate.model.control_message import ControlMessage, MessagePhase
 Key = tuple[str, str]
 """Namespace and name."""
 _SECONDS = (1, 2, 3, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 1800, 3600)
-_REASONS = frozenset({"AppReplaced", "PayloadTooLarge", "Rejected", "HandlerFailed", "RolledBack", "ExportFailed"})
+_REASONS = frozenset(
+    {
+        "AppReplaced",
+        "ExportFailed",
+        "HandlerFailed",
+        "InvalidPayload",
+        "ModelDamaged",
+        "ModelNotFound",
+        "PayloadTooLarge",
+        "Rejected",
+        "RolledBack",
+        "SnapshotFailed",
+        "UnknownType",
+    }
+)
 OTHER = "Other"
 """Reason of what the application gave a reason of its own: there may be any number of those."""
 

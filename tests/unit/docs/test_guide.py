@@ -62,9 +62,12 @@ def test_every_example_of_a_message_is_one_the_operator_reads(example: dict[str,
 def test_every_reason_of_a_message_is_explained_and_no_other_one() -> None:
     folder = ROOT / "operator" / "tidegate" / "decide" / "control"
     source = "\n".join(path.read_text() for path in sorted(folder.rglob("*.py")))
-    decided = set(re.findall(r'(?:Health\.\w+,|_waiting\(\s*s,)\s*"([A-Z][A-Za-z]+)"', source))
+    said = r'(?:Health\.\w+,|_waiting\(\s*s,|_failed\(|_going_on\()\s*"([A-Z][A-Za-z]+)"'
+    runtime = ROOT / "spark_app" / "tidegate_spark" / "control"
+    refusing = "\n".join((runtime / name).read_text() for name in ("checking.py", "models.py"))
+    refused = set(re.findall(r'(?:RejectedError\(|rejected\(entry,)\s*"([A-Z][A-Za-z]+)"', refusing))
     explained = set(first_column(section("What happens to a message")))
-    assert decided | {OFFERED, QUEUED, "InvalidSpec"} == explained
+    assert set(re.findall(said, source)) | refused | {OFFERED, QUEUED, "InvalidSpec"} == explained
 
 
 def test_every_type_that_all_applications_understand_is_named() -> None:
