@@ -33,6 +33,7 @@ LONGEST_FIRST = (
     "test_nodes.py",
     "test_forks.py",
     "test_snapshots.py",
+    "test_control.py",
     "test_exports.py",
     "test_devcluster.py",
     "test_temperature_control.py",

@@ -38,7 +38,8 @@ LINE_FILE = "control-line.json"
 KNOWN_SECONDS = 10.0
 """What a query that starts waits to know whether it is to be held."""
 OPEN_SECONDS = 30.0
-"""From the beginning of the program: then it is taken to have said what it understands, query or not."""
+"""From the beginning of the program: then it is taken to have said what it understands, query or not, and each query
+to have planned its first batch."""
 
 JOINS_LATE = (
     "it takes part in the control stream now, and its checkpoint is from before. Spark takes no further source in "
@@ -180,7 +181,10 @@ class Control:
             return False
         now = time.monotonic()
         self._running_since = self._running_since or now
-        return bool(report.queries) or now - self._running_since >= OPEN_SECONDS
+        # What is in the log before a query's first batch is in force there, and none of its records.
+        new = [query.name for query in report.queries if query.active and query.batch_id < 0]
+        begun = bool(report.queries) and self._works.names.isdisjoint(new)
+        return begun or now - self._running_since >= OPEN_SECONDS
 
 
 def takes_part(writer: DataStreamWriter) -> bool:
