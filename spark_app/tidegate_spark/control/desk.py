@@ -336,7 +336,7 @@ class ControlDesk:
         reports = [report for draft in offered for report in self._report(library, found, draft, asking)]
         state = _state_of_all(found)
         with self._lock:
-            self._reports = tuple(report for report in reports if report.id in self._offered)
+            self._reports = accounts.within_bounds([report for report in reports if report.id in self._offered])
             self._last, self._paused = found.last, state.paused
             more = bool(self._commits)
         self._works.pause(state.paused)

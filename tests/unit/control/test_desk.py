@@ -9,6 +9,7 @@ from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared, Handler, Message
+from tidegate_spark.json_form import to_json
 from tidegate_spark.control_protocol import (
     ControlOrder,
     ControlOrders,
@@ -301,6 +302,21 @@ def test_many_messages_leave_a_base_and_few_segments() -> None:
         office.offer(config(f"m{number}"), forget=(f"m{number - 1}",))
     assert len(keys(office.buckets, "bases")) == 2
     assert len(keys(office.buckets, "segments")) < 150
+
+
+def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(*(config(f"m{number:03}") for number in range(256)))
+    position = office.desk.position()
+    for worker in range(20):
+        office.desk.worker_asks("one", 5, f"w{worker}")
+        errors = dict.fromkeys(range(1, position + 1), "é" * 1000)
+        office.desk.worker_applied("one", 5, f"w{worker}", errors)
+    office.commit("one", 5, position)
+    assert len(to_json(office.desk.report())) < 512 * 1024
+    first, last = office.said("m000").queries["one"], office.said("m255").queries["one"]
+    assert (len(first.errors), first.more_errors) == (8, 12)
+    assert (last.errors, last.more_errors) == ((), 20)
 
 
 @pytest.mark.parametrize("order", [ControlOrder("", "ping"), ControlOrder("x", "")])
