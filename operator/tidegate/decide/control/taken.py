@@ -77,8 +77,8 @@ def _follow(s: Seen, made: StreamSnapshot) -> MessageVerdict:
         return _done(f"StreamSnapshot {name}: {words}", made)
     export = status.export
     if export is None or not export.has_ended:
-        told = status.condition(EXPORTED)
-        waits = told.message if told is not None and told.message else "It is exported next."
+        exported = status.condition(EXPORTED)
+        waits = exported.message if exported is not None and exported.message else "It is exported next."
         return _going_on("Exporting", f"The state of StreamSnapshot {name} is written as plain files. {waits}", made)
     if export.phase is ExportPhase.COMPLETE:
         return _done(f"The state is written as plain files: {export.rows} rows in {export.tables} files.", made, export)
