@@ -32,7 +32,7 @@ from tidegate_spark.snapshots.library import Library
 OF_THE_DRIVER = frozenset({PAUSE, RESUME, SET_LOG_LEVEL})
 """What no query has to take part in."""
 MOST_WORDS = 256 * 1024
-"""Bytes of all that is said of messages in one report: the operator takes 1 MiB, and everything else is in there, too."""
+"""Bytes of all that is said of messages in one report: the operator takes 1 MiB, and everything else is in there."""
 LONGEST_MESSAGE, SHORT_MESSAGE = 1024, 100
 """Characters of what is said of one message, and of one for which there is no room."""
 SILENT = "it ended before it had taken the message in; its task was done by another worker"

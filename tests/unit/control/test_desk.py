@@ -9,7 +9,6 @@ from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared, Handler, Message
-from tidegate_spark.json_form import to_json
 from tidegate_spark.control_protocol import (
     ControlOrder,
     ControlOrders,
@@ -17,6 +16,7 @@ from tidegate_spark.control_protocol import (
     MessageState,
     QueryAcknowledgement,
 )
+from tidegate_spark.json_form import to_json
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import Clock, keys, library_in, opened
