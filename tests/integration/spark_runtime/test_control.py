@@ -1,7 +1,7 @@
 """Messages to a running application: what comes of them, when, and again after a crash; real S3 server, real Spark.
 
-One application does all of it; a process of it is killed, one is stopped while it is paused, one is killed in the middle
-of a batch, and another application begins with a snapshot of it.
+One application does all of it; a process of it is killed, one is stopped while it is paused, one is killed in a batch,
+and another application begins with a snapshot of it.
 """
 
 import json
