@@ -45,6 +45,11 @@ NAMESPACES = (
 )
 
 
+PATIENCE = 180.0
+"""Seconds for a component to come up: far more than it needs on a busy machine; one that ends is noticed at once."""
+ENDS_WITHIN = 60.0
+"""Seconds for a process that was killed to be gone."""
+
 _PORTS = range(20_000, 32_000)
 """Below those that the kernel gives to connections: such a one may be taken again before its server listens."""
 
@@ -115,7 +120,7 @@ class Control:
             bound: end it when this process ends, however that happens; else it stays until ``end``.
 
         Raises:
-            ComponentError: it did not answer within 10 s.
+            ComponentError: it did not answer in time.
         """
         private.make_folder(self.folder)
         (self.folder / "logs").mkdir(exist_ok=True)
@@ -150,7 +155,7 @@ class Control:
         self._record.write_text(json.dumps(vars(ProcessIdentity.of(child.pid))))
         if owner_end is not None:
             os.close(owner_end)
-        self.until("supervisor", self.answers, timeout=10, log=log)
+        self.until("supervisor", self.answers, timeout=PATIENCE, log=log)
 
     def identity(self) -> ProcessIdentity | None:
         """Return the recorded supervisor (or the unshare above it), None if none was recorded."""
@@ -193,7 +198,7 @@ class Control:
                 time.sleep(0.01)
             identity.kill()
         if self._child is not None:
-            self._child.wait(timeout=10)
+            self._child.wait(timeout=ENDS_WITHIN)
         if self._owner is not None:
             os.close(self._owner)
             self._owner = None
