@@ -6,6 +6,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, TextIO
 
 import pytest
@@ -15,13 +16,13 @@ from devcluster.apiserver import ApiServer
 from tidegate_spark.protocol import Reason, Termination, to_json
 from tidegate_testing import audit_log
 from tidegate_testing.apps import streaming_app
+from tidegate_testing.crd import changed
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.operator_process import ROOT, OperatorProcess
 from tidegate_testing.waiting import wait_for
 
 STORAGE = {"uri": "s3://bucket/apps"}
-GENEROUS = 180.0
-"""Seconds. The API server may go by a LimitRange for half a minute after its end, and launches come with pauses."""
+GENEROUS = 180.0  # a LimitRange may be gone by for half a minute after its end, and launches come with pauses
 _numbers = itertools.count(1)
 
 
@@ -64,16 +65,11 @@ def other_version(kubectl: Kubectl) -> Iterator[None]:
     spec["properties"]["application"]["properties"]["runtime"]["enum"].append("Unheard")
     apply = ("apply", "--server-side", "--force-conflicts", "-f")
     kubectl.run(*apply, "-", stdin=json.dumps(crd))
-    wait_for("the API server to go by it", lambda: takes_unheard(kubectl), GENEROUS, 0.1)
+    unheard = json.dumps(changed("spec/application/runtime", "Unheard"))
+    taken = partial(kubectl.run, "create", "--dry-run=server", "-f", "-", stdin=unheard)
+    wait_for("the API server to go by it", taken, GENEROUS, 0.1)
     yield
     kubectl.run(*apply, str(ROOT / "crds"))
-
-
-def takes_unheard(kubectl: Kubectl) -> bool:
-    """Say whether an application of the other version would be stored; raise KubectlError if not."""
-    spec = {"application": {"runtime": "Unheard"}}
-    app = streaming_app("a", "default", image="x", storage=STORAGE, main="local:///opt/main.py", spec=spec)
-    return "created" in kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(app))
 
 
 def create(kubectl: Kubectl, space: str, name: str = "orders", **spec: Any) -> None:
@@ -140,13 +136,12 @@ def test_the_epoch_is_recorded_before_there_is_a_pod(server: ApiServer, kubectl:
     assert driver["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
     assert app(kubectl, space)["status"]["epoch"] == 1
 
-    def told() -> list[str]:
-        """Return what was done, once that tells of the pod: it is told of when the request ends, after the pod is."""
-        done = [what(line) for line in requests_of_operator(server, space)]
-        return done if "create pods" in done else []
+    def done() -> list[str]:
+        return [what(line) for line in requests_of_operator(server, space)]
 
-    done = wait_for("the audit log to tell of the pod", told, GENEROUS, 0.1)
-    assert done.index("patch streamingapps status") < done.index("create pods")
+    # A request is told of when it ends: the pod is there before.
+    wait_for("the audit log to tell of the pod", lambda: "create pods" in done(), GENEROUS, 0.1)
+    assert done().index("patch streamingapps status") < done().index("create pods")
 
 
 def test_a_launch_costs_at_most_eight_requests_beside_the_access_of_its_namespace(
