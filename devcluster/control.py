@@ -59,18 +59,27 @@ def free_listener() -> socket.socket:
     return socket.create_server(("127.0.0.1", 0), backlog=128)
 
 
+_given: list[socket.socket] = []
+"""A mark for each port that this process was given; the kernel takes them away with the process."""
+
+
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that was free a moment ago.
+    """Return a port of 127.0.0.1 that was free a moment ago, and that nobody else is given while this process lives.
 
     Raises:
         ComponentError: none is free.
     """
     for port in random.sample(_PORTS, 200):
+        mark = socket.socket(socket.AF_UNIX)
         try:
+            # A name without a file, which the machine has once: between our look and our server's start another process
+            # of ours may look, too.
+            mark.bind(f"\0tidegate-port-{port}")
             with socket.create_server(("127.0.0.1", port)):
+                _given.append(mark)
                 return port
         except OSError:
-            continue
+            mark.close()
     raise ComponentError(f"none of 200 ports of 127.0.0.1 between {_PORTS.start} and {_PORTS.stop} is free")
 
 
