@@ -104,7 +104,7 @@ def test_another_shape_of_state_begins_with_an_export_and_no_input_is_lost_or_re
     assert first["uri"] != second["uri"]
     assert (first["digest"], first["rows"], first["bytes"]) == (second["digest"], second["rows"], second["bytes"])
     assert first["tables"] == 3
-    world.kubectl.run("wait", "snap/midway", "-n", NAMESPACE, "--for=condition=Exported", "--timeout=60s")
+    world.kubectl.run("wait", "snap/midway", "-n", NAMESPACE, "--for=condition=Exported", "--timeout=120s", timeout=130)
     wait_for("the pods to be gone", lambda: not export_pods(world), timeout=300, interval=1)
 
     world.kubectl.apply(keeping(world, "new", "keeping_anew.py", startFrom={"export": first["uri"]}))

@@ -97,11 +97,14 @@ class World:
         secret = credentials(namespace, access_key or right.s3_access_key, secret_key or right.s3_secret_key, name)
         self.kubectl.apply(secret)
 
-    def operator_restarts(self) -> int:
-        """Return how often the operator's container was restarted."""
+    def operator_crashes(self) -> list[str]:
+        """Return the last words of operator processes that ended, unless they had lost the Lease: that may happen."""
         pods = self.kubectl.list("pods", OPERATOR_NAMESPACE, SELECTOR)
         assert pods, f"no operator pod in {OPERATOR_NAMESPACE}"
-        return sum(c["restartCount"] for pod in pods for c in pod["status"]["containerStatuses"])
+        ended = [pod for pod in pods if any(c["restartCount"] for c in pod["status"]["containerStatuses"])]
+        look = ("logs", "-n", OPERATOR_NAMESPACE, "--previous", "--tail=40")
+        words = [self.kubectl.run(*look, pod["metadata"]["name"]) for pod in ended]
+        return [each for each in words if "part ended without leadership" not in each]
 
     # --- storage ------------------------------------------------------------------------------------------------------
 
