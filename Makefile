@@ -63,7 +63,7 @@ test-unit: setup ## tests without servers, 2,000 simulated schedules among them:
 # Each of the two workers has servers of its own; a file's tests stay together, because they share such servers. Of the
 # order of the files the tests' own list decides (tests/integration/conftest.py), not how many tests a file has.
 test-integration: tools ## tests with a real API server, real Spark on this machine, real S3 and Kafka servers
-	$(VENV)/bin/pytest tests/integration --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations=10 $(ARGS)
+	$(VENV)/bin/pytest tests/integration --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations=40 $(ARGS)
 
 # Two workers with a cluster each, but on a cluster that is given there is room for one.
 test-e2e: tools ## tests with real pods, on development clusters or on the one that TIDEGATE_KUBECONFIG names

@@ -65,7 +65,7 @@ class ApiClient:
 
     def call(self, method: str, path: str, body: Object | None = None, *, kind: str = "application/json") -> bytes:
         """Make one request and return the body of the answer; raise ApiRefusedError or another OSError."""
-        connection = http.client.HTTPSConnection(self._host, self._port, timeout=10, context=self._tls)
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=30, context=self._tls)
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)

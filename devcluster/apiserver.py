@@ -6,7 +6,7 @@ from typing import Self
 
 from devcluster import controlplane, kwok, paths, private, tools
 from devcluster.apiclient import ApiClient
-from devcluster.control import ComponentError, Control, free_port, sweep
+from devcluster.control import PATIENCE, ComponentError, Control, free_port, sweep
 from devcluster.controlplane import Addresses
 
 _ATTEMPTS = 3
@@ -115,23 +115,23 @@ class ApiServer:
             ],
         )
         client = ApiClient(self.kubeconfig)
-        self.control.until("kube-apiserver", client.ready, timeout=60)
+        self.control.until("kube-apiserver", client.ready, timeout=PATIENCE)
         # The last thing a starting API server makes; before it, creating in "default" fails now and then.
-        self.control.until("kube-apiserver", lambda: client.exists("/api/v1/namespaces/default"), timeout=30)
+        self.control.until("kube-apiserver", lambda: client.exists("/api/v1/namespaces/default"), timeout=PATIENCE)
         if self.controllers:
             self.control.start("kube-controller-manager", controlplane.controller_manager(self.folder, identity))
         if self.kwok_nodes:
             self._start_nodes(client)
         if self.controllers:
             account = "/api/v1/namespaces/default/serviceaccounts/default"
-            self.control.until("kube-controller-manager", lambda: client.exists(account), timeout=60)
+            self.control.until("kube-controller-manager", lambda: client.exists(account), timeout=PATIENCE)
 
     def _start_nodes(self, client: ApiClient) -> None:
         self.control.start("kube-scheduler", controlplane.scheduler(self.folder))
         self.control.start("kwok", kwok.command(self.folder))
         for number in range(self.kwok_nodes):
             client.create("/api/v1/nodes", kwok.node(number))
-        self.control.until("kwok", lambda: _schedulable(client) >= self.kwok_nodes, timeout=60)
+        self.control.until("kwok", lambda: _schedulable(client) >= self.kwok_nodes, timeout=PATIENCE)
 
 
 def _schedulable(client: ApiClient) -> int:

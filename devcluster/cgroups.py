@@ -43,7 +43,7 @@ def create(cgroup: str) -> None:
             shares.write_text(str(_SHARES_OF_A_CORE * (os.cpu_count() or 1)))
 
 
-def remove(cgroup: str, timeout: float = 10) -> None:
+def remove(cgroup: str, timeout: float = 60) -> None:
     """Remove the cgroup and all below it; their processes must have ended.
 
     Raises:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from devcluster import busybox, cgroups, controlplane, node, paths, private, seed, tools
 from devcluster.apiclient import ApiClient
-from devcluster.control import ComponentError, Control, Forward, free_listener
+from devcluster.control import ENDS_WITHIN, PATIENCE, ComponentError, Control, Forward, free_listener
 from devcluster.controlplane import Addresses
 from devcluster.pki import Pki
 from devcluster.site import Listeners, S3Keys
@@ -185,7 +185,7 @@ class Cluster:
         self.control.end()
         for number in range(len(node.NAMES)):
             cgroups.remove(node.cgroup(self.cgroup, number))
-        end = time.monotonic() + 10
+        end = time.monotonic() + ENDS_WITHIN
         while self.folder.exists():
             # Mounts below the folder go with the namespace, a moment after its last process.
             try:
@@ -231,10 +231,10 @@ class Cluster:
         self.control.start("kube-apiserver", [*common, *node.api_server_flags(identity)])
         archive = self.folder / "busybox.tar"
         busybox.write_archive(archive)
-        self.control.until("containerd", (self.folder / "containerd.sock").exists, timeout=30)
+        self.control.until("containerd", (self.folder / "containerd.sock").exists, timeout=PATIENCE)
         self.ctr("images", "import", archive)
         client = ApiClient(self.kubeconfig)
-        self.control.until("kube-apiserver", client.ready, timeout=60)
+        self.control.until("kube-apiserver", client.ready, timeout=PATIENCE)
 
     def _start_node(self, identity: Pki) -> None:
         client = ApiClient(self.kubeconfig)
@@ -245,27 +245,27 @@ class Cluster:
         self.control.start("kubelet", node.kubelet(self.folder, self.folder / "kubelet.kubeconfig"))
         self.control.start("kube-proxy", node.kube_proxy(self.folder))
         (self.folder / "Corefile").write_text(node.corefile(self.folder))
-        self.control.until("kube-apiserver", lambda: client.exists("/api/v1/namespaces/kube-system"), timeout=30)
+        self.control.until("kube-apiserver", lambda: client.exists("/api/v1/namespaces/kube-system"), timeout=PATIENCE)
         for path, content in node.dns_objects():
             client.create(path, content)
         self.control.start("coredns", node.coredns(self.folder))
-        self.control.until("kubelet", partial(open_for_pods, client, node.NAME), timeout=60)
-        self.control.until("coredns", self._resolves, timeout=30)
+        self.control.until("kubelet", partial(open_for_pods, client, node.NAME), timeout=PATIENCE)
+        self.control.until("coredns", self._resolves, timeout=PATIENCE)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
-        self.control.until("kube-controller-manager", lambda: client.exists(account), timeout=60)
+        self.control.until("kube-controller-manager", lambda: client.exists(account), timeout=PATIENCE)
 
     def _resolves(self) -> bool:
         """Ask CoreDNS through its service address: proves kube-proxy as well."""
         question = ["busybox", "nslookup", "kubernetes.default.svc.cluster.local", node.DNS_SERVICE]
         try:
-            return subprocess.run(self.enter(*question), capture_output=True, timeout=5, check=False).returncode == 0
+            return subprocess.run(self.enter(*question), capture_output=True, timeout=20, check=False).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 
     def _run(self, name: str, command: Sequence[str | Path]) -> None:
         """Run a command to its end inside the namespaces."""
         self.control.start(name, command)
-        self.control.finished(name, timeout=30)
+        self.control.finished(name, timeout=PATIENCE)
 
 
 _COMPONENTS = {

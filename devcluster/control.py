@@ -45,6 +45,11 @@ NAMESPACES = (
 )
 
 
+PATIENCE = 180.0
+"""Seconds for a component to come up: far more than it needs on a busy machine; one that ends is noticed at once."""
+ENDS_WITHIN = 60.0
+"""Seconds for a process that was killed to be gone."""
+
 _PORTS = range(20_000, 32_000)
 """Below those that the kernel gives to connections: such a one may be taken again before its server listens."""
 
@@ -54,18 +59,27 @@ def free_listener() -> socket.socket:
     return socket.create_server(("127.0.0.1", 0), backlog=128)
 
 
+_given: list[socket.socket] = []
+"""A mark for each port that this process was given; the kernel takes them away with the process."""
+
+
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that was free a moment ago.
+    """Return a port of 127.0.0.1 that was free a moment ago, and that nobody else is given while this process lives.
 
     Raises:
         ComponentError: none is free.
     """
     for port in random.sample(_PORTS, 200):
+        mark = socket.socket(socket.AF_UNIX)
         try:
+            # A name without a file, which the machine has once: between our look and our server's start another process
+            # of ours may look, too.
+            mark.bind(f"\0tidegate-port-{port}")
             with socket.create_server(("127.0.0.1", port)):
+                _given.append(mark)
                 return port
         except OSError:
-            continue
+            mark.close()
     raise ComponentError(f"none of 200 ports of 127.0.0.1 between {_PORTS.start} and {_PORTS.stop} is free")
 
 
@@ -115,7 +129,7 @@ class Control:
             bound: end it when this process ends, however that happens; else it stays until ``end``.
 
         Raises:
-            ComponentError: it did not answer within 10 s.
+            ComponentError: it did not answer in time.
         """
         private.make_folder(self.folder)
         (self.folder / "logs").mkdir(exist_ok=True)
@@ -150,7 +164,7 @@ class Control:
         self._record.write_text(json.dumps(vars(ProcessIdentity.of(child.pid))))
         if owner_end is not None:
             os.close(owner_end)
-        self.until("supervisor", self.answers, timeout=10, log=log)
+        self.until("supervisor", self.answers, timeout=PATIENCE, log=log)
 
     def identity(self) -> ProcessIdentity | None:
         """Return the recorded supervisor (or the unshare above it), None if none was recorded."""
@@ -193,7 +207,7 @@ class Control:
                 time.sleep(0.01)
             identity.kill()
         if self._child is not None:
-            self._child.wait(timeout=10)
+            self._child.wait(timeout=ENDS_WITHIN)
         if self._owner is not None:
             os.close(self._owner)
             self._owner = None

@@ -31,7 +31,7 @@ class ProcessIdentity:
         """Say whether this very process still runs (a zombie does not)."""
         return _BOOT_ID.read_text().strip() == self.boot and _start_of(self.pid) == self.start
 
-    def kill(self, timeout: float = 10) -> None:
+    def kill(self, timeout: float = 60) -> None:
         """End the process at once and wait until it is gone.
 
         Raises:

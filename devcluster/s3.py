@@ -7,6 +7,7 @@ import boto3
 from botocore.config import Config
 
 from devcluster import tools
+from devcluster.control import PATIENCE
 from devcluster.site import S3Keys, Site, remove_data
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def up(site: Site) -> str:
             ],
             env={"ROOT_ACCESS_KEY_ID": keys.access_key, "ROOT_SECRET_ACCESS_KEY": keys.secret_key},
         )
-    site.control.until(_NAME, lambda: _serves(site), timeout=30)
+    site.control.until(_NAME, lambda: _serves(site), timeout=PATIENCE)
     return (
         f"S3 for pods: {site.s3_endpoint_pods}\nS3 for this machine: {site.s3_endpoint_host}\n"
         f"access key: {keys.access_key}\nsecret key: {keys.secret_key}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from devcluster import cgroups, controlplane, images, node, packets, seed
 from devcluster.apiclient import ApiClient
 from devcluster.cluster import Cluster, open_for_pods
-from devcluster.control import ComponentError
+from devcluster.control import ENDS_WITHIN, PATIENCE, ComponentError
 from devcluster.processes import ProcessIdentity, descendants
 
 NUMBER = 1
@@ -51,14 +51,14 @@ def up(cluster: Cluster) -> None:
     _inside(cluster, "ip", "address", "replace", f"{ADDRESS}/24", "dev", node.NAME)
     control, socket = cluster.control, _socket(cluster)
     control.start(CONTAINERD, ["containerd", "--config", folder / "containerd.toml"])
-    control.until(CONTAINERD, socket.exists, timeout=30)
+    control.until(CONTAINERD, socket.exists, timeout=PATIENCE)
     seed.ctr(socket, "images", "import", cluster.folder / "busybox.tar")
     images.give_to(partial(seed.ctr, socket))
     first = json.loads((cluster.folder / "kubelet.json").read_text())
     (folder / "kubelet.json").write_text(json.dumps(kubelet_config(first, folder, _cgroup(cluster)), indent=2))
     kubeconfig = cluster.folder / f"{KUBELET}.kubeconfig"
     control.start(KUBELET, node.kubelet(folder, kubeconfig, NAME, ADDRESS))
-    control.until(KUBELET, partial(open_for_pods, ApiClient(cluster.kubeconfig), NAME), timeout=60)
+    control.until(KUBELET, partial(open_for_pods, ApiClient(cluster.kubeconfig), NAME), timeout=PATIENCE)
 
 
 def kubelet_config(first: dict[str, object], folder: Path, cgroup: str) -> dict[str, object]:
@@ -97,10 +97,10 @@ def find(cluster: Cluster) -> None:
     if not cluster.control.alive(KUBELET):
         cluster.control.start_again(KUBELET)
     client = ApiClient(cluster.kubeconfig)
-    cluster.control.until(KUBELET, partial(_ready, client), timeout=60)
+    cluster.control.until(KUBELET, partial(_ready, client), timeout=PATIENCE)
     taints = [t for t in client.get(_PATH)["spec"].get("taints", []) if not t["key"].endswith("/out-of-service")]
     client.merge(_PATH, {"spec": {"taints": taints or None, "unschedulable": None}})
-    cluster.control.until(KUBELET, partial(open_for_pods, client, NAME), timeout=60)
+    cluster.control.until(KUBELET, partial(open_for_pods, client, NAME), timeout=PATIENCE)
 
 
 def remove(cluster: Cluster) -> None:
@@ -127,7 +127,7 @@ def remove(cluster: Cluster) -> None:
 
 def _kill_pods(cluster: Cluster) -> None:
     """Kill every process of the node's containers, and what containerd left to look after them."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + ENDS_WITHIN
     while found := [pid for pid in descendants(cluster.control.first_process()) if _of_this_node(cluster, pid)]:
         for pid in found:
             with contextlib.suppress(ProcessLookupError):

@@ -13,13 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from devcluster import paths
-from devcluster.control import ComponentError, Control, sweep
+from devcluster.control import PATIENCE, ComponentError, Control, sweep
 from devcluster.locking import locked
 
 Ctr = Callable[..., str]
 """containerd's own client: takes arguments, returns what was printed, raises ComponentError."""
-
-_STARTS_WITHIN = 30.0
 
 
 def folder() -> Path:
@@ -55,7 +53,7 @@ def opened(seed: Path) -> Iterator[Ctr]:
             socket = control.folder / "containerd.sock"
             (control.folder / "containerd.toml").write_text(_configuration(seed, control.folder))
             control.start("containerd", ["containerd", "--config", control.folder / "containerd.toml"])
-            control.until("containerd", socket.exists, timeout=_STARTS_WITHIN)
+            control.until("containerd", socket.exists, timeout=PATIENCE)
             yield lambda *arguments: ctr(socket, *arguments)
             control.stop("containerd", grace=10)
         finally:

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from devcluster.control import ComponentError
+from devcluster.control import PATIENCE, ComponentError
 from devcluster.kafka import jars
 from devcluster.site import Listeners, Site, remove_data
 
@@ -62,7 +62,7 @@ def up(site: Site) -> str:
             _format(site, properties, classpath)
         site.control.start(_NAME, [*_JAVA, "-cp", classpath, "kafka.Kafka", properties])
     admin = AdminClient({"bootstrap.servers": host_bootstrap, "log_level": 0})
-    site.control.until(_NAME, lambda: _serves(admin), timeout=60)
+    site.control.until(_NAME, lambda: _serves(admin), timeout=PATIENCE)
     return f"Kafka for pods: {site.kafka_pods}\nKafka for this machine: {host_bootstrap}"
 
 
@@ -122,6 +122,6 @@ def topics(bootstrap: str) -> set[str]:
 
 def _serves(admin: AdminClient) -> bool:
     try:
-        return bool(admin.list_topics(timeout=2).brokers)
+        return bool(admin.list_topics(timeout=5).brokers)
     except KafkaException:
         return False

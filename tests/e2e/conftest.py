@@ -40,12 +40,17 @@ LONGEST_FIRST = (
     "test_rehearsal.py",
 )
 """All that take more than a minute; the others follow in the order of their names."""
+HANGS_AFTER = 1800
+"""Seconds for a test with all that it waits for, each wait as long as it may be; more than that, and it hangs."""
 BUCKET = "tidegate-e2e"
 RELEASE = Release("tidegate-e2e", OPERATOR_NAMESPACE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of the longest files first; in a file their order stays."""
+    """Put the tests of the longest files first, in a file their order stays; give each test time to wait."""
+    for item in items:
+        if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(HANGS_AFTER))
     ranks = {HERE / name: rank for rank, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
@@ -53,13 +58,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def surroundings(worker_id: str) -> Iterator[Environment]:
     """A Kubernetes with S3, Kafka and the images, of this worker alone."""
-    kept = os.environ.get("TIDEGATE_E2E_CLUSTER")
-    if worker_id != "master" and (kept or os.environ.get(environment.KUBECONFIG)):
+    kept, foreign = os.environ.get("TIDEGATE_E2E_CLUSTER"), os.environ.get(environment.KUBECONFIG)
+    if worker_id != "master" and (kept or foreign):
         pytest.exit("One cluster has room for one worker: run these tests without --numprocesses.", returncode=3)
-    found = environment.current(kept or ("e2e" if worker_id == "master" else f"e2e-{worker_id}"))
-    yield found
-    if found.cluster is not None and not kept:
-        Cluster(found.cluster.name).down()
+    if kept or foreign:
+        yield environment.current(kept or "e2e")
+        return
+    name = "e2e" if worker_id == "master" else f"e2e-{worker_id}"
+    Cluster(name).down()  # a run that was cut off left its applications, which are not what the tests begin with
+    try:
+        yield environment.current(name)
+    finally:
+        Cluster(name).down()
 
 
 @pytest.fixture(scope="session")
@@ -95,8 +105,8 @@ def install(helm: Helm, surroundings: Environment) -> None:
         *("upgrade", "--install", RELEASE.name, str(ROOT / "charts/tidegate"), "--namespace", RELEASE.namespace),
         *("--create-namespace", "--set", f"image.repository={repository}", "--set", f"image.tag={tag}"),
         *("--set", f"podAnnotations.started-by=tests-{os.getpid()}", "--set", "crds.keep=false"),
-        *("--wait", "--timeout", "180s"),
-        timeout=240,
+        *("--wait", "--timeout", "300s"),
+        timeout=360,
     )
 
 

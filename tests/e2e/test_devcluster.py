@@ -1,35 +1,35 @@
 """The development cluster itself: it runs pods, two stand side by side, and nothing of them stays."""
 
+import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from devcluster import busybox, cgroups, kafka, paths, s3
 from devcluster.cluster import Cluster
-from devcluster.processes import descendants
+from devcluster.processes import ProcessIdentity, descendants
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.waiting import wait_for
 
 # Where container runtimes, pod networks and kubelets like to leave something.
 SHARED_PLACES = ("/run", "/run/netns", "/var/lib", "/var/lib/cni", "/var/log/pods", "/opt", "/etc/cni")
-CGROUPS = ("tidegate-", "kube", "k8s.io", "system.slice:containerd")
-OTHERS = "tidegate-e2e"
-"""How the cgroups of the clusters begin that other workers start and end meanwhile."""
+CGROUPS = ("kube", "k8s.io", "system.slice:containerd")
 NAMESPACES = ("net", "mnt", "pid")
 
 
-def traces() -> dict[str, set[str]]:
-    """What a cluster could leave on the machine, and nothing that others may do there meanwhile."""
+def traces(clusters: Iterable[Cluster]) -> dict[str, set[str]]:
+    """What these clusters could leave on the machine, and nothing that others may do there meanwhile."""
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
-    groups = {c for hierarchy in cgroups.hierarchies() for c in hierarchy.iterdir() if c.name.startswith(CGROUPS)}
+    names = (*CGROUPS, *(cluster.cgroup for cluster in clusters))
+    groups = [c for hierarchy in cgroups.hierarchies() for c in hierarchy.iterdir() if c.name.startswith(names)]
     return {
         "files": {str(f) for place in SHARED_PLACES if Path(place).is_dir() for f in Path(place).iterdir()},
         "mounts": {m for m in mounts if m.startswith((*SHARED_PLACES, str(paths.cache() / "clusters")))},
         "links": {p.name for p in Path("/sys/class/net").iterdir()},
-        "cgroups": {str(group) for group in groups if not group.name.startswith(OTHERS)},
+        "cgroups": {str(group) for group in groups},
     }
 
 
@@ -37,15 +37,13 @@ def namespaces_of(pid: int) -> set[str]:
     return {os.readlink(f"/proc/{pid}/ns/{kind}") for kind in NAMESPACES}
 
 
-def all_namespaces() -> set[str]:
-    """The namespaces of every process of the machine."""
-    found: set[str] = set()
+def members(namespaces: set[str]) -> list[ProcessIdentity]:
+    """Return every process of the machine that is in one of the namespaces."""
+    found = []
     for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            try:
-                found |= namespaces_of(int(process.name))
-            except OSError:
-                continue  # it ended while we looked
+        with contextlib.suppress(OSError):  # it ended while we looked, or is no process
+            if process.name.isdigit() and namespaces_of(int(process.name)) & namespaces:
+                found.append(ProcessIdentity.of(int(process.name)))
     return found
 
 
@@ -55,7 +53,18 @@ def kubectl_of(cluster: Cluster) -> Kubectl:
 
 def run_pod(kubectl: Kubectl, script: str) -> None:
     kubectl.run("run", "shell", "--image", busybox.SHELL_IMAGE, "--restart=Never", "--", "sh", "-c", script)
-    kubectl.run("wait", "--for=condition=Ready", "pod/shell", "--timeout=60s", timeout=90)
+    kubectl.run("wait", "--for=condition=Ready", "pod/shell", "--timeout=300s", timeout=310)
+
+
+def await_output(kubectl: Kubectl, *command: str, of: str) -> None:
+    """Wait until a command prints this: that a container runs does not say how far its program is."""
+
+    def is_there() -> bool:
+        printed = kubectl.run(*command)
+        assert printed == of, printed
+        return True
+
+    wait_for(f"{of!r} from kubectl {' '.join(command)}", is_there, timeout=120)
 
 
 @pytest.fixture
@@ -67,24 +76,27 @@ def clusters() -> Iterator[tuple[Cluster, Cluster]]:
 
 
 def test_two_clusters_run_pods_side_by_side_and_leave_nothing_behind(clusters: tuple[Cluster, Cluster]) -> None:
-    before = traces()
+    before = traces(clusters)
     kubectls = [kubectl_of(cluster.up()) for cluster in clusters]
     for kubectl in kubectls:
         run_pod(kubectl, "echo started; sleep 3600")
-        assert kubectl.run("logs", "shell") == "started\n"
+        await_output(kubectl, "logs", "shell", of="started\n")
         assert "10.96.0.1" in kubectl.run("exec", "shell", "--", "nslookup", "kubernetes.default.svc.cluster.local")
     inside = [cluster.control.first_process() for cluster in clusters]
     processes = {pid for first in inside for pid in [first, *descendants(first)]}
     namespaces = {n for first in inside for n in namespaces_of(first)} - namespaces_of(os.getpid())
     assert len(namespaces) == len(clusters) * len(NAMESPACES)
+    # Told now by whom they are used: a namespace that is gone leaves its number to the next one on the machine.
+    users = members(namespaces)
+    assert {user.pid for user in users} >= set(inside)
 
     for cluster in clusters:
         cluster.down()
 
     assert [pid for pid in processes if Path(f"/proc/{pid}").exists()] == []
-    assert namespaces & all_namespaces() == set()
+    assert [user for user in users if user.alive()] == []
     assert [cluster.folder for cluster in clusters if cluster.folder.exists()] == []
-    assert {kind: seen - before[kind] for kind, seen in traces().items() if seen - before[kind]} == {}
+    assert {kind: seen - before[kind] for kind, seen in traces(clusters).items() if seen - before[kind]} == {}
 
 
 def test_a_name_outside_the_cluster_is_unknown_at_once_and_nothing_outside_is_reached(
@@ -92,7 +104,8 @@ def test_a_name_outside_the_cluster_is_unknown_at_once_and_nothing_outside_is_re
 ) -> None:
     kubectl = kubectl_of(clusters[0].up())
     run_pod(kubectl, "sleep 3600")
-    answer = kubectl.run("exec", "shell", "--", "sh", "-c", "nslookup example.com || true", timeout=5)
+    # That somebody says so is at once: whoever asked outside would get no answer.
+    answer = kubectl.run("exec", "shell", "--", "sh", "-c", "nslookup example.com || true")
     assert "NXDOMAIN" in answer
     outside = kubectl.run(
         "exec", "shell", "--", "sh", "-c", "nc -w 2 192.0.2.1 80 </dev/null && echo open || echo shut"
@@ -126,7 +139,7 @@ def test_services_keep_their_data_over_a_crash_and_pods_reach_them(clusters: tup
 
     objects = s3.client(cluster.s3_endpoint_host, cluster.s3_keys)
     assert [b["Name"] for b in objects.list_buckets()["Buckets"]] == ["kept"]
-    assert kafka.topics(cluster.kafka_host) >= {"kept"}
+    wait_for("the topic", lambda: "kept" in kafka.topics(cluster.kafka_host), timeout=60)
     kubectl = kubectl_of(cluster)
     run_pod(kubectl, "sleep 3600")
     assert kubectl.run("exec", "shell", "--", "wget", "-qO-", f"{cluster.s3_endpoint_pods}/health") == "OK"
@@ -138,6 +151,8 @@ def test_a_port_of_a_pod_is_forwarded_to_the_machine(clusters: tuple[Cluster, Cl
     cluster = clusters[0].up()
     kubectl = kubectl_of(cluster)
     run_pod(kubectl, "echo hello >/tmp/index.html; httpd -f -p 8080 -h /tmp")
+    # kubectl gives a forwarding up whose first connection is refused.
+    await_output(kubectl, "exec", "shell", "--", "wget", "-qO-", "http://127.0.0.1:8080/", of="hello\n")
     forwarding = subprocess.Popen(
         [cluster.kubectl, "--kubeconfig", cluster.kubeconfig, "port-forward", "pod/shell", ":8080"],
         stdout=subprocess.PIPE,
@@ -150,7 +165,7 @@ def test_a_port_of_a_pod_is_forwarded_to_the_machine(clusters: tuple[Cluster, Cl
         page = wait_for(
             "the page of the pod",
             lambda: subprocess.run(fetch, capture_output=True, text=True, check=False).stdout,
-            timeout=20,
+            timeout=120,
         )
         assert page == "hello\n"
     finally:

@@ -65,7 +65,7 @@ def await_numbers(world: World, app: str, numbers: int) -> dict[int, dict[str, i
         assert sum(row["n"] for row in seen.values()) >= numbers, seen
         return seen
 
-    return wait_for(f"{app} to have {numbers} numbers", probe, timeout=300, interval=2)
+    return wait_for(f"{app} to have {numbers} numbers", probe, timeout=600, interval=2)
 
 
 def export(world: World, name: str, nonce: int) -> dict[str, Any]:
@@ -98,14 +98,14 @@ def test_another_shape_of_state_begins_with_an_export_and_no_input_is_lost_or_re
             "spec": {"appRef": {"name": "old"}},
         }
     )
-    world.kubectl.run("wait", "snap/midway", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=180s", timeout=190)
+    world.kubectl.run("wait", "snap/midway", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=300s", timeout=310)
 
     first, second = export(world, "midway", 1), export(world, "midway", 2)
     assert first["uri"] != second["uri"]
     assert (first["digest"], first["rows"], first["bytes"]) == (second["digest"], second["rows"], second["bytes"])
     assert first["tables"] == 3
-    world.kubectl.run("wait", "snap/midway", "-n", NAMESPACE, "--for=condition=Exported", "--timeout=60s")
-    wait_for("the pods to be gone", lambda: not export_pods(world), timeout=120, interval=1)
+    world.kubectl.run("wait", "snap/midway", "-n", NAMESPACE, "--for=condition=Exported", "--timeout=120s", timeout=130)
+    wait_for("the pods to be gone", lambda: not export_pods(world), timeout=300, interval=1)
 
     world.kubectl.apply(keeping(world, "new", "keeping_anew.py", startFrom={"export": first["uri"]}))
     send(world, BEFORE, AFTER)

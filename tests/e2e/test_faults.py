@@ -127,17 +127,30 @@ FAULTS = (
 def said(world: World) -> Iterator[dict[str, dict[str, Any]]]:
     """Every faulty application was applied; name -> the Ready condition that named its fault."""
     world.make_namespace(NAMESPACE)
-    for fault in FAULTS:
-        world.kubectl.apply(fault.build(world))
     conditions: dict[str, dict[str, Any]] = {}
-    for fault in FAULTS:
-        conditions[fault.name] = wait_for(
-            f"{fault.name} to say {fault.reason}", partial(ready_because, world, fault.name, fault.reason), timeout=300
-        )
-    for fault in FAULTS:
-        fault.cure(world)
-    yield conditions
-    world.delete_apps(NAMESPACE)
+    try:
+        for fault in FAULTS:
+            world.kubectl.apply(fault.build(world))
+        wait_for("each fault to be named", partial(each_is_named, world, conditions), timeout=600)
+        for fault in FAULTS:
+            fault.cure(world)
+        yield conditions
+    finally:
+        if world.environment.own:
+            world.start_kafka()  # the tests that follow need it, however this ended
+        world.delete_apps(NAMESPACE)
+
+
+def each_is_named(world: World, conditions: dict[str, dict[str, Any]]) -> bool:
+    """Note each condition when it is seen first: while one is waited for, another may go on to say something else."""
+    waiting = []
+    for fault in (fault for fault in FAULTS if fault.name not in conditions):
+        try:
+            conditions[fault.name] = ready_because(world, fault.name, fault.reason)
+        except AssertionError as not_yet:
+            waiting.append(f"{fault.name}: {not_yet}")
+    assert not waiting, waiting
+    return True
 
 
 def ready_because(world: World, name: str, reason: str) -> dict[str, Any]:
@@ -161,16 +174,17 @@ def test_an_application_runs_once_the_cause_of_its_fault_is_gone(
     def running() -> bool:
         app = world.get_app(fault.name, NAMESPACE)
         condition = world.kubectl.condition(app, "Ready")
-        assert condition["status"] == "True", condition
+        assert condition.get("status") == "True", condition
         return bool(app["status"]["phase"] == "Running")
 
-    wait_for(f"{fault.name} to run", running, timeout=600, interval=2)
+    # Some are looked after by themselves only every five minutes.
+    wait_for(f"{fault.name} to run", running, timeout=900, interval=2)
     # The others start on the same few cores.
     world.kubectl.run("delete", "sapp", fault.name, "-n", NAMESPACE, "--wait=false")
 
 
 def test_the_operator_lived_through_all_of_it(said: dict[str, dict[str, Any]], world: World) -> None:
-    assert world.operator_restarts() == 0
+    assert world.operator_crashes() == []
 
 
 def test_an_application_whose_storage_lies_inside_anothers_is_refused(world: World) -> None:
@@ -214,5 +228,5 @@ def test_storage_that_an_earlier_application_left_is_not_taken_until_its_claim_i
         assert key in world.keys("again", NAMESPACE)
         return bool(json.loads(world.read(key))["uid"] == uid)
 
-    wait_for("the next driver to claim the storage", claimed, timeout=420, interval=1)
+    wait_for("the next driver to claim the storage", claimed, timeout=900, interval=1)
     world.delete_apps(NAMESPACE)

@@ -21,10 +21,10 @@ NAMESPACE = "tidegate-e2e-leaders"
 RUNNING, EDITED = "running", "edited"
 GOAL_SECONDS = 20.0
 LEASE_SECONDS = 10.0
-RETRY_SECONDS = 2.0
-IN_FLIGHT_SECONDS = 1.0
-"""What a leader sent before it was stopped may arrive so much later."""
-GENEROUS = 120.0
+"""A Lease that nobody released is taken no sooner than so long after it was last written."""
+IN_FLIGHT_SECONDS = 5.0
+"""What a leader sent before it was stopped may be received so much later; nothing can be told before its Lease ends."""
+GENEROUS = 300.0
 
 Break = Callable[[OperatorPods, dict[str, Any]], AbstractContextManager[None]]
 
@@ -111,43 +111,50 @@ def with_process(stage: Stage) -> dict[str, Any]:
     return pod
 
 
-def await_successor(stage: Stage, pair: Pair) -> Tenure:
-    """Wait until the standby holds the Lease; return what the Lease says then."""
-
-    def taken() -> Tenure:
-        now = stage.operators.tenure()
-        assert now.is_of(pair.standby), now
-        return now
-
-    return wait_for("the standby to take the Lease", taken, GENEROUS, 0.2)
-
-
-def held_by_another(stage: Stage, leader: dict[str, Any]) -> Tenure:
-    """Return what the Lease says, once somebody else holds it."""
+def held_by_another(stage: Stage, former: Tenure) -> Tenure:
+    """Return what the Lease says, once another process holds it than the one that did."""
     now = stage.operators.tenure()
-    assert now.holder, now
-    assert not now.is_of(leader), now
+    assert now.holder not in ("", former.holder), now
     return now
 
 
-def take_over(stage: Stage, pair: Pair, broken: AbstractContextManager[None], pause: float = 0.0) -> float:
-    """Break the leader and edit an application meanwhile: the standby acts. Return when the leader was broken."""
+def last_renewal(stage: Stage, pair: Pair) -> float:
+    """Return when the leader, which is broken by now, renewed the Lease last."""
+    now = stage.operators.tenure()
+    # If we are so slow that another one leads already: what it was before the fault is not later than the last one.
+    return now.renewed if now.holder == pair.tenure.holder else pair.tenure.renewed
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """When the leader was broken, and whose process leads since, and whose does not."""
+
+    began: float
+    successor: dict[str, Any]
+    other: dict[str, Any]
+
+
+def take_over(stage: Stage, pair: Pair, broken: AbstractContextManager[None], pause: float = 0.0) -> Takeover:
+    """Break the leader and edit an application meanwhile: its successor acts."""
     with broken:
         began = time.time()
+        renewed = last_renewal(stage, pair)
         epoch = stage.edit()
-        after = await_successor(stage, pair)
+        another = partial(held_by_another, stage, pair.tenure)
+        after = wait_for("another process to take the Lease", another, GENEROUS, 0.2)
         stage.await_launch(epoch)
-        # What is renewed between our look and the fault makes it look longer than it was, never shorter.
-        seconds = after.acquired - pair.tenure.renewed
+        seconds = after.acquired - renewed
         print(f"leaderless for at most {seconds:.1f} s by the Lease's own times")
         assert seconds <= GOAL_SECONDS
         assert after.transitions == pair.tenure.transitions + 1
-        assert acted(stage, pair.standby, since=began), "the audit log knows the replicas by their addresses"
+        # A container that was killed is started again at once, and its new process stands by, too.
+        successor, other = (pair.standby, pair.leader) if after.is_of(pair.standby) else (pair.leader, pair.standby)
+        assert acted(stage, successor, since=began), "the audit log knows the replicas by their addresses"
         time.sleep(max(0.0, began + pause - time.time()))
         # Something for the old leader to do, when it comes back.
         epoch = stage.edit()
     stage.await_launch(epoch)
-    return began
+    return Takeover(began, successor, other)
 
 
 def acted(stage: Stage, pod: dict[str, Any], since: float) -> list[str]:
@@ -165,25 +172,27 @@ def await_end(stage: Stage, pod: dict[str, Any]) -> int:
     return wait_for("the old leader's end", ended, GENEROUS)[0]
 
 
-def test_a_leader_that_is_killed_is_followed_by_the_standby(stage: Stage, pair: Pair) -> None:
-    began = take_over(stage, pair, stage.operators.killed(pair.leader))
+def test_a_leader_that_is_killed_is_followed_by_another_process(stage: Stage, pair: Pair) -> None:
+    seen = take_over(stage, pair, stage.operators.killed(pair.leader))
     assert await_end(stage, pair.leader) == 137
-    assert acted(stage, pair.leader, since=began) == []
+    assert acted(stage, seen.other, since=seen.began + IN_FLIGHT_SECONDS) == []
     stage.assert_nothing_was_noticed()
 
 
 def test_a_leader_that_was_paused_beyond_its_lease_does_nothing_when_it_goes_on(stage: Stage, pair: Pair) -> None:
-    began = take_over(stage, pair, stage.operators.paused(pair.leader), pause=LEASE_SECONDS + 2.0)
+    seen = take_over(stage, pair, stage.operators.paused(pair.leader), pause=LEASE_SECONDS + 2.0)
+    assert seen.successor is pair.standby
     assert await_end(stage, pair.leader) == 1
-    assert acted(stage, pair.leader, since=began + IN_FLIGHT_SECONDS) == []
+    assert acted(stage, pair.leader, since=seen.began + IN_FLIGHT_SECONDS) == []
     assert stage.operators.tenure().is_of(pair.standby)
     stage.assert_nothing_was_noticed()
 
 
 def test_a_leader_that_is_cut_off_from_the_api_server_ends_and_the_standby_acts(stage: Stage, pair: Pair) -> None:
-    began = take_over(stage, pair, stage.operators.cut_off(pair.leader))
+    seen = take_over(stage, pair, stage.operators.cut_off(pair.leader))
+    assert seen.successor is pair.standby
     assert await_end(stage, pair.leader) == 1
-    assert acted(stage, pair.leader, since=began + IN_FLIGHT_SECONDS) == []
+    assert acted(stage, pair.leader, since=seen.began + IN_FLIGHT_SECONDS) == []
     assert stage.operators.tenure().is_of(pair.standby)
     stage.assert_nothing_was_noticed()
 
@@ -192,12 +201,11 @@ def test_a_leader_that_is_asked_to_go_hands_over_at_once(stage: Stage, pair: Pai
     stage.world.kubectl.delete("pod", pair.leader["metadata"]["name"], OPERATOR_NAMESPACE)
     epoch = stage.edit()
     # Whoever asks first: the standby, or the pod that follows the leader's.
-    after = wait_for("another replica to take the Lease", partial(held_by_another, stage, pair.leader), GENEROUS, 0.2)
+    after = wait_for("another process to take the Lease", partial(held_by_another, stage, pair.tenure), GENEROUS, 0.2)
     stage.await_launch(epoch)
     released = max(write.time for write in stage.operators.writes(pair.leader) if write.lease)
     print(f"leaderless for {after.acquired - released:.1f} s by the Lease's own times")
-    # A Lease that has to expire is taken ten seconds after it was last written.
-    assert after.acquired - released < 2 * RETRY_SECONDS
+    assert after.acquired - released < LEASE_SECONDS
     assert acted(stage, pair.leader, since=released) == []
     stage.assert_nothing_was_noticed()
 
@@ -210,6 +218,6 @@ def test_the_application_has_run_through_all_of_it(stage: Stage) -> None:
         assert status.get("phase") == "Running", status
         return bool(status.get("batch", -1) >= 0)
 
-    wait_for("batches of the running application", commits, 300, 1)
+    wait_for("batches of the running application", commits, 600, 1)
     stage.assert_nothing_was_noticed()
     assert stage.world.get_app(RUNNING, NAMESPACE)["status"].get("restarts") is None

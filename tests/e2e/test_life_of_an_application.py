@@ -18,15 +18,14 @@ def test_a_script_that_knows_nothing_of_tidegate_runs_and_shows_its_figures(worl
         queries = status.get("queries", [])
         assert queries, status
         assert queries[0].get("batchId", -1) >= 1, queries
+        assert (status["phase"], status["executors"]) == ("Running", {"wanted": 1, "running": 1}), status
         return status
 
-    status = wait_for("batches in the status", committed, timeout=240, interval=2)
-    assert status["phase"] == "Running"
+    status = wait_for("batches in the status", committed, timeout=600, interval=2)
     assert status["queries"][0]["name"] == "counting"
-    assert status["executors"] == {"wanted": 1, "running": 1}
     table = world.kubectl.run("get", "sapp", "figures", "-n", NAMESPACE)
     assert table.splitlines()[0].split() == ["NAME", "PHASE", "READY", "EXECUTORS", "BATCH", "ROWS/S", "AGE"]
-    world.kubectl.run("wait", "sapp/figures", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=30s")
+    world.kubectl.run("wait", "sapp/figures", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=120s", timeout=130)
 
     their_jvms_start_from_the_archive(world)
     scale_out(world)
@@ -55,13 +54,13 @@ def scale_out(world: World) -> None:
         assert status["executors"] == {"wanted": 2, "running": 2}, status["executors"]
         return bool(status["epoch"] == before)
 
-    wait_for("a second executor under the same driver", scaled, timeout=180, interval=2)
+    wait_for("a second executor under the same driver", scaled, timeout=300, interval=2)
 
 
 def delete_and_keep_the_state(world: World) -> None:
     """After deletion nothing is left but the storage, which ends at a batch boundary."""
     world.kubectl.delete("sapp", "figures", NAMESPACE)
-    wait_for("the resource to be gone", lambda: world.kubectl.get("sapp", "figures", NAMESPACE) is None, timeout=180)
+    wait_for("the resource to be gone", lambda: world.kubectl.get("sapp", "figures", NAMESPACE) is None, timeout=300)
     left = world.kubectl.list("pods,secrets,serviceaccounts,roles,rolebindings,configmaps", NAMESPACE, "")
     ours = [f"{o['kind']}/{o['metadata']['name']}" for o in left if belongs_to_tidegate(o)]
     assert ours == []
@@ -96,7 +95,7 @@ def test_a_finite_script_completes_and_takes_its_storage_with_it_if_told_to(worl
         assert found.get("status", {}).get("phase") == "Completed", found.get("status")
         return True
 
-    wait_for("the script's end", completed, timeout=240, interval=2)
+    wait_for("the script's end", completed, timeout=600, interval=2)
     keys = world.keys("finite", NAMESPACE)
     (log,) = [k for k in keys if "/logs/" in k and k.endswith("/driver.log")]
     assert "counted 1000" in world.read(log)
@@ -104,7 +103,7 @@ def test_a_finite_script_completes_and_takes_its_storage_with_it_if_told_to(worl
     assert owner["uid"] == world.get_app("finite", NAMESPACE)["metadata"]["uid"]
 
     world.kubectl.delete("sapp", "finite", NAMESPACE)
-    wait_for("the resource to be gone", lambda: world.kubectl.get("sapp", "finite", NAMESPACE) is None, timeout=120)
+    wait_for("the resource to be gone", lambda: world.kubectl.get("sapp", "finite", NAMESPACE) is None, timeout=300)
     assert world.keys("finite", NAMESPACE) == []
 
 
@@ -118,6 +117,6 @@ def test_a_stock_spark_image_runs_through_the_init_container(world: World) -> No
         assert status.get("queries"), status
         return bool(status["queries"][0].get("batchId", -1) >= 1 and status["executors"]["running"] == 1)
 
-    wait_for("a batch on the stock image", committed, timeout=300, interval=2)
+    wait_for("a batch on the stock image", committed, timeout=600, interval=2)
     world.kubectl.delete("sapp", "stock", NAMESPACE)
-    wait_for("the resource to be gone", lambda: world.kubectl.get("sapp", "stock", NAMESPACE) is None, timeout=180)
+    wait_for("the resource to be gone", lambda: world.kubectl.get("sapp", "stock", NAMESPACE) is None, timeout=300)

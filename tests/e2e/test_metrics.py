@@ -1,7 +1,7 @@
 """A real Prometheus finds operator and drivers by the documented configuration and answers what people ask of it."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,7 @@ class Observed:
             assert found == expected, f"{expression} is {found}"
             return True
 
-        wait_for(f"{expression} == {expected}", is_so, timeout=240, interval=2)
+        wait_for(f"{expression} == {expected}", is_so, timeout=600, interval=2)
 
     def discover(self) -> None:
         """Tell Prometheus which pods there are."""
@@ -95,9 +95,8 @@ def test_a_real_prometheus_knows_operator_and_application_from_launch_to_deletio
     lag = f"tidegate_query_source_lag_rows{{{QUERY}}}"
     observed.until(f"max_over_time({lag}[1m]) > bool 0", 1)
     observed.until(lag, 0)
-    the_operator_answers(server)
-    the_agent_answers(server)
-    nothing_is_wrong(server)
+    for look in (the_operator_answers, the_agent_answers, nothing_is_wrong):
+        await_look(look, server)
     promtool_finds_no_fault_in_what_the_pods_show(world)
 
     world.kubectl.patch("sapp", NAME, NAMESPACE, {"spec": {"application": {"env": [{"name": "X", "value": "y"}]}}})
@@ -108,15 +107,25 @@ def test_a_real_prometheus_knows_operator_and_application_from_launch_to_deletio
 
     world.delete_apps(NAMESPACE)
     observed.until(f"count({{__name__=~'tidegate_.+',{APP}}})", None)
-    assert server.value("sum(tidegate_leader)") == 1
+    observed.until("sum(tidegate_leader)", 1)
+
+
+def await_look(look: Callable[[PrometheusServer], None], server: PrometheusServer) -> None:
+    """Wait until all that a look asserts is so at once: an answer that comes too late for a scrape is a gap for it."""
+
+    def is_so() -> bool:
+        look(server)
+        return True
+
+    wait_for(look.__name__.replace("_", " "), is_so, timeout=180, interval=2)
 
 
 def the_operator_answers(server: PrometheusServer) -> None:
     """Everything the operator owns has series, and they make sense."""
     assert server.value("sum(tidegate_leader)") == 1
     assert server.value(f"tidegate_app_epoch{{{APP}}}") == 1
-    (health,) = server.query(f"tidegate_app_health{{{APP}}}")
-    assert health.labels["health"] in ("Ready", "Reconciling")
+    healths = [each.labels["health"] for each in server.query(f"tidegate_app_health{{{APP}}}")]
+    assert healths in (["Ready"], ["Reconciling"])
     assert server.query(f"tidegate_app_restarts_total{{{APP}}}") == []
     positive = (
         "histogram_quantile(0.5, sum by (le) (rate(tidegate_reconcile_duration_seconds_bucket[5m])))",
@@ -134,7 +143,7 @@ def the_agent_answers(server: PrometheusServer) -> None:
     assert (server.value(f"sum(tidegate_query_batch_duration_seconds_count{{{QUERY}}})") or 0) > 0
     age = server.value(f"tidegate_query_last_commit_age_seconds{{{QUERY}}}")
     assert age is not None
-    assert 0 <= age < 120
+    assert 0 <= age < 3600, "an age, not a date"
     for name in ("input_rows_per_second", "processed_rows_per_second", "state_rows", "state_bytes", "idle"):
         assert server.value(f"tidegate_query_{name}{{{QUERY}}}") is not None, name
     assert server.value(f"tidegate_driver_executors_wanted{{{APP}}}") == 1
@@ -146,14 +155,15 @@ def nothing_is_wrong(server: PrometheusServer) -> None:
     jobs = {target["labels"]["job"] for target in targets}
     assert jobs == {"tidegate-operator", "tidegate-drivers"}
     assert [t["lastError"] for t in targets if t["labels"]["job"] == "tidegate-operator" and t["health"] != "up"] == []
-    wait_for("the rules' first evaluation", lambda: {r["health"] for r in server.rules()} == {"ok"}, timeout=30)
+    assert {r["health"] for r in server.rules()} == {"ok"}, "not all are evaluated"
     assert server.query(f'ALERTS{{alertstate="firing",{APP}}}') == []
     assert server.query('ALERTS{alertname=~"TidegateOperatorDown|TidegateNoLeader"}') == []
 
 
 def promtool_finds_no_fault_in_what_the_pods_show(world: World) -> None:
     """Asked as Prometheus asks, but through the API server."""
-    operators = world.kubectl.list("pods", OPERATOR_NAMESPACE, SELECTOR)
+    found = world.kubectl.list("pods", OPERATOR_NAMESPACE, SELECTOR)
+    operators = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
     pods = [(OPERATOR_NAMESPACE, operator["metadata"]["name"], 8080) for operator in operators]
     for namespace, pod, port in (*pods, (NAMESPACE, f"{NAME}-driver", 8090)):
         text = world.kubectl.run("get", "--raw", f"/api/v1/namespaces/{namespace}/pods/{pod}:{port}/proxy/metrics")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ def await_tally(world: World, app: str, numbers: int) -> dict[int, int]:
         assert max(seen.values(), default=0) >= numbers, seen
         return seen
 
-    return wait_for(f"{app} to tally {numbers} numbers", probe, timeout=300, interval=2)
+    return wait_for(f"{app} to tally {numbers} numbers", probe, timeout=600, interval=2)
 
 
 def scheduled(world: World, app: str) -> list[dict[str, Any]]:
@@ -72,6 +73,15 @@ def scheduled(world: World, app: str) -> list[dict[str, Any]]:
     selector = f"tidegate.dev/scheduled=true,tidegate.dev/app={app}"
     found = world.kubectl.list("snap", NAMESPACE, selector)
     return sorted(found, key=lambda snapshot: snapshot["metadata"]["creationTimestamp"])
+
+
+def verified(world: World, app: str) -> str | None:
+    """Return the oldest snapshot of an application's schedule that was found to be whole."""
+    for snapshot in scheduled(world, app):
+        conditions = snapshot.get("status", {}).get("conditions", [])
+        if any(c["type"] == "Verified" and c["status"] == "True" for c in conditions):
+            return str(snapshot["metadata"]["name"])
+    return None
 
 
 def test_a_schedule_keeps_the_newest_and_the_end_of_an_application_is_imported_and_gone_on_from(
@@ -83,39 +93,31 @@ def test_a_schedule_keeps_the_newest_and_the_end_of_an_application_is_imported_a
     world.kubectl.apply(tallying(world, "steady", snapshots=snapshots))
     await_tally(world, "steady", BEFORE)
 
-    def first() -> str | None:
-        found = scheduled(world, "steady")
-        return found[0]["metadata"]["name"] if found else None
-
-    earliest = wait_for("the first of the schedule", first, timeout=150, interval=2)
-    assert earliest is not None
-    world.kubectl.run(
-        "wait", f"snap/{earliest}", "-n", NAMESPACE, "--for=condition=Verified", "--timeout=180s", timeout=190
-    )
-    # Without new numbers the next ones would be the same; with some, the next takes the first one's place.
+    # Which one: if the first came before all numbers were tallied, another takes its place, verified or not.
+    earliest = wait_for("a verified one of the schedule", partial(verified, world, "steady"), timeout=600, interval=2)
+    # Without new numbers the next ones would be the same; with some, the next takes its place.
     send(world, BEFORE, AFTER)
     await_tally(world, "steady", BEFORE + AFTER)
-    wait_for(
-        "the next one in its place",
-        lambda: (
-            [s["metadata"]["name"] for s in scheduled(world, "steady")] not in ([], [earliest]) and first() != earliest
-        ),
-        timeout=300,
-        interval=2,
-    )
+
+    def replaced() -> bool:
+        names = [snapshot["metadata"]["name"] for snapshot in scheduled(world, "steady")]
+        assert names, "none is there"
+        return earliest not in names
+
+    wait_for("the next one in its place", replaced, timeout=600, interval=2)
 
     uid = world.get_app("steady", NAMESPACE)["metadata"]["uid"]
     send(world, BEFORE + AFTER, AFTER)
     await_tally(world, "steady", BEFORE + 2 * AFTER)
     world.kubectl.delete("sapp", "steady", NAMESPACE)
-    wait_for("the application to be gone", lambda: world.kubectl.get("sapp", "steady", NAMESPACE) is None, timeout=300)
+    wait_for("the application to be gone", lambda: world.kubectl.get("sapp", "steady", NAMESPACE) is None, timeout=600)
     name = f"steady-last-{uid.replace('-', '')[:8]}"
     last = world.kubectl.get("snap", name, NAMESPACE)
     assert last is not None
     assert (last["status"]["phase"], last["status"]["batch"]) == ("Ready", max(tallies(world, "steady")))
 
     # The resource goes, the files stay, and are imported by their address.
-    world.kubectl.run("delete", "snap", name, "-n", NAMESPACE, "--timeout=120s", timeout=130)
+    world.kubectl.run("delete", "snap", name, "-n", NAMESPACE, "--timeout=300s", timeout=310)
     known = last["status"]["storage"]
     place = {key: known[key] for key in ("endpoint", "region", "pathStyleAccess") if key in known}
     secret = {"credentialsSecret": {"name": known["credentialsSecret"]}}
@@ -123,7 +125,7 @@ def test_a_schedule_keeps_the_newest_and_the_end_of_an_application_is_imported_a
     metadata = {"name": "imported", "namespace": NAMESPACE}
     resource = {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
     world.kubectl.apply(resource)
-    world.kubectl.run("wait", "snap/imported", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=180s", timeout=190)
+    world.kubectl.run("wait", "snap/imported", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=300s", timeout=310)
     world.kubectl.apply(tallying(world, "onward", startFrom={"snapshot": {"name": "imported"}}))
     send(world, BEFORE + 2 * AFTER, AFTER)
     onward = await_tally(world, "onward", BEFORE + 3 * AFTER)

@@ -64,7 +64,7 @@ class Run:
     def await_new_decisions(self, when: str) -> None:
         """Return when a decision has come that was not there before."""
         before = self.read()
-        wait_for(f"a new decision {when}", lambda: self.read() > before, timeout=180, interval=0)
+        wait_for(f"a new decision {when}", lambda: self.read() > before, timeout=600, interval=0)
 
     def await_first_batch(self) -> None:
         """Return when a batch is committed: from then on the query knows where its readings begin."""
@@ -74,7 +74,7 @@ class Run:
             lambda: committed_batches(
                 o["Key"] for o in listed(Bucket=self.world.bucket, Prefix=self.app.commits()).get("Contents", [])
             ),
-            timeout=240,
+            timeout=600,
         )
 
     def replay(self, at: dict[int, Callable[[], None]]) -> None:
@@ -105,7 +105,7 @@ class Run:
         """Return when the same pod's driver has decided something again and the resource tells of its restart."""
         self.await_new_decisions("after the JVM was killed")
 
-        wait_for("the restart in the status", lambda: self.launches() == (1, 1), timeout=180)
+        wait_for("the restart in the status", lambda: self.launches() == (1, 1), timeout=600)
         assert self.status()["lastExit"]["exitCode"] != 0
 
     def kill_the_pod(self) -> None:
@@ -116,10 +116,10 @@ class Run:
     def await_next_epoch(self) -> None:
         """Return when everything is decided and the resource tells of a new driver pod."""
         expected = set(expected_decisions(SCENARIO.records()))
-        wait_for("the last decision", lambda: bool(self.read()) and expected <= self.ids, timeout=240, interval=0)
-        wait_for("the second epoch in the status", lambda: self.launches() == (2, 0), timeout=180)
+        wait_for("the last decision", lambda: bool(self.read()) and expected <= self.ids, timeout=600, interval=0)
+        wait_for("the second epoch in the status", lambda: self.launches() == (2, 0), timeout=600)
         # The first driver may have decided everything before it ended; the second one is still starting then.
-        wait_for("the second driver to run", lambda: self.status()["phase"] == "Running", timeout=180)
+        wait_for("the second driver to run", lambda: self.status()["phase"] == "Running", timeout=600)
 
 
 @pytest.fixture

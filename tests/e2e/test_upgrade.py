@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,9 +29,12 @@ SCENARIO = Scenario(readings=8_000, shifts=30)
 RATE = 50.0
 """Readings per second: data flow while each version takes over from the one before."""
 MOST_READINGS = 250
-"""Readings in one batch: however long a new version takes to come, it finds enough for more than three batches."""
+"""Readings in one batch."""
 CHANGES = 5, 38, 70
 """Percent of the readings sent when each change is made; the one before has to be done by then."""
+LAUNCHES = 20, 52, 84
+"""Percent of the readings sent when the version of each change has to be started: however long that takes, those that
+follow are left for it, and they are enough for more than three batches."""
 GOOD_GATE, BAD_GATE = 3, 6
 """Batches after which a version is stable: a good one soon, the one with the bug not before its bug."""
 
@@ -69,24 +73,19 @@ class Run:
         upgrade: dict[str, Any] = self.status().get("upgrade", {})
         return upgrade
 
-    def ready(self) -> tuple[str, str]:
-        """Return status and reason of the condition Ready."""
-        (found,) = [each for each in self.status()["conditions"] if each["type"] == "Ready"]
-        return found["status"], found["reason"]
+    def await_ready(self, status: str, reason: str) -> None:
+        """Wait until the condition Ready says so."""
 
-    def events(self) -> set[str]:
-        """Return the reasons of the application's events."""
-        events = self.world.kubectl.list("events", NAMESPACE)
-        return {event["reason"] for event in events if event["involvedObject"]["name"] == self.app.name}
-
-    def await_events(self, *reasons: str) -> None:
-        """Wait until the application has these: they are published after the status."""
-
-        def told() -> bool:
-            assert set(reasons) <= self.events()
+        def probe() -> bool:
+            (found,) = [each for each in self.status()["conditions"] if each["type"] == "Ready"]
+            assert (found["status"], found["reason"]) == (status, reason), found
             return True
 
-        wait_for(f"events {reasons}", told, timeout=30)
+        wait_for(f"Ready to be {status} because of {reason}", probe, timeout=300)
+
+    def await_launch(self, epoch: int) -> None:
+        """Wait until the next version is started: whatever is sent from then on, the one before does not take it."""
+        wait_for(f"launch {epoch}", lambda: self.status()["epoch"] >= epoch, timeout=900, interval=1)
 
     def driver_hash(self) -> str:
         pod = self.world.kubectl.get("pod", self.app.driver_pod, NAMESPACE)
@@ -105,7 +104,7 @@ class Run:
             assert (status.get("upgrade", {}).get("phase"), status["epoch"]) == (phase, epoch), status
             return True
 
-        wait_for(f"the upgrade to be {phase} in epoch {epoch}", probe, timeout=600, interval=1)
+        wait_for(f"the upgrade to be {phase} in epoch {epoch}", probe, timeout=900, interval=1)
 
     def await_decisions(self) -> None:
         expected = set(expected_decisions(SCENARIO.records()))
@@ -114,7 +113,7 @@ class Run:
             self.ids |= {decision["id"] for decision in self.reader.poll(0.2)}
             return expected <= self.ids
 
-        wait_for("the last decision", all_there, timeout=240, interval=0)
+        wait_for("the last decision", all_there, timeout=600, interval=0)
 
     def await_first_batch(self) -> None:
         listed = self.world.s3.list_objects_v2
@@ -123,7 +122,7 @@ class Run:
             lambda: committed_batches(
                 o["Key"] for o in listed(Bucket=self.world.bucket, Prefix=self.app.commits()).get("Contents", [])
             ),
-            timeout=240,
+            timeout=600,
         )
 
     # --- what is done -------------------------------------------------------------------------------------------------
@@ -147,7 +146,7 @@ class Run:
 
     def change(self, stable_batches: int, spec: dict[str, Any]) -> None:
         """Apply another version, once the one that runs is stable."""
-        wait_for("a stable version", lambda: "lastStable" in self.status(), timeout=180, interval=1)
+        wait_for("a stable version", lambda: "lastStable" in self.status(), timeout=300, interval=1)
         gate = {"stableBatches": stable_batches}
         self.world.kubectl.patch("sapp", self.app.name, NAMESPACE, {"spec": {**spec, "upgrade": gate}})
 
@@ -168,25 +167,28 @@ class Run:
     def judge_takeover(self, epoch: int) -> None:
         """Another version has taken over where the one before stopped, and is stable."""
         self.await_upgrade("Done", epoch)
+        self.await_ready("True", "Running")
         status, upgrade = self.status(), self.upgrade()
-        assert (status["lineage"], self.ready()) == (1, ("True", "Running"))
+        assert status["lineage"] == 1
         assert status["lastStable"]["specHash"] == upgrade["toSpecHash"] == self.driver_hash()
-        wait_for("the pin", lambda: self.upgrade()["pin"].get("batches"), timeout=120)
+        wait_for("the pin", lambda: self.upgrade()["pin"].get("batches"), timeout=300)
         pin = self.upgrade()["pin"]
         kept = {key.partition(f"/{self.app.name}/")[2] for key in self.world.keys(self.app.name, NAMESPACE)}
         assert f"snapshots/{pin['id']}/manifest.json" in kept
-        self.await_events("UpgradeCopying", "UpgradeStopping", "UpgradeDone")
+        self.world.await_events(self.app.name, NAMESPACE, "UpgradeCopying", "UpgradeStopping", "UpgradeDone")
 
     def judge_rollback(self, epoch: int, before: str) -> None:
         """The version with the bug is gone, and the one before goes on from where it was stopped."""
         self.await_upgrade("RolledBack", epoch)
+        self.await_ready("False", "UpgradeRolledBack")
         status, upgrade = self.status(), self.upgrade()
-        assert (status["lineage"], self.ready()) == (2, ("False", "UpgradeRolledBack"))
+        assert status["lineage"] == 2
         assert (upgrade["reason"], upgrade["fromSpecHash"]) == ("ApplicationFailed", before)
         assert "that is where the bug is" in upgrade["message"]
         assert status["lastStable"]["specHash"] == self.driver_hash() == before
         assert (status["startFrom"]["id"], status["startFrom"]["ofLineage"]) == (upgrade["pin"]["id"], 1)
-        self.await_events("UpgradeRollingBack", "UpgradeRolledBack", "StartedFromSnapshot")
+        reasons = ("UpgradeRollingBack", "UpgradeRolledBack", "StartedFromSnapshot")
+        self.world.await_events(self.app.name, NAMESPACE, *reasons)
 
     def judge_decisions(self) -> None:
         """Compare everything that was ever sent with what the input asks for."""
@@ -253,6 +255,8 @@ def test_new_versions_take_over_while_data_flow_and_one_that_raises_in_its_third
         stable.append(run.status()["lastStable"]["specHash"])
         run.change_program(BAD_GATE, "--bug")
 
-    run.replay(dict(zip(CHANGES, (another_spark, another_program, one_with_a_bug), strict=True)))
+    changes = dict(zip(CHANGES, (another_spark, another_program, one_with_a_bug), strict=True))
+    launches = {percent: partial(run.await_launch, epoch) for epoch, percent in enumerate(LAUNCHES, 2)}
+    run.replay(changes | launches)
     run.judge_rollback(5, stable[0])
     run.judge_decisions()

@@ -38,13 +38,18 @@ LONGEST_FIRST = (
     "test_chart_permissions.py",
 )
 """All that take a minute or more on a busy machine; the others follow in the order of their names."""
+HANGS_AFTER = 1800
+"""Seconds for a test with all that it waits for, each wait as long as it may be; more than that, and it hangs."""
 CRDS = Path(__file__).parents[2] / "crds"
 _numbers = itertools.count(1)
 os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)  # of every JVM that a test starts, Spark's and Kafka's
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of the longest files first; in a file their order stays."""
+    """Put the tests of the longest files first, in a file their order stays; give each test time to wait."""
+    for item in items:
+        if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(HANGS_AFTER))
     ranks = {HERE / name: rank for rank, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
@@ -55,7 +60,7 @@ def api_server() -> Iterator[ApiServer]:
     with ApiServer() as running:
         kubectl = Kubectl(running.kubectl, running.kubeconfig)
         kubectl.run("apply", "--server-side", "-f", str(CRDS))
-        kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=190)
         yield running
 
 

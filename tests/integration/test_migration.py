@@ -69,7 +69,7 @@ class Side:
             assert found.get("reason") == reason, f"{found}\n{self.kubelet.output(f'{APP}-driver')[-1500:]}"
             return found
 
-        return wait_for(f"the reason {reason}", probe, 240, 0.5) or {}
+        return wait_for(f"the reason {reason}", probe, 600, 0.5) or {}
 
     def await_snapshot(self, name: str) -> dict[str, Any]:
         def probe() -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Side:
             assert status.get("phase") == "Ready", status
             return status
 
-        return wait_for(f"snapshot {name}", probe, 120, 0.5) or {}
+        return wait_for(f"snapshot {name}", probe, 300, 0.5) or {}
 
     def snapshot(self, name: str, **spec: Any) -> None:
         metadata = {"name": name, "namespace": NAMESPACE}
@@ -106,7 +106,7 @@ def begin_side(stack: ExitStack, folder: Path, jars: Path, bucket: str) -> Side:
     server = stack.enter_context(ApiServer())
     kubectl = Kubectl(server.kubectl, server.kubeconfig)
     kubectl.run("apply", "--server-side", "-f", str(ROOT / "crds"))
-    kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=190)
     kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     kubectl.apply(credentials(NAMESPACE, site.s3_keys.access_key, site.s3_keys.secret_key))
     kubelet = stack.enter_context(ProcessKubelet(server.kubeconfig, folder / bucket, jars))
@@ -132,19 +132,26 @@ def suspended(side: Side) -> bool:
 
 
 def replay_and_suspend(old: Side, brokers: str) -> None:
-    """Send all readings; the application is suspended when half of them are there."""
-    half = [True]
+    """Send all readings; the application is suspended when half of them are there, and the last wait until it rests."""
+
+    def suspend() -> None:
+        wait_for("a decision", lambda: read_topic(brokers, "decisions"), 600, 0.5)
+        old.kubectl.patch("sapp", APP, NAMESPACE, {"spec": {"suspend": True}})
+
+    def rest() -> None:
+        wait_for("the old application to rest", lambda: suspended(old), 600, 0.5)
+
+    due = [(SCENARIO.readings * 3 // 4, rest), (SCENARIO.readings // 2, suspend)]
 
     def progress(done: int) -> None:
-        if half and done >= SCENARIO.readings // 2:
-            half.pop()
-            old.kubectl.patch("sapp", APP, NAMESPACE, {"spec": {"suspend": True}})
+        while due and done >= due[-1][0]:
+            due.pop()[1]()
 
     def ready() -> None:
-        wait_for("the first committed batch", lambda: old.log("commits"), 240, 0.5)
+        wait_for("the first committed batch", lambda: old.log("commits"), 600, 0.5)
 
     Replay(brokers, "readings", "settings").run(SCENARIO.records(), ready=ready, progress=progress, rate=RATE)
-    wait_for("the old application to rest", lambda: suspended(old), 180, 0.5)
+    assert due == []
 
 
 def test_an_application_moves_to_another_cluster_and_nothing_is_left_out_or_comes_twice(
@@ -182,13 +189,13 @@ def test_an_application_moves_to_another_cluster_and_nothing_is_left_out_or_come
     new.kubectl.patch("sapp", APP, NAMESPACE, {"spec": {"startFrom": {"outputs": "TakeOver"}, "restartNonce": 1}})
     await_decisions(brokers, set(expected))
     assert new.offsets(taken["batch"]) == old.offsets(taken["batch"])
-    assert set(range(taken["batch"], max(new.log("commits")) + 1)) >= set(new.log("commits"))
+    assert min(new.log("commits")) >= taken["batch"]
     began = new.status("sapp", APP)["startFrom"]
     assert (began["snapshot"], began["id"]) == ("arriving", taken["snapshotId"])
 
     # Only an application that rests can send nothing wrong any more.
     new.kubectl.patch("sapp", APP, NAMESPACE, {"spec": {"suspend": True}})
-    wait_for("the new application to rest", lambda: suspended(new), 180, 0.5)
+    wait_for("the new application to rest", lambda: suspended(new), 600, 0.5)
     assert suspended(old)
     comparison = compare(expected, read_topic(brokers, "decisions"))
     assert comparison.ok, comparison.report()
@@ -206,6 +213,6 @@ def await_decisions(brokers: str, expected: set[str]) -> None:
         return expected <= seen
 
     try:
-        wait_for("the last decision", all_there, 240, 0)
+        wait_for("the last decision", all_there, 600, 0)
     finally:
         reader.close()

@@ -6,6 +6,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, TextIO
 
 import pytest
@@ -13,12 +14,15 @@ import yaml
 
 from devcluster.apiserver import ApiServer
 from tidegate_spark.protocol import Reason, Termination, to_json
+from tidegate_testing import audit_log
 from tidegate_testing.apps import streaming_app
+from tidegate_testing.crd import changed
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.operator_process import ROOT, OperatorProcess
 from tidegate_testing.waiting import wait_for
 
 STORAGE = {"uri": "s3://bucket/apps"}
+GENEROUS = 180.0  # a LimitRange may be gone by for half a minute after its end, and launches come with pauses
 _numbers = itertools.count(1)
 
 
@@ -27,7 +31,7 @@ def server() -> Iterator[ApiServer]:
     with ApiServer(audit_log=True) as running:
         kubectl = Kubectl(running.kubectl, running.kubeconfig)
         kubectl.run("apply", "--server-side", "-f", str(ROOT / "crds"))
-        kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=190)
         yield running
 
 
@@ -61,6 +65,9 @@ def other_version(kubectl: Kubectl) -> Iterator[None]:
     spec["properties"]["application"]["properties"]["runtime"]["enum"].append("Unheard")
     apply = ("apply", "--server-side", "--force-conflicts", "-f")
     kubectl.run(*apply, "-", stdin=json.dumps(crd))
+    unheard = json.dumps(changed("spec/application/runtime", "Unheard"))
+    taken = partial(kubectl.run, "create", "--dry-run=server", "-f", "-", stdin=unheard)
+    wait_for("the API server to go by it", taken, GENEROUS, 0.1)
     yield
     kubectl.run(*apply, str(ROOT / "crds"))
 
@@ -71,7 +78,7 @@ def create(kubectl: Kubectl, space: str, name: str = "orders", **spec: Any) -> N
 
 
 def pod(kubectl: Kubectl, space: str, name: str = "orders-driver") -> dict[str, Any]:
-    return wait_for(f"pod {name}", lambda: kubectl.get("pod", name, space), 30, 0.1) or {}
+    return wait_for(f"pod {name}", lambda: kubectl.get("pod", name, space), GENEROUS, 0.1) or {}
 
 
 def app(kubectl: Kubectl, space: str, name: str = "orders") -> dict[str, Any]:
@@ -85,7 +92,7 @@ def wait_for_reason(kubectl: Kubectl, space: str, reason: str) -> dict[str, Any]
         assert ready.get("reason") == reason, seen.get("status")
         return seen
 
-    return wait_for(f"reason {reason}", probe, 30, 0.1) or {}
+    return wait_for(f"reason {reason}", probe, GENEROUS, 0.1) or {}
 
 
 def play_kubelet(kubectl: Kubectl, space: str, status: dict[str, Any], name: str = "orders-driver") -> None:
@@ -113,7 +120,7 @@ def terminated(reason: Reason, code: int, exception: str = "") -> dict[str, Any]
 
 def requests_of_operator(server: ApiServer, space: str) -> list[dict[str, Any]]:
     assert server.audit_log is not None
-    lines = [json.loads(line) for line in server.audit_log.read_text().splitlines()]
+    lines = audit_log.entries(server.audit_log)
     ours = [line for line in lines if line.get("userAgent", "").startswith("tidegate-operator/")]
     return [line for line in ours if line.get("objectRef", {}).get("namespace") == space]
 
@@ -128,8 +135,13 @@ def test_the_epoch_is_recorded_before_there_is_a_pod(server: ApiServer, kubectl:
     driver = pod(kubectl, space)
     assert driver["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
     assert app(kubectl, space)["status"]["epoch"] == 1
-    done = [what(line) for line in requests_of_operator(server, space)]
-    assert done.index("patch streamingapps status") < done.index("create pods")
+
+    def done() -> list[str]:
+        return [what(line) for line in requests_of_operator(server, space)]
+
+    # A request is told of when it ends: the pod is there before.
+    wait_for("the audit log to tell of the pod", lambda: "create pods" in done(), GENEROUS, 0.1)
+    assert done().index("patch streamingapps status") < done().index("create pods")
 
 
 def test_a_launch_costs_at_most_eight_requests_beside_the_access_of_its_namespace(
@@ -139,7 +151,7 @@ def test_a_launch_costs_at_most_eight_requests_beside_the_access_of_its_namespac
     pod(kubectl, space)
     play_kubelet(kubectl, space, running())
     wait_for_reason(kubectl, space, "Running")
-    wait_for("the event", lambda: len(kubectl.list("events", space)) == 2, 30, 0.1)
+    wait_for("the event", lambda: len(kubectl.list("events", space)) == 2, GENEROUS, 0.1)
     access = {"serviceaccounts", "roles", "rolebindings"}
     counted = Counter(
         what(line) for line in requests_of_operator(server, space) if line["objectRef"]["resource"] not in access
@@ -210,7 +222,7 @@ def test_a_driver_pod_that_somebody_deleted_comes_back_with_the_next_epoch(kubec
         now = kubectl.get("pod", "orders-driver", space)
         return now is not None and now["metadata"]["uid"] != first["metadata"]["uid"]
 
-    wait_for("another driver", another, 30, 0.1)
+    wait_for("another driver", another, GENEROUS, 0.1)
     assert pod(kubectl, space)["metadata"]["labels"]["tidegate.dev/epoch"] == "2"
 
 
@@ -223,7 +235,7 @@ def test_a_changed_spec_replaces_the_driver(kubectl: Kubectl, space: str) -> Non
         now = kubectl.get("pod", "orders-driver", space)
         return now is not None and now["metadata"]["labels"]["tidegate.dev/epoch"] == "2"
 
-    wait_for("the driver of the changed spec", second, 30, 0.1)
+    wait_for("the driver of the changed spec", second, GENEROUS, 0.1)
 
 
 def test_a_second_application_inside_the_storage_of_the_first_is_refused(kubectl: Kubectl, space: str) -> None:
@@ -235,7 +247,7 @@ def test_a_second_application_inside_the_storage_of_the_first_is_refused(kubectl
     def refused() -> bool:
         return kubectl.condition(app(kubectl, space, "inner"), "Stalled").get("reason") == "StorageConflict"
 
-    wait_for("the refusal", refused, 30, 0.1)
+    wait_for("the refusal", refused, GENEROUS, 0.1)
     kubectl.delete("streamingapp", "orders", space)
     assert pod(kubectl, space, "inner-driver")
 
@@ -244,7 +256,7 @@ def test_deletion_leaves_nothing(kubectl: Kubectl, space: str) -> None:
     create(kubectl, space)
     pod(kubectl, space)
     kubectl.delete("streamingapp", "orders", space)
-    wait_for("the end of the application", lambda: not app(kubectl, space), 30, 0.1)
+    wait_for("the end of the application", lambda: not app(kubectl, space), GENEROUS, 0.1)
     left = kubectl.list("pods,secrets,serviceaccounts,roles,rolebindings", space)
     assert [f"{item['kind']}/{item['metadata']['name']}" for item in left] == []
 
@@ -256,7 +268,7 @@ def test_the_resource_stays_until_its_storage_is_empty(kubectl: Kubectl, space: 
     pod(kubectl, space, "orders-purge")
     assert app(kubectl, space)["status"]["phase"] == "Deleting"
     play_kubelet(kubectl, space, {"phase": "Succeeded"}, "orders-purge")
-    wait_for("the end of the application", lambda: not app(kubectl, space), 30, 0.1)
+    wait_for("the end of the application", lambda: not app(kubectl, space), GENEROUS, 0.1)
     assert kubectl.get("pod", "orders-purge", space) is None
 
 
@@ -268,7 +280,7 @@ def test_a_namespace_that_is_being_deleted_lets_an_application_go_whose_storage_
     kubectl.delete("namespace", space, space)
     # What the namespace's controller does, which does not run here.
     kubectl.delete("streamingapp", "orders", space)
-    wait_for("the end of the application", lambda: not app(kubectl, space), 30, 0.1)
+    wait_for("the end of the application", lambda: not app(kubectl, space), GENEROUS, 0.1)
     told = [line for line in operator.log.read_text().splitlines() if "StorageKept" in line and space in line]
     assert {f"s3://bucket/apps/{space}/orders" in line for line in told} == {True}
 
@@ -282,7 +294,7 @@ def test_a_deleted_resource_of_another_version_of_the_crd_ends_with_its_driver_a
     wait_for_reason(kubectl, space, "InvalidSpec")
     assert pod(kubectl, space)
     kubectl.delete("streamingapp", "orders", space)
-    wait_for("the end of the application", lambda: not app(kubectl, space), 30, 0.1)
+    wait_for("the end of the application", lambda: not app(kubectl, space), GENEROUS, 0.1)
     assert "StorageKept" in {event["reason"] for event in kubectl.list("events", space)}
     left = kubectl.list("pods,secrets,serviceaccounts,roles,rolebindings", space)
     assert [f"{item['kind']}/{item['metadata']['name']}" for item in left] == []
@@ -334,7 +346,7 @@ def test_edits_made_while_the_operator_was_away_end_in_the_last_one_with_one_lau
         now = kubectl.get("pod", "orders-driver", space)
         return now is not None and "--last" in json.dumps(now["spec"]["containers"])
 
-    wait_for("the driver of the last edit", last_one_runs, 30, 0.1)
+    wait_for("the driver of the last edit", last_one_runs, GENEROUS, 0.1)
     assert pod(kubectl, space)["metadata"]["labels"]["tidegate.dev/epoch"] == "2"
     assert app(kubectl, space)["status"]["epoch"] == 2
 
@@ -374,7 +386,7 @@ def test_an_operator_killed_anywhere_in_a_launch_makes_one_driver(
         log.seek(0, os.SEEK_END)
         create(kubectl, space)
         # Wherever it is by the time the signal arrives: what follows has to hold for each step.
-        wait_for(f"request {requests}", lambda: requests_so_far(log, space) >= requests, 30, 0.005)
+        wait_for(f"request {requests}", lambda: requests_so_far(log, space) >= requests, GENEROUS, 0.005)
         operator.end(signal.SIGKILL)
     operator.start()
     driver = pod(kubectl, space)

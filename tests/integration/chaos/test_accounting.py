@@ -99,14 +99,14 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory, broker: str) -> dict[str,
     try:
         with Load(broker, RECORDS, keys=KEYS, rate=RATE) as load:
             application.start()
-            wait_for("some batches", lambda: application.batches() >= 3, 120)
-            await_running(application.logs["none"], 60)
+            wait_for("some batches", lambda: application.batches() >= 3, 600)
+            await_running(application.logs["none"], 300)
             application.kill()
             application.start()
-            wait_for("the planted record to be sent", lambda: load.sent >= 40 * KEYS, 60)
+            wait_for("the planted record to be sent", lambda: load.sent >= 40 * KEYS, 300)
         assert load.refused == []
         ends = {RECORDS: {str(p): end for p, end in ends_of(broker, RECORDS).items()}}
-        wait_for("everything to be read", lambda: application.ends() == [ends] * len(PLANTS), 120)
+        wait_for("everything to be read", lambda: application.ends() == [ends] * len(PLANTS), 600)
     finally:
         application.kill()
     inputs = [decode_record(*record) for record in read_topic(broker, RECORDS)]

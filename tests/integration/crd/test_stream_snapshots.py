@@ -119,7 +119,7 @@ def test_kubectl_shows_the_line_of_snapshots(api_kubectl: Kubectl, namespace: st
     wide = [line.split() for line in api_kubectl.run("get", "snap", "-n", namespace, "-o", "wide").splitlines()]
     assert wide[0][8:13] == ["ID", "NEW", "VERSION", "SPARK", "IMAGE"]
     assert wide[1][8:13] == ["nightly-aabbccdd", "140Mi", "0123456789abcdef", "4.2.1", "shop/orders:1"]
-    api_kubectl.run("wait", "--for=condition=Ready", "snap/nightly", "-n", namespace, "--timeout=10s")
+    api_kubectl.run("wait", "--for=condition=Ready", "snap/nightly", "-n", namespace, "--timeout=60s", timeout=70)
 
 
 def test_the_whole_status_is_stored_and_nobody_writes_it_with_the_spec(api_kubectl: Kubectl, namespace: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tidegate_testing.crd import MINIMAL, create
 from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.waiting import wait_for
 
 STATUS = {
     "phase": "Running",
@@ -80,7 +81,8 @@ def test_writing_the_status_leaves_the_spec_alone(api_kubectl: Kubectl, namespac
     ],
 )
 def test_kubectl_explains_each_field(api_kubectl: Kubectl, path: str, words: str) -> None:
-    assert words in " ".join(api_kubectl.run("explain", path).split())
+    # What is explained is published a moment after the CRD is established.
+    wait_for(f"{path} to be explained", lambda: words in " ".join(api_kubectl.run("explain", path).split()), 60)
 
 
 def write_status(kubectl: Kubectl, namespace: str) -> None:

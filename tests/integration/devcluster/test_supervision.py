@@ -25,13 +25,13 @@ def test_a_component_that_ends_is_named_with_the_end_of_its_log(control: Control
     control.launch()
     control.start("broken", ["sh", "-c", "echo no such luck; exit 3"])
     with pytest.raises(ComponentError, match=r"broken ended with code 3.*\nno such luck"):
-        control.until("broken", lambda: False, timeout=30)
+        control.until("broken", lambda: False, timeout=180)
 
 
 def test_a_component_that_ignores_the_polite_signal_is_killed(control: Control) -> None:
     control.launch()
     control.start("stubborn", ["sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 1; done"])
-    control.until("stubborn", lambda: "deaf" in control.log("stubborn").read_text(), timeout=30)
+    control.until("stubborn", lambda: "deaf" in control.log("stubborn").read_text(), timeout=180)
     control.stop("stubborn", grace=0.1)
     assert control.components()["stubborn"]["code"] == -9
 
@@ -39,11 +39,11 @@ def test_a_component_that_ignores_the_polite_signal_is_killed(control: Control) 
 def test_a_component_that_ended_is_started_again_with_the_same_arguments(control: Control) -> None:
     control.launch()
     first = control.start("greeter", ["sh", "-c", "echo good $time; sleep 1000"], env={"time": "morning"})
-    control.until("greeter", lambda: "good morning\n" in control.log("greeter").read_text(), timeout=30)
+    control.until("greeter", lambda: "good morning\n" in control.log("greeter").read_text(), timeout=180)
     control.stop("greeter", grace=0)
     second = control.start_again("greeter")
     assert second != first
-    control.until("greeter", lambda: "good morning\ngood morning\n" in control.log("greeter").read_text(), timeout=30)
+    control.until("greeter", lambda: "good morning\ngood morning\n" in control.log("greeter").read_text(), timeout=180)
     with pytest.raises(ComponentError, match="never started"):
         control.start_again("stranger")
 
@@ -54,7 +54,7 @@ def test_components_end_when_their_supervisor_is_killed(control: Control) -> Non
     supervisor = control.identity()
     assert supervisor is not None
     supervisor.kill()
-    wait_for("the end of the component", lambda: not component.alive(), timeout=20)
+    wait_for("the end of the component", lambda: not component.alive(), timeout=180)
 
 
 def test_a_bound_supervisor_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_bound_supervisor_ends_with_the_process_that_started_it(tmp_path: Path
     subprocess.run([sys.executable, "-c", code, folder], check=False, cwd=Path(__file__).parents[3])
     identity = Control(folder).identity()
     assert identity is not None
-    wait_for("the end of the supervisor", lambda: not identity.alive(), timeout=20)
+    wait_for("the end of the supervisor", lambda: not identity.alive(), timeout=180)
 
 
 def test_a_forwarded_connection_reaches_its_target_and_a_stopped_target_closes_it(control: Control) -> None:
@@ -75,7 +75,7 @@ def test_a_forwarded_connection_reaches_its_target_and_a_stopped_target_closes_i
     control.launch([Forward(listener, "127.0.0.1", target.getsockname()[1])])
     address = listener.getsockname()
     listener.close()
-    with socket.create_connection(address, timeout=10) as near:
+    with socket.create_connection(address, timeout=60) as near:
         far, _ = target.accept()
         with far:
             near.sendall(b"question")
@@ -84,7 +84,7 @@ def test_a_forwarded_connection_reaches_its_target_and_a_stopped_target_closes_i
             far.sendall(b"answer")
         assert near.makefile("rb").read() == b"answer"
     target.close()
-    with socket.create_connection(address, timeout=10) as near:
+    with socket.create_connection(address, timeout=60) as near:
         assert near.recv(1) == b""
 
 

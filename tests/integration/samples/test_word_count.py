@@ -26,7 +26,7 @@ def count_once(folder: Path) -> dict[str, int]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

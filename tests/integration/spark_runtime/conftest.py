@@ -13,9 +13,10 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from devcluster import tools
+from devcluster.control import free_port
 from tidegate_spark.protocol import LOG_PREFIX, Storage, application_uri
 from tidegate_testing import class_archive
-from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config, free_port
+from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -39,11 +40,11 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSto
     )
     store = ObjectStore(f"http://127.0.0.1:{port}", ACCESS, SECRET)
     try:
-        wait_for("the S3 server", lambda: _answers(store), 30, 0.1)
+        wait_for("the S3 server", lambda: _answers(store), 180, 0.1)
         yield store
     finally:
         server.kill()
-        server.wait(10)
+        server.wait(60)
 
 
 def _answers(store: ObjectStore) -> bool:

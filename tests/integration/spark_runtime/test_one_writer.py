@@ -12,7 +12,7 @@ import pytest
 from tidegate_spark.fence import Holder, take
 from tidegate_spark.fencing import FenceObject
 from tidegate_spark.protocol import EXIT_DEPENDENCY, EXIT_OK, FENCE_FILE, Reason, Storage
-from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.store_front import Request, Rule, StoreFront
 from tidegate_testing.waiting import wait_for
 
@@ -32,11 +32,11 @@ def behind(front: StoreFront, place: Storage, app: str) -> Storage:
     return dataclasses.replace(place, uri=place.uri.rpartition("/")[0] + f"/{app}", endpoint=front.endpoint)
 
 
-def take_over(driver: DriverProcess, store: ObjectStore) -> None:
+def take_over(store: ObjectStore, place: Storage, app: str, epoch: int = 2) -> None:
     """Be a driver of the next epoch in another pod."""
-    mine = driver.config
-    other = Holder(mine.uid, epoch=mine.epoch + 1, lineage=1, pod_uid="another pod", process="another process")
-    take(FenceObject(store.client, driver.config.storage), other)
+    uid = driver_config(app, "", place).uid
+    other = Holder(uid, epoch=epoch, lineage=1, pod_uid="another pod", process="another process")
+    take(FenceObject(store.client, place), other)
 
 
 def put_of(log: str, batch: int) -> Callable[[Request], bool]:
@@ -54,17 +54,19 @@ def read_by_the_thread(request: Request) -> bool:
     return request.method == "GET" and request.key.endswith("/" + FENCE_FILE)
 
 
-def lost_with(picks: Callable[[Request], bool], front: StoreFront, driver: DriverProcess, store: ObjectStore) -> Rule:
+def lost_with(
+    picks: Callable[[Request], bool], front: StoreFront, store: ObjectStore, place: Storage, app: str
+) -> Rule:
     """Have the fence taken right before a request; the thread learns of it only after the JVM has asked."""
     asked = threading.Event()
 
     def hold(_: Request) -> None:
-        asked.wait(60)
+        asked.wait(300)
 
     def lose(_: Request) -> None:
         front.add(Rule(look_before_a_batch, first=lambda request: asked.set()))
         front.add(Rule(read_by_the_thread, first=hold))
-        take_over(driver, store)
+        take_over(store, place, app)
 
     return front.add(Rule(picks, first=lose, times=1))
 
@@ -87,7 +89,7 @@ def fenced(start_shared: StartDriver, object_store: ObjectStore) -> tuple[Driver
     driver.await_batch(2)
     place = driver.config.storage
     holder = json.loads(object_store.text(place.bucket, place.key(FENCE_FILE)))
-    take_over(driver, object_store)
+    take_over(object_store, place, "fenced", epoch=6)
     driver.exit_code()
     return driver, holder
 
@@ -128,8 +130,9 @@ def test_the_fence_says_who_writes(fenced: tuple[DriverProcess, dict[str, Any]])
 def test_a_driver_that_lost_the_fence_does_not_begin_another_batch(
     front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:
-    driver = start_driver("between", "each_batch.py", storage=behind(front, place, "between"))
-    between = lost_with(put_of("commits", 2), front, driver, object_store)
+    storage = behind(front, place, "between")
+    between = lost_with(put_of("commits", 2), front, object_store, storage, "between")
+    driver = start_driver("between", "each_batch.py", storage=storage)
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     ended = driver.termination
     assert between.hits == 1
@@ -147,8 +150,9 @@ def test_a_driver_that_lost_the_fence_does_not_begin_another_batch(
 def test_a_query_that_is_started_again_without_the_fence_does_not_repeat_its_batch(
     front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:
-    driver = start_driver("again", "persistent.py", storage=behind(front, place, "again"))
-    inside = lost_with(put_of("offsets", 2), front, driver, object_store)
+    storage = behind(front, place, "again")
+    inside = lost_with(put_of("offsets", 2), front, object_store, storage, "again")
+    driver = start_driver("again", "persistent.py", storage=storage)
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     assert inside.hits == 1
     assert driver.termination.reason is Reason.FENCED
@@ -162,7 +166,7 @@ def test_a_store_that_does_not_say_whose_the_fence_is_is_no_loss_of_it(
     driver = start_driver("silent", "each_batch.py", storage=storage, spark_conf=IMPATIENT_S3A)
     driver.await_batch(1)
     silent = front.add(Rule(look_before_a_batch, lose_answer=True, times=1))
-    wait_for("a look without an answer", lambda: silent.hits == 1, 60, 0.1)
+    wait_for("a look without an answer", lambda: silent.hits == 1, 300, 0.1)
     driver.await_batch(driver.batch() + 2)
 
     silent = front.add(Rule(look_before_a_batch, lose_answer=True))

@@ -24,7 +24,7 @@ def take(driver: DriverProcess, name: str) -> None:
         report = driver.report()
         return report is not None and any(s.state is SnapshotState.READY for s in report.snapshots if s.id == name)
 
-    wait_for(f"snapshot {name}", is_ready, 120, 0.2)
+    wait_for(f"snapshot {name}", is_ready, 300, 0.2)
 
 
 def noted(store: ObjectStore, place: Storage) -> Outputs:
@@ -56,7 +56,7 @@ def test_a_fork_is_refused_where_its_original_writes_and_runs_with_outputs_of_it
     # Nothing of it had run: with outputs of its own it begins where the snapshot ends.
     ways = ("files", "function", "shown", "kafka")
     fork = start_driver("variant", SCRIPT, args=(there, *ways), start_from=start_from, apart=True, program="beef")
-    wait_for("its note", lambda: is_whole(object_store, fork.config.storage), 240, 0.5)
+    wait_for("its note", lambda: is_whole(object_store, fork.config.storage), 600, 0.5)
     assert noted(object_store, fork.config.storage).queries == {
         "files": Output("path", f"{there}/files"),
         "function": Output("foreachbatch"),

@@ -39,7 +39,7 @@ def copy_state(driver: DriverProcess, copy: str = COPY) -> None:
 
 def rehearse(start: StartDriver, place: Storage, script: str, *args: str, **fields: Any) -> DriverProcess:
     """Start the process of a rehearsal, as its pod does."""
-    wanted = Rehearsal(fields.pop("batches", 3), fields.pop("timeout_seconds", 200))
+    wanted = Rehearsal(fields.pop("batches", 3), fields.pop("timeout_seconds", 900))
     copy = fields.pop("copy", COPY)
     return start(
         fields.pop("app", "app"),
@@ -98,12 +98,12 @@ def test_what_a_killed_one_leaves_goes_with_the_copy(
     copy_state(copied, copy)
     new = rehearse(start_driver, place, "evolving.py", "same", OFTEN, batches=1000, copy=copy)
     offsets = f"rehearsals/{copy}/lineages/1/main/offsets"
-    wait_for("its first batch", lambda: below(object_store, place, offsets) or new.ended(), 200)
+    wait_for("its first batch", lambda: below(object_store, place, offsets) or new.ended(), 600)
     new.kill()
     assert below(object_store, place, "rehearsals")
     orders = SnapshotOrders(dispose=(copy,))
     assert copied.command("POST", "/v1/snapshots", json.loads(to_json(orders)))[0] == 202
-    wait_for("its end", lambda: not below(object_store, place, "rehearsals"), 60)
+    wait_for("its end", lambda: not below(object_store, place, "rehearsals"), 300)
     assert not copied.ended()
 
 
@@ -147,7 +147,7 @@ def rehearsed(
     before = remembered()
     assert before
     # Nine queries take their time on a busy machine.
-    fields: dict[str, Any] = {"app": "outputs", "timeout_seconds": 500}
+    fields: dict[str, Any] = {"app": "outputs", "timeout_seconds": 1200}
     new = rehearse(start_shared, place, "rehearsed_outputs.py", "new", str(folder), **fields)
     assert new.exit_code() == EXIT_OK, new.output[-3000:]
     end = new.termination.rehearsal

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from devcluster.control import free_port
 from tidegate_spark.protocol import (
     CONFIG_VARIABLE,
     EXIT_DEPENDENCY,
@@ -36,7 +37,7 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotState,
     VerifyOrder,
 )
-from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore, driver_config, free_port
+from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore, driver_config
 from tidegate_testing.store_front import Request, Rule, StoreFront
 from tidegate_testing.waiting import wait_for
 
@@ -73,14 +74,20 @@ def await_state(driver: DriverProcess, name: str, state: SnapshotState) -> Snaps
         assert report.state is state, report
         return report
 
-    found = wait_for(f"snapshot {name} {state.value}", probe, 120, 0.2)
+    found = wait_for(f"snapshot {name} {state.value}", probe, 300, 0.2)
     assert found is not None
     return found
 
 
+def await_metric(driver: DriverProcess, line: str) -> None:
+    """Wait until the metrics have this line: they are told of a snapshot after its report."""
+    wait_for(line, lambda: line in driver.status("/metrics")[1], 120, 0.2)
+
+
 def told(driver: DriverProcess) -> dict[int, Counts]:
     """Return what the script said of each batch."""
-    lines = [line.partition(" ")[2] for line in driver.output.splitlines() if line.startswith("told ")]
+    # The last line may be half written.
+    lines = [line.partition(" ")[2] for line in driver.output.split("\n")[:-1] if line.startswith("told ")]
     return dict(map(json.loads, lines))
 
 
@@ -112,7 +119,7 @@ def run_pod(
         ORDERS_VARIABLE: to_json(orders),
     }
     command = [sys.executable, "-m", "tidegate_spark.snapshot_pod"]
-    code = subprocess.run(command, env=variables, timeout=120, check=False).returncode
+    code = subprocess.run(command, env=variables, timeout=600, check=False).returncode
     reports = from_json(SnapshotReports, (folder / "termination").read_text()).snapshots
     return code, {report.id: report for report in reports}
 
@@ -128,9 +135,10 @@ def test_a_snapshot_of_a_running_query_is_where_another_application_goes_on(
     assert batch >= 3
     assert json.loads(report.queries["main"].offsets.splitlines()[0])["offset"]
     assert (report.lineage, report.manifest) == (1, f"{place.uri}/snapshots/a/manifest.json")
-    metrics = origin.status("/metrics")[1]
-    assert 'tidegate_snapshot_seconds_count{app="origin",epoch="1",namespace="tests"} 1.0' in metrics
-    assert f'tidegate_snapshot_copied_bytes_total{{app="origin",epoch="1",namespace="tests"}} {report.bytes}' in metrics
+    await_metric(origin, 'tidegate_snapshot_seconds_count{app="origin",epoch="1",namespace="tests"} 1.0')
+    await_metric(
+        origin, f'tidegate_snapshot_copied_bytes_total{{app="origin",epoch="1",namespace="tests"}} {report.bytes}'
+    )
 
     start_from = StartFrom(place, "a", holder="fork-uid-of-variant")
     fork = start_driver("variant", "telling.py", start_from=start_from, state_partitions=3)
@@ -203,7 +211,9 @@ def test_a_driver_that_is_killed_while_it_takes_a_snapshot_is_followed_by_one_th
     front.add(Rule(is_manifest, refuse=True))
     take(driver, "a")
     report = await_state(driver, "a", SnapshotState.WAITING)
-    wait_for("the refusal", lambda: (report_of(driver, "a") or report).reason is SnapshotReason.STORAGE_UNAVAILABLE, 60)
+    wait_for(
+        "the refusal", lambda: (report_of(driver, "a") or report).reason is SnapshotReason.STORAGE_UNAVAILABLE, 300
+    )
     driver.kill()
     copied = set(below(object_store, place, "objects"))
     assert below(object_store, place, "snapshots", "a")
@@ -232,7 +242,7 @@ def test_snapshots_become_ready_though_spark_keeps_two_batches_and_cleans_up_all
 
 def test_orders_that_cannot_be_meant_are_refused_and_those_before_the_start_wait(start_process: StartDriver) -> None:
     driver = start_process("early", "telling.py", secret="wrong")
-    wait_for("the agent", driver.report, 30, 0.1)
+    wait_for("the agent", driver.report, 180, 0.1)
     assert order(driver, SnapshotOrders(take=(SnapshotOrder("No/Id"),)))[0] == 400
     assert driver.command("POST", SNAPSHOT_COMMAND, {"take": [{}]})[0] == 400
     assert driver.command("POST", SNAPSHOT_COMMAND, {}, token="wrong")[0] == 401

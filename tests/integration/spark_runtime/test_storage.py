@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,7 +23,7 @@ from tidegate_spark.protocol import (
     Storage,
 )
 from tidegate_spark.storage import Credentials, FaultError
-from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config, free_port
+from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for
 
 from .conftest import ACCESS, SECRET, StartDriver, driver_logs
@@ -80,10 +81,12 @@ def test_a_bucket_that_does_not_exist_is_named_with_its_field(config: DriverConf
 
 
 def test_an_endpoint_that_does_not_answer_is_named_with_its_field(config: DriverConfig, credentials: Path) -> None:
-    endpoint = f"http://127.0.0.1:{free_port()}"
-    fault = fault_of_check(
-        dataclasses.replace(config, storage=dataclasses.replace(config.storage, endpoint=endpoint)), credentials
-    )
+    with socket.socket() as mute:  # it has the port, and does not listen
+        mute.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{mute.getsockname()[1]}"
+        fault = fault_of_check(
+            dataclasses.replace(config, storage=dataclasses.replace(config.storage, endpoint=endpoint)), credentials
+        )
     assert fault.reason is Reason.STORAGE_UNAVAILABLE
     assert f"{endpoint} (spec.storage.endpoint)" in fault.message
 
@@ -143,9 +146,9 @@ def test_a_driver_that_waits_for_storage_says_so_lives_and_can_be_stopped(
     script = tmp_path / "main.py"
     script.touch()
     driver = start_process("app", f"local://{script}", secret="")
-    wait_for("the missing Secret", lambda: reported(driver, Reason.CREDENTIALS_MISSING), 30, 0.1)
+    wait_for("the missing Secret", lambda: reported(driver, Reason.CREDENTIALS_MISSING), 180, 0.1)
     driver.put_credentials(ACCESS, "wrong-secret")
-    wait_for("the rejected credentials", lambda: reported(driver, Reason.CREDENTIALS_REJECTED), 30, 0.1)
+    wait_for("the rejected credentials", lambda: reported(driver, Reason.CREDENTIALS_REJECTED), 180, 0.1)
     report = driver.report()
     assert report is not None
     assert report.state is DriverState.WAITING

@@ -1,9 +1,9 @@
 """The runtime's real entry point as a process on this machine, with Spark in local mode. Starts processes, does I/O."""
 
+import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -11,11 +11,14 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 from mypy_boto3_s3 import S3Client
 
+from devcluster.control import free_port
+from devcluster.processes import ProcessIdentity, descendants
 from tidegate_spark import storage
 from tidegate_spark.protocol import (
     ACCESS_KEY,
@@ -79,13 +82,6 @@ def driver_config(app: str, main: str, place: Storage, **fields: Any) -> DriverC
         "credentials_secret": "storage-keys",
     }
     return DriverConfig(**{**defaults, **fields})
-
-
-def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return int(server.getsockname()[1])
 
 
 @dataclass
@@ -160,7 +156,7 @@ class DriverProcess:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -169,7 +165,7 @@ class DriverProcess:
         """Return the agent's report, None while the agent does not answer."""
         try:
             return from_json(AgentReport, self.command("GET", "/v1/progress")[1])
-        except OSError:
+        except (OSError, HTTPException):
             return None
 
     def batch(self, query: str = "main") -> int:
@@ -181,7 +177,7 @@ class DriverProcess:
 
     def await_batch(self, batch: int, query: str = "main") -> None:
         """Wait until ``query`` has committed ``batch``."""
-        wait_for(f"batch {batch} of {query}", lambda: self.ended() or self.batch(query) >= batch, 240, 0.2)
+        wait_for(f"batch {batch} of {query}", lambda: self.ended() or self.batch(query) >= batch, 600, 0.2)
         assert not self.ended(), self.output[-3000:]
 
     def ended(self) -> bool:
@@ -197,10 +193,17 @@ class DriverProcess:
     def exit_code(self) -> int:
         """Wait for the end and return the exit code."""
         assert self.process is not None
-        return self.process.wait(300)
+        return self.process.wait(1500)
 
     def kill(self) -> None:
-        """End it at once, if it still runs."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait(10)
+        """End it at once, if it still runs, with all that it started: as a container ends, where no JVM goes on."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        below = []
+        for pid in descendants(self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                below.append(ProcessIdentity.of(pid))
+        self.process.kill()
+        self.process.wait(60)
+        for each in below:
+            each.kill(60)

@@ -97,7 +97,7 @@ def order(driver: DriverProcess, orders: SnapshotOrders) -> None:
 
 
 def await_end(
-    driver: DriverProcess, name: str, ended: tuple[SnapshotState, ...] = ENDED, timeout: float = 120, every: float = 0.1
+    driver: DriverProcess, name: str, ended: tuple[SnapshotState, ...] = ENDED, timeout: float = 300, every: float = 0.1
 ) -> SnapshotReport:
     """Wait until an order has ended; return what came of it.
 

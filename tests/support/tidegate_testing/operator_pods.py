@@ -20,7 +20,7 @@ from tidegate_testing.waiting import wait_for
 
 SELECTOR = "app.kubernetes.io/name=tidegate"
 CONTAINER, IS_OPERATOR = "operator", runs_module("tidegate.main")
-SETTLED_SECONDS = 180.0
+SETTLED_SECONDS = 300.0
 FRESH_SECONDS = 5.0
 """A Lease that was renewed so recently is held by a process that runs: renewals are two seconds apart."""
 
@@ -108,7 +108,9 @@ class OperatorPods:
         self.settle()
 
     def _lease_name(self) -> str:
-        (first, *_) = self.pods()
+        pods = self.pods()
+        assert pods, f"no operator pod in {self._namespace}"
+        (first, *_) = pods
         variables = {v["name"]: v.get("value") for v in first["spec"]["containers"][0]["env"]}
         return str(variables["TIDEGATE_LEASE_NAME"])
 

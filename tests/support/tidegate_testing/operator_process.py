@@ -51,7 +51,7 @@ class OperatorProcess:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(how)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=180)
 
     def is_ready(self) -> bool:
         """Return what the process says of itself; raise RuntimeError, with its last lines, if it has ended."""
@@ -70,7 +70,7 @@ class OperatorProcess:
         if self.process.poll() is not None:
             return ""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
                 text: bytes = answer.read()
                 return text.decode()
         except (urllib.error.URLError, OSError):

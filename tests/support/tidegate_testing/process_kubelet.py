@@ -75,7 +75,7 @@ class ProcessKubelet:
         self._thread.join(timeout=30)
         for container in self._containers.values():
             container.process.kill()
-            container.process.wait(10)
+            container.process.wait(60)
 
     def output(self, pod_name: str) -> str:
         """Return what the pods of that name have written."""

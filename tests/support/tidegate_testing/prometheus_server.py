@@ -98,7 +98,7 @@ class PrometheusServer:
             f"--web.listen-address=127.0.0.1:{self._port}",
         ]
         self._run("prometheus", command)
-        wait_for("Prometheus", self._is_ready, timeout=60, interval=0.5)
+        wait_for("Prometheus", self._is_ready, timeout=180, interval=0.5)
 
     def discover(self, pods: Iterable[Mapping[str, Any]]) -> None:
         """Have it scrape these pods from now on, and no others."""
@@ -110,7 +110,7 @@ class PrometheusServer:
         """End both."""
         for process in reversed(self._processes):
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=180)
 
     def _is_ready(self) -> bool:
         try:

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from devcluster import paths
+from devcluster.locking import locked
 
 IMAGES_JARS = paths.ROOT / "images" / "jars"
 JVM = paths.ROOT / "jvm"
@@ -16,9 +17,10 @@ def fetched(name: str) -> Path:
     digest = hashlib.sha256((IMAGES_JARS / name / "SHA256SUMS").read_bytes()).hexdigest()[:12]
     folder = paths.cache() / "jars" / f"{name}-{digest}"
     complete = folder / ".complete"
-    if not complete.exists():
-        subprocess.run(["sh", str(IMAGES_JARS / "fetch.sh"), name, str(folder)], check=True)
-        complete.touch()
+    with locked(folder.with_suffix(".lock")):  # two that fetch into one folder would each see the other's halves
+        if not complete.exists():
+            subprocess.run(["sh", str(IMAGES_JARS / "fetch.sh"), name, str(folder)], check=True)
+            complete.touch()
     return folder
 
 
@@ -28,9 +30,10 @@ def built() -> Path:
     for source in sorted(path for path in JVM.rglob("*") if path.is_file()):
         digest.update(f"{source.relative_to(JVM)}\n".encode() + source.read_bytes())
     jar = paths.cache() / "jars" / f"own-{digest.hexdigest()[:12]}" / "tidegate-spark.jar"
-    if not jar.exists():
-        class_path = f"{pyspark() / 'jars'}/*:{fetched('s3a')}/*"
-        subprocess.run(["sh", str(JVM / "build.sh"), str(jar), class_path], check=True)
+    with locked(jar.parent.with_suffix(".lock")):  # the archive of classes is named after the time of the one jar
+        if not jar.exists():
+            class_path = f"{pyspark() / 'jars'}/*:{fetched('s3a')}/*"
+            subprocess.run(["sh", str(JVM / "build.sh"), str(jar), class_path], check=True)
     return jar
 
 

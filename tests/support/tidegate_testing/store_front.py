@@ -113,7 +113,7 @@ class StoreFront:
     def _ask(
         self, handler: BaseHTTPRequestHandler, headers: dict[str, str], body: bytes
     ) -> tuple[int, list[tuple[str, str]], bytes]:
-        connection = HTTPConnection(self._store, timeout=60)
+        connection = HTTPConnection(self._store, timeout=180)
         try:
             connection.putrequest(handler.command, handler.path, skip_host=True, skip_accept_encoding=True)
             for name, value in headers.items():

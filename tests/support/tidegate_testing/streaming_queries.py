@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -58,7 +58,7 @@ def spark_here(folder: Path, settings: Mapping[str, str] = MappingProxyType({}))
         assert gateway is not None
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait(30)
+        gateway.proc.wait(180)
         SparkContext._gateway = SparkContext._jvm = None
 
 
@@ -108,7 +108,7 @@ class Bench:
             writer = self._query().writeStream.outputMode(self._mode).foreachBatch(write)
             query = writer.option("checkpointLocation", str(checkpoint)).start()
         try:
-            wait_for(f"batch {until}", lambda: self._is_over(query, checkpoint, until), 120, 0.05)
+            wait_for(f"batch {until}", lambda: self._is_over(query, checkpoint, until), 600, 0.05)
         finally:
             query.stop()
         found = query.exception()
@@ -149,10 +149,14 @@ def look_at(checkpoint: Path, batch: int) -> CheckpointAt:
 
 def listing(checkpoint: Path) -> dict[str, Entry]:
     """List a checkpoint on this machine as an object store would: without what Spark has not finished."""
-    # A task that is being stopped may still be taking its temporary files away.
-    paths = sorted(path for path in checkpoint.rglob("[!.]*") if path.is_file())
-    names = {str(path.relative_to(checkpoint)): path for path in paths}
-    return {name: Entry(str(path), path.stat().st_size, "") for name, path in names.items()}
+    found = {}
+    for path in sorted(checkpoint.rglob("[!.]*")):
+        # A task that is being stopped may still be taking its temporary files away, and Spark's maintenance old ones.
+        with suppress(FileNotFoundError):
+            size = path.stat().st_size
+            if path.is_file():
+                found[str(path.relative_to(checkpoint))] = Entry(str(path), size, "")
+    return found
 
 
 def copy(checkpoint: Path, files: Collection[str], target: Path) -> Path:

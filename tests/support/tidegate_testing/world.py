@@ -63,7 +63,21 @@ class World:
     def delete_apps(self, namespace: str) -> None:
         """Delete every StreamSnapshot and StreamingApp of the namespace and wait for their end."""
         self.kubectl.run("delete", "snap,sapp", "--all", "-n", namespace, "--wait=false")
-        wait_for(f"{namespace} to be empty", lambda: not self.kubectl.list("snap,sapp", namespace), timeout=300)
+        wait_for(f"{namespace} to be empty", lambda: not self.kubectl.list("snap,sapp", namespace), timeout=600)
+
+    def events(self, app: str, namespace: str) -> set[str]:
+        """Return the reasons of an application's events."""
+        found = self.kubectl.list("events", namespace)
+        return {event["reason"] for event in found if event["involvedObject"]["name"] == app}
+
+    def await_events(self, app: str, namespace: str, *reasons: str) -> None:
+        """Wait until an application has these: they are published after the status that they are about."""
+
+        def told() -> bool:
+            assert set(reasons) <= self.events(app, namespace)
+            return True
+
+        wait_for(f"events {reasons} of {app}", told, timeout=120)
 
     def make_namespace(self, name: str) -> None:
         """Have a namespace with scripts and credentials, held to the restricted pod security standard."""
@@ -83,11 +97,14 @@ class World:
         secret = credentials(namespace, access_key or right.s3_access_key, secret_key or right.s3_secret_key, name)
         self.kubectl.apply(secret)
 
-    def operator_restarts(self) -> int:
-        """Return how often the operator's container was restarted."""
+    def operator_crashes(self) -> list[str]:
+        """Return the last words of operator processes that ended, unless they had lost the Lease: that may happen."""
         pods = self.kubectl.list("pods", OPERATOR_NAMESPACE, SELECTOR)
         assert pods, f"no operator pod in {OPERATOR_NAMESPACE}"
-        return sum(c["restartCount"] for pod in pods for c in pod["status"]["containerStatuses"])
+        ended = [pod for pod in pods if any(c["restartCount"] for c in pod["status"]["containerStatuses"])]
+        look = ("logs", "-n", OPERATOR_NAMESPACE, "--previous", "--tail=40")
+        words = [self.kubectl.run(*look, pod["metadata"]["name"]) for pod in ended]
+        return [each for each in words if "part ended without leadership" not in each]
 
     # --- storage ------------------------------------------------------------------------------------------------------
 

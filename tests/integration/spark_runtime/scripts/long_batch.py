@@ -11,7 +11,7 @@ numbers = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
 def work(frame: DataFrame, batch: int) -> None:
     """Run one task a second on each core."""
     spark = frame.sparkSession
-    spark.range(0, 40, 1, 40).rdd.foreach(lambda _: time.sleep(1.0))
+    spark.range(0, 100, 1, 100).rdd.foreach(lambda _: time.sleep(1.0))
 
 
 numbers.writeStream.foreachBatch(work).start().awaitTermination()
