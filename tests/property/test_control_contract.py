@@ -15,6 +15,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 import tidegate.agent_client
+from devcluster.control import free_port
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
@@ -38,7 +39,6 @@ from tidegate_testing.control_application import Application, Draw
 from tidegate_testing.control_log import Clock, opened
 from tidegate_testing.control_observations import APP, message
 from tidegate_testing.dictionary_server import ApiServer
-from tidegate_testing.driver_process import free_port
 from tidegate_testing.observations import NOW
 
 KEY = ("shop", "orders")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from devcluster.control import free_port
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.control_protocol import (
     CONTROL_COMMAND,
@@ -22,7 +23,7 @@ from tidegate_spark.environment import Environment
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import AgentReport, Storage, from_json, to_json
 from tidegate_spark.redaction import Secrets
-from tidegate_testing.driver_process import driver_config, free_port
+from tidegate_testing.driver_process import driver_config
 
 PORT = free_port()
 
