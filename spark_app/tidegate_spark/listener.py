@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark import SparkContext
@@ -11,6 +12,13 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from tidegate_spark.lag import lag_of
 from tidegate_spark.progress import Commit, Progress
+
+Note = Callable[[str, Mapping[str, Any]], None]
+"""Takes a query's name and the JSON of a ``StreamingQueryProgress``; must return quickly."""
+
+
+def _nobody(query: str, event: Mapping[str, Any]) -> None:
+    """Take no note."""
 
 
 def read_commit(progress: dict[str, Any]) -> Commit:
@@ -52,9 +60,9 @@ def _seconds(timestamp: str) -> float:
 class ProgressListener(StreamingQueryListener):
     """Keeps each query's figures; must return quickly, since Spark's listener bus waits for it."""
 
-    def __init__(self, progress: Progress) -> None:
-        """Write into ``progress``."""
-        self._told = SparkCalls(progress)
+    def __init__(self, progress: Progress, note: Note = _nobody) -> None:
+        """Write into ``progress``; ``note`` is told each query's events as they are."""
+        self._told = SparkCalls(progress, note)
 
     @property
     def _jlistener(self) -> Any:
@@ -81,9 +89,9 @@ class SparkCalls:
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
-    def __init__(self, progress: Progress) -> None:
-        """Write into ``progress``."""
-        self._progress = progress
+    def __init__(self, progress: Progress, note: Note = _nobody) -> None:
+        """Write into ``progress``; ``note`` is told each query's events as they are."""
+        self._progress, self._note = progress, note
         self._names: dict[str, str] = {}
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
@@ -95,7 +103,9 @@ class SparkCalls:
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Take over a batch's figures, all of them in one text."""
         data = json.loads(event.progress().json())
-        self._progress.query_committed(data.get("name") or str(data["id"]), read_commit(data))
+        name = data.get("name") or str(data["id"])
+        self._progress.query_committed(name, read_commit(data))
+        self._note(name, data)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Note that there was nothing to read."""
