@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tidegate_spark.exports.tables import Table
+from tidegate_spark.inside.conditions import Path, fields_of
 from tidegate_spark.inside.errors import BadQuestionError, NotThereError
 
 
@@ -49,6 +50,27 @@ def table_of(tables: Iterable[Table], query: str, operator: int, name: str | Non
         what = f"operator {operator} of query {query!r}"
         raise NotThereError(f"{what} keeps nothing that is called {name!r}; it has {', '.join(known)}")
     return fitting[0]
+
+
+def window_path(schema: Any) -> Path | None:
+    """Return where the rows of a table have their window: the first struct of two times, ``start`` and ``end``.
+
+    Args:
+        schema: what ``StructType.jsonValue()`` gives; the key's columns come first.
+    """
+    for column in sorted(fields_of(schema), key=lambda field: str(field["name"]) != "key"):
+        if _is_window(column["type"]):
+            return (column["name"],)
+        for field in fields_of(column["type"]):
+            if _is_window(field["type"]):
+                return (column["name"], field["name"])
+    return None
+
+
+def _is_window(of: Any) -> bool:
+    fields = fields_of(of)
+    times = all(field["type"] in ("timestamp", "timestamp_ntz") for field in fields)
+    return [field["name"] for field in fields] == ["start", "end"] and times
 
 
 def with_windows(query: str, tables: Iterable[Table]) -> str:

@@ -15,7 +15,7 @@ from tidegate_spark.exports.tables import Table
 from tidegate_spark.inside import checkpoints, reading
 from tidegate_spark.inside.answers import time_of
 from tidegate_spark.inside.checkpoints import At, Files
-from tidegate_spark.inside.choosing import table_of, with_windows
+from tidegate_spark.inside.choosing import table_of, window_path, with_windows
 from tidegate_spark.inside.errors import NotThereError, UnreadableError
 
 
@@ -99,7 +99,7 @@ def windows(
     session, at, tables = _opened(spark, checkpoint, batch)
     table = table_of(tables, checkpoint, operator, name)
     rows = reading.frame_of(session, checkpoint, at, table)
-    path = reading.window_path(rows.schema)
+    path = window_path(rows.schema.jsonValue())
     if path is None:
         raise NotThereError(with_windows(checkpoint, [table]))
     return reading.with_window(rows, path, at.watermark_ms)

@@ -20,7 +20,7 @@ from tidegate_spark.exports.tables import Table
 from tidegate_spark.inside import answers, checkpoints, reading
 from tidegate_spark.inside.answers import Read
 from tidegate_spark.inside.checkpoints import SPARKS, At, Files
-from tidegate_spark.inside.choosing import state_of, table_of, with_windows
+from tidegate_spark.inside.choosing import state_of, table_of, window_path, with_windows
 from tidegate_spark.inside.conditions import Condition, conditions_of_filter, conditions_of_key, is_whole_key
 from tidegate_spark.inside.errors import (
     BadQuestionError,
@@ -155,7 +155,7 @@ class Looker:
         else:
             candidates = [table for table in look.tables if question.name in (None, table.name)]
         frames = {number: look.frame(table) for number, table in enumerate(candidates)}
-        paths = {number: reading.window_path(rows.schema) for number, rows in frames.items()}
+        paths = {number: window_path(rows.schema.jsonValue()) for number, rows in frames.items()}
         having = [number for number, path in paths.items() if path is not None]
         if not having:
             raise NotThereError(with_windows(look.query, look.tables))

@@ -14,7 +14,6 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from pyspark.sql.types import StructField, StructType, TimestampNTZType, TimestampType
 
 from tidegate_spark.exports import formats, state_reader
 from tidegate_spark.exports.tables import Table, tables_of
@@ -89,19 +88,6 @@ def as_texts(rows: DataFrame, *before: Column) -> DataFrame:
     return rows.select(*before, key.alias("key"), other.alias("rest"))
 
 
-def window_path(schema: StructType) -> Path | None:
-    """Return where the rows of a table have their window: the first struct of two times, ``start`` and ``end``."""
-    ordered = sorted(schema.fields, key=lambda field: field.name != _KEY)
-    for column in ordered:
-        if _is_window(column):
-            return (column.name,)
-        inner = column.dataType.fields if isinstance(column.dataType, StructType) else []
-        for field in inner:
-            if _is_window(field):
-                return (column.name, field.name)
-    return None
-
-
 def window_columns(path: Path) -> tuple[Column, Column]:
     """Return begin and end of the window, in milliseconds."""
     window = _at(path)
@@ -115,13 +101,6 @@ def with_window(rows: DataFrame, path: Path, watermark_ms: int) -> DataFrame:
     closed = end <= watermark_ms if watermark_ms else F.lit(None).cast("boolean")
     start, stop = window.getField("start").alias("window_start"), window.getField("end").alias("window_end")
     return rows.select(start, stop, closed.alias("closed"), *(F.col(f"`{name}`") for name in rows.columns))
-
-
-def _is_window(field: StructField) -> bool:
-    of = field.dataType
-    if not isinstance(of, StructType) or of.names != ["start", "end"]:
-        return False
-    return all(isinstance(each.dataType, TimestampType | TimestampNTZType) for each in of.fields)
 
 
 def _column_of(condition: Condition) -> Column:
