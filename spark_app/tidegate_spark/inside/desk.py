@@ -153,6 +153,8 @@ class Desk:
         if isinstance(question, Operators) and question.query is not None:
             told = {each["operator"]: each for each in figures.operators_of(self._last.of(question.query))}
             for operator in answer["operators"]:
-                operator.update(told.get(operator["operator"], {}))
+                of = told.get(operator["operator"], {})
+                # Spark numbers them in the same order; should that change, no figures are better than another's.
+                operator.update(of if of.get("operatorName") == operator["operatorName"] else {})
             answer["figuresOfBatch"] = figures.batch_of(self._last.of(question.query))["batch"]
         return answer

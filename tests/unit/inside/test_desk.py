@@ -32,6 +32,7 @@ class Looking:
     begun: threading.Event = field(default_factory=threading.Event)
     threads: set[str] = field(default_factory=set)
     error: Exception | None = None
+    operator: str = "dedupe"
 
     def answer(self, question: Look) -> dict[str, Any]:
         self.threads.add(f"{threading.current_thread().name} {threading.get_ident()}")
@@ -39,7 +40,7 @@ class Looking:
         self.go.wait(30)
         if self.error is not None:
             raise self.error
-        return {"query": question.query, "operators": [{"operator": 0, "state": []}]}
+        return {"query": question.query, "operators": [{"operator": 0, "operatorName": self.operator, "state": []}]}
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_a_second_look_is_told_that_there_is_one_and_what_spark_told_is_answered
     assert [each["query"] for each in asked.ask(Sources())["queries"]] == ["main", "other"]
     looking.go.set()
     first.join(30)
-    assert asked.ask(Windows("other")) == {"query": "other", "operators": [{"operator": 0, "state": []}]}
+    assert asked.ask(Windows("other"))["query"] == "other"
 
 
 def test_all_looks_are_of_one_thread_because_sparks_job_groups_belong_to_threads(looking: Looking) -> None:
@@ -131,6 +132,13 @@ def test_a_query_that_is_not_there_is_told_with_those_that_are(looking: Looking)
         with pytest.raises(NotThereError, match="no query 'nobody'; there are: main, other"):
             desk_of(looking, "main", "other").ask(question)
     assert not looking.begun.is_set()
+
+
+def test_figures_of_another_operator_are_not_taken_for_those_of_this_one(looking: Looking) -> None:
+    looking.go.set()
+    looking.operator = "stateStoreSave"
+    (operator,) = desk_of(looking, "main").ask(Operators("main"))["operators"]
+    assert operator == {"operator": 0, "operatorName": "stateStoreSave", "state": []}
 
 
 def test_what_operators_keep_is_told_with_their_figures(looking: Looking) -> None:
