@@ -376,5 +376,5 @@ def test_jobs_are_cancelled_when_the_time_of_their_look_is_over(spark: SparkSess
 
 def test_a_function_of_spark_is_no_filter(spark: SparkSession, checkpoints: dict[str, str]) -> None:
     looker = Looker(spark, lambda: checkpoints)
-    with pytest.raises(BadQuestionError, match="^filter: "):
+    with pytest.raises(BadQuestionError, match=r"^filter: "):
         looker.answer(Rows("sums", 0, filter="reflect('java.lang.System', 'exit', 1) = 1"))
