@@ -360,16 +360,15 @@ def _counting(newest: int) -> Any:
     return lambda files: next(given, newest)
 
 
-def _sleep(rows: Any) -> Any:
-    time.sleep(60)
-    return rows
-
-
 def test_jobs_are_cancelled_when_the_time_of_their_look_is_over(spark: SparkSession) -> None:
+    def sleep(rows: Any) -> Any:
+        time.sleep(60)
+        return rows
+
     began = time.monotonic()
     job = reading.Job(spark, "tidegate-inside-test", lambda: 2 - (time.monotonic() - began))
     with job.bounded(), pytest.raises(Py4JError):
-        job.run(spark.sparkContext.parallelize(range(2), 2), _sleep, [0])
+        job.run(spark.sparkContext.parallelize(range(2), 2), sleep, [0])
     assert time.monotonic() - began < 30
     assert list(job.in_turns([0, 1])) == []
 
