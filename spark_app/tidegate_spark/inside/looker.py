@@ -139,7 +139,8 @@ class Looker:
             conditions += conditions_of_filter(question.filter, schema)
         limit = question.limit
         work = Count() if question.count else FirstRows(limit + 1, answers.longest_row(limit))
-        texts = reading.as_texts(reading.fulfilling(rows, conditions))
+        meant = reading.fulfilling(rows, conditions)
+        texts = reading.as_nothing(meant) if question.count else reading.as_texts(meant)
         where = None
         if is_whole_key(conditions, schema):
             where = partial(reading.likely_partition, look.session, schema, conditions)

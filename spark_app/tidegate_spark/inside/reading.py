@@ -88,6 +88,11 @@ def as_texts(rows: DataFrame, *before: Column) -> DataFrame:
     return rows.select(*before, key.alias("key"), other.alias("rest"))
 
 
+def as_nothing(rows: DataFrame) -> DataFrame:
+    """Return rows that are as many, and hold nothing."""
+    return rows.select(F.lit(None).cast("string").alias("nothing"))
+
+
 def window_columns(path: Path) -> tuple[Column, Column]:
     """Return begin and end of the window, in milliseconds."""
     window = _at(path)

@@ -96,6 +96,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Pretended:
     monkeypatch.setattr(reading, "frame_of", lambda session, checkpoint, at, table: made.rows())
     monkeypatch.setattr(reading, "fulfilling", lambda rows, conditions: rows)
     monkeypatch.setattr(reading, "as_texts", lambda rows, *before: rows)
+    monkeypatch.setattr(reading, "as_nothing", lambda rows: rows)
     monkeypatch.setattr(reading, "likely_partition", lambda session, schema, conditions, partitions: made.likely)
     return made
 
