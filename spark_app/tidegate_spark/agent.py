@@ -1,6 +1,7 @@
 """The driver's HTTP server: health, readiness and metrics for anyone; progress and commands for the token's holder.
 
-Answers come from memory (:class:`tidegate_spark.progress.Progress`); nothing here waits for Spark.
+Answers come from memory (:class:`tidegate_spark.progress.Progress`), and do not wait for Spark. Only who looks inside
+the application waits, for a bounded time, in a thread of their own: see :mod:`tidegate_spark.inside.desk`.
 """
 
 from __future__ import annotations
@@ -10,39 +11,46 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from tidegate_spark.control_protocol import CONTROL_COMMAND, LARGEST_CONTROL_ORDERS, ControlOrders
 from tidegate_spark.environment import Environment
+from tidegate_spark.inside.questions import PATHS, is_question
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import ExecutorTarget, from_json, to_json
 from tidegate_spark.redaction import Secrets, clean_report
 from tidegate_spark.snapshot_protocol import LARGEST_ORDERS, SNAPSHOT_COMMAND, SnapshotOrders
 
+if TYPE_CHECKING:
+    from tidegate_spark.inside.http import Reply
+
 T = TypeVar("T")
 LARGEST_BODY = 4096
 READ_TIMEOUT_SECONDS = 10
 MOST_EXECUTORS = 10_000
-COMMANDS = "paths: GET /v1/progress, POST /v1/stop, POST /v1/executors, POST /v1/snapshots, POST /v1/control"
+COMMANDS = f"paths: GET /v1/progress, POST /v1/stop, POST /v1/executors, POST /v1/snapshots, POST /v1/control; {PATHS}"
 LARGEST_BODIES = {SNAPSHOT_COMMAND: LARGEST_ORDERS, CONTROL_COMMAND: LARGEST_CONTROL_ORDERS}
 """Bytes, of those that may be larger than others."""
 
 
 @dataclass(frozen=True)
 class Commands:
-    """What the command port can make the driver do; each returns at once."""
+    """What the command port can make the driver do; each returns at once, but for ``look``."""
 
     stop: Callable[[], None]
     set_executors: Callable[[int], None]
     order_snapshots: Callable[[SnapshotOrders], None]
     """Raises ValueError for orders that cannot be meant."""
-    give_messages: Callable[[ControlOrders], None] = lambda orders: None
+    give_messages: Callable[[ControlOrders], None]
     """Likewise."""
+    look: Callable[[str], Reply]
+    """Answers a question about the inside: path and parameters. Others are answered meanwhile."""
 
 
 class Token:
@@ -85,12 +93,20 @@ class Handler(BaseHTTPRequestHandler):
     server_version = "tidegate"
     sys_version = ""
 
-    def answer(self, status: int, body: str | bytes, kind: str = "application/json") -> None:
+    def answer(
+        self,
+        status: int,
+        body: str | bytes,
+        kind: str = "application/json",
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Send one whole answer."""
         content = body.encode() if isinstance(body, str) else body
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
 
@@ -125,7 +141,7 @@ class StatusHandler(Handler):
 
 
 class CommandHandler(Handler):
-    """GET /v1/progress; POST /v1/stop, /v1/executors, /v1/snapshots, /v1/control."""
+    """GET /v1/progress, /v1/state, /v1/sources, /v1/windows; POST /v1/stop, /v1/executors, /v1/snapshots, /v1/control."""
 
     progress: ClassVar[Progress]
     token: ClassVar[Token]
@@ -133,11 +149,14 @@ class CommandHandler(Handler):
     secrets: ClassVar[Secrets]
 
     def do_GET(self) -> None:
-        """Answer with the report."""
+        """Answer with the report, or with what is inside."""
         if not self.token.accepts(self.headers.get("Authorization")):
             self.refuse(401, "the app's bearer token is needed")
         elif self.path == "/v1/progress":
             self.answer(200, to_json(clean_report(self.progress.report(), self.secrets)))
+        elif is_question(self.path):
+            reply = self.commands.look(self.path)
+            self.answer(reply.status, reply.body, headers=reply.headers)
         else:
             self.refuse(404, COMMANDS)
 

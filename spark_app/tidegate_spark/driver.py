@@ -35,6 +35,7 @@ from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.fence import Fenced, Held
 from tidegate_spark.file_sinks import Sink
 from tidegate_spark.head_start import HeadStart
+from tidegate_spark.inside.at_driver import Inside
 from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
 from tidegate_spark.output_book import OutputBook
@@ -100,7 +101,15 @@ class Driver:
         progress, queries = self._progress, self._queries
         self._control = Control(config, environment, progress=progress, queries=queries, snapshots=self._snapshots)
         self._ending.before_stop = self._control.let_stop
-        commands = Commands(self._stop, self._set_executors, self._snapshots.give, self._control.desk.give)
+        ends = self._ending.requested
+        self._inside = Inside(config, self._queries, lambda: None if ends.is_set() else self._session, output.secrets)
+        commands = Commands(
+            stop=self._stop,
+            set_executors=self._set_executors,
+            order_snapshots=self._snapshots.give,
+            give_messages=self._control.desk.give,
+            look=self._inside.reply,
+        )
         self._agent = Agent(environment, self._progress, registry, commands, output.secrets)
         self._session: SparkSession | None = None
         self._watch: watch.Watch | None = None
@@ -143,13 +152,8 @@ class Driver:
         leftovers_gone = begin_removal(config, environment) if environment.on_kubernetes else lambda: None
         if not self._clear_place():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
-        credentials = preflight.wait_for_storage(
-            self._config,
-            self._environment.credentials_directory,
-            self._ending.requested,
-            self._report_fault,
-            pyspark.__version__,
-        )
+        directory, requested = environment.credentials_directory, self._ending.requested
+        credentials = preflight.wait_for_storage(config, directory, requested, self._report_fault, pyspark.__version__)
         if self._ending.requested.is_set():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         self._claimed = True
@@ -285,7 +289,8 @@ class Driver:
         self._progress.enter(DriverState.STARTING if fault is None else DriverState.WAITING, fault)
 
     def _observe(self, session: SparkSession) -> None:
-        session.streams.addListener(ProgressListener(self._progress, self._control.before_first))
+        heard = ProgressListener(self._progress, self._control.before_first, self._inside.last.note)
+        session.streams.addListener(heard)
         self._control.meet(session)
         if self._rehearsing is not None:
             muting.mute()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark import SparkContext
@@ -13,6 +13,16 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from tidegate_spark.control.offsets import position_of_progress
 from tidegate_spark.lag import lag_of
 from tidegate_spark.progress import Commit, Progress
+
+BeforeFirst = Callable[[str], None]
+"""Takes a query's id; Spark plans the query's first batch when it returns."""
+
+Note = Callable[[str, Mapping[str, Any]], None]
+"""Takes a query's name and the JSON of a ``StreamingQueryProgress``; must return quickly."""
+
+
+def _nobody(*_: object) -> None:
+    """Take no note."""
 
 
 def read_commit(progress: dict[str, Any]) -> Commit:
@@ -55,9 +65,15 @@ def _seconds(timestamp: str) -> float:
 class ProgressListener(StreamingQueryListener):
     """Keeps each query's figures; must return quickly, since Spark's listener bus waits for it."""
 
-    def __init__(self, progress: Progress, before_first: Callable[[str], None] = lambda query_id: None) -> None:
-        """Write into ``progress``; ``before_first`` is called with a query's id before it plans its first batch."""
-        self._told = SparkCalls(progress, before_first)
+    def __init__(self, progress: Progress, before_first: BeforeFirst = _nobody, note: Note = _nobody) -> None:
+        """Write into ``progress``.
+
+        Args:
+            progress: takes the figures.
+            before_first: is called with a query's id before it plans its first batch.
+            note: is told each query's events as they are.
+        """
+        self._told = SparkCalls(progress, before_first, note)
 
     @property
     def _jlistener(self) -> Any:
@@ -84,9 +100,9 @@ class SparkCalls:
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
-    def __init__(self, progress: Progress, before_first: Callable[[str], None] = lambda query_id: None) -> None:
+    def __init__(self, progress: Progress, before_first: BeforeFirst = _nobody, note: Note = _nobody) -> None:
         """As above."""
-        self._progress, self._before_first = progress, before_first
+        self._progress, self._before_first, self._note = progress, before_first, note
         self._names: dict[str, str] = {}
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
@@ -100,7 +116,9 @@ class SparkCalls:
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Take over a batch's figures, all of them in one text."""
         data = json.loads(event.progress().json())
-        self._progress.query_committed(data.get("name") or str(data["id"]), read_commit(data))
+        name = data.get("name") or str(data["id"])
+        self._progress.query_committed(name, read_commit(data))
+        self._note(name, data)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Note that there was nothing to read."""

@@ -81,7 +81,8 @@ STATUS_PORT = 8090
 """Agent, open: GET /healthz, /readyz, /metrics."""
 
 COMMAND_PORT = 8091
-"""Agent, bearer token: GET /v1/progress; POST /v1/stop, /v1/executors, /v1/snapshots, /v1/control."""
+"""Agent, bearer token: GET /v1/progress, /v1/state, /v1/windows, /v1/sources; POST /v1/stop, /v1/executors,
+/v1/snapshots, /v1/control."""
 
 # --- labels and annotations ------------------------------------------------------------------------------------------
 

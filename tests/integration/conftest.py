@@ -33,6 +33,7 @@ LONGEST_FIRST = (
     "spark_runtime/test_exports.py",
     "samples/test_word_count.py",
     "spark_runtime/test_outputs.py",
+    "spark_runtime/test_inside.py",
     # A worker's API server takes processor time from its first test until the worker's end.
     "test_snapshot_lifecycle.py",
     "test_chart_permissions.py",

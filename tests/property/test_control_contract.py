@@ -29,12 +29,13 @@ from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.workqueue import RetryLaterError
-from tidegate_spark.agent import Agent, Commands
+from tidegate_spark.agent import Agent
 from tidegate_spark.control.entries import Entry
 from tidegate_spark.control_protocol import ControlOrders
 from tidegate_spark.environment import Environment
 from tidegate_spark.progress import Progress
 from tidegate_spark.redaction import Secrets
+from tidegate_testing.agent_commands import commands
 from tidegate_testing.control_application import Application, Draw
 from tidegate_testing.control_log import Clock, opened
 from tidegate_testing.control_observations import APP, message
@@ -251,9 +252,9 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
     variables = {"TIDEGATE_BIND_ADDRESS": "127.0.0.1", "TIDEGATE_AGENT_TOKEN_FILE": str(folder / "token")}
     ports = {"TIDEGATE_STATUS_PORT": str(free_port()), "TIDEGATE_COMMAND_PORT": str(PORT)}
     made = Host()
-    commands = Commands(lambda: None, lambda number: None, lambda orders: None, made.give)
+    given = commands(give_messages=made.give)
     environment = Environment.read({**variables, **ports})
-    Agent(environment, cast(Progress, made), CollectorRegistry(), commands, Secrets()).start()
+    Agent(environment, cast(Progress, made), CollectorRegistry(), given, Secrets()).start()
     return made
 
 

@@ -39,7 +39,8 @@ _TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-_IN_JSON = {**_TIMES, "ignoreNullFields": "false"}
+IN_JSON = {**_TIMES, "ignoreNullFields": "false"}
+"""Options of Spark's JSON."""
 _IN_CSV = {
     **_TIMES,
     "header": "true",
@@ -106,8 +107,8 @@ def in_order(rows: DataFrame, kind: str) -> DataFrame:
     order = [F.col(f"`{name}`").asc_nulls_first() for name in names if not _has(types[name], MapType)]
     if any(_has(each, MapType, FloatType, DoubleType) for each in types.values()):
         # Numbers that are equal may be written otherwise (0.0 and -0.0), and maps have no order at all.
-        whole = F.struct(*(_rebuilt(F.col(f"`{name}`"), types[name]).alias(name) for name in names))
-        order.append(F.to_json(whole, _IN_JSON).asc())
+        whole = F.struct(*(rebuilt(F.col(f"`{name}`"), types[name]).alias(name) for name in names))
+        order.append(F.to_json(whole, IN_JSON).asc())
     return rows.repartition(1).sortWithinPartitions(*order)
 
 
@@ -120,7 +121,7 @@ def write(rows: DataFrame, form: str, directory: str) -> None:
     if form != PARQUET:
         _check_fit(rows.schema, form)
     if form == JSON_LINES:
-        rows.write.options(**_IN_JSON, lineSep="\n").option("compression", "none").json(directory)
+        rows.write.options(**IN_JSON, lineSep="\n").option("compression", "none").json(directory)
     elif form == CSV:
         flat = rows.select(*(_as_text(leaf).alias(leaf.name) for leaf in _leaves(rows)))
         flat.write.options(**_IN_CSV).option("emptyValue", '""').option("compression", "none").csv(directory)
@@ -192,7 +193,7 @@ def _has(of: DataType, *kinds: type[DataType]) -> bool:
     return any(isinstance(part, kinds) for part in _parts(of))
 
 
-def _rebuilt(column: Column, of: DataType) -> Column:
+def rebuilt(column: Column, of: DataType) -> Column:
     """Return a struct made of its fields: rows of a join's state have more of them than their schema says."""
     if not isinstance(of, StructType):
         return column
@@ -238,7 +239,7 @@ def _type_in_csv(of: DataType) -> DataType:
 
 def _as_text(leaf: _Leaf) -> Column:
     if _is_nested(leaf.type):
-        return F.to_json(leaf.of, _IN_JSON)
+        return F.to_json(leaf.of, IN_JSON)
     if isinstance(leaf.type, BinaryType):
         return F.base64(leaf.of)
     if isinstance(leaf.type, StringType):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from tidegate_spark.exports import formats, parquet_footer
+from tidegate_spark.exports import formats, parquet_footer, state_reader
 from tidegate_spark.exports.checkpoint_copy import bones_of, fetch, operators_of, stores_of
 from tidegate_spark.exports.errors import ExportExistsError, FormatUnfitError, StateUnreadableError
 from tidegate_spark.exports.manifest import (
@@ -30,7 +29,7 @@ from tidegate_spark.exports.manifest import (
     ExportedTable,
     ExportManifest,
 )
-from tidegate_spark.exports.tables import StoreMetadata, Table, check_choices, chosen, tables_of
+from tidegate_spark.exports.tables import Table, check_choices, chosen, tables_of
 from tidegate_spark.snapshot_protocol import ExportOrder
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.checkpoint import Checkpoint
@@ -41,9 +40,6 @@ from tidegate_spark.snapshots.query_logs import OFFSETS, read_offsets
 from tidegate_spark.snapshots.restore import DamagedError, Origin, damages
 from tidegate_spark.snapshots.store import Entry
 
-_STREAMING = "spark.sql.streaming."
-_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-_CAUSE = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error|Failed): (?P<why>.+)")
 PIECE = 1 << 20
 
 
@@ -105,7 +101,7 @@ class Exporter:
             shutil.rmtree(self._place(query), ignore_errors=True)
             fetch(self.library, bones_of(made, query), self._place(query), _silent(self.copiers))
             session = self._session(made.queries[query])
-            rows = self._asked(partial(_metadata_of, session, self._place(query)))
+            rows = self._asked(partial(state_reader.stores_of, session, str(self._place(query))))
             found[query] = tables_of(rows)
         return found
 
@@ -118,9 +114,7 @@ class Exporter:
         # Spark's state stores report to an object that comes with the streams of a session.
         session.streams  # noqa: B018 - it is made by being asked for
         logged = read_offsets(_log(at), at.batch).conf
-        settings = {key: str(value) for key, value in logged.items() if key.startswith(_STREAMING)}
-        settings[_FORMAT_VERSION] = str(at.facts.get("formatVersion", 1))
-        settings["spark.sql.session.timeZone"] = "UTC"
+        settings = state_reader.settings_of(logged, int(at.facts.get("formatVersion", 1)))
         settings["spark.sql.parquet.outputTimestampType"] = "TIMESTAMP_MICROS"
         settings["spark.sql.files.maxRecordsPerFile"] = "0"
         for key, value in settings.items():
@@ -149,9 +143,8 @@ class Exporter:
         name = table.file(query, formats.SUFFIXES[self.order.format])
 
         def write() -> tuple[int, str]:
-            reader = session.read.format("statestore").option("batchId", made.queries[query].batch)
-            reader = reader.option("operatorId", table.operator).options(**table.options)
-            rows = formats.portable(reader.load(str(self._place(query))))
+            batch = made.queries[query].batch
+            rows = formats.portable(state_reader.rows_of(session, str(self._place(query)), batch, table))
             counted = Observation()
             ordered = formats.in_order(rows, table.kind).observe(counted, F.count(F.lit(1)).alias("rows"))
             formats.write(ordered, self.order.format, directory.as_uri())
@@ -183,10 +176,10 @@ class Exporter:
         except FormatUnfitError:
             raise
         except PySparkException as error:
-            raise StateUnreadableError(f"Spark can not read the state: {_words_of(error)}") from error
+            raise StateUnreadableError(f"Spark can not read the state: {state_reader.words_of(error)}") from error
         except Exception as error:
             if type(error).__module__.startswith("py4j"):
-                raise StateUnreadableError(f"Spark can not read the state: {_words_of(error)}") from error
+                raise StateUnreadableError(f"Spark can not read the state: {state_reader.words_of(error)}") from error
             raise
 
     def _key(self, *parts: str) -> str:
@@ -232,14 +225,6 @@ def _exported(at: QueryAt) -> ExportedQuery:
     )
 
 
-def _metadata_of(session: SparkSession, place: Path) -> list[StoreMetadata]:
-    rows = session.read.format("state-metadata").load(str(place)).collect()
-    return [
-        StoreMetadata(row["operatorId"], row["operatorName"], row["stateStoreName"], row["operatorProperties"] or "")
-        for row in rows
-    ]
-
-
 def _only_file(directory: Path) -> Path:
     files = sorted(path for path in directory.iterdir() if path.name.startswith("part-"))
     if not files:
@@ -258,10 +243,3 @@ def _digest_of(file: Path) -> tuple[str, int]:
             digest.update(piece)
             size += len(piece)
     return digest.hexdigest(), size
-
-
-def _words_of(error: Exception) -> str:
-    """Return what an exception of Spark's comes down to: the last cause that it names, without a stack."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [found["why"] for found in map(_CAUSE.match, lines) if found is not None]
-    return (causes or lines or [type(error).__name__])[-1 if causes else 0][:1000]

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from devcluster.control import free_port
-from tidegate_spark.agent import Agent, Commands
+from tidegate_spark.agent import Agent
 from tidegate_spark.control_protocol import (
     CONTROL_COMMAND,
     LARGEST_CONTROL_ORDERS,
@@ -23,6 +23,7 @@ from tidegate_spark.environment import Environment
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import AgentReport, Storage, from_json, to_json
 from tidegate_spark.redaction import Secrets
+from tidegate_testing.agent_commands import commands
 from tidegate_testing.driver_process import driver_config
 
 PORT = free_port()
@@ -48,9 +49,9 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Office:
     variables = {"TIDEGATE_BIND_ADDRESS": "127.0.0.1", "TIDEGATE_AGENT_TOKEN_FILE": str(folder / "token")}
     ports = {"TIDEGATE_STATUS_PORT": str(free_port()), "TIDEGATE_COMMAND_PORT": str(PORT)}
     made = Office()
-    commands = Commands(lambda: None, lambda number: None, lambda orders: None, made.give)
+    given = commands(give_messages=made.give)
     environment = Environment.read({**variables, **ports})
-    Agent(environment, made.progress, CollectorRegistry(), commands, Secrets(("hidden-value",))).start()
+    Agent(environment, made.progress, CollectorRegistry(), given, Secrets(("hidden-value",))).start()
     return made
 
 

@@ -1,0 +1,52 @@
+"""Asks Spark's own reader for state: under which settings, for which table, and what its errors come down to.
+
+Talks to Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate_spark.exports.tables import StoreMetadata, Table
+
+_STREAMING = "spark.sql.streaming."
+_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+_CAUSE = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error|Failed): (?P<why>.+)")
+
+
+def settings_of(logged: Mapping[str, str], format_version: int) -> dict[str, str]:
+    """Return the settings of the session that reads a batch: Spark's reader goes by those that it was written with.
+
+    Args:
+        logged: the settings in the batch's entry of the offset log.
+        format_version: of the checkpoint.
+    """
+    settings = {key: str(value) for key, value in logged.items() if key.startswith(_STREAMING)}
+    settings[_FORMAT_VERSION] = str(format_version)
+    settings["spark.sql.session.timeZone"] = "UTC"
+    return settings
+
+
+def stores_of(session: SparkSession, checkpoint: str) -> list[StoreMetadata]:
+    """Return what a checkpoint says of its state stores; raises what Spark raises."""
+    rows = session.read.format("state-metadata").load(checkpoint).collect()
+    return [
+        StoreMetadata(row["operatorId"], row["operatorName"], row["stateStoreName"], row["operatorProperties"] or "")
+        for row in rows
+    ]
+
+
+def rows_of(session: SparkSession, checkpoint: str, batch: int, table: Table) -> DataFrame:
+    """Return the rows of a table after a batch, as Spark's reader gives them; raises what Spark raises."""
+    reader = session.read.format("statestore").option("batchId", batch).option("operatorId", table.operator)
+    return reader.options(**table.options).load(checkpoint)
+
+
+def words_of(error: Exception) -> str:
+    """Return what an exception of Spark's comes down to: the last cause that it names, without a stack."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [found["why"] for found in map(_CAUSE.match, lines) if found is not None]
+    return (causes or lines or [type(error).__name__])[-1 if causes else 0][:1000]

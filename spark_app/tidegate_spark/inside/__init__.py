@@ -1,0 +1,24 @@
+"""A look inside a running application: its state, its windows, and where its inputs are. Nothing is stopped or written.
+
+What a script or a notebook may call is loaded when it is asked for; the driver's agent answers the same over HTTP
+(``http``), and ``python3 -m tidegate_spark.inside`` asks it. ``questions``, ``conditions``, ``choosing``, ``figures``,
+``partition_work`` and ``answers`` are pure; ``checkpoints``, ``reading`` and ``looker`` talk to Spark.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidegate_spark.inside.errors import LookError
+    from tidegate_spark.inside.library import operators, sources, state, windows
+
+__all__ = ("LookError", "operators", "sources", "state", "windows")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = "errors" if name == "LookError" else "library"
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)

@@ -1,0 +1,73 @@
+"""What a driver needs to be looked into. Little is loaded before somebody looks: a start has better things to do.
+
+No I/O of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tidegate_spark.inside.figures import LastProgress
+from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.queries import Queries, checkpoint_directory
+from tidegate_spark.redaction import Secrets
+from tidegate_spark.sparkconf import lineage_uri
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidegate_spark.inside.desk import Desk
+    from tidegate_spark.inside.http import Reply
+    from tidegate_spark.inside.looker import Looker
+
+
+class Inside:
+    """The inside of one driver's application, for its agent. Thread safe."""
+
+    def __init__(
+        self, config: DriverConfig, queries: Queries, session: Callable[[], SparkSession | None], secrets: Secrets
+    ) -> None:
+        """Prepare.
+
+        Args:
+            config: of the driver.
+            queries: of the script.
+            session: returns Spark's; None while there is none, and once the driver is to end.
+            secrets: left out of the words of errors.
+        """
+        self._config, self._queries, self._session, self._secrets = config, queries, session, secrets
+        self._lock = threading.Lock()
+        self._desk: Desk | None = None
+        self.last = LastProgress()
+        """To be told of each batch."""
+
+    def reply(self, target: str) -> Reply:
+        """Return the reply to a request: path and parameters."""
+        from tidegate_spark.inside.http import reply_to  # noqa: PLC0415 - see the module's docstring
+
+        return reply_to(target, self._made().ask, self._secrets.clean)
+
+    def _made(self) -> Desk:
+        from tidegate_spark.inside.desk import Desk  # noqa: PLC0415 - likewise
+
+        with self._lock:
+            if self._desk is None:
+                self._desk = Desk(self.last, self._names, self._looker)
+            return self._desk
+
+    def _names(self) -> tuple[str, ...] | None:
+        return None if self._session() is None else tuple(entry.name for entry in self._queries.entries())
+
+    def _looker(self) -> Looker | None:
+        spark = self._session()
+        if spark is None:
+            return None
+        from tidegate_spark.inside.looker import Looker  # noqa: PLC0415 - likewise
+
+        return Looker(spark, self._places)
+
+    def _places(self) -> dict[str, str]:
+        root = lineage_uri(self._config)
+        return {entry.name: f"{root}/{checkpoint_directory(entry.name)}" for entry in self._queries.entries()}

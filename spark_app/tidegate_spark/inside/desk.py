@@ -1,0 +1,160 @@
+"""Where the agent's questions about the inside arrive: one look at a time, in a thread of its own, for a bounded time.
+
+What Spark told of each batch is answered from memory, always at once. All else is a look: Spark jobs in the running
+application, so there is one at a time, and whoever comes meanwhile is told so.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+from tidegate_spark.inside import figures
+from tidegate_spark.inside.errors import BusyError, LookError, NotThereError, TooSlowError, UnavailableError
+from tidegate_spark.inside.figures import LastProgress
+from tidegate_spark.inside.questions import Operators, Question, Rows, Sources, Windows
+
+GRACE_SECONDS = 5.0
+"""How long an answer may come after its time: jobs are cancelled, and what was read is put together."""
+
+NOT_RUNNING = "the driver is starting or ending, and Spark does not run: GET /v1/progress says what it waits for"
+
+Answer = dict[str, Any]
+Look = Operators | Rows | Windows
+
+log = logging.getLogger("tidegate")
+
+
+class Looker(Protocol):
+    """What looks: see :class:`tidegate_spark.inside.looker.Looker`."""
+
+    def answer(self, question: Look) -> Answer:
+        """Return the answer; raises LookError if there is none."""
+
+
+@dataclass
+class _Errand:
+    question: Look
+    done: threading.Event = field(default_factory=threading.Event)
+    answer: Answer = field(default_factory=dict)
+    error: LookError | None = None
+
+
+class Desk:
+    """Stands before the looks of one driver. Thread safe."""
+
+    def __init__(
+        self,
+        last: LastProgress,
+        queries: Callable[[], tuple[str, ...] | None],
+        looker: Callable[[], Looker | None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; no thread runs and nothing is loaded before the first look.
+
+        Args:
+            last: what Spark told of batches.
+            queries: the names of all queries that were started; None while Spark does not run, and once it is to end.
+            looker: returns what looks, None while Spark does not run; called in the thread of the looks.
+            clock: for the seconds that are waited.
+        """
+        self._last, self._queries, self._make, self._clock = last, queries, looker, clock
+        self._errands: SimpleQueue[_Errand] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._busy: tuple[float, Look] | None = None
+        self._thread: threading.Thread | None = None
+        self._looker: Looker | None = None
+
+    def ask(self, question: Question) -> Answer:
+        """Return the answer to a question.
+
+        Raises:
+            LookError: there is none.
+        """
+        names = self._queries()
+        if names is None:
+            raise UnavailableError(NOT_RUNNING)
+        if question.query is not None and question.query not in names:
+            known = ", ".join(sorted(names)) or "none has started yet"
+            raise NotThereError(f"there is no query {question.query!r}; there are: {known}")
+        if isinstance(question, Sources) or (isinstance(question, Operators) and question.query is None):
+            return self._from_memory(question, names)
+        errand = _Errand(question)
+        self._admit(errand)
+        if not errand.done.wait(question.seconds + GRACE_SECONDS):
+            raise TooSlowError(
+                f"there is no answer after {question.seconds} s, and the look is being ended: the storage or the "
+                "executors may be slow. Ask again later"
+            )
+        if errand.error is not None:
+            raise errand.error
+        return errand.answer
+
+    # --- from memory ---
+
+    def _from_memory(self, question: Sources | Operators, names: tuple[str, ...]) -> Answer:
+        if isinstance(question, Sources):
+            wanted = [question.query] if question.query is not None else list(names)
+            return {"queries": [self._sources(name) for name in wanted]}
+        return {"queries": [self._operators(name) for name in names]}
+
+    def _sources(self, name: str) -> Answer:
+        event = self._last.of(name)
+        head = {"query": name, **figures.batch_of(event), "watermark": figures.watermark_of(event)}
+        return {**head, "sources": figures.sources_of(event)}
+
+    def _operators(self, name: str) -> Answer:
+        event = self._last.of(name)
+        head = {"query": name, **figures.batch_of(event), "watermark": figures.watermark_of(event)}
+        return {**head, "operators": figures.operators_of(event)}
+
+    # --- looks ---
+
+    def _admit(self, errand: _Errand) -> None:
+        with self._lock:
+            if self._busy is not None:
+                began, other = self._busy
+                raise BusyError(
+                    f"another look is under way, for {self._clock() - began:.0f} s (of at most {other.seconds}), at "
+                    f"query {other.query!r}: one at a time, so that batches are not held up. Ask again in a moment"
+                )
+            self._busy = (self._clock(), errand.question)
+            if self._thread is None:
+                # Always the same: Spark's job groups and pools belong to a thread, here and in the JVM.
+                self._thread = threading.Thread(target=self._run, name="inside", daemon=True)
+                self._thread.start()
+        self._errands.put(errand)
+
+    def _run(self) -> None:
+        while True:
+            errand = self._errands.get()
+            try:
+                errand.answer = self._looked(errand.question)
+            except LookError as error:
+                errand.error = error
+            except Exception as error:  # whatever it is: the next question is to be answered
+                log.exception("a look inside failed")
+                errand.error = LookError(f"the look failed: {type(error).__name__}: {error}")
+            with self._lock:
+                self._busy = None
+            errand.done.set()
+
+    def _looked(self, question: Look) -> Answer:
+        if self._looker is None:
+            self._looker = self._make()
+        if self._looker is None:
+            raise UnavailableError(NOT_RUNNING)
+        answer = self._looker.answer(question)
+        if isinstance(question, Operators) and question.query is not None:
+            told = {each["operator"]: each for each in figures.operators_of(self._last.of(question.query))}
+            for operator in answer["operators"]:
+                of = told.get(operator["operator"], {})
+                # Spark numbers them in the same order; should that change, no figures are better than another's.
+                operator.update(of if of.get("operatorName") == operator["operatorName"] else {})
+            answer["figuresOfBatch"] = figures.batch_of(self._last.of(question.query))["batch"]
+        return answer

@@ -1,0 +1,251 @@
+"""Looks into the state of running queries: one question, one answer. Talks to Spark.
+
+A look is at the newest committed batch. Spark may clean that up while it is read, if it keeps few batches; then the
+look begins again at the newest one of that time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate_spark.exports.errors import ExportError
+from tidegate_spark.exports.state_reader import words_of
+from tidegate_spark.exports.tables import Table
+from tidegate_spark.inside import answers, checkpoints, reading
+from tidegate_spark.inside.answers import Read
+from tidegate_spark.inside.checkpoints import SPARKS, At, Files
+from tidegate_spark.inside.choosing import state_of, table_of, window_path, with_windows
+from tidegate_spark.inside.conditions import Condition, conditions_of_filter, conditions_of_key, is_whole_key
+from tidegate_spark.inside.errors import (
+    BadQuestionError,
+    LookError,
+    NotThereError,
+    TooSlowError,
+    UnavailableError,
+    UnreadableError,
+)
+from tidegate_spark.inside.partition_work import ByWindow, Count, FirstRows
+from tidegate_spark.inside.questions import CLOSED, OPEN, Operators, Rows, Windows
+from tidegate_spark.inside.reading import Job, Sessions
+
+ATTEMPTS = 3
+
+Answer = dict[str, Any]
+
+
+@dataclass
+class _Look:
+    """A question under way, at one batch of a query."""
+
+    job: Job
+    query: str
+    checkpoint: str
+    files: Files
+    at: At
+    session: SparkSession
+    tables: list[Table]
+
+    def head(self, table: Table | None = None) -> Answer:
+        of = self.at
+        found = answers.head_of(self.query, of.batch, of.began_ms, of.watermark_ms)
+        if table is not None:
+            found |= {"operator": table.operator, "operatorName": table.operator_name}
+            found |= {"name": table.name, "kind": table.kind}
+        return found
+
+    def frame(self, table: Table) -> DataFrame:
+        return reading.frame_of(self.session, self.checkpoint, self.at, table)
+
+
+@dataclass
+class Looker:
+    """Answers questions about the queries of one driver; one at a time, always from the same thread."""
+
+    spark: SparkSession
+    places: Callable[[], Mapping[str, str]]
+    """Where each query has its checkpoint; only those are asked about."""
+    clock: Callable[[], float] = time.monotonic
+    _sessions: Sessions | None = None
+    _number: int = 0
+
+    def answer(self, question: Operators | Rows | Windows) -> Answer:
+        """Return the answer to a question.
+
+        Raises:
+            LookError: there is none.
+        """
+        ends = self.clock() + question.seconds
+        self._number += 1
+        job = Job(self.spark, f"tidegate-inside-{self._number}", lambda: ends - self.clock())
+        with job.bounded():
+            return self._attempt(question, job, ATTEMPTS)
+
+    def _attempt(self, question: Operators | Rows | Windows, job: Job, left: int) -> Answer:
+        query = question.query or ""
+        checkpoint = self.places()[query]
+        files = Files(self.spark, checkpoint)
+        batch = None
+        try:
+            at = checkpoints.look_at(files, query)
+            batch = at.batch
+            session = self._session(at)
+            tables = reading.tables_at(session, files, checkpoint)
+            return self._answer(question, _Look(job, query, checkpoint, files, at, session, tables))
+        except LookError:
+            raise
+        except ExportError as error:
+            raise UnreadableError(str(error)) from error
+        except SPARKS as error:
+            if job.seconds_left() <= 0:
+                raise TooSlowError(_slow(question.seconds)) from error
+            newest = _newest(files)
+            if newest is None or newest == batch:
+                raise UnreadableError(f"Spark can not read the state: {words_of(error)}") from error
+            if left <= 1:
+                raise UnavailableError(
+                    f"Spark cleans query {query!r} up faster than it is read (at batch {batch}, by now {newest}): "
+                    f"raise spec.state.minBatchesToRetain, or ask again. Its words: {words_of(error)}"
+                ) from error
+        return self._attempt(question, job, left - 1)
+
+    def _session(self, at: At) -> SparkSession:
+        if self._sessions is None:
+            self._sessions = Sessions(self.spark)
+        return self._sessions.of(at)
+
+    def _answer(self, question: Operators | Rows | Windows, look: _Look) -> Answer:
+        if isinstance(question, Operators):
+            return {**look.head(), "operators": state_of(look.tables)}
+        if isinstance(question, Rows):
+            return self._rows(question, look)
+        return self._windows(question, look)
+
+    # --- rows ---
+
+    def _rows(self, question: Rows, look: _Look) -> Answer:
+        table = table_of(look.tables, look.query, question.operator, question.name)
+        rows = look.frame(table)
+        schema = rows.schema.jsonValue()
+        conditions: tuple[Condition, ...] = ()
+        if question.key is not None:
+            conditions += conditions_of_key(question.key, schema)
+        if question.filter is not None:
+            conditions += conditions_of_filter(question.filter, schema)
+        limit = question.limit
+        work = Count() if question.count else FirstRows(limit + 1, answers.longest_row(limit))
+        meant = reading.fulfilling(rows, conditions)
+        texts = reading.as_nothing(meant) if question.count else reading.as_texts(meant)
+        where = None
+        if is_whole_key(conditions, schema):
+            where = partial(reading.likely_partition, look.session, schema, conditions)
+        found, read = self._read(look, texts, work, None if question.count else limit + 1, where)
+        body = answers.count_answer(found, read) if question.count else answers.rows_answer(found, limit, read)
+        return {**look.head(table), **body}
+
+    # --- windows ---
+
+    def _windows(self, question: Windows, look: _Look) -> Answer:
+        if question.operator is not None:
+            candidates = [table_of(look.tables, look.query, question.operator, question.name)]
+        else:
+            candidates = [table for table in look.tables if question.name in (None, table.name)]
+        frames = {number: look.frame(table) for number, table in enumerate(candidates)}
+        paths = {number: window_path(rows.schema.jsonValue()) for number, rows in frames.items()}
+        having = [number for number, path in paths.items() if path is not None]
+        if not having:
+            raise NotThereError(with_windows(look.query, look.tables))
+        if question.which == CLOSED and not look.at.watermark_ms:
+            raise BadQuestionError("which", "the query has no watermark, so no window of it is closed; ask for all")
+        parts = []
+        for number in having:
+            path = paths[number]
+            assert path is not None
+            parts.append(self._windows_of(question, look, candidates[number], frames[number], path))
+        return {**look.head(), "operators": parts}
+
+    def _windows_of(
+        self, question: Windows, look: _Look, table: Table, rows: DataFrame, path: tuple[str, ...]
+    ) -> Answer:
+        schema = rows.schema.jsonValue()
+        if question.filter is not None:
+            rows = reading.fulfilling(rows, conditions_of_filter(question.filter, schema))
+        begin, end = reading.window_columns(path)
+        watermark = look.at.watermark_ms
+        if watermark and question.which == OPEN:
+            rows = rows.where(end > watermark)
+        elif question.which == CLOSED:
+            rows = rows.where(end <= watermark)
+        longest = answers.longest_row(question.limit * max(1, question.rows))
+        work = ByWindow(question.limit, question.rows, longest)
+        texts = reading.as_texts(rows, begin.alias("begin"), end.alias("end"))
+        found, read = self._read(look, texts, work)
+        head = {"operator": table.operator, "operatorName": table.operator_name, "name": table.name}
+        return head | answers.windows_answer(found, question.limit, question.rows, watermark, read)
+
+    # --- reading ---
+
+    def _read(
+        self,
+        look: _Look,
+        rows: DataFrame,
+        work: Callable[[Any], Any],
+        enough: int | None = None,
+        where: Callable[[int], int] | None = None,
+    ) -> tuple[list[Any], Read]:
+        """Return what ``work`` makes of the partitions, and how many were read; fewer if there is enough or no time.
+
+        Args:
+            look: that this is part of.
+            rows: of all partitions.
+            work: see :mod:`tidegate_spark.inside.partition_work`.
+            enough: of what ``work`` gives.
+            where: returns, of so many partitions, the one in which all is likely to be.
+        """
+        pieces = rows.rdd
+        partitions = pieces.getNumPartitions()
+        likely = where(partitions) if where is not None and partitions > 1 else None
+        found: list[Any] = []
+        read = 0
+        for several in _turns(look.job, partitions, likely):
+            try:
+                found += look.job.run(pieces, work, several)
+            except SPARKS:
+                if look.job.seconds_left() <= 0 and read:
+                    break
+                raise
+            read += len(several)
+            # All rows of one key are in one partition.
+            if likely in several and any(found):
+                return found, Read(read, partitions, proves_all=True)
+            if enough is not None and len(found) >= enough:
+                break
+        if not read:
+            raise TooSlowError("the time was over before the first partition was read; ask with a larger seconds=")
+        return found, Read(read, partitions)
+
+
+def _turns(job: Job, partitions: int, likely: int | None) -> Iterator[list[int]]:
+    """Yield the partitions to read, a few at a time; the likely one alone and first."""
+    if likely is not None:
+        yield [likely]
+    yield from job.in_turns([each for each in range(partitions) if each != likely])
+
+
+def _newest(files: Files) -> int | None:
+    try:
+        return checkpoints.newest_batch(files)
+    except SPARKS:
+        return None
+
+
+def _slow(seconds: int) -> str:
+    return (
+        f"nothing was read within {seconds} s: ask for one key, or with a larger seconds= (at most 60). Large state is "
+        "better exported from a snapshot (spec.export of a StreamSnapshot)"
+    )

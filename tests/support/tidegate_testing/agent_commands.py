@@ -1,0 +1,18 @@
+"""Commands of a driver's agent of which a test cares about some. No I/O."""
+
+from typing import Any
+
+from tidegate_spark.agent import Commands
+from tidegate_spark.inside.http import Reply
+
+
+def commands(**cared_about: Any) -> Commands:
+    """Return commands that do nothing, but for those given by name."""
+    nothing: dict[str, Any] = {
+        "stop": lambda: None,
+        "set_executors": lambda number: None,
+        "order_snapshots": lambda orders: None,
+        "give_messages": lambda orders: None,
+        "look": lambda target: Reply(404, "{}"),
+    }
+    return Commands(**nothing | cared_about)

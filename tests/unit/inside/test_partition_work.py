@@ -1,0 +1,115 @@
+"""What a partition's rows come down to in the worker that reads them, and what the partitions' come to. Pure."""
+
+import itertools
+import json
+import pickle
+from collections import Counter
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate_spark.inside.answers import Read, longest_row, row_of, rows_answer, windows_answer
+from tidegate_spark.inside.partition_work import ByWindow, Count, FirstRows, short
+
+ALL = Read(2, 2)
+
+
+def row(key: int) -> tuple[str, str]:
+    return json.dumps({"k": key}), json.dumps({"value": {"n": key}})
+
+
+def test_rows_after_the_last_that_is_wanted_are_not_read() -> None:
+    seen: list[int] = []
+
+    def endless() -> Iterator[tuple[str, str]]:
+        for number in itertools.count():
+            seen.append(number)
+            yield row(number)
+
+    assert list(FirstRows(3, 100)(endless())) == [(*row(n), 0) for n in range(3)]
+    assert seen == [0, 1, 2]
+
+
+def test_rows_are_counted_without_being_kept() -> None:
+    assert list(Count()(iter([row(1)] * 5))) == [5]
+    assert list(Count()(iter([]))) == [0]
+
+
+def test_a_row_that_is_too_long_is_told_by_its_key_and_length() -> None:
+    key, long = '{"k": 1}', json.dumps({"value": "x" * 100})
+    assert short(key, long, 50) == (key, None, len(key) + len(long))
+    assert short("k" * 300, None, 50) == (None, None, 300)
+    assert row_of(short(key, long, 50)) == {"key": {"k": 1}, "tooLong": len(key) + len(long)}
+    assert row_of(short(key, long, 500)) == {"key": {"k": 1}, "value": "x" * 100}
+    assert row_of((None, None, 0)) == {}
+
+
+def test_the_work_reaches_a_worker_by_name() -> None:
+    for work in (FirstRows(1, 2), Count(), ByWindow(1, 2, 3)):
+        assert pickle.loads(pickle.dumps(work)) == work
+
+
+def test_an_answer_has_as_many_rows_as_were_asked_for_and_tells_whether_there_are_more() -> None:
+    texts = [(*row(n), 0) for n in range(4)]
+    assert rows_answer(texts, 4, ALL) == {
+        "rows": [{"key": {"k": n}, "value": {"n": n}} for n in range(4)],
+        "complete": True,
+        "partitions": {"read": 2, "of": 2},
+    }
+    assert rows_answer(texts, 3, ALL)["complete"] is False
+    assert len(rows_answer(texts, 3, ALL)["rows"]) == 3
+    assert rows_answer(texts, 4, Read(1, 2))["complete"] is False
+    assert rows_answer(texts, 4, Read(1, 2, proves_all=True))["complete"] is True
+
+
+def test_all_rows_together_are_bounded_whatever_is_asked() -> None:
+    for number in (1, 100, 1000, 100_000):
+        assert longest_row(number) * min(number, 1000) <= 4 * 1024 * 1024
+
+
+def test_a_window_is_closed_once_the_watermark_has_passed_its_end() -> None:
+    work = ByWindow(10, 1, 1000)
+    found = list(work([(0, 60_000, *row(1)), (0, 60_000, *row(2)), (60_000, 120_000, *row(1))]))
+    answer = windows_answer(found, 10, 1, 60_000, ALL)
+    assert answer["windows"] == [
+        {
+            "start": "1970-01-01T00:00:00.000Z",
+            "end": "1970-01-01T00:01:00.000Z",
+            "closed": True,
+            "count": 2,
+            "rows": [{"key": {"k": 1}, "value": {"n": 1}}],
+        },
+        {
+            "start": "1970-01-01T00:01:00.000Z",
+            "end": "1970-01-01T00:02:00.000Z",
+            "closed": False,
+            "count": 1,
+            "rows": [{"key": {"k": 1}, "value": {"n": 1}}],
+        },
+    ]
+    assert (answer["complete"], answer["rowsInLaterWindows"]) == (True, 0)
+    assert [each["closed"] for each in windows_answer(found, 10, 1, 0, ALL)["windows"]] == [None, None]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3)), max_size=200),
+    st.integers(1, 5),
+    st.integers(0, 3),
+)
+def test_the_earliest_windows_are_told_exactly_however_the_rows_lie(
+    rows: list[tuple[int, int]], limit: int, contents: int
+) -> None:
+    """Each row is a window's number and a partition."""
+    found = []
+    for partition in range(4):
+        of = [(10 * w, 10 * w + 10, *row(n)) for n, (w, p) in enumerate(rows) if p == partition]
+        found += list(ByWindow(limit, contents, 1000)(of))
+        assert len(found) <= 4 * (limit + 1)
+    answer = windows_answer(found, limit, contents, 0, Read(4, 4))
+    counts = Counter(w for w, _ in rows)
+    earliest = sorted(counts)[:limit]
+    assert [each["count"] for each in answer["windows"]] == [counts[w] for w in earliest]
+    assert answer["rowsInLaterWindows"] == len(rows) - sum(counts[w] for w in earliest)
+    assert answer["complete"] is (len(counts) <= limit)
+    assert [len(each["rows"]) for each in answer["windows"]] == [min(contents, counts[w]) for w in earliest]
