@@ -141,7 +141,7 @@ class StatusHandler(Handler):
 
 
 class CommandHandler(Handler):
-    """GET /v1/progress, /v1/state, /v1/sources, /v1/windows; POST /v1/stop, /v1/executors, /v1/snapshots, /v1/control."""
+    """GET /v1/progress and what looks inside; POST /v1/stop, /v1/executors, /v1/snapshots, /v1/control."""
 
     progress: ClassVar[Progress]
     token: ClassVar[Token]
