@@ -182,7 +182,7 @@ def _draw_spreads(axes: Axes, found: Finding) -> None:
     differ = [math.sqrt(max(of.between, 0.0)) for of in (found.carriers, found.routes, found.days)]
     bars = axes.bar(names, differ, color=["lightgrey", "C0", "C1"])
     axes.bar_label(bars, [f"{each:.1f}" for each in differ])
-    axes.set_title("By how much their means differ, without chance (standard deviation)")
+    axes.set_title("Standard deviation of their means, chance taken off")
 
 
 def show(fetch: Fetch, picture: Path, version: str, console: Console) -> tuple[Dump, dict[str, Any]]:
