@@ -111,20 +111,24 @@ def read_flights() -> tuple[Flight, ...]:
 
 
 def _flight(row: dict[str, str]) -> Flight:
-    scheduled = datetime.fromisoformat(row["time_hour"]) + timedelta(minutes=int(row["minute"]))
-    late = int(row["dep_delay"])
+    hour, minute, late = row["time_hour"], int(row["minute"]), int(row["dep_delay"])
     has_landed = row["arr_delay"] != "NA"
     return Flight(
-        id=f"{row['carrier']}{row['flight']}@{scheduled:%Y-%m-%dT%H:%MZ}",
+        id=f"{row['carrier']}{row['flight']}@{hour[:13]}:{minute:02d}Z",
         carrier=row["carrier"],
         origin=row["origin"],
         dest=row["dest"],
         day=f"{row['year']}-{int(row['month']):02d}-{int(row['day']):02d}",
-        left=scheduled + timedelta(minutes=late),
+        left=_time(hour) + timedelta(minutes=minute + late),
         departure_delay=late,
         arrival_delay=int(row["arr_delay"]) if has_landed else None,
         in_the_air=timedelta(minutes=int(row["air_time"])) if has_landed else None,
     )
+
+
+@cache
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 @cache

@@ -105,6 +105,15 @@ def bucket(client: Any, uri: str) -> Fetch:
     return lambda path: bytes(client.get_object(Bucket=name, Key=f"{prefix}/{path}")["Body"].read())
 
 
+def save(fetch: Fetch, place: Path) -> list[str]:
+    """Write the files of a dump into a folder; return their paths in it, the manifest's last."""
+    paths = [table["file"] for table in json.loads(fetch(MANIFEST))["tables"]] + [MANIFEST]
+    for path in paths:
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_bytes(fetch(path))
+    return paths
+
+
 def _rows(table: Mapping[str, Any], fetch: Fetch) -> Iterator[dict[str, Any]]:
     content = fetch(table["file"])
     if hashlib.sha256(content).hexdigest() != table["sha256"]:

@@ -102,6 +102,19 @@ class DecisionWatch:
         self._reader.close()
 
 
+class Once:
+    """Acts once, when a count has reached ``at``."""
+
+    def __init__(self, action: Callable[[], None], at: int) -> None:
+        self._action, self._at, self._done = action, at, False
+
+    def __call__(self, count: int) -> None:
+        """Act if it is time."""
+        if not self._done and count >= self._at:
+            self._done = True
+            self._action()
+
+
 class Repeatedly:
     """Calls a function again and again in a thread while the context lasts."""
 
