@@ -129,9 +129,9 @@ class FlightsDemo:
     def _remove_earlier(self) -> None:
         app = self._application
         with self._narrator.step("Deleting what an earlier demo left", self._look()):
+            self._messages.forget()
             gone = ("--ignore-not-found", "--timeout=150s")
             self._kubernetes.ctl("delete", "sapp", app.name, "-n", app.namespace, *gone, timeout=160)
-            self._messages.forget()
 
     def _prepare(self) -> None:
         topics = {self._topic: 4, self._output: 2}
@@ -268,6 +268,8 @@ class FlightsDemo:
                 self._s3.put_object(Bucket=BUCKET, Key=f"{DUMP}/{path}", Body=(place / path).read_bytes())
         self._check(flights_analysis.read_dump(folder(place)))
         with self._narrator.step(f"kubectl delete sapp {app.name}: its state goes, too", self._look()):
+            # While there is a driver, what snapshots of dumps hold is removed by it.
+            self._messages.forget()
             self._kubernetes.ctl("delete", "sapp", app.name, "-n", app.namespace, "--timeout=150s", timeout=160)
         left = self._s3.list_objects_v2(Bucket=BUCKET, Prefix=f"apps/{app.namespace}/{app.name}/").get("Contents", [])
         if any(not entry["Key"].endswith("/") for entry in left):
@@ -300,7 +302,7 @@ class FlightsDemo:
             f"""
 The application still runs, on the state of the dump. To look further:
   {ctl(f"get sapp,ctl -n {app.namespace}")}
-  {ctl(f"describe ctl break -n {app.namespace}")}
+  {ctl(f"describe ctl mend-again -n {app.namespace}")}
   {ctl(f"delete sapp {app.name} -n {app.namespace}")}
 Picture, dumps and model: {self._place.resolve()}.
 Predictions: topic {self._output} at {self._site.kafka_host} (pods: {self._site.kafka_pods}).

@@ -44,9 +44,9 @@ class Messages:
         return status
 
     def forget(self) -> None:
-        """Delete those that the demo sent, now or in an earlier run."""
-        namespace, gone = self._application.namespace, ("--ignore-not-found", "--timeout=60s")
-        self._kubernetes.ctl("delete", "ctl", "-n", namespace, "-l", LABEL, *gone, timeout=70)
+        """Delete those that the demo sent, now or in an earlier run, and before them the snapshots that they are of."""
+        namespace, gone = self._application.namespace, ("--ignore-not-found", "--cascade=foreground", "--timeout=150s")
+        self._kubernetes.ctl("delete", "ctl", "-n", namespace, "-l", LABEL, *gone, timeout=160)
 
 
 def build_message(application: Application, name: str, kind: str, payload: Any) -> dict[str, Any]:

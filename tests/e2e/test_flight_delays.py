@@ -123,6 +123,7 @@ def test_a_model_is_dumped_mended_and_begun_again_and_every_prediction_is_the_or
     for key in (entry["Key"] for entry in listed):
         source = {"Bucket": world.bucket, "Key": key}
         world.s3.copy_object(Bucket=world.bucket, Key=prefix + key.removeprefix(root), CopySource=source)
+    run.messages.forget()
     world.kubectl.run("delete", "sapp", run.first.name, "-n", NAMESPACE, "--timeout=150s", timeout=160)
     assert world.keys(run.first.name, NAMESPACE) == []
 
