@@ -78,6 +78,11 @@ def main() -> int:
     except (RuntimeError, OSError) as error:  # between two steps: a command that failed, a server that is gone
         narrator.failure(StepFailedError("The demo can not go on", str(error), "make flights starts over"))
         return 1
+    except KeyboardInterrupt:
+        narrator.say(
+            "Interrupted. The cluster is still there; `make flights` starts over, `make cluster-down` removes it."
+        )
+        return 130
     print("demo: ok")
     return 0
 

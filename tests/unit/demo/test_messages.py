@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_one_that_failed_is_told_of_with_the_first_error() -> None:
 class Cluster(Kubernetes):
     """One whose messages go through these phases, a look each."""
 
-    phases = ["Pending", "Published", "Applied"]
+    phases: ClassVar = ["Pending", "Published", "Applied"]
 
     def get(self, kind: str, name: str, namespace: str) -> dict[str, Any] | None:
         assert (kind, namespace) == ("ctl", "demo")
