@@ -65,9 +65,11 @@ test-unit: setup ## tests without servers, 2,000 simulated schedules among them:
 test-integration: tools ## tests with a real API server, real Spark on this machine, real S3 and Kafka servers
 	$(VENV)/bin/pytest tests/integration --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations=10 $(ARGS)
 
-test-e2e: tools ## tests with real pods, on a development cluster or on the one that TIDEGATE_KUBECONFIG names
+# Two workers with a cluster each, but on a cluster that is given there is room for one.
+test-e2e: tools ## tests with real pods, on development clusters or on the one that TIDEGATE_KUBECONFIG names
 	@[ -n "$${TIDEGATE_KUBECONFIG:-}" ] || $(PYTHON) -m devcluster images build
-	$(VENV)/bin/pytest tests/e2e --durations=10 $(ARGS)
+	[ -n "$${TIDEGATE_KUBECONFIG:-}$${TIDEGATE_E2E_CLUSTER:-}" ] || workers="--numprocesses 2 --dist loadfile"; \
+		$(VENV)/bin/pytest tests/e2e $${workers:+$$workers --no-loadscope-reorder} --durations=10 $(ARGS)
 
 .PHONY: scenario
 scenario: setup ## random schedules of misfortune, simulated: make scenario [N=2000 | SEED=123]

@@ -17,6 +17,7 @@ from prometheus_client.core import Metric
 
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import Restart
+from tidegate.model.control_message import ControlMessage, ControlMessageSpec, ControlMessageStatus, MessagePhase
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotSpec, StreamSnapshotStatus
 from tidegate.model.streaming_app import (
     LocalReference,
@@ -74,7 +75,20 @@ def exercised_operator() -> CollectorRegistry:
     figures.snapshots.count_verified(app, "whole")
     figures.snapshots.count_exported(app, complete=True)
     figures.snapshots.count_taken_by_pod(app, 1.0, copied=1, shared=1)
+    sent = _message(None)
+    for phase in (MessagePhase.APPLIED, MessagePhase.FAILED, MessagePhase.EXPIRED):
+        figures.control.count(sent, _message(phase))
+        figures.control.show(app, [_message(phase)])
     return figures.registry
+
+
+def _message(phase: MessagePhase | None) -> ControlMessage:
+    time = datetime.datetime.fromtimestamp(0, datetime.UTC) if phase is not None else None
+    return ControlMessage(
+        metadata=Metadata(name="faster", namespace="shop", uid="uid"),
+        spec=ControlMessageSpec(app_ref=LocalReference(name="orders"), type="reload-config"),
+        status=ControlMessageStatus(phase=phase, published_at=time, finished_at=time),
+    )
 
 
 def _upgrade(phase: UpgradePhase, rehearsed: bool = False) -> StreamingAppStatus:

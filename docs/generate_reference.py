@@ -22,6 +22,8 @@ SOURCE = ROOT / "crds" / "streamingapps.tidegate.dev.yaml"
 TARGET = ROOT / "docs" / "reference" / "streamingapp.md"
 SNAPSHOT_SOURCE = ROOT / "crds" / "streamsnapshots.tidegate.dev.yaml"
 SNAPSHOT_TARGET = ROOT / "docs" / "reference" / "streamsnapshot.md"
+MESSAGE_SOURCE = ROOT / "crds" / "controlmessages.tidegate.dev.yaml"
+MESSAGE_TARGET = ROOT / "docs" / "reference" / "controlmessage.md"
 ANNOTATION = "tidegate.dev/change-classes"
 
 _INTRODUCTION = """\
@@ -94,6 +96,8 @@ def type_of(schema: Mapping[str, Any]) -> str:
     """Return a field's type in words, with its limits; pure."""
     if schema.get("x-kubernetes-int-or-string"):
         return "quantity"
+    if "type" not in schema:
+        return "any JSON"
     if "enum" in schema:
         return " \\| ".join(schema["enum"])
     kind = str(schema["type"])
@@ -186,7 +190,12 @@ def main(arguments: list[str]) -> int:
     check = parser.parse_args(arguments).check
     apps = yaml.safe_load(SOURCE.read_text())
     snapshots = yaml.safe_load(SNAPSHOT_SOURCE.read_text())
-    pages = {TARGET: render(apps, CHANGE_CLASSES), SNAPSHOT_TARGET: render(snapshots, {}, SNAPSHOT_SOURCE)}
+    messages = yaml.safe_load(MESSAGE_SOURCE.read_text())
+    pages = {
+        TARGET: render(apps, CHANGE_CLASSES),
+        SNAPSHOT_TARGET: render(snapshots, {}, SNAPSHOT_SOURCE),
+        MESSAGE_TARGET: render(messages, {}, MESSAGE_SOURCE),
+    }
     problems = []
     if apps["metadata"]["annotations"].get(ANNOTATION) != published(CHANGE_CLASSES):
         problems.append(

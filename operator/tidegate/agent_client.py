@@ -1,4 +1,4 @@
-"""The operator's side of the agent: one question, two commands, and the token for all. Snapshot pods are asked, too.
+"""The operator's side of the agent: one question, three commands, and the token for all. Snapshot pods are asked, too.
 
 Does I/O.
 
@@ -22,6 +22,7 @@ from tidegate.observe.pods import PodRecord
 from tidegate.resources.agent_secret import TOKEN_KEY
 from tidegate.resources.names import agent_secret_name
 from tidegate.workqueue import Key
+from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrders
 from tidegate_spark.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, ExecutorTarget
 from tidegate_spark.snapshot_protocol import PROGRESS_PATH, SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReports
 
@@ -110,6 +111,15 @@ class AgentClient:
             NotLeadingError: this process does not lead any more, and nothing was sent.
         """
         answer = await self._request(key, pod, "POST", SNAPSHOT_COMMAND, msgspec.json.encode(orders))
+        return answer if isinstance(answer, Unanswered) else None
+
+    async def order_control(self, key: Key, pod: PodRecord, orders: ControlOrders) -> Unanswered | None:
+        """Give a driver control messages, which its log takes once each; returns why it did not take them, or None.
+
+        Raises:
+            NotLeadingError: this process does not lead any more, and nothing was sent.
+        """
+        answer = await self._request(key, pod, "POST", CONTROL_COMMAND, msgspec.json.encode(orders))
         return answer if isinstance(answer, Unanswered) else None
 
     async def read_snapshot_pod(self, pod: PodRecord) -> SnapshotReports | Unanswered:

@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -19,10 +20,12 @@ import structlog
 
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
+from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent_client import AgentClient
+from tidegate.control_part import ControlPart
 from tidegate.handlers import build_registry, build_settings
 from tidegate.kube.client import KubeClient, always
 from tidegate.kube.connection import Connection, NoConfigurationError, connect
@@ -34,13 +37,16 @@ from tidegate.leadership import Candidate, NotLeadingError
 from tidegate.logs import configure_logging
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.server import serve_metrics
+from tidegate.model.control_message import CONTROL_PLURAL
 from tidegate.model.stream_snapshot import SNAPSHOT_PLURAL
 from tidegate.model.streaming_app import PLURAL
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, build_record
 from tidegate.observe.snapshot_pods import SnapshotPods
+from tidegate.part import Part, Running
 from tidegate.reconcile import Reconciler
+from tidegate.reconcile_control import ControlReconciler
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.resources.platform import Platform
 from tidegate.settings import Settings, read_settings
@@ -70,8 +76,10 @@ class Operator:
     """Set once this process leads; until then it only looks."""
     leadership: Leadership | None = None
     """None: it leads because it was told that it is the only one."""
-    snapshots: SnapshotPart | None = None
-    """None: nobody looks after snapshots, as in tests of the other parts."""
+    parts: tuple[Part, ...] = ()
+    """What looks after the resources beside the applications; none in tests of everything else."""
+    events: EventPublisher | None = None
+    """None: nothing is told later than it could be."""
     kopf: asyncio.Task[None] | None = None
     failed: bool = False
 
@@ -79,8 +87,9 @@ class Operator:
         """Return what is missing before decisions can be made, or an empty string; a standby misses nothing."""
         if self.index.first_lists.missing:
             return self.index.first_lists.missing
-        if self.snapshots is not None and self.snapshots.missing:
-            return self.snapshots.missing
+        for part in self.parts:
+            if part.missing:
+                return part.missing
         problem = self.leadership.missing if self.leadership is not None else ""
         return f"the lease can not be used: {problem}" if problem else ""
 
@@ -117,9 +126,10 @@ class Operator:
     async def lead(self, part: Callable[[], Awaitable[None]]) -> None:
         """Do what only the leader does; not before everything is known that was there at the start."""
         await self.index.first_lists.complete.wait()
-        if self.snapshots is not None:
-            await self.index.snapshots.complete.wait()
+        for other in self.parts:
+            await other.complete.wait()
         await self.leads.wait()
+        self.index.deciding_since = self.index.deciding_since or time.time()
         await part()
 
     async def stand(self, leadership: Leadership) -> None:
@@ -135,8 +145,8 @@ class Operator:
         self.figures.show_leader(leads)
         if leads:
             self.queue.begin()
-            if self.snapshots is not None:
-                self.snapshots.queue.begin()
+            for part in self.parts:
+                part.queue.begin()
             self.leads.set()
 
     def supervise(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
@@ -229,15 +239,23 @@ def _build(
     async def work_on_snapshot(key: tuple[str, str]) -> float | None:
         return await snapshots.reconcile(key)
 
+    async def work_on_messages(key: tuple[str, str]) -> float | None:
+        return await messages.reconcile(key)
+
+    def wake_beside(key: tuple[str, str]) -> None:
+        part.wake_for(key)
+        control.wake_for(key)
+
     queue = WorkQueue(work, figures)
     snapshot_queue = WorkQueue(work_on_snapshot, figures, subject="snapshot")
     pods = SnapshotPods(index, agents, snapshot_queue.wake)
     part = SnapshotPart(client, figures, index, snapshot_queue, pods, queue.wake)
+    control = ControlPart(client, figures, index, WorkQueue(work_on_messages, figures))
     actor = Actor(client, agents, index, access, events, figures, queue.wake)
     poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
     platform = Platform(settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format)
     teller = UnreadableTeller(client, events)
-    reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_snapshots=part.wake_for)
+    reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_beside=wake_beside)
     snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
     snapshots = SnapshotReconciler(
         index,
@@ -251,7 +269,10 @@ def _build(
         part.wake_beside,
         client.clock_skew,
     )
-    return Operator(settings, connection, client, figures, index, queue, poller, asyncio.Event(), snapshots=part)
+    control_actor = ControlActor(client, agents, index, events, figures)
+    messages = ControlReconciler(index, control_actor, poller, figures.control, teller, client.clock_skew)
+    parts, leads = (part, control), asyncio.Event()
+    return Operator(settings, connection, client, figures, index, queue, poller, leads, parts=parts, events=events)
 
 
 def _start(operator: Operator) -> list[asyncio.Task[None]]:
@@ -260,33 +281,22 @@ def _start(operator: Operator) -> list[asyncio.Task[None]]:
     namespaces = settings.watch_namespaces or ("",)
     tasks = [supervise(operator.watch_pods(ns), f"pods of {ns or 'all'}") for ns in namespaces]
     tasks += [supervise(operator.watch_ends(ns), f"ends of applications in {ns or 'all'}") for ns in namespaces]
-    if operator.snapshots is not None:
-        tasks += [supervise(operator.snapshots.watch(ns), f"snapshots of {ns or 'all'}") for ns in namespaces]
-    for parts, name, part in (
+    for part in operator.parts:
+        tasks += [supervise(part.watch(ns), f"{part.name} of {ns or 'all'}") for ns in namespaces]
+    running: list[Running] = [
         (settings.concurrency, "worker", operator.queue.run_worker),
         (operator.poller.workers, "agents", operator.poller.run_worker),
         (1, "timers", operator.queue.run_timers),
-        *_of_snapshots(operator),
-    ):
-        tasks += [supervise(operator.lead(part), f"{name} {n}") for n in range(parts)]
+        *(each for part in operator.parts for each in part.running(settings.concurrency)),
+    ]
+    for number, name, run_it in running:
+        tasks += [supervise(operator.lead(run_it), f"{name} {n}") for n in range(number)]
+    if operator.events is not None:
+        tasks.append(supervise(operator.lead(operator.events.run_worker), "worker of events"))
     if operator.leadership is not None:
         tasks.append(supervise(operator.stand(operator.leadership), "leadership"))
     tasks.append(supervise(operator.connection.renew_tokens(), "tokens"))
     return tasks
-
-
-def _of_snapshots(operator: Operator) -> list[tuple[int, str, Callable[[], Awaitable[None]]]]:
-    """Return which parts of the leader look after snapshots, and how many of each."""
-    if operator.snapshots is None:
-        return []
-    queue = operator.snapshots.queue
-    # A quarter: a look at a snapshot is short, and there are fewer of those on their way than applications.
-    workers = max(1, operator.settings.concurrency // 4)
-    return [
-        (workers, "worker of snapshots", queue.run_worker),
-        (1, "timers of snapshots", queue.run_timers),
-        (1, "pods of snapshots", operator.snapshots.pods.run),
-    ]
 
 
 async def _run_kopf(operator: Operator) -> None:
@@ -312,8 +322,10 @@ async def _run_kopf(operator: Operator) -> None:
 async def _drain(operator: Operator, tasks: list[asyncio.Task[None]]) -> None:
     """Let what has been begun finish, end everything else, and only then let another one lead."""
     operator.queue.stop()
-    if operator.snapshots is not None:
-        operator.snapshots.queue.stop()
+    for part in operator.parts:
+        part.queue.stop()
+    if operator.events is not None:
+        operator.events.stop()
     leadership = operator.leadership
     leads = leadership is None or leadership.holds()  # who does not lead can not finish what it has begun
     if leads and operator.index.first_lists.complete.is_set():
@@ -338,7 +350,7 @@ async def _wait_for_crd(client: KubeClient) -> None:
     """Wait until the API server knows our resources: kopf looks for them only once."""
     while True:
         answer = await client.get(GROUP_PATH, _Resources)
-        missing = {PLURAL, SNAPSHOT_PLURAL}
+        missing = {PLURAL, SNAPSHOT_PLURAL, CONTROL_PLURAL}
         if not isinstance(answer, FAILURES):
             missing -= {resource.name for resource in answer.resources}
             if not missing:

@@ -43,8 +43,8 @@ class Reconciler:
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     """Ages of what was learned go by it; nobody sets it."""
-    wake_snapshots: Callable[[Key], None] = lambda key: None
-    """Has the snapshots looked at for which it matters what the application does."""
+    wake_beside: Callable[[Key], None] = lambda key: None
+    """Has the snapshots and messages looked at for which it matters what the application does."""
     _looks: Looks = field(default_factory=Looks)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -56,8 +56,8 @@ class Reconciler:
         try:
             return await self._reconcile(key)
         finally:
-            # After each look, however it ended: whatever wakes an application may matter to its snapshots.
-            self.wake_snapshots(key)
+            # After each look, however it ended: whatever wakes an application may matter to its snapshots and messages.
+            self.wake_beside(key)
 
     async def _reconcile(self, key: Key) -> float | None:
         now = self.clock()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import msgspec
-
 from tidegate.kube.client import KubeClient
-from tidegate.kube.paths import collection
-from tidegate.kube.watch import Listed, Removed, Watch
 from tidegate.metrics.figures import Figures
-from tidegate.model.errors import UnreadableAppError
-from tidegate.model.stream_snapshot import SNAPSHOT_KIND, SNAPSHOT_PLURAL, StreamSnapshot, decode_snapshot
+from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot, decode_snapshot
+from tidegate.observe.following import follow
 from tidegate.observe.index import Index
-from tidegate.observe.raw_resource import metadata_of, ready_condition
-from tidegate.observe.snapshot_index import Stored, UnreadableSnapshot
+from tidegate.observe.snapshot_index import Stored
 from tidegate.observe.snapshot_pods import SnapshotPods
+from tidegate.part import Running
 from tidegate.workqueue import Key, WorkQueue
 
 
@@ -32,6 +29,13 @@ class SnapshotPart:
     """Asked how far they are."""
     wake_app: Callable[[Key], None]
 
+    name = "snapshots"
+
+    @property
+    def complete(self) -> asyncio.Event:
+        """Set once all are known that were there at the start."""
+        return self.index.snapshots.complete
+
     @property
     def missing(self) -> str:
         """What is not known yet, for a person; empty if nothing is."""
@@ -39,22 +43,17 @@ class SnapshotPart:
 
     async def watch(self, namespace: str) -> None:
         """Keep the index's snapshots up to date, for ever."""
-        # Raw, because one that can not be read must not keep the others out.
-        watch = Watch(self.client, collection(SNAPSHOT_KIND, namespace), "", msgspec.Raw)
-        async for change in watch.changes():
-            self.figures.count_event(SNAPSHOT_PLURAL)
-            if isinstance(change, Listed):
-                found = [_read(item) for item in change.items]
-                for changed in self.index.snapshots.replace(found, namespace, change.version):
-                    self._wake(changed)
-                continue
-            snapshot = _read(change.item)
-            if isinstance(change, Removed):
-                news = self.index.snapshots.remove(snapshot.key, snapshot.metadata.uid)
-            else:
-                news = self.index.snapshots.put(snapshot)
-            if news:
-                self._wake(snapshot)
+        index = self.index.snapshots
+        await follow(self.client, self.figures, SNAPSHOT_KIND, namespace, index, decode_snapshot, self._wake)
+
+    def running(self, concurrency: int) -> list[Running]:
+        """Return what the leader runs."""
+        # A quarter: a look at a snapshot is short, and there are fewer of those on their way than applications.
+        return [
+            (max(1, concurrency // 4), "worker of snapshots", self.queue.run_worker),
+            (1, "timers of snapshots", self.queue.run_timers),
+            (1, "pods of snapshots", self.pods.run),
+        ]
 
     def wake_for(self, app: Key) -> None:
         """Have the snapshots looked at for which it matters what an application does."""
@@ -73,12 +72,3 @@ class SnapshotPart:
         """Have those looked at that may have to go because of a snapshot."""
         for key in self.index.snapshots.beside(snapshot):
             self.queue.wake(key)
-
-
-def _read(body: msgspec.Raw) -> Stored:
-    try:
-        return decode_snapshot(body)
-    except UnreadableAppError as error:
-        # The CRD's schema refuses what does not fit: this one was stored under another version of it.
-        raw = msgspec.json.decode(body)
-        return UnreadableSnapshot(metadata_of(raw), str(error), ready_condition(raw))

@@ -7,6 +7,9 @@ Plain PySpark, one file; copy it. Reads two Kafka topics of JSON records and wri
               "desired": 68.0, "upDelta": 2.0, "downDelta": 3.0}                                   from earliest
   decisions  {"id": "seattle+7@2010-07-01T12:00:00Z", "sensor": …, "time": …, "decision": 1, …}    key: the sensor
 
+With ``--settings-from messages`` settings come as control messages of type ``settings`` instead of the second topic, in
+an application of Tidegate's: ``{"settings": [{"sensor": …, "time": …, "desired": …, "upDelta": …, "downDelta": …}]}``.
+
 A reading's decision is 1 above desired + upDelta, 0 below desired - downDelta, and otherwise none. A decision equal to
 the sensor's previous one is not sent again. Without a setting there is no control. ``--margin`` is added to both
 deltas: with one it switches less, and lets temperatures stray further.
@@ -52,6 +55,10 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+MESSAGE = "settings ARRAY<STRING>"
+"""Payload of a control message; each setting as the JSON that it is."""
+MOST_IN_MESSAGE = 65_536
+"""More settings than a message has bytes."""
 READING = "sensor STRING, time TIMESTAMP, temperature DOUBLE"
 SETTING = "sensor STRING, time TIMESTAMP, desired DOUBLE, upDelta DOUBLE, downDelta DOUBLE"
 DECISION = (
@@ -224,12 +231,26 @@ def decisions(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
     of_readings = {"subscribe": options.readings, "startingOffsets": "latest", **limit, **kafka}
     of_settings = {"subscribe": options.settings, "startingOffsets": "earliest", **kafka}
     readings = records(spark.readStream.format("kafka").options(**of_readings).load(), READING, "readings")
-    settings = records(spark.readStream.format("kafka").options(**of_settings).load(), SETTING, "settings")
+    if options.settings_from == "messages":
+        settings = records(settings_of_messages(spark), SETTING, "settings")
+    else:
+        settings = records(spark.readStream.format("kafka").options(**of_settings).load(), SETTING, "settings")
     # Readings first: Spark asks the sources for their newest offsets in this order, so that no batch holds a reading
     # without the settings that were confirmed before it. For the same reason settings are never limited.
     together = readings.unionByName(settings, allowMissingColumns=True)
     thermostat = Thermostat(options.margin)
     return together.groupBy("sensor").transformWithState(thermostat, DECISION, outputMode="Append", timeMode="None")
+
+
+def settings_of_messages(spark: SparkSession) -> DataFrame:
+    """Return the settings of control messages as a topic's records: ``value`` is one's JSON, ``offset`` its place."""
+    from tidegate_spark import control  # noqa: PLC0415 - only here: everything else runs without Tidegate
+
+    control.accept("settings", schema={"settings": list})
+    messages = control.stream(spark).where(f.col("type") == "settings")
+    each = f.posexplode(f.from_json("payload", MESSAGE).getField("settings")).alias("place", "value")
+    place = (f.col("sequence") * MOST_IN_MESSAGE + f.col("place")).alias("offset")
+    return messages.select("sequence", each).select("value", place)
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -239,6 +260,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--readings", default="readings", help="topic of readings, from latest (default: %(default)s)")
     parser.add_argument(
         "--settings", default="settings", help="topic of settings, from earliest (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--settings-from",
+        choices=("topic", "messages"),
+        default="topic",
+        help="how settings come (default: %(default)s)",
     )
     parser.add_argument("--decisions", default="decisions", help="topic to write to (default: %(default)s)")
     parser.add_argument("--trigger", default="1 second", help="time between batches (default: %(default)s)")

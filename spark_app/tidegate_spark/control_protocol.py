@@ -99,6 +99,9 @@ class QueryAcknowledgement:
     errors: tuple[str, ...] = ()
     """At most :data:`MOST_ERRORS`, each at most :data:`LONGEST_ERROR` long."""
     more_errors: int = 0
+    missing: tuple[str, ...] = ()
+    """Workers that neither applied it nor failed, and why, bounded likewise: of a batch that was committed no other
+    than such whose task another worker did in their place."""
 
 
 @dataclass(frozen=True)

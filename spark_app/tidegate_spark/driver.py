@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
@@ -32,6 +33,8 @@ from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.fence import Fenced, Held
+from tidegate_spark.file_sinks import Sink
+from tidegate_spark.head_start import HeadStart
 from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
 from tidegate_spark.output_book import OutputBook
@@ -39,8 +42,6 @@ from tidegate_spark.outputs import Outputs
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import (
     EXIT_CODES,
-    EXPORT_VARIABLE,
-    LINEAGE_VARIABLE,
     DriverConfig,
     DriverState,
     Fault,
@@ -49,11 +50,11 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.queries import Queries
 from tidegate_spark.rehearsing import rehearsing_of
-from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, run_script
+from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, judge, run_script
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders
+from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshot_work import connector
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
@@ -73,10 +74,18 @@ log = logging.getLogger("tidegate")
 class Driver:
     """Holds the parts together; the order of :meth:`run` is the order of a start."""
 
-    def __init__(self, config: DriverConfig, environment: Environment, output: logs.OutputTail) -> None:
-        """Make the parts; nothing runs yet."""
+    def __init__(
+        self,
+        config: DriverConfig,
+        environment: Environment,
+        output: logs.OutputTail,
+        name: str,
+        ahead: HeadStart | None = None,
+    ) -> None:
+        """Make the parts; nothing runs yet but the JVM that was started ``ahead``. ``name``: of this process."""
         self._config, self._environment, self._output = config, environment, output
-        self._process_name = logs.process_name(time.time(), config.epoch, rehearsal=config.rehearsal is not None)
+        self._process_name, self._ahead = name, ahead
+        self._end_ahead: Callable[[], None] = ahead.end if ahead is not None else lambda: None
         self._progress = Progress(config)
         self._queries = Queries(lineage_uri(config), config.state_partitions, self._progress)
         self._account = FailureAccount(environment.work_directory, config.restart, time.time, time.monotonic)
@@ -126,12 +135,12 @@ class Driver:
 
     def _start(self) -> Outcome:
         self._progress.failures = self._account.times
-        os.environ[LINEAGE_VARIABLE] = str(self._config.lineage)
-        if self._config.export:
-            os.environ[EXPORT_VARIABLE] = self._config.export
         paths = preflight.find_files(self._config.py_files)
         sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
         main = preflight.find_main(self._config.main)
+        config, environment = self._config, self._environment
+        # They are of this very epoch and pod, and take longer to go than all that follows.
+        leftovers_gone = begin_removal(config, environment) if environment.on_kubernetes else lambda: None
         if not self._clear_place():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         credentials = preflight.wait_for_storage(
@@ -152,9 +161,7 @@ class Driver:
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         self._snapshots.start()
         self._control.desk.start()
-        config, environment = self._config, self._environment
-        leftovers_gone = begin_removal(config, environment) if environment.on_kubernetes else lambda: None
-        process = spark_session.Process(self._process_name, held, leftovers_gone)
+        process = spark_session.Process(self._process_name, held, leftovers_gone, self._ahead)
         self._session = spark_session.start_session(config, environment, self._progress, process)
         spark_session.add_python_files(self._session, paths, environment.work_directory)
         self._observe(self._session)
@@ -232,17 +239,16 @@ class Driver:
             return True
         from tidegate_spark import starting_point  # noqa: PLC0415 - as above
 
-        config, directory = self._config, self._environment.credentials_directory
+        config, environment = self._config, self._environment
 
-        def find() -> SnapshotOrder | None:
-            self._keep_secret(storage.read_credentials(directory, config.credentials_secret))
-            return starting_point.find_pin(config, self._credentials)
+        def find() -> SnapshotOrders:
+            self._keep_secret(storage.read_credentials(environment.credentials_directory, config.credentials_secret))
+            return starting_point.find_pin(config, self._credentials, environment.work_directory)
 
-        order = preflight.wait_for(find, self._ending.requested, self._report_fault)
-        if order is None:
-            return False
-        self._snapshots.give(SnapshotOrders(take=(order,)))
-        return True
+        orders = preflight.wait_for(find, self._ending.requested, self._report_fault)
+        if orders is not None and orders.take:
+            self._snapshots.give(orders)
+        return orders is not None
 
     def _dependencies_up(self) -> bool:
         executors = self._progress.report().executors_running > 0 or not self._environment.on_kubernetes
@@ -272,6 +278,8 @@ class Driver:
 
     def _report_fault(self, fault: Fault | None) -> None:
         if fault is not None:
+            # Whether this lasts a second or a day, and what the JVM has to be told then, is not known.
+            self._end_ahead()
             extra = {"action": "wait", "reason": fault.reason.value}
             log.warning("waiting: %s: %s", fault.reason.value, fault.message, extra=extra)
         self._progress.enter(DriverState.STARTING if fault is None else DriverState.WAITING, fault)
@@ -287,10 +295,8 @@ class Driver:
         if self._rehearsing is None:
             connect = connector(self._config, self._environment.credentials_directory)
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
-        if self._config.lineage > FIRST_LINEAGE:
-            # Batches of another lineage may have had the same numbers; in the first one there were none before.
-            take_back, notice = file_sinks.take_back, self._progress.notice
-            self._queries.before_files = lambda checkpoint, sink: take_back(session, checkpoint, sink, notice)
+        if file_sinks.may_know_other_batches(self._config, FIRST_LINEAGE):
+            self._queries.before_files = functools.partial(self._take_files_back, session)
         timeout = self._config.restart.stall_timeout_seconds
         stalls = StallWatch(session, self._queries, self._progress, timeout, self._dependencies_up)
         self._watch = watch.Watch(
@@ -311,6 +317,10 @@ class Driver:
         if self._wanted is not None:
             self._watch.want_executors(self._wanted)
         self._watch.start()
+
+    def _take_files_back(self, session: SparkSession, checkpoint: str, sink: Sink) -> None:
+        others = self._config.lineage == FIRST_LINEAGE
+        file_sinks.take_back(session, checkpoint, sink, self._progress.notice, others=others)
 
     def _after_script(self, outcome: Outcome) -> Outcome:
         """Return how the application ends, once its last query has ended; a failure does not wait for the others."""
@@ -349,6 +359,7 @@ class Driver:
         self._control.end(termination.reason)
         self._output.secrets.add(self._agent.token.value())
         self._progress.enter(DriverState.ENDED)
+        self._end_ahead()
         extra = {"action": "end", "reason": termination.reason.value}
         log.info("end: %s: %s", termination.reason.value, termination.message, extra=extra)
         write_termination(self._environment.termination_log, termination, self._output.secrets)
@@ -389,11 +400,3 @@ class Driver:
         self._output.secrets.add(*(credentials.secrets if credentials else ()))
         logs.put_driver_log(client, place, self._process_name, self._output.secrets.clean_bytes(content))
         logs.prune_logs(client, place)
-
-
-def judge(outcome: Outcome, fault: Fault | None) -> Outcome:
-    """Return what ``outcome``, a store's fault met by script or query, means if ``fault`` is our storage's; pure."""
-    if fault is not None:
-        return dataclasses.replace(outcome, reason=fault.reason, message=f"{fault.message} ({outcome.message})")
-    message = f"{outcome.message} Not the application's own storage, which answers: another place that it uses."
-    return dataclasses.replace(outcome, reason=Reason.APPLICATION_FAILED, message=message)

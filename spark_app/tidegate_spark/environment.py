@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate_spark import protocol
+from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE
 
 SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -63,3 +64,20 @@ class Environment:
             work_directory=variables.get("TIDEGATE_WORK_DIRECTORY", protocol.WORK_DIRECTORY),
             jars_directory=variables.get("TIDEGATE_JARS_DIRECTORY", f"{protocol.RUNTIME_DIRECTORY}/jars"),
         )
+
+
+def inherited_variables(config: DriverConfig, variables: Mapping[str, str], python: str) -> dict[str, str]:
+    """Return what the driver adds to ``variables``, its own, for the JVM, the script and their processes.
+
+    Args:
+        config: of the driver.
+        variables: of the driver's process.
+        python: the program that runs it. Driver and executors share the image; without being told, the workers'
+            ``python3`` could be another one than ours.
+    """
+    added = {name: variables.get(name, python) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
+    # A lock taken in the JVM belongs to a thread there, which must stay the same for one thread here (stopping.py).
+    added |= {"PYSPARK_PIN_THREAD": "true", protocol.LINEAGE_VARIABLE: str(config.lineage)}
+    if config.export:
+        added[protocol.EXPORT_VARIABLE] = config.export
+    return added

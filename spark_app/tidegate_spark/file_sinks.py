@@ -1,7 +1,8 @@
 """File sinks after a rollback: what they remember of batches that are run again is taken back. Talks to the JVM.
 
 Spark's file sink writes down each batch in ``<path>/_spark_metadata`` and leaves out, without a word, a batch whose
-number stands there already. In a lineage that goes back to an earlier batch those numbers come again, with other rows.
+number stands there already. In a lineage that goes back to an earlier batch those numbers come again, with other rows;
+so they do for an application that takes the place of another one, and begins with a snapshot from before its end.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from tidegate_spark.protocol import DriverConfig
 
 METADATA = "_spark_metadata"
 FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
@@ -27,6 +30,13 @@ class Sink:
 
 class SinkRefusedError(Exception):
     """What the sink remembers can not be taken back; the words are for a person."""
+
+
+def may_know_other_batches(config: DriverConfig, first_lineage: int) -> bool:
+    """Return whether a sink may remember batches of another history, under numbers that the queries come to. Pure."""
+    if config.rehearsal is not None:
+        return False
+    return config.lineage > first_lineage or (config.start_from is not None and not config.apart)
 
 
 def sink_of(path: str | None, kind: str | None, earlier: dict[str, str], default: str) -> Sink | None:
@@ -66,7 +76,26 @@ def to_remove(names: Iterable[str], last: int) -> list[str]:
     return [name for batch in later for name in sorted(batches[batch])]
 
 
-def take_back(session: Any, checkpoint: str, sink: Sink, notice: Callable[[str, str], None]) -> None:
+def check_begins_here(going: list[str], commits: Iterable[str]) -> None:
+    """Check that a query which takes another application's place is where that was. Pure.
+
+    Args:
+        going: what is to be removed of the sink's log.
+        commits: names in the query's commit log. One that has just begun with a snapshot has one, of its batch.
+
+    Raises:
+        SinkRefusedError: it has run since, and put out elsewhere what is not in this log.
+    """
+    if going and sum(name.isdigit() for name in commits) > 1:
+        raise SinkRefusedError(
+            "its log has later batches of the application whose place is taken, and this one has run since it began: "
+            "the same numbers are other batches"
+        )
+
+
+def take_back(
+    session: Any, checkpoint: str, sink: Sink, notice: Callable[[str, str], None], *, others: bool = False
+) -> None:
     """Take back what a sink remembers of batches that the query's checkpoint does not know.
 
     Args:
@@ -74,6 +103,7 @@ def take_back(session: Any, checkpoint: str, sink: Sink, notice: Callable[[str, 
         checkpoint: the query's, in this lineage.
         sink: where it writes.
         notice: tells the user something once: reason and message.
+        others: they are another application's, with whose snapshot this one began.
 
     Raises:
         SinkRefusedError: it can not be taken back. Nothing was.
@@ -85,6 +115,8 @@ def take_back(session: Any, checkpoint: str, sink: Sink, notice: Callable[[str, 
     last = max((int(name) for name in _names(session, f"{checkpoint}/offsets") if name.isdigit()), default=-1)
     try:
         going = to_remove(names, last)
+        if others:
+            check_begins_here(going, _names(session, f"{checkpoint}/commits"))
     except SinkRefusedError as error:
         raise SinkRefusedError(
             f"The files in {sink.path} can not be gone on with after batch {last}: {error}. Spark would leave such "

@@ -1,52 +1,47 @@
-"""Starts Spark's JVM; in a pod that has started it before, without Spark's launcher. Starts processes, does file I/O.
+"""Starts Spark's JVM: in a pod that has started it before, ahead of its use or at least without Spark's launcher.
 
-``spark-submit`` starts a JVM that works out the command of the real one, which takes a third of a second of a restart.
-What it works out depends on variables, settings and files, and is the same again in the same pod. So the command of a
-JVM that came up is kept in the work directory, which outlives the container's restarts, under a name that stands for
-all that. A kept command serves one start: it is kept again when its JVM has come up, so that one that does not work any
-more is followed by Spark's own way.
+How the JVM's command is kept is in :mod:`tidegate_spark.kept_command`; how it is started while other things are looked
+after, in :mod:`tidegate_spark.head_start`. Starts processes.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 import logging
 import os
-import shlex
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
-SUBMIT = "org.apache.spark.deploy.SparkSubmit"
-PREFIX, IN_USE = "launch-", "launch.used"
-OF_ONE_PROCESS = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "_PYSPARK_DRIVER_CONN_INFO_PATH"})
-"""Variables that say nothing about the next process."""
+from tidegate_spark.head_start import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
+from tidegate_spark.kept_command import KeptCommand, arguments_of, digest_of
 
 log = logging.getLogger("tidegate")
 
 
-def launch(conf: SparkConf, directory: str, changing: frozenset[str]) -> Any:
-    """Start the JVM; return PySpark's gateway to it.
+def launch(conf: SparkConf, directory: str, changing: frozenset[str], ahead: HeadStart | None = None) -> Any:
+    """Start the JVM, or take the one that was started ahead; return PySpark's gateway to it.
 
     Args:
         conf: the settings; they are told to each JVM anew.
         directory: where its command is kept.
         changing: settings that differ between processes, and on which the command does not depend.
+        ahead: the one that was started ahead.
 
     Raises:
         PySparkRuntimeError: it ended at once.
         OSError: there is nothing to start.
     """
     settings = {key: value for key, value in conf.getAll() if key not in changing}
-    home = Path(_find_spark_home())
-    kept = KeptCommand(Path(directory), digest_of(home, settings, os.environ))
+    digest = digest_of(Path(_find_spark_home()), settings, os.environ)
+    gateway = _attach(ahead, digest) if ahead is not None else None
+    if gateway is not None:
+        return gateway
+    kept = KeptCommand(Path(directory), digest)
     command = kept.take()
     if command is not None:
         try:
@@ -58,91 +53,30 @@ def launch(conf: SparkConf, directory: str, changing: frozenset[str]) -> Any:
             return gateway
     gateway = _start(conf)
     if gateway.proc is not None:
-        kept.keep(gateway.proc.pid, os.environ)
+        foreseen = gateway.proc.args[1:] == arguments_of(dict(conf.getAll()), os.environ)
+        kept.keep(gateway.proc.pid, os.environ, foreseen)
+    return gateway
+
+
+def _attach(ahead: HeadStart, digest: str) -> Any:
+    """Return PySpark's gateway to the JVM that was started ahead, None if that is not the one that is wanted."""
+    door = ahead.await_up(digest)
+    if door is None:
+        return None
+    # PySpark's way to be told of a JVM that runs. The script and its children are not to find these.
+    os.environ[GATEWAY_PORT], os.environ[GATEWAY_SECRET] = str(door.port), door.secret
+    try:
+        gateway = launch_gateway()  # type: ignore[no-untyped-call] # untyped there
+    except (Py4JError, OSError) as error:
+        log.warning("the JVM that was started ahead does not answer: %s", error)
+        ahead.end()
+        return None
+    finally:
+        del os.environ[GATEWAY_PORT], os.environ[GATEWAY_SECRET]
+    gateway.proc = ahead.hand_over()
     return gateway
 
 
 def _start(conf: SparkConf, **how: Any) -> Any:
     # A session of its own: a signal to our process group must not reach the JVM before the queries are stopped.
     return launch_gateway(conf, popen_kwargs={"start_new_session": True, **how})  # type: ignore[no-untyped-call] # untyped there
-
-
-def digest_of(home: Path, settings: Mapping[str, str], variables: Mapping[str, str]) -> str:
-    """Return what stands for all that the command depends on, empty if that is more than can be known.
-
-    Args:
-        home: Spark's folder.
-        settings: of Spark.
-        variables: of this process.
-    """
-    conf = Path(variables.get("SPARK_CONF_DIR") or home / "conf")
-    if (conf / "spark-env.sh").exists():
-        return ""  # a script may do something else each time
-    known = {key: value for key, value in variables.items() if key not in OF_ONE_PROCESS}
-    try:
-        files = [conf / "spark-defaults.conf", conf / "java-opts"]
-        texts = [file.read_text(encoding="utf-8") if file.exists() else None for file in files]
-        jars = sorted((jar.name, jar.stat().st_size) for jar in os.scandir(home / "jars"))
-        everything = json.dumps([str(home), texts, jars, dict(settings), known], sort_keys=True).encode()
-    except (OSError, ValueError):
-        return ""
-    return hashlib.sha256(everything).hexdigest()[:32]
-
-
-def script_of(command: Sequence[str], before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Return a script that starts a JVM as one was started, with arguments of its own; empty if that was another one.
-
-    Args:
-        command: that JVM's, with Spark's arguments.
-        before: the variables of the process that had it started.
-        after: the JVM's own.
-    """
-    if SUBMIT not in command:
-        return ""
-    java = command[: command.index(SUBMIT) + 1]
-    added = {key: value for key, value in after.items() if key not in OF_ONE_PROCESS and before.get(key) != value}
-    exports = [f"export {key}={shlex.quote(value)}" for key, value in sorted(added.items()) if key.isidentifier()]
-    return "\n".join(["#!/bin/sh", *exports, f'exec {shlex.join(java)} "$@"', ""])
-
-
-class KeptCommand:
-    """The command of a JVM that came up, as a script; what goes wrong with it is not worth a word."""
-
-    def __init__(self, directory: Path, digest: str) -> None:
-        """Look in ``directory`` for the one that depends on what ``digest`` stands for; empty: for none."""
-        self._digest, self._directory = digest, directory
-        self._path, self._used = directory / f"{PREFIX}{digest}", directory / IN_USE
-
-    def take(self) -> Path | None:
-        """Return the script if there is one; it is not there for the next process, unless it is kept again."""
-        if not self._digest:
-            return None
-        try:
-            self._path.rename(self._used)
-        except OSError:
-            return None
-        return self._used
-
-    def keep_again(self) -> None:
-        """Keep what was taken."""
-        with contextlib.suppress(OSError):
-            self._used.rename(self._path)
-
-    def keep(self, jvm: int, variables: Mapping[str, str]) -> None:
-        """Keep the command of a JVM that came up; ``variables``: of the process that had it started."""
-        if not self._digest:
-            return
-        with contextlib.suppress(OSError, ValueError):
-            command = _words(Path(f"/proc/{jvm}/cmdline"))
-            its = dict(word.split("=", 1) for word in _words(Path(f"/proc/{jvm}/environ")))
-            script = script_of(command, variables, its)
-            for old in self._directory.glob(f"{PREFIX}*"):
-                old.unlink()
-            if script:
-                self._used.write_text(script, encoding="utf-8")
-                self._used.chmod(0o700)
-                self._used.rename(self._path)
-
-
-def _words(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8").rstrip("\0").split("\0")

@@ -37,7 +37,7 @@ def leftover_names(pods: dict[str, Any], prefix: str) -> list[str]:
 
 
 def begin_removal(config: DriverConfig, environment: Environment) -> Callable[[], object]:
-    """Remove them in a thread, while the JVM starts; the returned function waits until that is done."""
+    """Remove them in a thread, while everything else starts; the returned function waits until that is done."""
     thread = threading.Thread(target=remove_leftovers, args=(config, environment), name="leftovers", daemon=True)
     thread.start()
     return thread.join

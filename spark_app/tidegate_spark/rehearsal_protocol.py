@@ -34,6 +34,8 @@ class Rehearsal:
     """So many of each query, without a failure, are enough."""
     timeout_seconds: int
     """From the beginning of its process."""
+    queries: tuple[str, ...] = ()
+    """Those of the version before: as long as there is time, the new one is waited for to start them, too."""
 
 
 class RehearsalResult(str, Enum):

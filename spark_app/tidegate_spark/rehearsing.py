@@ -77,10 +77,23 @@ class Rehearsing:
         threading.Thread(target=self._wait, name="rehearsal", daemon=True).start()
 
     def look(self) -> None:
-        """End the process if each query that runs has committed enough."""
-        running = [query for query in self._progress.report().queries if query.active]
-        if not running or not self._progress.ready or any(q.committed < self._wanted.batches for q in running):
-            return
+        """End the process if each query has committed enough: those that run, and those of the version before."""
+        if self._has_shown_enough() and not self._unstarted():
+            self._pass()
+
+    def _has_shown_enough(self) -> bool:
+        """Return whether all that was started works; what an exception ended, and nobody started again, does not."""
+        report = self._progress.report()
+        running = [query for query in report.queries if query.active]
+        if not running or not report.ready or any(query.failed for query in report.queries):
+            return False
+        return all(query.committed >= self._wanted.batches for query in running)
+
+    def _unstarted(self) -> tuple[str, ...]:
+        started = {query.name for query in self._progress.report().queries}
+        return tuple(name for name in self._wanted.queries if name not in started)
+
+    def _pass(self) -> None:
         self._enough = True
         self._request_end(Outcome(Reason.COMPLETED, "Rehearsed."))
 
@@ -104,7 +117,10 @@ class Rehearsing:
         self.run_out_of_time()
 
     def run_out_of_time(self) -> None:
-        """End the process: what was seen until now was all."""
+        """End the process: what was seen until now was all, and a query that was not started counts as dropped."""
+        if self._has_shown_enough():
+            self._pass()
+            return
         self._idle, self._fault = self._progress.ready, self._progress.report().fault
         self._too_late = True
         self._request_end(Outcome(Reason.STOPPED, "The time for the rehearsal is over."))
@@ -126,11 +142,16 @@ class Rehearsing:
 
     def _judge_completed(self, committed: dict[str, int]) -> tuple[RehearsalResult, RehearsalWhat, str]:
         if self._enough:
-            return PASSED, RehearsalWhat.NONE, f"{_words(committed)} without a failure"
+            return PASSED, RehearsalWhat.NONE, f"{_words(committed)} without a failure{self._dropped()}"
         # A script that reads what there is, and ends.
         if committed and all(committed.values()):
             return PASSED, RehearsalWhat.NONE, f"The application has finished: {_words(committed)}"
         return INCONCLUSIVE, RehearsalWhat.NO_INPUT, f"The application has finished: {_words(committed)}"
+
+    def _dropped(self) -> str:
+        dropped = self._unstarted()
+        names = ", ".join(repr(name) for name in dropped)
+        return f"; {names} of the version before was not started, and counts as dropped" if dropped else ""
 
     def _judge_unfinished(self, committed: dict[str, int]) -> tuple[RehearsalResult, RehearsalWhat, str]:
         wanted = f"{self._wanted.batches} of each were asked for in {self._wanted.timeout_seconds} s"

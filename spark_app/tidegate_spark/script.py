@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tidegate_spark import faults
 from tidegate_spark.preflight import Main
-from tidegate_spark.protocol import Reason
+from tidegate_spark.protocol import Fault, Reason
 from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
 
 
@@ -62,6 +62,14 @@ def place_of(error: BaseException, main: Main) -> str:
 def outcome_of(failure: faults.Failure) -> Outcome:
     """Return the end that ``failure`` means."""
     return Outcome(failure.reason, failure.message, failure.exception)
+
+
+def judge(outcome: Outcome, fault: Fault | None) -> Outcome:
+    """Return what ``outcome``, a store's fault met by script or query, means if ``fault`` is our storage's; pure."""
+    if fault is not None:
+        return dataclasses.replace(outcome, reason=fault.reason, message=f"{fault.message} ({outcome.message})")
+    message = f"{outcome.message} Not the application's own storage, which answers: another place that it uses."
+    return dataclasses.replace(outcome, reason=Reason.APPLICATION_FAILED, message=message)
 
 
 def outcome_of_exit(code: object) -> Outcome:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from pyspark.sql import SparkSession
 from tidegate_spark import launching, sparkconf
 from tidegate_spark.environment import Environment
 from tidegate_spark.fence import Held
+from tidegate_spark.head_start import HeadStart
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig, Fault, Reason
 from tidegate_spark.storage import FaultError
@@ -43,6 +42,8 @@ class Process:
     """The fence."""
     before_executors: Callable[[], object]
     """Called when the JVM runs and no executor is asked for yet."""
+    ahead: HeadStart | None = None
+    """The JVM that was started ahead."""
 
 
 def start_session(config: DriverConfig, environment: Environment, progress: Progress, process: Process) -> SparkSession:
@@ -52,14 +53,9 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
         FaultError: CONNECTOR_MISSING if the class path lacks Hadoop's S3A connector.
     """
     _write_template(config, environment)
-    # Driver and executors share the image; without this the workers' `python3` could be another one than ours.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    # A lock taken in the JVM belongs to a thread there, which must stay the same for one thread here (stopping.py).
-    os.environ["PYSPARK_PIN_THREAD"] = "true"
     settings = sparkconf.build_spark_conf(config, environment, process.name)
     conf = SparkConf().setAll(list(settings.items()))
-    gateway = launching.launch(conf, environment.work_directory, sparkconf.OF_ONE_PROCESS)
+    gateway = launching.launch(conf, environment.work_directory, sparkconf.OF_ONE_PROCESS, process.ahead)
     if not _has_class(gateway.jvm, sparkconf.S3A_CLASS):
         raise FaultError(Fault(Reason.CONNECTOR_MISSING, _connector_message(config, environment.jars_directory)))
     available = _has_class(gateway.jvm, sparkconf.CHECKPOINT_FILES_CLASS)

@@ -63,7 +63,9 @@ class SnapshotFigures(Collector):
         name, words = "tidegate_snapshot_shared_bytes", "Not copied, because an earlier snapshot had it already."
         yield self._counter(name, words, shared)
         age = GaugeMetricFamily(
-            "tidegate_snapshot_age_seconds", "Time since the newest complete snapshot was begun.", labels=LABELS
+            "tidegate_snapshot_age_seconds",
+            "Time since the newest complete snapshot was begun; those that upgrades keep for themselves do not count.",
+            labels=LABELS,
         )
         if newest is not None:
             age.add_metric(self._labels, max(0.0, self._clock() - newest))

@@ -105,7 +105,10 @@ class Carrier:
     before_taking: Callable[[], None] = lambda: None
     """Raises if nothing may be taken there."""
     newest: float | None = None
-    """When the newest complete snapshot was begun, as far as it is known; seconds since the epoch."""
+    """When the newest complete snapshot was begun, as far as it is known; seconds since the epoch.
+
+    An upgrade's own do not count: nobody can find them.
+    """
 
     def look(self) -> None:
         """Find out which is the newest; raises what the store's client raises."""
@@ -267,7 +270,9 @@ class Carrier:
         )
 
     def _learn(self, known: Catalog) -> None:
-        self.newest = max((known.snapshots[name].created for name in known.ready()), default=None)
+        ready = ((name, known.snapshots[name]) for name in known.ready())
+        found = (it.created for name, it in ready if not catalog.is_an_upgrades_own(name, it))
+        self.newest = max(found, default=None)
 
 
 def abandoned(known: Catalog, order: SnapshotOrder) -> Catalog:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 from typing import NoReturn
 
-from tidegate_spark import logs, pyspark_path
-from tidegate_spark.environment import Environment
+from tidegate_spark import head_start, logs, pyspark_path, storage
+from tidegate_spark.environment import Environment, inherited_variables
+from tidegate_spark.head_start import HeadStart
 from tidegate_spark.log_lines import log_to_stderr
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.redaction import Secrets, secret_values
@@ -29,10 +31,25 @@ def start() -> NoReturn:
     atexit.register(output.content)
     config = read_config(os.environ.get(CONFIG_VARIABLE, ""))
     pyspark_path.make_importable(os.environ, sys.path)
+    environment = Environment.read(os.environ)
+    os.environ.update(inherited_variables(config, os.environ, sys.executable))
+    name = logs.process_name(time.time(), config.epoch, rehearsal=config.rehearsal is not None)
+    ahead = _start_jvm(config, environment, name, output.secrets)
     # Not before: the driver's modules import PySpark.
     from tidegate_spark.driver import Driver  # noqa: PLC0415 - see the line above
 
-    Driver(config, Environment.read(os.environ), output).run()
+    Driver(config, environment, output, name, ahead).run()
+
+
+def _start_jvm(config: DriverConfig, environment: Environment, name: str, secrets: Secrets) -> HeadStart | None:
+    # First of all what must not be seen in its output.
+    for directory in (environment.credentials_directory, environment.origin_credentials_directory):
+        mounted = storage.mounted_credentials(directory)
+        secrets.add(*(mounted.secrets if mounted else ()))
+    ahead = head_start.begin(config, environment, name, os.environ)
+    if ahead is not None:
+        atexit.register(ahead.end)
+    return ahead
 
 
 def read_config(text: str) -> DriverConfig:

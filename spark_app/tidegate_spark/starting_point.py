@@ -10,12 +10,14 @@ again: the lineage has batches of its own by then.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tidegate_spark import lineage_mark, output_book, upgrade_pin
@@ -24,7 +26,7 @@ from tidegate_spark.control import keeping
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom, from_json, to_json
-from tidegate_spark.snapshot_protocol import SnapshotOrder
+from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshot_work import Carrier, reach_library
 from tidegate_spark.snapshots import layout as spark_layout
 from tidegate_spark.snapshots import restore
@@ -301,19 +303,33 @@ def _as_fault(config: DriverConfig, error: Exception) -> Exception:
     return error if fault is None else FaultError(fault)
 
 
-def find_pin(config: DriverConfig, credentials: Credentials | None) -> SnapshotOrder | None:
-    """Return the order for the pin that the launch is to have, None if it is to have none. Try once.
+def find_pin(config: DriverConfig, credentials: Credentials | None, work_directory: str) -> SnapshotOrders:
+    """Return the order for the pin that the launch is to have, if it is to have one. Try once.
+
+    A launch may outlive its pin: the next upgrade has it disposed of while the driver of this one runs. A process that
+    the kubelet starts then in the same pod takes no other one under that name, of later batches.
+
+    Args:
+        config: the launch's.
+        credentials: of the application's storage.
+        work_directory: of the pod; what stands there is kept when its process is started again.
 
     Raises:
         FaultError: STATE_MISSING if there is nothing to go on with, else what is wrong with the storage.
     """
     if config.pin is None:
-        return None
-    library = reach_library(config.storage, credentials)
+        return SnapshotOrders()
+    library, seen = reach_library(config.storage, credentials), Path(work_directory) / f"{config.pin.snapshot}.pin"
     try:
-        return upgrade_pin.order_of(library, config.pin.snapshot, config.lineage, config.pin.image)
+        if seen.exists() and not upgrade_pin.is_noted(library, config.pin.snapshot):
+            return SnapshotOrders()
+        order = upgrade_pin.order_of(library, config.pin.snapshot, config.lineage, config.pin.image)
     except SnapshotError as error:
         message = f"The upgrade has no state to go on with: {str(error).rstrip('.')}. Nothing was started."
         raise FaultError(Fault(Reason.STATE_MISSING, message)) from error
     except Exception as error:
         raise _as_fault(config, error) from error
+    with contextlib.suppress(OSError):
+        seen.parent.mkdir(parents=True, exist_ok=True)
+        seen.touch()
+    return SnapshotOrders(take=(order,))

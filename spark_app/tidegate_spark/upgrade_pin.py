@@ -51,6 +51,11 @@ def order_of(
     return SnapshotOrder(name, exact=_read(key, found, lineage), alone=True, holders=(name,), image=image)
 
 
+def is_noted(library: Library, name: str) -> bool:
+    """Return whether a pin's batches are written down, which ends when it is disposed of; raises as the client does."""
+    return library.store.get(_key(library, name)) is not None
+
+
 def forget(library: Library, name: str) -> None:
     """Remove what was written down for a pin that is disposed of; there need not be anything."""
     library.store.delete([_key(library, name)])

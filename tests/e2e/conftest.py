@@ -1,8 +1,12 @@
-"""One cluster with operator, S3 and Kafka for all end-to-end tests. Starts servers; leaves nothing behind.
+"""One cluster with operator, S3 and Kafka for all end-to-end tests of a worker. Starts servers; leaves nothing behind.
+
+Most of the time these tests wait, for pods to start and to end: two workers, each with a cluster of its own, wait for
+two at a time. The files that take longest come first, so that none keeps one worker busy while the other has no more.
 
 With TIDEGATE_KUBECONFIG the tests run on that cluster, with the services and images that the environment names. They
 install Tidegate under names of their own and take it away again; where it is already, they refuse to run. With
-TIDEGATE_E2E_CLUSTER they run on the development cluster of that name and leave it up, for a second look.
+TIDEGATE_E2E_CLUSTER they run on the development cluster of that name and leave it up, for a second look. Neither has
+room for two workers.
 """
 
 import os
@@ -20,15 +24,39 @@ from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.world import OPERATOR_NAMESPACE, World
 
 ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+LONGEST_FIRST = (
+    "test_upgrade.py",
+    "test_life_cycle.py",
+    "test_high_availability.py",
+    "test_faults.py",
+    "test_nodes.py",
+    "test_forks.py",
+    "test_snapshots.py",
+    "test_control.py",
+    "test_exports.py",
+    "test_devcluster.py",
+    "test_temperature_control.py",
+    "test_rehearsal.py",
+)
+"""All that take more than a minute; the others follow in the order of their names."""
 BUCKET = "tidegate-e2e"
 RELEASE = Release("tidegate-e2e", OPERATOR_NAMESPACE)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of the longest files first; in a file their order stays."""
+    ranks = {HERE / name: rank for rank, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
+
 @pytest.fixture(scope="session")
-def surroundings() -> Iterator[Environment]:
-    """A Kubernetes with S3, Kafka and the images."""
+def surroundings(worker_id: str) -> Iterator[Environment]:
+    """A Kubernetes with S3, Kafka and the images, of this worker alone."""
     kept = os.environ.get("TIDEGATE_E2E_CLUSTER")
-    found = environment.current(kept or "e2e")
+    if worker_id != "master" and (kept or os.environ.get(environment.KUBECONFIG)):
+        pytest.exit("One cluster has room for one worker: run these tests without --numprocesses.", returncode=3)
+    found = environment.current(kept or ("e2e" if worker_id == "master" else f"e2e-{worker_id}"))
     yield found
     if found.cluster is not None and not kept:
         Cluster(found.cluster.name).down()

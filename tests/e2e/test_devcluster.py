@@ -16,17 +16,20 @@ from tidegate_testing.waiting import wait_for
 # Where container runtimes, pod networks and kubelets like to leave something.
 SHARED_PLACES = ("/run", "/run/netns", "/var/lib", "/var/lib/cni", "/var/log/pods", "/opt", "/etc/cni")
 CGROUPS = ("tidegate-", "kube", "k8s.io", "system.slice:containerd")
+OTHERS = "tidegate-e2e"
+"""How the cgroups of the clusters begin that other workers start and end meanwhile."""
 NAMESPACES = ("net", "mnt", "pid")
 
 
 def traces() -> dict[str, set[str]]:
     """What a cluster could leave on the machine, and nothing that others may do there meanwhile."""
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    groups = {c for hierarchy in cgroups.hierarchies() for c in hierarchy.iterdir() if c.name.startswith(CGROUPS)}
     return {
         "files": {str(f) for place in SHARED_PLACES if Path(place).is_dir() for f in Path(place).iterdir()},
         "mounts": {m for m in mounts if m.startswith((*SHARED_PLACES, str(paths.cache() / "clusters")))},
         "links": {p.name for p in Path("/sys/class/net").iterdir()},
-        "cgroups": {str(c) for h in cgroups.hierarchies() for c in h.iterdir() if c.name.startswith(CGROUPS)},
+        "cgroups": {str(group) for group in groups if not group.name.startswith(OTHERS)},
     }
 
 

@@ -96,7 +96,7 @@ def test_an_application_that_fails_too_often_stays_failed_and_a_change_starts_it
     def exhausted() -> dict[str, Any]:
         found = world.get_app("failing", NAMESPACE)
         stalled = world.kubectl.condition(found, "Stalled")
-        assert stalled["reason"] == "RestartBudgetExhausted", found.get("status")
+        assert stalled.get("reason") == "RestartBudgetExhausted", found.get("status")
         return stalled
 
     stalled = wait_for("the budget to be spent", exhausted, timeout=300, interval=2)

@@ -79,6 +79,15 @@ class Run:
         events = self.world.kubectl.list("events", NAMESPACE)
         return {event["reason"] for event in events if event["involvedObject"]["name"] == self.app.name}
 
+    def await_events(self, *reasons: str) -> None:
+        """Wait until the application has these: they are published after the status."""
+
+        def told() -> bool:
+            assert set(reasons) <= self.events()
+            return True
+
+        wait_for(f"events {reasons}", told, timeout=30)
+
     def driver_hash(self) -> str:
         pod = self.world.kubectl.get("pod", self.app.driver_pod, NAMESPACE)
         return str(pod["metadata"]["annotations"]["tidegate.dev/spec-hash"]) if pod is not None else ""
@@ -166,7 +175,7 @@ class Run:
         pin = self.upgrade()["pin"]
         kept = {key.partition(f"/{self.app.name}/")[2] for key in self.world.keys(self.app.name, NAMESPACE)}
         assert f"snapshots/{pin['id']}/manifest.json" in kept
-        assert {"UpgradeCopying", "UpgradeStopping", "UpgradeDone"} <= self.events()
+        self.await_events("UpgradeCopying", "UpgradeStopping", "UpgradeDone")
 
     def judge_rollback(self, epoch: int, before: str) -> None:
         """The version with the bug is gone, and the one before goes on from where it was stopped."""
@@ -177,7 +186,7 @@ class Run:
         assert "that is where the bug is" in upgrade["message"]
         assert status["lastStable"]["specHash"] == self.driver_hash() == before
         assert (status["startFrom"]["id"], status["startFrom"]["ofLineage"]) == (upgrade["pin"]["id"], 1)
-        assert {"UpgradeRollingBack", "UpgradeRolledBack", "StartedFromSnapshot"} <= self.events()
+        self.await_events("UpgradeRollingBack", "UpgradeRolledBack", "StartedFromSnapshot")
 
     def judge_decisions(self) -> None:
         """Compare everything that was ever sent with what the input asks for."""

@@ -30,6 +30,17 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
     "two namespaces": {"watchNamespaces": ["team-a", "team-b"], "rbac": {"userRoles": False}},
     "an account that exists already": {"serviceAccount": {"create": False, "name": "default"}},
     "permissions from elsewhere": {"rbac": {"create": False, "userRoles": False}, "crds": {"enabled": False}},
+    "messages that only some may send": {
+        "controlMessages": {
+            "restrict": [
+                {"types": ["pause", "resume"], "groups": ["sre", "oidc:on call"]},
+                {"types": ["pause"], "users": ["alice@example.com"]},
+                {"types": ["dump-state"]},
+                {"types": ["*"], "groups": ["senders"]},
+            ]
+        },
+        "watchNamespaces": ["team-a"],
+    },
     "everything set": {
         "nameOverride": "gate",
         "image": {"repository": "example/tidegate-operator", "digest": "sha256:" + "a" * 64, "pullPolicy": "Always"},
@@ -161,6 +172,10 @@ def operator_pod(rendered: list[dict[str, Any]]) -> dict[str, Any]:
         ({"metrics": {"port": "http"}}, "at '/metrics/port': got string, want integer"),
         ({"metrics": {"port": 80}}, "at '/metrics/port': minimum: got 80, want 1,024"),
         ({"resources": {"limits": {"memory": "lots"}}}, "at '/resources/limits/memory': 'lots' does not match pattern"),
+        (
+            {"controlMessages": {"restrict": [{"groups": ["sre"]}]}},
+            "at '/controlMessages/restrict/0': missing property 'types'",
+        ),
         ({"replicas": 0}, "at '/replicas': minimum: got 0, want 1"),
         ({"serviceAccount": {"create": False}}, "at '/serviceAccount/name': minLength: got 0, want 1"),
         ({"extraEnv": [{"value": "x"}]}, "at '/extraEnv/0': missing property 'name'"),
@@ -230,6 +245,19 @@ ROLE_CHECKS = [
     ("edit", "delete streamingapps", True),
     ("edit", "patch streamingapps/scale", True),
     ("edit", "patch streamingapps/status", False),
+    ("view", "watch controlmessages", True),
+    ("view", "create controlmessages", False),
+    ("edit", "create controlmessages", True),
+    ("edit", "delete controlmessages", True),
+    ("edit", "patch controlmessages/status", False),
+    ("control-view", "list controlmessages", True),
+    ("control-view", "create controlmessages", False),
+    ("control-send", "create controlmessages", True),
+    ("control-send", "get controlmessages", True),
+    ("control-send", "delete controlmessages", False),
+    ("control-send", "get streamingapps", False),
+    ("control-manag", "delete controlmessages", True),
+    ("control-manag", "patch controlmessages/status", False),
     ("admin", "list streamingapps", True),
     ("admin", "update streamingapps", True),
 ]
@@ -242,6 +270,9 @@ def team(kubectl: Kubectl, helm: Helm, strict_namespace: str) -> str:
     kubectl.apply(*(o for o in rendered if o["kind"] != "Deployment"))
     for role in ("view", "edit", "admin"):
         kubectl.run("create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}er", "-n", "team-a")
+    for role, user in (("viewer", "control-viewer"), ("sender", "control-sender"), ("admin", "control-manager")):
+        binding = (user, f"--clusterrole=tidegate-control-{role}", f"--user={user}")
+        kubectl.run("create", "rolebinding", *binding, "-n", "team-a")
     return "team-a"
 
 
@@ -313,3 +344,62 @@ def test_an_operator_for_some_namespaces_has_nothing_elsewhere(helm: Helm, kubec
     assert may(kubectl, account, "create pods", team)
     assert not may(kubectl, account, "get streamingapps", "team-b")
     assert not may(kubectl, account, "get pods", NAMESPACE)
+
+
+# --- who may send which control messages ---
+
+RESTRICTED: dict[str, Any] = VALUE_SETS["messages that only some may send"]
+
+
+def send(kubectl: Kubectl, kind: str, where: str, *who: str) -> str:
+    """Have somebody send a message, for a try; returns what the API server says."""
+    message = {
+        "apiVersion": "tidegate.dev/v1alpha1",
+        "kind": "ControlMessage",
+        "metadata": {"name": "message", "namespace": where},
+        "spec": {"appRef": {"name": "orders"}, "type": kind},
+    }
+    try:
+        return kubectl.run("create", "--dry-run=server", "-f", "-", *who, stdin=json.dumps(message))
+    except KubectlError as refused:
+        return str(refused)
+
+
+@pytest.fixture(scope="module")
+def restricted(kubectl: Kubectl, helm: Helm, strict_namespace: str) -> Iterator[None]:
+    """A cluster in which only some may send messages of some types, and everybody may by RBAC."""
+    rendered = helm.render(CHART, RELEASE, strict_namespace, RESTRICTED)
+    policy = [o for o in rendered if o["kind"].startswith("ValidatingAdmissionPolicy")]
+    kubectl.apply(*(o for o in rendered if o["kind"] in ("CustomResourceDefinition", "ClusterRole")), *policy)
+    for where in ("team-a", "team-b"):
+        role = ("--clusterrole=tidegate-control-sender", "--group=everybody")
+        kubectl.run("create", "rolebinding", "everybody", *role, "-n", where)
+    wait_for("the policy", lambda: "may be sent by" in send(kubectl, "dump-state", "team-a"), timeout=60)
+    yield
+    for each in policy:
+        kubectl.run("delete", each["kind"], each["metadata"]["name"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "who", "refusal"),
+    [
+        ("pause", ("bob", "sre"), ""),
+        ("resume", ("bob", "oidc:on call"), ""),
+        ("pause", ("alice@example.com", "senders"), ""),
+        ("resume", ("alice@example.com", "senders"), "type resume may be sent by groups sre, oidc:on call alone"),
+        ("pause", ("bob", "senders"), "by groups sre, oidc:on call and users alice@example.com alone"),
+        ("dump-state", ("bob", "sre"), "type dump-state may be sent by nobody alone"),
+        ("ping", ("bob", "senders"), ""),
+        ("ping", ("bob", "sre"), "messages of this type may be sent by groups senders alone"),
+    ],
+)
+def test_a_type_that_is_restricted_is_for_its_groups_and_users(
+    kubectl: Kubectl, restricted: None, kind: str, who: tuple[str, str], refusal: str
+) -> None:
+    said = send(kubectl, kind, "team-a", "--as", who[0], "--as-group", who[1], "--as-group", "everybody")
+    assert (refusal or "created") in said
+
+
+def test_a_policy_reaches_no_further_than_the_operator(kubectl: Kubectl, restricted: None) -> None:
+    said = send(kubectl, "pause", "team-b", "--as", "bob", "--as-group", "everybody")
+    assert "created" in said

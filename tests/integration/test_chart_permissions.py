@@ -36,12 +36,19 @@ Grant = tuple[str, str, str]
 ONLY_AFTER_A_CONFLICT: set[Grant] = {
     ("tidegate.dev", "streamingapps", "get"),
     ("tidegate.dev", "streamsnapshots", "get"),
+    ("tidegate.dev", "controlmessages", "get"),
 }
 SNAPSHOT: dict[str, Any] = {
     "apiVersion": "tidegate.dev/v1alpha1",
     "kind": "StreamSnapshot",
     "metadata": {"name": "nightly", "namespace": TEAM},
     "spec": {"appRef": {"name": APP}},
+}
+MESSAGE: dict[str, Any] = {
+    "apiVersion": "tidegate.dev/v1alpha1",
+    "kind": "ControlMessage",
+    "metadata": {"name": "hurry", "namespace": TEAM},
+    "spec": {"appRef": {"name": APP}, "type": "ping", "ttl": "1s"},
 }
 
 
@@ -115,14 +122,16 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     with operator(account_kubeconfig, log):
         kubectl.patch("sapp", APP, TEAM, {"spec": {"application": {"args": ["changed"]}}})
         wait_for("the changed application to run", lambda: running_in_epoch(kubectl, 2), timeout=90)
-        kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": True}})
-        kubectl.apply(SNAPSHOT)
+        kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": True, "control": {"retention": "1m"}}})
+        kubectl.apply(SNAPSHOT, MESSAGE)
         wait_for("the snapshot's pod", lambda: kubectl.list("pods", TEAM, "tidegate.dev/role=snapshot"), timeout=90)
         kubectl.delete("snap", "nightly", TEAM)
         wait_for("the snapshot to be gone", lambda: snapshots_are_gone(kubectl), timeout=90)
         # Nobody takes the schedule's, so it fails when the application goes, and then goes as well.
         kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": False, "snapshots": {"every": "1m"}}})
         wait_for("the schedule's snapshot", lambda: kubectl.list("snap", TEAM), timeout=180)
+        # Nobody was there to take it in time, and a minute later its resource goes.
+        wait_for("the message to be gone", lambda: not kubectl.list("ctl", TEAM), timeout=180)
         kubectl.delete("sapp", APP, TEAM)
         wait_for("the purge pod", lambda: kubectl.get("pod", f"{APP}-purge", TEAM), timeout=90)
         succeed(kubectl, f"{APP}-purge")

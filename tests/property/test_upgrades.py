@@ -22,6 +22,8 @@ HAPPENINGS: dict[str, Callable[[UpgradeCluster], object]] = {
     "version a": lambda c: c.change_spec(("--a",), 1),
     "version b": lambda c: c.change_spec(("--b",), 1),
     "version c": lambda c: c.change_spec(("--c",), 1),
+    "no pod": lambda c: c.ask_for_no_pod(True),
+    "a pod": lambda c: c.ask_for_no_pod(False),
     "broken": UpgradeCluster.break_version,
     "mended": UpgradeCluster.mend_version,
     "unreadable": lambda c: setattr(c, "unreadable", True),
@@ -84,6 +86,13 @@ def live(cluster: UpgradeCluster, course: list[tuple[str, int | None, float]]) -
         step(cluster, crash_after)
 
 
+def calm(cluster: UpgradeCluster) -> None:
+    """Take away what keeps drivers from being launched."""
+    cluster.set_quota(False)
+    cluster.suspend(False)
+    cluster.ask_for_no_pod(False)
+
+
 def settle(cluster: UpgradeCluster, commits: bool = False) -> do.Plan | None:
     """Let the world go on until nothing happens any more, with input for the driver if ``commits``."""
     for _ in range(STEPS):
@@ -107,8 +116,7 @@ def settle(cluster: UpgradeCluster, commits: bool = False) -> do.Plan | None:
 def test_every_upgrade_comes_to_an_end(course: list[tuple[str, int | None, float]]) -> None:
     cluster = begin()
     live(cluster, course)
-    cluster.set_quota(False)
-    cluster.suspend(False)
+    calm(cluster)
     settle(cluster, commits=True)
     if cluster.app is None:
         assert cluster.pods == {}
@@ -129,8 +137,7 @@ def test_no_lineage_begins_with_nothing_and_nothing_needed_is_disposed_of(
 ) -> None:
     cluster = begin()
     live(cluster, course)
-    cluster.set_quota(False)
-    cluster.suspend(False)
+    calm(cluster)
     settle(cluster, commits=True)
     assert cluster.trouble == []
 
@@ -141,8 +148,7 @@ def test_nothing_of_a_rehearsal_is_left_when_it_is_over(course: list[tuple[str, 
     cluster.change_upgrade(rehearse=Rehearse())
     cluster.change_spec(("--a",), 1)
     live(cluster, course)
-    cluster.set_quota(False)
-    cluster.suspend(False)
+    calm(cluster)
     settle(cluster, commits=True)
     assert [pod.name for pod in cluster.pods.values() if pod.role == "rehearsal"] == []
     assert cluster.left_places() == set()
@@ -189,8 +195,7 @@ def test_after_a_rollback_the_state_has_no_batch_of_the_version_that_was_taken_b
 ) -> None:
     cluster = begin()
     live(cluster, course)
-    cluster.set_quota(False)
-    cluster.suspend(False)
+    calm(cluster)
     settle(cluster, commits=True)
     assert cluster.app is not None
     upgrade, status = cluster.app.status.upgrade, cluster.app.status
@@ -228,6 +233,24 @@ def test_a_version_that_was_taken_back_is_not_launched_again_before_the_spec_cha
     live(cluster, [each for each in course if each[0] in calm])
     failed = cluster.app.status.upgrade.to_spec_hash
     assert failed not in {version for _, version in cluster.configs[launched:]}
+
+
+@given(courses(ORDINARY))
+def test_an_edit_of_which_no_pod_can_be_made_ends_no_driver(course: list[tuple[str, int | None, float]]) -> None:
+    cluster = begin()
+    live(cluster, course)
+    calm(cluster)
+    settle(cluster, commits=True)
+    before = cluster.pods[DRIVER]
+    cluster.ask_for_no_pod(True)
+    settle(cluster)
+    after = cluster.pods.get(DRIVER)
+    if before.running:  # else it has ended for good, and makes room
+        assert after is not None
+        assert (after.uid, after.running) == (before.uid, True)
+    calm(cluster)
+    settle(cluster, commits=True)
+    assert cluster.trouble == []
 
 
 @given(courses(sorted(HAPPENINGS)))

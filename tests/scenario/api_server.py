@@ -18,12 +18,13 @@ import msgspec
 
 Body = dict[str, Any]
 
-PODS, APPS, SECRETS = "pods", "streamingapps", "secrets"
-_WITH_STATUS = frozenset({PODS, APPS})
+PODS, APPS, SECRETS, MESSAGES = "pods", "streamingapps", "secrets", "controlmessages"
+_WITH_STATUS = frozenset({PODS, APPS, MESSAGES})
 _KINDS = {
     PODS: "Pod",
     APPS: "StreamingApp",
     SECRETS: "Secret",
+    MESSAGES: "ControlMessage",
     "events": "Event",
     "serviceaccounts": "ServiceAccount",
     "roles": "Role",

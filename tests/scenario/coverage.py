@@ -35,8 +35,12 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "CreateSnapshot": ("POST streamsnapshots",),
     "PublishEvent": ("POST events",),
     "RememberTold": (),
+    "WriteMessageStatus": ("PATCH controlmessages status",),
+    "GiveMessages": ("POST agent",),
+    "DeleteMessage": ("DELETE controlmessages",),
+    "TellOfMessage": ("POST events",),
 }
-"""What each action changes outside of the process; a test compares the names with the closed union."""
+"""What each action changes outside of the process; a test compares the names with the closed unions."""
 
 
 def _pairs() -> list[Pair]:

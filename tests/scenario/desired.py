@@ -1,8 +1,9 @@
 """Whether the world is what its resources say: what every schedule has to end in, once the misfortune has ended."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
-from tests.scenario.api_server import APPS, PODS, SECRETS, Body
+from tests.scenario.api_server import APPS, MESSAGES, PODS, SECRETS, Body
 from tests.scenario.driver import DriverProcess
 from tests.scenario.invariants import version_in_force
 from tests.scenario.rehearsals import PLACES
@@ -33,7 +34,7 @@ def differences(w: World) -> list[str]:
     found: list[str] = []
     for app in w.api.all(APPS):
         found += [f"{app['metadata']['name']}: {text}" for text in _of_app(w, app)]
-    return found + list(_leftovers(w))
+    return found + list(_leftovers(w)) + list(_of_messages(w))
 
 
 def _of_app(w: World, app: Body) -> Iterator[str]:
@@ -54,6 +55,31 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
             yield "completed with another spec"
     else:
         yield from _of_running(w, app, pods)
+
+
+def _of_messages(w: World) -> Iterator[str]:
+    """A message to an application that runs comes to its end; one that has ended goes when it was there for long."""
+    for message in w.api.all(MESSAGES):
+        name, status = message["metadata"]["name"], message.get("status") or {}
+        app = w.app(message["spec"]["appRef"]["name"])
+        if not status:
+            yield f"nothing is said of message {name}"
+        elif status["phase"] in ("Pending", "Published") and app is not None and _runs(w, app):
+            yield f"message {name} is {status['phase']}, and its application runs"
+        elif app is not None and app["spec"]["control"]["retention"] == "1m" and _ended_before(status) < w.now() - 120:
+            yield f"message {name} ended long ago, and is there"
+
+
+def _ended_before(status: Body) -> float:
+    ended = status.get("finishedAt")
+    return datetime.fromisoformat(ended).timestamp() if ended else float("inf")
+
+
+def _runs(w: World, app: Body) -> bool:
+    driver = w.api.find(w.driver_path(app["metadata"]["name"]))
+    container = w.find_container(driver["metadata"]["uid"]) if driver is not None else None
+    process = container.process if container is not None else None
+    return isinstance(process, DriverProcess) and process.state is DriverState.RUNNING
 
 
 def _word_of_upgrade(status: Body) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.scenario.api_server import Body
 from tests.scenario.cluster import KILLED, Container, Ended
+from tests.scenario.drivers_control import DriversControl
 from tests.scenario.drivers_executors import DriversExecutors
 from tests.scenario.drivers_snapshots import QUERY, DriversSnapshots
 from tests.scenario.object_store import FencePort, StoreClient
@@ -79,6 +80,7 @@ class DriverProcess:
         process = f"{container.uid}/{container.restarts}"
         self.holder = Holder(self.config.uid, self.config.epoch, self.config.lineage, container.uid, process)
         self.snapshots = DriversSnapshots(world, container, self.config, self.holder)
+        self.control = DriversControl(world, container, self.config)
         self._account = DiskAccount(container.disk, self.config.restart, world.now)
         self._failures: tuple[float, ...] = ()
         self._began, self._commits, self._inside, self._counts = world.now(), 0, False, False
@@ -131,6 +133,7 @@ class DriverProcess:
             ready=self.ready,
             failures=self._failures,
             snapshots=self.snapshots.reports() if self.state is DriverState.RUNNING else (),
+            control=self.control.report(),
         )
 
     # --- its life ---
@@ -243,7 +246,7 @@ class DriverProcess:
             )
             self._world.ledger.taken(self.prefix, self.holder, self.config.restart)
             self._entered = outcome
-            self._world.entered(self.prefix)
+            self._world.entered(self.prefix, self.holder)
         return self._entered
 
     def has_fence(self) -> bool:
@@ -268,6 +271,7 @@ class DriverProcess:
         end = self._end_at_boundary(held)
         if end is not None:
             return end
+        self.control.at_boundary()
         if not self._world.input and self.end_with is None:
             await self._pause(self._some(10.0, 40.0))
             return None

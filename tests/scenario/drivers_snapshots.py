@@ -56,11 +56,17 @@ class DriversSnapshots:
         for name in orders.dispose:
             self._under_way.pop(name, None)
             self._world.disposing(self._config, name)
-            for key in (_manifest(name), _note(name)):
-                self._client.delete_object(Bucket=self._config.storage.bucket, Key=self._config.storage.key(key))
-            self._remove_rehearsal(name)
+            try:
+                self._remove(name)
+            except Exception:
+                continue  # the store does not answer; nothing is reported, so it is ordered again
             self._reports[name] = SnapshotReport(name, SnapshotState.DISPOSED)
             self._world.count("disposed of a pin or its copy")
+
+    def _remove(self, name: str) -> None:
+        for key in (_manifest(name), _note(name)):
+            self._client.delete_object(Bucket=self._config.storage.bucket, Key=self._config.storage.key(key))
+        self._remove_rehearsal(name)
 
     def _remove_rehearsal(self, name: str) -> None:
         place = rehearsal_place(self._config.storage, name)

@@ -17,10 +17,13 @@ from tests.scenario.weather import Crash, Fault, Weather
 from tests.scenario.wire import FIGURES, SimulatedAgents, SimulatedClient
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
+from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.outcome import Outcome
 from tidegate.act.unreadable import UnreadableTeller
+from tidegate.control_part import ControlPart
 from tidegate.decide.actions import Action, Plan
+from tidegate.decide.control.actions import ControlAction
 from tidegate.kube.paths import collection
 from tidegate.leadership import NotLeadingError
 from tidegate.main import Operator
@@ -29,6 +32,7 @@ from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord
 from tidegate.reconcile import Reconciler
+from tidegate.reconcile_control import ControlReconciler
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key, RetryLaterError, WorkQueue
 
@@ -40,7 +44,7 @@ PROCESS: ContextVar[str] = ContextVar("PROCESS", default="")
 """The operator process that runs."""
 PLATFORM = Platform("example/tidegate-operator:1")
 WORKERS, POLLERS = 2, 2
-LISTS = ("GET pods", "GET streamingapps")
+LISTS = ("GET pods", "GET streamingapps", "GET controlmessages")
 """Reads whose answers may be old when they arrive."""
 _APPS = collection("StreamingApp")
 _REFUSALS = {Fault.CONFLICT: (409, "Conflict"), Fault.THROTTLED: (429, "TooManyRequests"), Fault.ERROR: (500, "Error")}
@@ -104,7 +108,15 @@ class OperatorProcess:
         actor = WatchedActor(self.client, agents, self.index, access, events, FIGURES, self.queue.wake)
         self.poller = AgentPoller(self.index, agents, self.queue, FIGURES, POLLERS, steady, self.clock)
         teller = UnreadableTeller(self.client, events)
-        self._reconciler = Reconciler(self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock, steady)
+        self.lines = WorkQueue(self._work_on_line, FIGURES, steady)
+        self._control = ControlPart(self.client, FIGURES, self.index, self.lines)
+        self._reconciler = Reconciler(
+            self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock, steady, self._control.wake_for
+        )
+        messages = WatchedControlActor(self.client, agents, self.index, events, FIGURES)
+        self._line_reconciler = ControlReconciler(
+            self.index, messages, self.poller, FIGURES.control, teller, self._skew_of, self.clock, steady
+        )
         self.began: dict[Key, int] = {}
         """Version of the API server's objects when the newest plan for an application was begun."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -131,10 +143,13 @@ class OperatorProcess:
         self._spawn(Operator.watch_pods(cast(Operator, self), ""))
         self._spawn(Operator.watch_ends(cast(Operator, self), ""))
         self._spawn(self._watch_apps())
+        self._spawn(self._control.watch(""))
         for _ in range(WORKERS):
             self._spawn(self._lead(self.queue.run_worker))
         self._spawn(self._lead(self.queue.run_timers))
         self._spawn(self._lead(self.poller.run_worker))
+        self._spawn(self._lead(self.lines.run_worker))
+        self._spawn(self._lead(self.lines.run_timers))
 
     def lead(self) -> None:
         """Begin to work."""
@@ -148,6 +163,7 @@ class OperatorProcess:
 
     async def _lead(self, part: Callable[[], Coroutine[Any, Any, None]]) -> None:
         await self.index.first_lists.complete.wait()
+        await self.index.control.complete.wait()
         await self.leading.wait()
         await part()
 
@@ -176,6 +192,18 @@ class OperatorProcess:
         except Exception as error:
             self.world.violated(f"reconcile of {key} raised {error!r}")
             raise
+
+    async def _work_on_line(self, key: Key) -> float | None:
+        try:
+            return await self._line_reconciler.reconcile(key)
+        except (RetryLaterError, NotLeadingError):
+            raise
+        except Exception as error:
+            self.world.violated(f"reconcile of the messages to {key} raised {error!r}")
+            raise
+
+    def _skew_of(self) -> float:
+        return self.skew
 
     # --- the network ---
 
@@ -299,6 +327,27 @@ class WatchedActor(Actor):
             await process._die(f"before {name}")
         try:
             outcome = await super()._carry_out_one(run, action)
+        finally:
+            ACTION.set("")
+        if weather.crash(process.name, name, "", Crash.AFTER) is not Crash.NONE:
+            await process._die(f"after {name}")
+        return outcome
+
+
+class WatchedControlActor(ControlActor):
+    """Notes which action is being carried out, and may die before and after it."""
+
+    __slots__ = ()
+
+    async def _carry_out_one(self, app: Key, action: ControlAction, now: float) -> Outcome:
+        process = cast(OperatorProcess, cast(SimulatedClient, self._client).process)
+        name = type(action).__name__
+        ACTION.set(name)
+        weather = process.world.weather
+        if weather.crash(process.name, name, "", Crash.BEFORE) is not Crash.NONE:
+            await process._die(f"before {name}")
+        try:
+            outcome = await super()._carry_out_one(app, action, now)
         finally:
             ACTION.set("")
         if weather.crash(process.name, name, "", Crash.AFTER) is not Crash.NONE:

@@ -94,13 +94,14 @@ class RestartRules:
 
     # --- pods ---
 
-    def check_driver(self, pod: Change, app: Body | None, changed_at: int) -> None:
+    def check_driver(self, pod: Change, app: Body | None, changed_at: int, late: bool) -> None:
         """Look at a driver pod that an operator made.
 
         Args:
             pod: the pod.
             app: the resource of the name, if there is one.
             changed_at: version of the resource in which its spec was changed last in a way that matters here.
+            late: the operator did not lead any more; others may have heard of a failure since it asked.
         """
         notes = pod.body["metadata"]["annotations"]
         uid, spec_hash = notes[ANNOTATION_APP_UID], notes[ANNOTATION_SPEC_HASH]
@@ -119,7 +120,7 @@ class RestartRules:
         known = ((app.get("status") or {}).get("restarts") or {}).get("recentFailures", ())
         if before == spec_hash and told:
             self.count("went on counting failures in a new pod")
-        if before == spec_hash and len(told) < len(known):
+        if before == spec_hash and len(told) < len(known) and not late:
             self.violated(f"{pod.place.path} is told of {len(told)} failures; the status knows {len(known)}")
 
     def wants_failed_pod_gone(self, pod: Body, policies: list[str]) -> bool:

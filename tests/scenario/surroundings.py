@@ -52,7 +52,7 @@ class Surroundings(drivers_executors.Surroundings, Protocol):
     def unhealthy(self, container: Container) -> None:
         """The liveness probe fails from now on."""
 
-    def entered(self, prefix: str) -> None:
+    def entered(self, prefix: str, holder: Holder) -> None:
         """A driver took the fence."""
 
     def purging(self, config: DriverConfig | None) -> None:
@@ -60,6 +60,9 @@ class Surroundings(drivers_executors.Surroundings, Protocol):
 
     def disposing(self, config: DriverConfig, snapshot: str) -> None:
         """A driver is about to remove a snapshot, because it was told to."""
+
+    def logged(self, config: DriverConfig, before: list[str], message: str) -> None:
+        """A driver has appended a message to its log, after these."""
 
     def changed(self, container: Container) -> None:
         """A process is ready now, or not any more."""

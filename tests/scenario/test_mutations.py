@@ -12,6 +12,8 @@ from tidegate import reconcile
 from tidegate.act.carry_out import Actor
 from tidegate.decide import plan, restarting
 from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch
+from tidegate.decide.control import dispatch, ending
+from tidegate.decide.control import plan as control_plan
 from tidegate.decide.plan import decide
 from tidegate_spark import fence
 
@@ -45,6 +47,16 @@ def without_the_rule_for_what_ended_for_good(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(plan, "RULES", tuple(rule for rule in plan.RULES if rule is not restarting.stay_ended))
 
 
+def without_a_line_of_messages(patch: pytest.MonkeyPatch) -> None:
+    fitting = dispatch._fitting
+    patch.setattr(dispatch, "_fitting", lambda line, room: tuple(reversed(fitting(line, room))))
+
+
+def without_the_uid_of_a_messages_application(patch: pytest.MonkeyPatch) -> None:
+    rules = tuple(rule for rule in control_plan.MESSAGE_RULES if rule is not ending.give_up_with_app)
+    patch.setattr(control_plan, "MESSAGE_RULES", rules)
+
+
 @pytest.mark.parametrize(
     ("take_out", "broken"),
     [
@@ -52,6 +64,8 @@ def without_the_rule_for_what_ended_for_good(patch: pytest.MonkeyPatch) -> None:
         (without_live_read, "is recorded, but the driver"),
         (with_the_act_before_the_intent, "but status knows only"),
         (without_the_rule_for_what_ended_for_good, "nothing changed"),
+        (without_a_line_of_messages, "which was sent later"),
+        (without_the_uid_of_a_messages_application, "in the logs of two applications"),
     ],
 )
 def test_schedules_fail(

@@ -10,6 +10,7 @@ from tests.scenario.coverage import EFFECTS
 from tests.scenario.schedule import run
 from tests.scenario.telling import quiet
 from tidegate.decide.actions import Action
+from tidegate.decide.control.actions import ControlAction
 
 ROOT = Path(__file__).parents[2]
 SCHEDULES = 2000
@@ -40,4 +41,5 @@ def test_a_schedule_runs_the_same_way_each_time() -> None:
 
 
 def test_the_table_of_effects_names_every_action() -> None:
-    assert set(EFFECTS) == {action.__name__ for action in get_args(Action)}
+    actions = (*get_args(Action), *get_args(ControlAction))
+    assert set(EFFECTS) == {action.__name__ for action in actions}

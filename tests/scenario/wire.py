@@ -26,6 +26,7 @@ def quiet_figures() -> Figures:
         setattr(figures, name, function)
     figures.queue_depth = cast(Any, _Nothing())
     figures.upgrades = cast(Any, _Nothing())
+    figures.control = cast(Any, _Nothing())
     return figures
 
 
@@ -38,6 +39,9 @@ class _Nothing:
 
     def show(self, *_: Any) -> None:
         """Show nothing."""
+
+    def count(self, *_: Any) -> None:
+        """Count nothing."""
 
     def forget(self, *_: Any) -> None:
         """Show nothing."""

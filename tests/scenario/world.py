@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change, Place, RefusedError
+from tests.scenario.api_server import APPS, MESSAGES, PODS, ApiServer, Body, Change, Place, RefusedError
 from tests.scenario.cluster import Cluster, Container, Process
 from tests.scenario.driver import DriverProcess
 from tests.scenario.invariants import Invariants
@@ -25,6 +25,8 @@ from tests.scenario.weather import Weather
 from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import ACCESS_NAME
+from tidegate_spark.control_protocol import ControlOrders
+from tidegate_spark.fence import Holder
 from tidegate_spark.protocol import (
     APP_FILE,
     LABEL_ROLE,
@@ -58,7 +60,7 @@ class World(OperatorsWorld):
         self.violation_found = asyncio.Event()
         self.weather = Weather(self.rng)
         self.api = ApiServer(self.now, {NAMESPACE}, self._admit)
-        self.check = Invariants(self.api, self.violated, ACTION.get, self._decided_at, self.count)
+        self.check = Invariants(self.api, self.violated, ACTION.get, self._decided_at, self.count, self._is_late)
         self.ledger: Ledger = self.check
         self.api.listeners.append(self.check.notice)
         self.api.listeners.append(self._note_end_of_app)
@@ -78,6 +80,8 @@ class World(OperatorsWorld):
         """Places of storage to which a process wrote, or may have, after its application was gone."""
         self.places_of_zombies: set[str] = set()
         """Where a rehearsal may have written after its pod was gone."""
+        self.bound: dict[str, str] = {}
+        """In the log of which application each message is, by their uids."""
         self._purging: DriverConfig | None = None
         self._disposed = ("", "")
         """Place and id of the snapshot that is removed just now."""
@@ -199,8 +203,11 @@ class World(OperatorsWorld):
         # What a rehearsal on a node that is cut off writes, nobody can keep it from writing.
         return [key for key in self.store.keys(prefix + "/") if not key.startswith(inside) and PLACES not in key]
 
+    def _is_late(self) -> bool:
+        return bool(self.api.by) and (self.leader is None or self.leader.name != self.api.by)
+
     def _note_late_rights(self, change: Change) -> None:
-        late = self.api.by and (self.leader is None or self.leader.name != self.api.by)
+        late = self._is_late()
         made = change.type == "ADDED" and change.place.name == ACCESS_NAME
         if made and not self.api.all(APPS):
             self.made_for_nobody.add(self.api.by)
@@ -256,13 +263,23 @@ class World(OperatorsWorld):
         role, binding, account = map(self.api.find, (ROLE, BINDING, ACCOUNT))
         return bool(role and role.get("rules") and binding and binding.get("subjects") and account)
 
-    def entered(self, prefix: str) -> None:
+    def entered(self, prefix: str, holder: Holder) -> None:
         """A driver took the fence of its storage: no other one may write inside it, or around it."""
+        if self._is_zombie(holder):
+            return
         for other in self.drivers():
             ends = (f"{prefix}/", f"{other.prefix}/")
             overlap = ends[0] != ends[1] and (ends[0].startswith(ends[1]) or ends[1].startswith(ends[0]))
-            if overlap and other.has_fence() and other.prefix not in self.zombies:
+            if overlap and other.has_fence() and not self._is_zombie(other.holder):
                 self.violated(f"drivers write {prefix} and {other.prefix}")
+
+    def _is_zombie(self, holder: Holder) -> bool:
+        """Return whether the API knows a driver's pod, or its application, no more: people said that its node is off.
+
+        The kubelet there may start it again. Nothing keeps such a one from its own storage but the fence in it.
+        """
+        uids = {body["metadata"]["uid"] for plural in (PODS, APPS) for body in self.api.all(plural)}
+        return not {holder.pod_uid, holder.uid} <= uids
 
     def purging(self, config: DriverConfig | None) -> None:
         """A purge begins, or has ended (None)."""
@@ -277,15 +294,30 @@ class World(OperatorsWorld):
         app = self.app(config.app)
         upgrade = ((app or {}).get("status") or {}).get("upgrade") or {}
         same = app is not None and app["metadata"]["uid"] == config.uid
-        if same and upgrade and snapshot not in upgrade.get("obsolete", ()):
+        prefix = f"{config.storage.bucket}/{config.storage.prefix}/"
+        # An order that comes late, after its end was told, has nothing left to remove.
+        there = any(key in self.store.objects for key in _files_of(prefix, snapshot))
+        if there and same and upgrade and snapshot not in upgrade.get("obsolete", ()):
             self.violated(f"{snapshot} of {config.app} is disposed of, and its status does not say so")
-        self._disposed = f"{config.storage.bucket}/{config.storage.prefix}/", snapshot
+        self._disposed = prefix, snapshot
+
+    def logged(self, config: DriverConfig, before: list[str], message: str) -> None:
+        """A driver has appended a message to its log, after these of the same application."""
+        self.count("logged a message")
+        if message in before:
+            self.violated(f"{message} is in the log of {config.app} twice")
+        earlier = self.api.born.get(before[-1], 0) if before else 0
+        if earlier > self.api.born.get(message, 0):
+            self.violated(f"{message} is in the log of {config.app} after {before[-1]}, which was sent later")
+        sent_to = self.bound.setdefault(message, config.uid)
+        if sent_to != config.uid:
+            self.violated(f"{message} is in the logs of two applications: {sent_to} and {config.uid}")
 
     def _removed(self, key: str) -> None:
         prefix, snapshot = self._disposed
         if PLACES in key:
             return
-        if snapshot and key in (f"{prefix}snapshots/{snapshot}/manifest.json", f"{prefix}upgrades/{snapshot}.json"):
+        if snapshot and key in _files_of(prefix, snapshot):
             return
         self.check.removed(key, self._purging)
 
@@ -319,6 +351,11 @@ class World(OperatorsWorld):
             raise OSError("no route to host")
         if token != self._token(pod):
             return 401, b""
+        if method == "POST" and body is not None and b'"forget":' in body:
+            messages = msgspec.json.decode(body, type=ControlOrders)
+            self.trace("driver", f"{driver.holder.process} is given {messages}")
+            driver.control.give(messages)
+            return 202, b""
         if method == "POST" and body is not None and b'"dispose"' in body:
             orders = msgspec.json.decode(body, type=SnapshotOrders)
             self.trace("driver", f"{driver.holder.process} is told {orders}")
@@ -346,6 +383,11 @@ class World(OperatorsWorld):
         """Return an application."""
         return self.api.find(self.app_path(name))
 
+    @property
+    def messages_path(self) -> str:
+        """Return the path of the control messages."""
+        return f"/apis/{API_VERSION}/namespaces/{NAMESPACE}/{MESSAGES}"
+
     def driver_path(self, name: str) -> str:
         """Return the path of an application's driver pod."""
         return f"/api/v1/namespaces/{NAMESPACE}/pods/{name}-driver"
@@ -353,3 +395,7 @@ class World(OperatorsWorld):
     def secret_path(self, name: str) -> str:
         """Return the path of an application's agent Secret."""
         return f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}-agent"
+
+
+def _files_of(prefix: str, snapshot: str) -> tuple[str, str]:
+    return f"{prefix}snapshots/{snapshot}/manifest.json", f"{prefix}upgrades/{snapshot}.json"

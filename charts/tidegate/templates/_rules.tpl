@@ -17,6 +17,13 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [tidegate.dev]
   resources: [streamsnapshots/status]
   verbs: [patch]
+# The control messages: read, say what came of each, and remove what ended a while ago.
+- apiGroups: [tidegate.dev]
+  resources: [controlmessages]
+  verbs: [get, list, watch, delete]
+- apiGroups: [tidegate.dev]
+  resources: [controlmessages/status]
+  verbs: [patch]
 # Driver pods, the pods that take and remove snapshots, and the pod that removes an application's storage.
 - apiGroups: [""]
   resources: [pods]

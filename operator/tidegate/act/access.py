@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -29,6 +29,9 @@ class Taken:
     """An object of the name is there that is not ours: it is neither used nor changed."""
 
     kind: str
+
+
+_Have = Callable[[dict[str, Any]], Awaitable[Failure | Taken | None]]
 
 
 class _Meta(msgspec.Struct):
@@ -76,12 +79,14 @@ class AccessKeeper:
                 return None
             # Looked for first where they should be, made first where nothing is known: mostly one request for each.
             have = self._make if age == float("inf") else self._mend
-            for manifest in build_access(namespace):
-                failure = await have(manifest)
-                if failure is not None:
-                    return failure
-            self._index.namespaces_with_access.note(namespace, self._clock())
-            return None
+            account, *grants = build_access(namespace)
+            # Every launch of the namespace waits for this. The Role comes before the binding, which is refused to an
+            # operator that may not bind, but holds what the Role grants: the API server looks into it for that.
+            failures = await asyncio.gather(have(account), _one_by_one(have, grants))
+            failure = next((failure for failure in failures if failure is not None), None)
+            if failure is None:
+                self._index.namespaces_with_access.note(namespace, self._clock())
+            return failure
 
     async def release(self, key: Key) -> Failure | None:
         """Remove the three objects, unless another application of the namespace needs them."""
@@ -131,3 +136,11 @@ class AccessKeeper:
                 return gone
         made = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         return made if isinstance(made, FAILURES) else None
+
+
+async def _one_by_one(have: _Have, manifests: list[dict[str, Any]]) -> Failure | Taken | None:
+    for manifest in manifests:
+        failure = await have(manifest)
+        if failure is not None:
+            return failure
+    return None

@@ -49,6 +49,8 @@ class _Run:
     now: float
     spec_hash: str = ""
     """Of the version that the plan is about; empty for that of the spec."""
+    launched: bool = False
+    """The driver pod has been created."""
 
 
 @dataclass(slots=True)
@@ -121,9 +123,12 @@ class Actor:
                 return await self._record_launch(run, status, unplanned)
             case do.WriteStatus(status=status):
                 return await self._write_status(run, status)
+            case do.CreateDriver(manifest=manifest):
+                outcome = await self._create_pod(run, manifest)
+                run.launched = outcome is None
+                return outcome
             case (
-                do.CreateDriver(manifest=manifest)
-                | do.CreatePurge(manifest=manifest)
+                do.CreatePurge(manifest=manifest)
                 | do.CreateOriginRelease(manifest=manifest)
                 | do.CreateRehearsal(manifest=manifest)
             ):
@@ -143,7 +148,9 @@ class Actor:
             case do.CreateSnapshot(manifest=manifest):
                 return await self._create_snapshot(run, manifest)
             case do.PublishEvent():
-                await self._events.publish(run.app.metadata, action, run.now)
+                # What follows a launch is told when there is time for it: other launches wait for this worker.
+                publish = self._events.publish_later if run.launched else self._events.publish
+                await publish(run.app.metadata, action, run.now)
                 return None
             case do.RememberTold(epoch=epoch, sequence=sequence):
                 self._remember(run.key, told=(epoch, sequence))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -16,11 +18,23 @@ from tidegate.kube.paths import collection_of
 from tidegate.model.streaming_app import KIND, Metadata
 from tidegate.resources.event import build_event
 
-BURST, REFILL_SECONDS = 20.0, 60.0
-"""A resource may have this many events at once, and one more for each such number of seconds."""
+BURST, REFILL_SECONDS = 50.0, 60.0
+"""A resource may have this many events at once, and one more for each such number of seconds.
+
+An upgrade tells of about eight steps: whoever tries one version after another must hear of each of them."""
 _REMEMBERED = 4096
+WAITING = 1024
+"""Events that wait to be published; whoever has more publishes them at once."""
 T = TypeVar("T")
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    about: Metadata
+    event: PublishEvent
+    now: float
+    kind: str
 
 
 class EventPublisher:
@@ -31,6 +45,41 @@ class EventPublisher:
         self._client = client
         self._published: OrderedDict[str, None] = OrderedDict()
         self._budget: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._waiting: deque[_Waiting] = deque()
+        self._some = asyncio.Event()
+        self._runs = False
+
+    def stop(self) -> None:
+        """Let nothing wait any more; :meth:`run_worker` ends when what waits already is published."""
+        self._runs = False
+        self._some.set()
+
+    async def run_worker(self) -> None:
+        """Publish what waits, until :meth:`stop`: one at a time, so that it takes little from what is under way.
+
+        Raises:
+            NotLeadingError: this process must not publish anything any more.
+        """
+        self._runs = True
+        try:
+            while self._runs or self._waiting:
+                while self._waiting:
+                    one = self._waiting.popleft()
+                    structlog.contextvars.bind_contextvars(namespace=one.about.namespace, app=one.about.name)
+                    await self.publish(one.about, one.event, one.now, one.kind)
+                self._some.clear()
+                if self._runs:
+                    await self._some.wait()
+        finally:
+            self._runs = False
+
+    async def publish_later(self, about: Metadata, event: PublishEvent, now: float, kind: str = KIND) -> None:
+        """Have an event published that nobody waits for, and that may be lost with the process."""
+        if not self._runs or len(self._waiting) >= WAITING:
+            await self.publish(about, event, now, kind)
+            return
+        self._waiting.append(_Waiting(about, event, now, kind))
+        self._some.set()
 
     async def publish(self, about: Metadata, event: PublishEvent, now: float, kind: str = KIND) -> None:
         """Publish an event about a resource of this kind, unless it was published before or the budget is used up."""

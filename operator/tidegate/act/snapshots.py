@@ -31,8 +31,8 @@ from tidegate.model.stream_snapshot import (
 )
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, build_record, process_of
-from tidegate.observe.snapshot_index import UnreadableSnapshot
 from tidegate.observe.snapshot_observation import PodRefusal
+from tidegate.observe.watched import UnreadableResource
 from tidegate.resources.names import ACCESS_NAME
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import LABEL_SNAPSHOT, SNAPSHOT_FINALIZER
@@ -106,7 +106,7 @@ class SnapshotActor:
         if self._index.needs_namespace(_holder(key)):
             must(await self._access.release(_holder(key)), "removal of the drivers' access")
 
-    async def let_go(self, unreadable: UnreadableSnapshot, now: float) -> None:
+    async def let_go(self, unreadable: UnreadableResource, now: float) -> None:
         """Let a deleted resource go that can not be read; its files stay, because nobody knows what was asked for.
 
         Raises:

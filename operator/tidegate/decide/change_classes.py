@@ -30,6 +30,7 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "application.args": ChangeClass.RESTART,
     "application.env": ChangeClass.RESTART,
     "application.pyFiles": ChangeClass.RESTART,
+    "control.retention": ChangeClass.LIVE,
     "sparkConf": ChangeClass.RESTART,
     "driver.resources.cpu": ChangeClass.RESTART,
     "driver.resources.cpuLimit": ChangeClass.RESTART,

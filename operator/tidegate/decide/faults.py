@@ -68,8 +68,8 @@ REMEDIES: dict[Reason, str] = {
     ),
     Reason.CONNECTOR_MISSING: "Use an image that holds the connector's jars.",
     Reason.SNAPSHOT_UNUSABLE: (
-        "Create the application anew from another snapshot, or mend what is named and change spec.restartNonce. It "
-        "does not start without the snapshot."
+        "Mend what is named and delete the driver's pod, which has it tried again, or create the application anew from "
+        "another snapshot. It does not start without the snapshot."
     ),
     Reason.STATE_MISSING: (
         "Bring back what was removed below spec.storage.uri and change spec.restartNonce, or give the state up with "

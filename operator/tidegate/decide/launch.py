@@ -137,6 +137,15 @@ def launch(o: Observation, now: float) -> Verdict | None:
     )
 
 
+def why_not_built(o: Observation) -> str:
+    """Return in words why no driver pod can be made of the spec, empty if one can."""
+    try:
+        _create(o, o.app.status.epoch + 1)
+    except SpecError as error:
+        return f"No driver pod can be made of the spec: {error}"
+    return ""
+
+
 def starting_message(o: Observation, epoch: int) -> str:
     """Return what is said of a driver between its creation and its first sign of life."""
     return f"Driver pod {driver_pod_name(o.app.metadata.name)} of epoch {epoch} starts."

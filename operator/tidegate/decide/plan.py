@@ -40,9 +40,11 @@ DELETION_RULES: tuple[Rule, ...] = (
 RULES: tuple[Rule, ...] = (
     launch.refuse_overlapping_storage,
     restarting.stay_ended,
+    restarting.clear_earlier_driver,
     running.wait_for_driver_to_go,
     running.stop_driver_of_earlier_app,
     suspension.stop_driver_of_suspended,
+    running.keep_driver_of_unusable_spec,
     running.stop_driver_of_changed_spec,
     restarting.disbelieve_old_news,
     restarting.obey_policy_never,

@@ -6,6 +6,7 @@ exit code 0 when they are too many. What is left for the operator is to say so, 
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 
 from tidegate.decide.actions import DeleteDriver, PublishEvent
@@ -37,6 +38,23 @@ def stay_ended(o: Observation, now: float) -> Verdict | None:
     rules = (obey_policy_never, adopt_lost_epoch, judge_fenced_driver, judge_exhausted_driver, judge_ended_driver)
     verdict = next((found for found in (rule(o, now) for rule in rules) if found is not None), None)
     return verdict if verdict is not None and not verdict.after else None
+
+
+def clear_earlier_driver(o: Observation, now: float) -> Verdict | None:
+    """Keep what the status says to have ended for good: a pod of an earlier epoch is what a late watch shows.
+
+    Or it is one that a former leader made late. Else its way out would be told in place of the end, and the
+    application be started again.
+    """
+    driver = o.driver
+    if driver is None or driver.epoch >= o.app.status.epoch or driver.app_uid != o.app.metadata.uid:
+        return None
+    if driver.ended is not None and is_told(driver.ended, o.app.status):
+        return None  # of its end the status speaks: it ran, because the operator died before it made the epoch's own
+    verdict = None if o.app.spec.suspend else _as_it_ended(o)
+    if verdict is None or driver.terminating:
+        return verdict
+    return dataclasses.replace(verdict, after=(DeleteDriver(driver),))
 
 
 def adopt_lost_epoch(o: Observation, now: float) -> Verdict | None:

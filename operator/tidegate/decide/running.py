@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.faults import Problem, name_end, name_reported, name_start_problem, read_termination
-from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE, growing_pause, starting_message, time_left
+from tidegate.decide.launch import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    growing_pause,
+    starting_message,
+    time_left,
+    why_not_built,
+)
 from tidegate.decide.overdue import OVERDUE
 from tidegate.decide.suspension import RESUMING, ROLLING_BACK, stop_was_asked_for, suspending_message
+from tidegate.decide.upgrades.step import runs_ready
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, UpgradePhase
 from tidegate.observe.observation import Observation, running_executors, wanted_executors
@@ -85,6 +93,19 @@ def stop_driver_of_earlier_app(o: Observation, now: float) -> Verdict | None:
         f"Pod {driver.name} belongs to an application of the same name that was deleted; it is stopped first.",
         after=(DeleteDriver(driver),),
     )
+
+
+def keep_driver_of_unusable_spec(o: Observation, now: float) -> Verdict | None:
+    """Leave a driver as it is while no pod can be made of the changed spec: nothing would come after it."""
+    driver = o.driver
+    if driver is None or driver.spec_hash == o.spec_hash or ended_for_good(driver) or driver.phase == "Failed":
+        return None
+    why_not = why_not_built(o)
+    if not why_not:
+        return None
+    phase = Phase.RUNNING if runs_ready(o) else Phase.STARTING
+    message = f"{why_not.rstrip('.')}. Driver pod {driver.name}, of the version before, is left as it is."
+    return Verdict(phase, Health.STALLED, "InvalidSpec", message)
 
 
 def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:
@@ -288,6 +309,10 @@ def _running(o: Observation, driver: PodRecord) -> Verdict:
     message = f"The driver in pod {driver.name} runs."
     executors = [pod for pod in o.executors if pod.epoch == driver.epoch and not pod.terminating]
     problem = next((p for p in map(name_start_problem, executors) if p is not None), None)
+    if problem is None and o.agent is not None and o.agent.report.control.paused:
+        # What somebody asked for is no fault: neither Stalled nor on its way.
+        words = f"{message} A control message has paused its queries; send resume to go on."
+        return Verdict(Phase.RUNNING, Health.READY, "Paused", words)
     if problem is None:
         return Verdict(Phase.RUNNING, Health.READY, "Running", message)
     running, wanted = running_executors(o), wanted_executors(o)

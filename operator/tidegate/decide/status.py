@@ -141,7 +141,9 @@ def _progress(status: StreamingAppStatus) -> tuple[object, ...]:
 def _applied_hash(o: Observation, verdict: Verdict) -> str:
     if verdict.launch:
         return o.spec_hash
-    return o.driver.spec_hash if o.driver and o.driver.spec_hash else o.app.status.applied_spec_hash
+    # What a late watch shows of an earlier epoch is not what was launched last.
+    told = o.driver is not None and o.driver.spec_hash and o.driver.epoch >= o.app.status.epoch
+    return o.driver.spec_hash if o.driver is not None and told else o.app.status.applied_spec_hash
 
 
 def _driver(o: Observation, verdict: Verdict) -> DriverStatus | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidegate.model.control_message import CONTROL_KIND, CONTROL_PLURAL
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, SNAPSHOT_PLURAL
 from tidegate.model.streaming_app import API_VERSION, KIND, PLURAL
 
@@ -17,6 +18,7 @@ _BY_KIND = {
     "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
     KIND: (f"/apis/{API_VERSION}", PLURAL),
     SNAPSHOT_KIND: (f"/apis/{API_VERSION}", SNAPSHOT_PLURAL),
+    CONTROL_KIND: (f"/apis/{API_VERSION}", CONTROL_PLURAL),
 }
 GROUP_PATH = f"/apis/{API_VERSION}"
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.process_collector import ProcessCollector
 
+from tidegate.metrics.control import ControlFigures
 from tidegate.metrics.lifecycle import Restart
 from tidegate.metrics.rehearsals import RehearsalFigures
 from tidegate.metrics.snapshots import SnapshotFigures
@@ -40,6 +41,7 @@ class Figures:
         self._make_figures_of_the_process(registry)
         self._make_figures_of_applications(registry)
         self.snapshots = SnapshotFigures(registry)
+        self.control = ControlFigures(registry)
         self.upgrades = UpgradeFigures(registry)
         self.rehearsals = RehearsalFigures(registry)
         # Looking a series up costs more than counting. Only series that are never removed may be kept like this.
@@ -72,7 +74,9 @@ class Figures:
         self._polls = Counter("tidegate_agent_polls", "Questions to agents by result.", ("result",), registry=registry)
         self._events = Counter("tidegate_watch_events", "Watch events received.", ("resource",), registry=registry)
         self.queue_depth = Gauge(
-            "tidegate_queue_depth", "Applications and snapshots that wait for a worker.", registry=registry
+            "tidegate_queue_depth",
+            "Applications, snapshots and lines of control messages that wait for a worker.",
+            registry=registry,
         )
         self._queue_seconds = Histogram(
             "tidegate_queue_wait_seconds",

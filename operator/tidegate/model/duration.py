@@ -1,15 +1,15 @@
-"""Spans of time as people write them in a spec: a whole number of minutes, hours or days. No I/O."""
+"""Spans of time as people write them in a spec: a whole number of seconds, minutes, hours or days. No I/O."""
 
 from __future__ import annotations
 
 import re
 
-_SECONDS = {"m": 60, "h": 3600, "d": 86400}
-_FORM = re.compile(r"([1-9][0-9]{0,4})([mhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_FORM = re.compile(r"([1-9][0-9]{0,4})([smhd])")
 
 
 def seconds_of(text: str) -> float:
-    """Return the seconds in a span such as 90m, 6h or 30d.
+    """Return the seconds in a span such as 30s, 90m, 6h or 30d.
 
     Raises:
         ValueError: it is none; the CRD's schema takes no such text.

@@ -150,6 +150,12 @@ class SnapshotsSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     on_delete: OnDeleteSnapshot = OnDeleteSnapshot.SKIP
 
 
+class ControlSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """ControlMessages of the application; ``retention`` is for how long those stay that have ended."""
+
+    retention: str = "24h"
+
+
 class ForkOutputs(StrEnum):
     """Whether an application that begins with another one's snapshot may write where that writes."""
 
@@ -210,3 +216,4 @@ class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     suspend: bool = False
     start_from: StartFromSpec | None = None
     snapshots: SnapshotsSpec | None = None
+    control: ControlSpec = ControlSpec()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -21,6 +22,8 @@ SNAPSHOT_PLURAL = "streamsnapshots"
 
 LABEL_SCHEDULED = "tidegate.dev/scheduled"
 """On snapshots that a schedule had taken, and that its retention may remove; who takes it off keeps the snapshot."""
+LABEL_OF_MESSAGE = "tidegate.dev/of-message"
+"""On the snapshot that a control message had taken."""
 LABEL_AT_DELETION = "tidegate.dev/at-deletion"
 """On the snapshot that is taken when its application is deleted."""
 VERIFIED = "Verified"
@@ -29,10 +32,17 @@ EXPORTED = "Exported"
 """Type of the condition that says whether its state was written as plain files, as spec.export asks."""
 ANNOTATION_SCHEDULED_AT = "tidegate.dev/scheduled-at"
 """The time of the schedule for which it was taken."""
+OF_MESSAGE = "control-"
+"""How the ids begin of snapshots that control messages have taken."""
+ANNOTATION_SNAPSHOT_ID = "tidegate.dev/snapshot-id"
+"""The id of a snapshot that was taken before its resource was made; none but those of control messages are."""
 ANNOTATION_RELEASE_HOLDERS = "tidegate.dev/release-holders"
 """On one that is deleted: who holds it, by name, separated by commas, and will not come back for it."""
 ANNOTATION_KEEP = "tidegate.dev/keep"
 """:class:`Retention` as JSON: what the application's spec says, for when there is no application any more."""
+
+
+_ID_OF_MESSAGE = re.compile(OF_MESSAGE + r"[a-z0-9]([-a-z0-9]{0,53}[a-z0-9])?")
 
 
 class SnapshotPhase(StrEnum):
@@ -363,5 +373,11 @@ def stored_id(snapshot: StreamSnapshot) -> str:
 
 
 def snapshot_id(metadata: Metadata) -> str:
-    """Return the id that a resource gives to its snapshot, pods and orders: one of its name made later is another."""
+    """Return the id that a resource gives to its snapshot, pods and orders: one of its name made later is another.
+
+    That of a control message's is the driver's.
+    """
+    noted = metadata.annotations.get(ANNOTATION_SNAPSHOT_ID, "")
+    if _ID_OF_MESSAGE.fullmatch(noted):
+        return noted
     return f"{metadata.name}-{metadata.uid.replace('-', '')[:8]}"

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from tidegate.model.errors import SpecError, UnreadableAppError
 from tidegate.model.spec import (
     Application,
+    ControlSpec,
     Driver,
     Executor,
     ForkOutputs,
@@ -67,6 +68,7 @@ __all__ = [
     "VERSION",
     "Application",
     "Condition",
+    "ControlSpec",
     "Driver",
     "DriverStatus",
     "Executor",

@@ -35,8 +35,13 @@ PACES = {"running": (5.0, 30.0, 1.5), "starting": (2.0, 10.0, 1.25), "silent": (
 
 A pod that can not be reached costs a connection that times out, each time.
 """
-SNAPSHOT_INTERVAL = 2.0
-"""Seconds between two questions while the agent is at a snapshot."""
+BIRTH_SECONDS = 2.0
+"""How long after its process began an agent that the kubelet has not found ready is not asked yet.
+
+Python has to start before anybody answers; a connection that is refused costs as much as an answer.
+"""
+QUICK_INTERVAL = 2.0
+"""Seconds between two questions while the agent is at a snapshot, and after its control messages got further."""
 _OPEN = frozenset({SnapshotState.WAITING, SnapshotState.COPYING})
 log = structlog.get_logger()
 
@@ -51,6 +56,8 @@ class _Followed:
     hurried: bool = False
     doubt: float = 1.0
     """0 after an answer, 1 before the first question, and the interval, which grows, after a silence."""
+    unborn: bool = False
+    """Its process has just begun, and it was not asked yet."""
 
 
 @dataclass(slots=True)
@@ -84,10 +91,14 @@ class AgentPoller:
             return
         known = self._followed.get(key)
         if known is not None and (known.driver_uid, known.restarts) == (driver.uid, driver.restarts):
+            if driver.ready and known.unborn:
+                known.unborn = False
+                self._schedule(key, 0.0)
             return
         self._index.reports.pop(key, None)
-        self._followed[key] = _Followed(driver.uid, driver.restarts, 0.0)
-        self._schedule(key, 0.0)
+        unborn = not driver.ready and 0.0 <= self._time() - driver.started_at < BIRTH_SECONDS
+        self._followed[key] = _Followed(driver.uid, driver.restarts, 0.0, unborn=unborn)
+        self._schedule(key, BIRTH_SECONDS if unborn else 0.0)
 
     def forget(self, key: Key) -> None:
         """Keep nothing of an application that is gone, however it went."""
@@ -147,6 +158,7 @@ class AgentPoller:
 
     async def _ask(self, key: Key, followed: _Followed) -> None:
         doubtful = followed.doubt > 0
+        followed.unborn = False
         self._doubtful += doubtful
         try:
             await self._ask_agent(key, followed)
@@ -158,6 +170,7 @@ class AgentPoller:
         if driver is None or driver.uid != followed.driver_uid:
             del self._followed[key]
             return
+        before = self._index.reports.get(key)
         answer = await self._read(key, driver)
         if self._followed.get(key) is not followed:
             return  # another driver took its place meanwhile
@@ -174,8 +187,8 @@ class AgentPoller:
         else:
             _, longest, growth = PACES[pace]
             followed.interval = min(followed.interval * growth, longest)
-        if isinstance(answer, AgentReport) and any(order.state in _OPEN for order in answer.snapshots):
-            followed.interval = min(followed.interval, SNAPSHOT_INTERVAL)
+        if isinstance(answer, AgentReport) and _moves(before.report if before is not None else None, answer):
+            followed.interval = min(followed.interval, QUICK_INTERVAL)
         followed.doubt = followed.interval if pace == "silent" else 0.0
         self._schedule(key, 1.0 if followed.hurried else followed.interval)
         followed.hurried = False
@@ -234,8 +247,16 @@ def _matters(report: AgentReport, batches: int) -> tuple[object, ...]:
         notices,
         committed,
         report.snapshots,
+        report.control.messages,
+        report.control.paused,
         reached,
     )
+
+
+def _moves(before: AgentReport | None, report: AgentReport) -> bool:
+    # A message may wait for a query's next batch, or for ever: it is asked for soon only while something comes of it.
+    known = before.control.messages if before is not None else ()
+    return report.control.messages != known or any(order.state in _OPEN for order in report.snapshots)
 
 
 def _commits(report: AgentReport) -> tuple[object, ...]:

@@ -62,6 +62,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         last_snapshot=index.snapshots.newest_ready(known.app),
         snapshots=index.snapshots.of_app(key) if known.app.spec.snapshots is not None else (),
         memory=index.memory(key),
+        deciding_since=index.deciding_since,
     )
 
 

@@ -6,12 +6,14 @@ what is newer (they are comparable within a resource since Kubernetes 1.35, and 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
+from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.first_lists import FirstLists
 from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
@@ -85,9 +87,12 @@ class Index:
         self._roots = StorageRoots()
         self._gone = Departed()
         self.snapshots = SnapshotIndex(namespaces)
+        self.control = ControlIndex(namespaces)
         self.memories: dict[Key, Memory] = {}
         self.reports: dict[Key, TimedReport] = {}
         self.namespaces_with_access = CheckedAccess()
+        self.deciding_since = 0.0
+        """When this process began to decide, in seconds since the epoch; before that it only looked."""
 
     # --- applications ---
 
@@ -126,6 +131,14 @@ class Index:
         self._roots.put(app)
         self.snapshots.note_app(app)
         return keys
+
+    def is_news(self, body: Mapping[str, Any]) -> bool:
+        """Return whether :meth:`put_app` could take a version in: most that a watch brings are our own writes."""
+        metadata = body["metadata"]
+        known = self._apps.get((metadata["namespace"], metadata["name"]))
+        if known is None or known.metadata.uid != metadata["uid"]:
+            return True
+        return version_number(metadata["resourceVersion"]) > version_number(known.metadata.resource_version)
 
     def remove_app(self, key: Key, uid: str) -> set[Key]:
         """Forget a deleted application, and take in no late news of it.
@@ -204,7 +217,11 @@ class Index:
         return [pod for _, pod in sorted(self._pods.get(key, {}).items())]
 
     def put_pod(self, pod: PodRecord) -> Key | None:
-        """Take in a pod; returns its application, or None if a newer version or its end is known."""
+        """Take in a pod; returns its application, or None if nothing is new that a decision could depend on.
+
+        So it is of a version as new as the known one, of a pod that is gone, and of a pod that has got a node and
+        nothing else: which node it is, is only named where something else is said of it.
+        """
         key = (pod.namespace, pod.app)
         known = self._pods.get(key, {}).get(pod.name)
         if pod.uid in self._gone:
@@ -215,7 +232,7 @@ class Index:
         self._pods.setdefault(key, {})[pod.name] = pod
         if pod.role == ROLE_DRIVER:
             self._parted.pop(key, None)
-        return key
+        return None if known is not None and _only_placed(known, pod) else key
 
     def remove_pod(self, pod: PodRecord) -> Key:
         """Forget a pod that is gone, given as it was seen last; the end of a driver is kept until there is another."""
@@ -309,6 +326,10 @@ def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
         if (old.uid, old.generation) == (app.metadata.uid, app.metadata.generation):
             return known.spec_hash  # the generation changes with every change of the spec
     return spec_hash(app)
+
+
+def _only_placed(known: PodRecord, pod: PodRecord) -> bool:
+    return dataclasses.replace(known, resource_version=pod.resource_version, node=pod.node) == pod
 
 
 def _uid_of(body: Mapping[str, Any] | StreamingApp) -> str:

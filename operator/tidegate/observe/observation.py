@@ -99,6 +99,8 @@ class Observation:
     snapshots: tuple[StreamSnapshot, ...] = ()
     """All that refer to an application of this name, whichever it was."""
     memory: Memory = Memory()
+    deciding_since: float = 0.0
+    """Since when this process decides, in seconds since the epoch: others before it may have heard what it has not."""
 
 
 def lacks_access(o: Observation) -> bool:

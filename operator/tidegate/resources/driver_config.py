@@ -99,7 +99,7 @@ def _pin(app: StreamingApp, lineage: int) -> Pin | None:
     if upgrade is None or upgrade.pin is None or upgrade.pin.lineage != lineage:
         return None  # the lineage of the pin is nobody's any more, and stays as it is
     settled = upgrade.pin.batches or upgrade.pin.lost
-    if upgrade.phase is UpgradePhase.DONE and not settled and upgrade.previous is not None:
+    if upgrade.previous is not None and not settled:
         return Pin(upgrade.pin.id, image=_image_of(upgrade.previous))
     if upgrade.phase is UpgradePhase.GATE or (upgrade.phase is UpgradePhase.FAILED and not settled):
         return Pin(upgrade.pin.id, image=_stable_image(app))

@@ -68,7 +68,7 @@ def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]
         pod_name=name,
         storage=rehearsal_place(app_storage(app), upgrade.pin.copy),
         start_from=StartFrom(app_storage(app), upgrade.pin.copy, upgrade.pin.copy),
-        rehearsal=Rehearsal(rehearse.batches, rehearse.timeout_seconds),
+        rehearsal=Rehearsal(rehearse.batches, rehearse.timeout_seconds, upgrade.queries),
     )
     config = dataclasses.replace(
         config,

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate_spark.control.entries import Entry
@@ -30,6 +31,11 @@ from tidegate_spark.snapshots.library import Library
 
 OF_THE_DRIVER = frozenset({PAUSE, RESUME, SET_LOG_LEVEL})
 """What no query has to take part in."""
+MOST_WORDS = 256 * 1024
+"""Bytes of all that is said of messages in one report: the operator takes 1 MiB, and everything else is in there, too."""
+LONGEST_MESSAGE, SHORT_MESSAGE = 1024, 100
+"""Characters of what is said of one message, and of one for which there is no room."""
+SILENT = "it ended before it had taken the message in; its task was done by another worker"
 OF_BOTH = frozenset({PING, CLEAR_CACHES, SNAPSHOT, DUMP_STATE})
 
 
@@ -69,12 +75,14 @@ class BatchAccount:
             return QueryAcknowledgement(batch, 1, 1)
         errors = {name: applied.get(sequence) for name, applied in self.workers.items() if applied is not None}
         failed = [f"{name}: {error}"[:LONGEST_ERROR] for name, error in sorted(errors.items()) if error is not None]
+        silent = [f"{name}: {SILENT}"[:LONGEST_ERROR] for name in sorted(self.workers.keys() - errors.keys())]
         return QueryAcknowledgement(
             batch,
             len(errors) - len(failed),
             len(self.workers),
             tuple(failed[:MOST_ERRORS]),
             len(failed[MOST_ERRORS:]),
+            tuple(silent[:MOST_ERRORS]),
         )
 
 
@@ -102,7 +110,7 @@ def report_of(
         MessageState.LOGGED,
         entry.sequence,
         account.reason,
-        account.message,
+        account.message[:LONGEST_MESSAGE],
         dict(account.queries),
         dict(account.results),
     )
@@ -133,6 +141,24 @@ def _of_one_in_force(
     if errors and not account.failed:
         return replace(base, state=MessageState.FAILED, reason="HandlerFailed", message=errors[0])
     return replace(base, state=MessageState.FAILED if account.failed else MessageState.DONE)
+
+
+def within_bounds(reports: Sequence[MessageReport]) -> tuple[MessageReport, ...]:
+    """Return reports whose words the operator takes in one answer: the last ones lose theirs, and say how many."""
+    left, kept = MOST_WORDS, []
+    for report in reports:
+        size = len(json.dumps([report.message, *(each.errors + each.missing for each in report.queries.values())]))
+        kept.append(report if size <= left else _without_words(report))
+        left -= min(size, left)
+    return tuple(kept)
+
+
+def _without_words(report: MessageReport) -> MessageReport:
+    queries = {
+        name: replace(each, errors=(), missing=(), more_errors=each.more_errors + len(each.errors))
+        for name, each in report.queries.items()
+    }
+    return replace(report, message=report.message[:SHORT_MESSAGE], queries=queries)
 
 
 class AccountBook:

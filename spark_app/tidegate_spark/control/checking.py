@@ -51,8 +51,13 @@ def checked(draft: Entry, vocabulary: Vocabulary) -> Entry:
     try:
         check(draft, vocabulary)
     except RejectedError as error:
-        return replace(draft, kind=Kind.REJECTED, payload="null", reason=error.reason, message=str(error))
+        return rejected(draft, error.reason, str(error))
     return draft
+
+
+def rejected(draft: Entry, reason: str, message: str) -> Entry:
+    """Return a message as one that is never in force, without its payload."""
+    return replace(draft, kind=Kind.REJECTED, payload="null", reason=reason, message=message)
 
 
 def check(draft: Entry, vocabulary: Vocabulary) -> None:

@@ -48,6 +48,7 @@ class ControlDesk:
         works: Works,
         declared: Declared,
         clock: Callable[[], float] = time.time,
+        inspect: Callable[[Entry], Entry] = lambda entry: entry,
     ) -> None:
         """Prepare.
 
@@ -56,7 +57,9 @@ class ControlDesk:
             works: the driver.
             declared: what the program says.
             clock: seconds since the epoch.
+            inspect: looks at what a message names, and returns it as it is to be logged; it may raise.
         """
+        self._inspect = inspect
         self._reached, self._works, self._declared, self._clock = Reached(connect), works, declared, clock
         self._lock, self._work = threading.Lock(), threading.RLock()
         self._wake, self._ready, self._stopping = threading.Event(), threading.Event(), threading.Event()
@@ -207,6 +210,8 @@ class ControlDesk:
             is_open = self._works.is_open()
             if is_open:
                 self._log_offered(self._log)
+            if not self._log.is_settled:
+                self._log.let_expire()
             self._take_commits(library, self._log)
             self._carry_out(library, self._log)
             self._book.save(library)
@@ -236,7 +241,7 @@ class ControlDesk:
             drafts = [draft for draft in self._offered.values() if found.find(draft.id) is None]
         if drafts:
             vocabulary = self._declared.vocabulary()
-            found.append([checked(draft, vocabulary) for draft in drafts])
+            found.append([self._inspect(checked(draft, vocabulary)) for draft in drafts])
 
     def _take_commits(self, library: Library, found: ControlLog) -> None:
         while True:
@@ -331,7 +336,7 @@ class ControlDesk:
         reports = [report for draft in offered for report in self._report(library, found, draft, asking)]
         state = _state_of_all(found)
         with self._lock:
-            self._reports = tuple(report for report in reports if report.id in self._offered)
+            self._reports = accounts.within_bounds([report for report in reports if report.id in self._offered])
             self._last, self._paused = found.last, state.paused
             more = bool(self._commits)
         self._works.pause(state.paused)

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegate_spark import storage
 from tidegate_spark.control import program
 from tidegate_spark.control.desk import ControlDesk
+from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.handlers import declared
 from tidegate_spark.control.line import ADDRESS_PROPERTY, LINE_VARIABLE, QUERY_PROPERTY, TOKEN_PROPERTY
 from tidegate_spark.control.offsets import SOURCE, Positions, joins_late
@@ -36,7 +38,8 @@ LINE_FILE = "control-line.json"
 KNOWN_SECONDS = 10.0
 """What a query that starts waits to know whether it is to be held."""
 OPEN_SECONDS = 30.0
-"""From the beginning of the program: then it is taken to have said what it understands, query or not."""
+"""From the beginning of the program: then it is taken to have said what it understands, query or not, and each query
+to have planned its first batch."""
 
 JOINS_LATE = (
     "it takes part in the control stream now, and its checkpoint is from before. Spark takes no further source in "
@@ -67,7 +70,7 @@ class Control:
         self._config, self._environment, self._progress, self._queries = config, environment, progress, queries
         self._connect = connect = connector(config, environment.credentials_directory)
         self._works = DriverWorks(progress, snapshots, config.lineage, self._is_open)
-        self.desk = ControlDesk(connect, self._works, declared(), time.time)
+        self.desk = ControlDesk(connect, self._works, declared(), time.time, self._inspect)
         self._positions = Positions(config.lineage)
         self._session: SparkSession | None = None
         self._pauser: Pauser | None = None
@@ -161,6 +164,13 @@ class Control:
             session.dataSource.register(ControlSource)
             self._served = session
 
+    def _inspect(self, entry: Entry) -> Entry:
+        from tidegate_spark.control import models  # noqa: PLC0415 - few programs need it
+
+        directory, secret = self._environment.credentials_directory, self._config.credentials_secret
+        fetch = models.fetcher(self._config.storage, lambda: storage.read_credentials(directory, secret))
+        return models.inspected(entry, fetch)
+
     def _committed(self, query: str, commit: Commit) -> None:
         if commit.control >= 0:
             self.desk.committed(query, commit.batch_id, commit.control)
@@ -171,7 +181,10 @@ class Control:
             return False
         now = time.monotonic()
         self._running_since = self._running_since or now
-        return bool(report.queries) or now - self._running_since >= OPEN_SECONDS
+        # What is in the log before a query's first batch is in force there, and none of its records.
+        new = [query.name for query in report.queries if query.active and query.batch_id < 0]
+        begun = bool(report.queries) and self._works.names.isdisjoint(new)
+        return begun or now - self._running_since >= OPEN_SECONDS
 
 
 def takes_part(writer: DataStreamWriter) -> bool:

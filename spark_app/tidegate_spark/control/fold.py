@@ -19,6 +19,9 @@ from typing import Any
 from tidegate_spark.control.entries import Entry, Kind
 from tidegate_spark.control_protocol import PAUSE, RELOAD_CONFIG, RELOAD_MODEL, RESUME, SET_LOG_LEVEL
 
+MOST_BEFORE = 3
+"""Versions of one model that are kept beside the newest."""
+
 
 class OtherBranchError(Exception):
     """The entries take back some of what is folded already: begin at ``position`` or before."""
@@ -56,6 +59,8 @@ class State:
     position: int = 0
     config: dict[str, Any] = field(default_factory=dict)
     models: dict[str, Model] = field(default_factory=dict)
+    models_before: dict[str, tuple[Model, ...]] = field(default_factory=dict)
+    """The versions before those, the newest first: for who cannot have, or cannot load, the newest one."""
     last: dict[str, Entry] = field(default_factory=dict)
     """The newest message of each type."""
     paused: bool = False
@@ -166,13 +171,24 @@ def _applied(state: State, entry: Entry) -> State:
     if entry.type == RELOAD_CONFIG:
         return dataclasses.replace(changed, config=merged(state.config, payload))
     if entry.type == RELOAD_MODEL:
-        model = Model(str(payload.get("uri", "")), str(payload.get("sha256", "")), entry.sequence)
-        return dataclasses.replace(changed, models={**state.models, str(payload.get("name", "")): model})
+        return _with_model(changed, str(payload.get("name", "")), payload, entry.sequence)
     if entry.type in (PAUSE, RESUME):
         return dataclasses.replace(changed, paused=entry.type == PAUSE)
     if entry.type == SET_LOG_LEVEL:
         return dataclasses.replace(changed, log_level=str(payload.get("level", "")).upper())
     return changed
+
+
+def _with_model(state: State, name: str, payload: Mapping[str, Any], sequence: int) -> State:
+    model = Model(str(payload.get("uri", "")), str(payload.get("sha256", "")), sequence)
+    now = state.models.get(name)
+    before = (*((now,) if now is not None else ()), *state.models_before.get(name, ()))
+    different = tuple(each for each in before if each.sha256 != model.sha256)[:MOST_BEFORE]
+    return dataclasses.replace(
+        state,
+        models={**state.models, name: model},
+        models_before={**state.models_before, name: different},
+    )
 
 
 def _object(text: str) -> dict[str, Any]:

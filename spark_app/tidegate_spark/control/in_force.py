@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
@@ -23,15 +23,15 @@ class Surroundings(Protocol):
     def made(self, kind: str) -> Any:
         """Return what this worker's handler returned last for a type."""
 
-    def file_of(self, name: str, model: Model) -> Path:
-        """Return the file of a model, or of the version before it if it cannot be had.
+    def file_of(self, name: str, versions: Sequence[Model]) -> Path:
+        """Return the file of the first of a model's versions that can be had.
 
         Raises:
-            ControlError: there is neither.
+            ControlError: there is none.
         """
 
-    def loaded(self, name: str, model: Model, loader: Callable[[Path], Any]) -> Any:
-        """Return what ``loader`` makes of a model's file, or made of the version before it; raises likewise."""
+    def loaded(self, name: str, versions: Sequence[Model], loader: Callable[[Path], Any]) -> Any:
+        """Return what ``loader`` makes of the file of the first version that can be had and loaded; raises likewise."""
 
 
 class Current:
@@ -94,18 +94,22 @@ class Current:
         the one before is returned.
 
         Raises:
-            ControlError: it cannot be had, and there is none before it in this worker.
+            ControlError: it cannot be had, and none of those before it either.
         """
-        model = self._state.models.get(name)
-        return self._surroundings.file_of(name, model) if model is not None else None
+        versions = self._versions(name)
+        return self._surroundings.file_of(name, versions) if versions else None
 
     def load(self, name: str, loader: Callable[[Path], T], default: T | None = None) -> T | None:
         """Return what ``loader`` makes of a model's file, once for each version and worker; ``default``: without one.
 
-        If it raises, that is told of in the acknowledgement, and what it made of the version before is returned.
+        If it raises, that is told of in the acknowledgement, and what it makes of the version before is returned.
 
         Raises:
-            ControlError: see :meth:`model`; also if ``loader`` raises and there is nothing from before.
+            ControlError: see :meth:`model`; also if ``loader`` raises for each version.
         """
-        model = self._state.models.get(name)
-        return self._surroundings.loaded(name, model, loader) if model is not None else default
+        versions = self._versions(name)
+        return self._surroundings.loaded(name, versions, loader) if versions else default
+
+    def _versions(self, name: str) -> tuple[Model, ...]:
+        newest = self._state.models.get(name)
+        return () if newest is None else (newest, *self._state.models_before.get(name, ()))

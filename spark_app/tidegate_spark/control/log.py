@@ -182,6 +182,13 @@ class ControlLog:
                     return self._last
                 self._decide(undecided)
 
+    def let_expire(self) -> None:
+        """Decide about messages whose time has passed: nobody may plan a batch for a long time."""
+        with self._lock:
+            late = [entry for entry in self._undecided() if entry.expires < self._clock()] if self._last else []
+            if late:
+                self._decide(late)
+
     def decide(self, sequence: int) -> Verdict | None:
         """Decide about one message, if it can expire; return what is known of it then."""
         with self._lock:
@@ -272,8 +279,8 @@ class ControlLog:
 
     def _adopt(self, state: State, entries: Sequence[Entry]) -> None:
         if state.position and state.position not in self._bases:
-            base = Base(VERSION, state)
-            self._objects.put_base(base)
+            # It may be the newest one now: what was taken is not to be taken again.
+            self._objects.put_base(Base(VERSION, state, self._remembered()))
         if entries and not self._has(entries):
             self._objects.put_segment(entries)
         self.load()

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from tidegate_spark import storage
+from tidegate_spark.control.checking import rejected
+from tidegate_spark.control.entries import Entry, Kind
 from tidegate_spark.control.fold import Model
+from tidegate_spark.control_protocol import RELOAD_MODEL
 from tidegate_spark.places import Storage
+from tidegate_spark.storage import status_of
 
 PIECE = 1 << 20
 
@@ -49,10 +54,58 @@ def file_of(model: Model, directory: Path, fetch: Fetch) -> Path:
     return place
 
 
-def fetcher(place: Storage) -> Fetch:
+def inspected(entry: Entry, fetch: Fetch) -> Entry:
+    """Return a message as it is to be logged: as it is, or rejected, if it names a model that nobody can have.
+
+    Nothing is kept. ``file://`` addresses are the workers' own, and are not looked at.
+
+    Raises:
+        Exception: what ``fetch`` raises if that may pass.
+    """
+    if entry.type != RELOAD_MODEL or entry.kind is not Kind.MESSAGE:
+        return entry
+    said = json.loads(entry.payload)
+    if said["uri"].startswith("file://"):
+        return entry
+    sink = _Sink()
+    try:
+        fetch(said["uri"], cast(BinaryIO, sink))
+    except Exception as error:
+        if not _is_refusal(error):
+            raise
+        return rejected(entry, "ModelNotFound", f"{said['uri']} cannot be had: {type(error).__name__}: {error}")
+    if sink.made.hexdigest() != said["sha256"].lower():
+        words = f"{said['uri']} has the SHA-256 {sink.made.hexdigest()}, and {said['sha256']} was said"
+        return rejected(entry, "ModelDamaged", words)
+    return entry
+
+
+class _Sink:
+    """A file of which nothing is left but its checksum; what is written to it comes in order."""
+
+    def __init__(self) -> None:
+        self.made = hashlib.sha256()
+
+    def write(self, content: bytes) -> int:
+        """Take in more."""
+        self.made.update(content)
+        return len(content)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Return whether the same request will fail again: that is the message's fault, not the store's."""
+    from botocore import exceptions as known  # noqa: PLC0415 - few programs need it
+
+    if isinstance(error, known.ClientError):
+        status = status_of(error)
+        return 400 <= status < 500 and status not in (408, 429)
+    return isinstance(error, (ModelError, ValueError, known.ParamValidationError))
+
+
+def fetcher(place: Storage, credentials: Callable[[], storage.Credentials | None] = lambda: None) -> Fetch:
     """Return what fetches ``s3://`` addresses from the store of ``place``, and ``file://`` from this machine.
 
-    The credentials are those that the process has, as its JVM.
+    Without ``credentials`` they are those that the process has, as its JVM.
     """
 
     def fetch(uri: str, file: BinaryIO) -> None:
@@ -62,7 +115,7 @@ def fetcher(place: Storage) -> Fetch:
                 shutil.copyfileobj(source, file, PIECE)
         elif scheme in ("s3", "s3a"):
             bucket, _, key = rest.partition("/")
-            storage.connect(place, None).download_fileobj(bucket, key, file)
+            storage.connect(place, credentials()).download_fileobj(bucket, key, file)
         else:
             raise ModelError(f"{uri} is neither s3:// nor file://")
 

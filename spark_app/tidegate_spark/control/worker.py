@@ -11,7 +11,7 @@ import os
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +62,12 @@ class Worker:
         """Type -> sequence of the newest message that a handler was called for."""
         self._made: dict[str, Any] = {}
         self._place = Storage("")
-        self._files: dict[str, Path] = {}
         self._objects: dict[str, tuple[str, Any]] = {}
+        """Name of a model -> checksum of the version that was loaded last, and what was made of it."""
         self._missed: set[tuple[str, str, int]] = set()
+        """Names, checksums and batches of what could not be had."""
+        self._unfit: set[tuple[str, str]] = set()
+        """Names and checksums of what could not be loaded."""
         self._errors: dict[int, str] = {}
         self._told: set[tuple[int, str]] = set()
         self._query, self._batch, self._applied = "", -1, False
@@ -120,40 +123,46 @@ class Worker:
         """Return what this worker's handler returned last for a type."""
         return self._made.get(kind)
 
-    def file_of(self, name: str, model: Model) -> Path:
-        """Return the file of a model, or of the version before it if it cannot be had."""
+    def file_of(self, name: str, versions: Sequence[Model]) -> Path:
+        """Return the file of the first of a model's versions that can be had."""
         with self._lock:
-            before = self._files.get(name)
-            if (name, model.sha256, self._batch) not in self._missed:
-                try:
-                    found = models.file_of(model, self._directory, models.fetcher(self._place))
-                except Exception as error:  # whatever it is: the version before goes on
-                    self._miss(name, model, error)
-                else:
-                    self._files[name] = found
-                    return found
-            if before is None:
-                raise ControlError(f"model {name!r} cannot be had: see the acknowledgement of message {model.sequence}")
-            return before
+            for model in versions:
+                file = self._file_of(name, model)
+                if file is not None:
+                    return file
+            raise _none(name, versions)
 
-    def loaded(self, name: str, model: Model, loader: Callable[[Path], Any]) -> Any:
-        """Return what ``loader`` makes of a model's file, or made of the version before it."""
+    def loaded(self, name: str, versions: Sequence[Model], loader: Callable[[Path], Any]) -> Any:
+        """Return what ``loader`` makes of the file of the first version that can be had and loaded."""
         with self._lock:
             before = self._objects.get(name)
-            if before is not None and before[0] == model.sha256.lower():
-                return before[1]
-            file = self.file_of(name, model)
-            if before is not None and before[0] == file.name:
-                return before[1]
-            try:
-                made = loader(file)
-            except Exception as error:  # likewise
-                self._miss(name, model, error)
-                if before is None:
-                    raise ControlError(f"model {name!r} cannot be loaded: {error}") from error
-                return before[1]
-            self._objects[name] = (file.name, made)
-            return made
+            for model in versions:
+                if before is not None and before[0] == model.sha256:
+                    return before[1]
+                file = None if (name, model.sha256) in self._unfit else self._file_of(name, model)
+                if file is None:
+                    continue
+                try:
+                    made = loader(file)
+                except Exception as error:  # whatever it is: the version before goes on
+                    # The same file would fail again.
+                    self._unfit.add((name, model.sha256))
+                    self.trouble(model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
+                    continue
+                self._objects[name] = (model.sha256, made)
+                return made
+            raise _none(name, versions)
+
+    def _file_of(self, name: str, model: Model) -> Path | None:
+        if (name, model.sha256, self._batch) in self._missed:
+            return None
+        try:
+            return models.file_of(model, self._directory, models.fetcher(self._place))
+        except Exception as error:  # whatever it is: the version before goes on, and the next batch tries again
+            self._missed = {missed for missed in self._missed if missed[2] == self._batch}
+            self._missed.add((name, model.sha256, self._batch))
+            self.trouble(model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
+            return None
 
     # --- parts ---
 
@@ -188,14 +197,15 @@ class Worker:
             self._handled[entry.type] = entry.sequence
         return failure
 
-    def _miss(self, name: str, model: Model, error: Exception) -> None:
-        self._missed.add((name, model.sha256, self._batch))
-        self.trouble(model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
-
     def _tell(self) -> None:
         errors = {str(sequence): words for sequence, words in self._errors.items()}
         body = {"query": self._query, "batch": self._batch, "worker": self._name, "errors": errors}
         self._ask(APPLIED, body)
+
+
+def _none(name: str, versions: Sequence[Model]) -> ControlError:
+    said = f"see the acknowledgement of message {versions[0].sequence}"
+    return ControlError(f"model {name!r} cannot be had in any version: {said}")
 
 
 class _Workers:
@@ -258,10 +268,10 @@ class _Outside:
         """Return nothing."""
         return None
 
-    def file_of(self, name: str, model: Model) -> Path:
+    def file_of(self, name: str, versions: Sequence[Model]) -> Path:
         """Not asked for: there is no model."""
         raise ControlError(f"there is no model {name!r}")
 
-    def loaded(self, name: str, model: Model, loader: Callable[[Path], Any]) -> Any:
+    def loaded(self, name: str, versions: Sequence[Model], loader: Callable[[Path], Any]) -> Any:
         """Likewise."""
         raise ControlError(f"there is no model {name!r}")

@@ -142,7 +142,10 @@ class DriverWorks:
 
 def set_log_level(session: SparkSession, level: str) -> None:
     """Set the level of Spark's logs, in the driver and in all executors, and of Python's in the driver."""
-    session.sparkContext.setLogLevel(level)
+    context: Any = session.sparkContext
+    context.setLogLevel(level)
+    # By itself Spark tells executors only under spark.executor.syncLogLevel.enabled, and then of what scripts set, too.
+    context._jsc.sc().schedulerBackend().updateExecutorsLogLevel(level)
     names = {"ALL": "DEBUG", "TRACE": "DEBUG", "FATAL": "CRITICAL", "OFF": "CRITICAL", "WARN": "WARNING"}
     logging.getLogger().setLevel(names.get(level, level))
 

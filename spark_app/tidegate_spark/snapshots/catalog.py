@@ -110,6 +110,14 @@ class Catalog:
         return sorted(ids, key=lambda name: self.snapshots[name].sequence)
 
 
+def is_an_upgrades_own(name: str, snapshot: Snapshot) -> bool:
+    """Return whether an upgrade keeps a snapshot for itself: it holds its own under their own names.
+
+    Such a one has no resource that people could find, and goes with the next upgrade.
+    """
+    return name in snapshot.holders
+
+
 def is_id(name: str) -> bool:
     """Return whether a snapshot can be called so."""
     return _ID.fullmatch(name) is not None
@@ -147,10 +155,9 @@ def begin(catalog: Catalog, name: str, wanted: Snapshot) -> Catalog:
 def _may_be_parent(name: str, other: Snapshot, wanted: Snapshot) -> bool:
     """Return whether a snapshot of the same history comes before another one, and people can find it.
 
-    An upgrade holds its own under their own names: they have no resource, and go with the next upgrade. The pin of a
-    version that is taken back may be completed after others were taken of what is taken back with it.
+    The pin of a version that is taken back may be completed after others were taken of what is taken back with it.
     """
-    if other.lineage != wanted.lineage or name in other.holders:
+    if other.lineage != wanted.lineage or is_an_upgrades_own(name, other):
         return False
     return all(batch <= wanted.queries.get(query, batch) for query, batch in other.queries.items())
 

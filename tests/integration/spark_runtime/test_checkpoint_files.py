@@ -82,6 +82,7 @@ def test_a_commit_that_cannot_be_written_fails_the_query_and_the_next_driver_doe
     driver.await_batch(offsets + 1)
     assert len(commands) == 1
     assert kept_commands(driver) == commands, "the JVM was not started by the command of the one before"
+    assert "a JVM was started" in driver.output, "the JVM was not started ahead"
     asked = asked_too_often(front.requests[before:])
     assert asked == {}, "looked for more often than they were read"
     driver.terminate()

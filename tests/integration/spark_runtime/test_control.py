@@ -1,7 +1,7 @@
 """Messages to a running application: what comes of them, when, and again after a crash; real S3 server, real Spark.
 
-One application does all of it; a process of it is killed, one is stopped while it is paused, and another application
-begins with a snapshot of it.
+One application does all of it; a process of it is killed, one is stopped while it is paused, one killed in the middle of
+a batch, and another application begins with a snapshot of it.
 """
 
 import json
@@ -264,15 +264,68 @@ def test_a_process_that_comes_later_says_what_came_of_a_message(app: DriverProce
     assert (said.sequence, set(said.queries)) == (1, ASKING)
 
 
+# --- a batch that was begun ---
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A batch that one process began, and was killed in, and that the next one ran again."""
+
+    batch: int
+    committed: int
+    """Before the kill."""
+    before: Any
+    after: DriverProcess
+
+
+@pytest.fixture(scope="module")
+def cut(paused: Paused, start_shared: StartDriver, folder: Path) -> Cut:
+    """A batch is planned with two messages, its tasks have run, and the process ends before it is committed."""
+    driver = paused.resumed
+    send(driver, "hold-1", "reload-config", {"hold": 15.0, "limit": 4.5})
+    wait_for("a batch that is held", lambda: _batch_with(driver, 4.5) is not None, 60, 0.1)
+    batch, committed = _batch_with(driver, 4.5), batches(driver)["main"]
+    assert batch is not None
+    before = in_force(driver)[batch]
+    driver.kill()
+    after = start_shared("app", "controlled.py", args=(str(folder),), epoch=4)
+    # Offered before the batch is planned again: it is for the next one.
+    wait_for("an agent", after.report, STARTS, 0.2)
+    send(after, "limit-4", "reload-config", {"hold": 0.0, "limit": 6.5})
+    wait_for("the batch again", lambda: batch in in_force(after), STARTS, 0.2)
+    return Cut(batch, committed, before, after)
+
+
+def _batch_with(driver: DriverProcess, limit: float) -> int | None:
+    found = (number for number, (_, said) in in_force(driver).items() if {each[2] for each in said} == {limit})
+    return min(found, default=None)
+
+
+def test_a_batch_that_is_run_again_has_the_messages_that_it_had(cut: Cut) -> None:
+    position, said = in_force(cut.after)[cut.batch]
+    assert cut.committed == cut.batch - 1
+    assert position == cut.before[0]
+    assert {limit for _, _, limit, _ in said} == {limit for _, _, limit, _ in cut.before[1]} == {4.5}
+
+
+def test_a_message_that_came_meanwhile_is_in_force_in_the_next_batch(cut: Cut) -> None:
+    send(cut.after, "hold-1", "reload-config", {"hold": 15.0, "limit": 4.5})
+    first = await_message(cut.after, "hold-1", MessageState.DONE)
+    said = await_message(cut.after, "limit-4", MessageState.DONE)
+    assert (first.queries["main"].batch, said.queries["main"].batch) == (cut.batch, cut.batch + 1)
+    assert said.sequence > first.sequence
+    assert {limit for _, _, limit, _ in in_force(cut.after)[cut.batch + 1][1]} == {6.5}
+
+
 # --- what begins with it, and what cannot take part ---
 
 
 def test_a_fork_begins_with_what_was_in_force(
-    paused: Paused, start_shared: StartDriver, folder: Path, object_store: ObjectStore
+    cut: Cut, start_shared: StartDriver, folder: Path, object_store: ObjectStore
 ) -> None:
-    paused.resumed.terminate()
-    paused.resumed.exit_code()
-    origin = paused.resumed.config.storage
+    cut.after.terminate()
+    cut.after.exit_code()
+    origin = cut.after.config.storage
     start_from = StartFrom(origin, "control-snap-1", "fork-uid-2")
     fork = start_shared("fork", "controlled.py", args=(str(folder),), start_from=start_from, variables={"LATE": "1"})
     # One of its queries has a checkpoint of before it took part.

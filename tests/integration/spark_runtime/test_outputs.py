@@ -68,3 +68,20 @@ def is_whole(store: ObjectStore, place: Storage) -> bool:
     if not store.keys(place.bucket, place.key(OUTPUTS_FILE)):
         return False
     return "kafka" in noted(store, place).queries
+
+
+def test_who_takes_the_originals_place_runs_the_batches_again_that_it_had_written_after_the_snapshot(
+    start_driver: StartDriver, tmp_path: Path
+) -> None:
+    origin = start_driver("origin", SCRIPT, args=(str(tmp_path), "files"))
+    origin.await_batch(2, "files")
+    take(origin, "a")
+    last = origin.batch("files")
+    origin.await_batch(last + 2, "files")
+    origin.kill()
+    start_from = StartFrom(origin.config.storage, "a", holder="fork-uid-of-heir")
+    heir = start_driver("heir", SCRIPT, args=(str(tmp_path), "files"), start_from=start_from)
+    heir.await_batch(last + 3, "files")
+    report = heir.report()
+    assert report is not None
+    assert "FileSinkTakenBack" in {notice.reason for notice in report.notices}

@@ -1,6 +1,6 @@
 """What befalls requests and watches."""
 
-from tests.scenario.api_server import APPS, PODS
+from tests.scenario.api_server import APPS, MESSAGES, PODS
 from tests.scenario.happenings import people
 from tests.scenario.happenings.registry import happening
 from tests.scenario.weather import Fault
@@ -74,7 +74,7 @@ def _break_watches(w: World) -> None:
 def stall_watch(w: World) -> str | None:
     if not w.operators:
         return None
-    process, plural = w.operators[-1], w.rng.choice((PODS, PODS, APPS))
+    process, plural = w.operators[-1], w.rng.choice((PODS, PODS, APPS, MESSAGES))
     seconds = w.some(10.0, 100.0)
     process.stalled_until[plural] = w.now() + seconds
     return f"{process.name} hears nothing of {plural} for {seconds:.0f} s"

@@ -25,6 +25,7 @@ def create(w: World, name: str) -> str:
         "storage": {"uri": uri, "onDelete": w.rng.choice(("Retain", "Delete"))},
         "driver": {"stopGracePeriodSeconds": w.rng.choice((5, 120))},
         "executor": {"instances": w.rng.choice((1, 2))},
+        "control": {"retention": w.rng.choice(("1m", "24h"))},
         "restart": {"policy": "OnFailure", **(_restart_rules(w) if w.rng.random() < 0.5 else {})},
         "upgrade": {name: value for name, value in _upgrade_rules(w).items() if value is not None},
     }

@@ -272,6 +272,10 @@ class UpgradeCluster(Cluster):
         """No version fails."""
         self.broken = ""
 
+    def ask_for_no_pod(self, on: bool) -> None:
+        """Somebody edits the spec so that no pod can be made of it, or mends that."""
+        self._edit(spark_conf={"spark.driver.memory": "64g"} if on else {})
+
     def change_upgrade(self, **fields: Any) -> None:
         """Somebody edits spec.upgrade."""
         if self.app is not None:

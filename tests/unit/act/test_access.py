@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.act.access import AccessKeeper
-from tidegate.kube.failures import AlreadyExists, Conflict, Failure, NotFound
+from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, NotFound
 from tidegate.kube.paths import collection_of, path_of
 from tidegate.observe.gather import ACCESS_AGE
 from tidegate.observe.index import Index
@@ -24,6 +24,10 @@ class ApiServer:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.asked: list[str] = []
+        self.held: dict[str, asyncio.Event] = {}
+        """Requests that are answered when somebody lets them."""
+        self.refused = ""
+        """Where nothing may be created."""
         self._made = 0
 
     async def get(self, path: str, kind: type[Any]) -> Any:
@@ -32,6 +36,8 @@ class ApiServer:
 
     async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
         await self._note(f"create {path}")
+        if path == self.refused:
+            return Forbidden(path)
         place = f"{path}/{manifest['metadata']['name']}"
         if place in self.objects:
             return AlreadyExists(place)
@@ -51,6 +57,8 @@ class ApiServer:
     async def _note(self, request: str) -> None:
         self.asked.append(request)
         await asyncio.sleep(0)
+        if request in self.held:
+            await self.held[request].wait()
 
 
 class World:
@@ -75,6 +83,40 @@ async def test_access_that_was_made_a_moment_ago_costs_nothing() -> None:
     world.now += ACCESS_AGE - 1
     await asyncio.gather(*(world.keeper.ensure("shop") for _ in range(5)))
     assert world.api.asked == [f"create {collection_of(manifest)}" for manifest in ACCESS]
+
+
+async def test_the_account_and_what_it_is_granted_are_made_side_by_side_and_the_role_before_its_binding() -> None:
+    world, creating = World(), [f"create {collection_of(manifest)}" for manifest in ACCESS]
+    account, role, binding = creating
+    for first, last in ((account, role), (role, account)):
+        world = World()
+        held = {first: asyncio.Event(), last: asyncio.Event()}
+        world.api.held = held
+        ensuring = asyncio.create_task(world.keeper.ensure("shop"))
+        await let_everything_run()
+        assert world.api.asked == [account, role]
+        held[first].set()
+        await let_everything_run()
+        assert (binding in world.api.asked) == (first == role)
+        assert not ensuring.done()
+        held[last].set()
+        assert await ensuring is None
+        assert world.granted() == list(ACCESS)
+
+
+@pytest.mark.parametrize("manifest", ACCESS, ids=lambda manifest: manifest["kind"])
+async def test_access_of_which_one_part_is_refused_is_not_relied_upon(manifest: dict[str, Any]) -> None:
+    world = World()
+    world.api.refused = collection_of(manifest)
+    assert isinstance(await world.keeper.ensure("shop"), Forbidden)
+    world.api.refused = ""
+    assert await world.keeper.ensure("shop") is None
+    assert world.granted() == list(ACCESS)
+
+
+async def let_everything_run() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
 
 
 async def test_access_that_is_as_it_should_be_costs_three_reads_a_minute_however_many_launches_there_are() -> None:

@@ -1,5 +1,6 @@
 """What actions do to a cluster that holds more than Tidegate's objects. The API server is a dictionary; no I/O."""
 
+import asyncio
 import base64
 from typing import Any
 
@@ -19,6 +20,7 @@ from tidegate.decide.actions import (
     EnsureAccess,
     EnsureAgentSecret,
     Plan,
+    PublishEvent,
     ReleaseAccess,
     RemoveFinalizer,
     WriteStatus,
@@ -51,11 +53,16 @@ class World:
         self.api, self.index = ApiServer(), Index()
         self.index.put_app(APP)
         client: Any = self.api
-        agents, access, events = AgentClient(client, 1), AccessKeeper(client, self.index), EventPublisher(client)
-        self.actor = Actor(client, agents, self.index, access, events, Figures(), lambda key: None)
+        agents, access, self.events = AgentClient(client, 1), AccessKeeper(client, self.index), EventPublisher(client)
+        self.actor = Actor(client, agents, self.index, access, self.events, Figures(), lambda key: None)
 
-    async def do(self, action: Action) -> Outcome:
-        plan = Plan("rule", "Reason", "message", (action,))
+    @property
+    def told(self) -> list[str]:
+        """Events that were published."""
+        return [o["message"] for path, o in self.api.objects.items() if "/events/" in path]
+
+    async def do(self, *actions: Action) -> Outcome:
+        plan = Plan("rule", "Reason", "message", actions)
         return await self.actor.carry_out(APP, plan, NOW)
 
     def shown(self) -> Plan:
@@ -202,6 +209,27 @@ async def test_what_the_api_server_says_of_a_pod_it_could_not_create_is_remember
         world.api.keep(app, APP)
         await world.do(WriteStatus(status))
         assert world.index.memory(KEY).not_created == words
+
+
+async def test_what_is_told_of_a_launch_waits_and_what_is_told_of_anything_else_comes_before_what_follows() -> None:
+    world = World()
+    publisher = asyncio.create_task(world.events.run_worker())
+    await asyncio.sleep(0)
+    create = CreateDriver(build_driver_pod(APP, 1, 1, PLATFORM), 1)
+    await world.do(PublishEvent("Before", "before", False, "1"), create, PublishEvent("After", "after", False, "2"))
+    assert "/api/v1/namespaces/shop/pods/orders-driver" in world.api.objects
+    assert world.told == ["before"], "the worker is free without it"
+    world.events.stop()
+    await publisher
+    assert world.told == ["before", "after"]
+
+
+async def test_a_pod_that_was_refused_is_no_launch() -> None:
+    world = World()
+    world.api.refusing["/api/v1/namespaces/shop/pods"] = Invalid("no")
+    create = CreateDriver(build_driver_pod(APP, 1, 1, PLATFORM), 1)
+    assert isinstance(await world.do(create, PublishEvent("After", "after", False, "2")), LookAgain)
+    assert world.told == []
 
 
 def pod_of(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,16 @@
 """How many events an application may have; an API server that takes everything, no I/O."""
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 import pytest
 
-from tidegate.act.events import BURST, REFILL_SECONDS, EventPublisher
+from tidegate.act.events import BURST, REFILL_SECONDS, WAITING, EventPublisher
 from tidegate.decide.actions import PublishEvent
+from tidegate.leadership import NotLeadingError
 from tidegate_testing.observations import NOW, app_with
 
 ABOUT = app_with().metadata
@@ -41,3 +45,98 @@ async def test_an_application_has_a_burst_of_events_and_then_one_a_minute() -> N
 @pytest.mark.parametrize("jump", [-3600.0, 3600.0])
 async def test_a_clock_that_is_set_takes_no_events_away(jump: float) -> None:
     assert await publish([NOW, *[NOW + jump] * 10]) == 11
+
+
+class SlowApiServer:
+    """Answers when it is let; notes what it was asked for, and the most that it was asked for at a time."""
+
+    def __init__(self) -> None:
+        self.go, self.leads = asyncio.Event(), True
+        self.events: list[str] = []
+        self.at_once = self._busy = 0
+
+    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
+        if not self.leads:
+            raise NotLeadingError("no more")
+        self.events.append(manifest["message"])
+        self._busy += 1
+        self.at_once = max(self.at_once, self._busy)
+        await self.go.wait()
+        self._busy -= 1
+        return msgspec.Raw(b"{}")
+
+
+@contextlib.asynccontextmanager
+async def publishing() -> AsyncIterator[tuple[SlowApiServer, EventPublisher, asyncio.Task[None]]]:
+    """A publisher with somebody who publishes what waits."""
+    api: Any = SlowApiServer()
+    publisher = EventPublisher(api)
+    worker = asyncio.create_task(publisher.run_worker())
+    await asyncio.sleep(0)
+    yield api, publisher, worker
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def later(publisher: EventPublisher, *numbers: int) -> None:
+    for number in numbers:
+        # Each of an application of its own, so that none has used up what it may have.
+        about = msgspec.structs.replace(ABOUT, uid=f"u-{number}")
+        await publisher.publish_later(about, PublishEvent("Reason", f"{number}", False, f"{number}"), NOW)
+
+
+async def let_everything_run() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_nobody_waits_for_an_event_that_may_come_later_and_they_come_one_by_one_in_order() -> None:
+    async with publishing() as (api, publisher, _):
+        await later(publisher, *range(9))
+        await let_everything_run()
+        assert api.events == ["0"]
+        api.go.set()
+        await let_everything_run()
+        assert (api.events, api.at_once) == ([str(n) for n in range(9)], 1)
+        await later(publisher, 9)
+        await let_everything_run()
+        assert api.events[-1] == "9"
+
+
+async def test_events_do_not_pile_up_without_end_and_none_is_lost() -> None:
+    async with publishing() as (api, publisher, worker):
+        await later(publisher, *range(WAITING))
+        beyond = asyncio.create_task(later(publisher, WAITING, WAITING + 1))
+        await let_everything_run()
+        assert not beyond.done(), "who has more than may wait, waits"
+        publisher.stop()
+        api.go.set()
+        await asyncio.gather(beyond, worker)
+        assert sorted(map(int, api.events)) == list(range(WAITING + 2))
+
+
+async def test_at_the_end_what_waits_is_published_and_nothing_waits_any_more() -> None:
+    async with publishing() as (api, publisher, worker):
+        await later(publisher, 1, 2, 3)
+        publisher.stop()
+        api.go.set()
+        await later(publisher, 4)
+        assert "4" in api.events
+        await worker
+        assert sorted(api.events) == ["1", "2", "3", "4"]
+
+
+async def test_without_anybody_to_publish_it_later_an_event_is_published_at_once() -> None:
+    api: Any = SlowApiServer()
+    api.go.set()
+    await later(EventPublisher(api), 1)
+    assert api.events == ["1"]
+
+
+async def test_who_does_not_lead_any_more_publishes_nothing_and_ends() -> None:
+    async with publishing() as (api, publisher, worker):
+        api.leads = False
+        await later(publisher, 1, 2)
+        with pytest.raises(NotLeadingError):
+            await worker
+        assert api.events == []

@@ -18,8 +18,8 @@ from tidegate.model.stream_snapshot import ExportPhase, ExportSpec, ReclaimPolic
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
-from tidegate.observe.snapshot_index import UnreadableSnapshot
 from tidegate.observe.snapshot_pods import SnapshotPods
+from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
@@ -215,8 +215,8 @@ async def test_a_write_that_meets_another_version_is_decided_anew() -> None:
 # --- what can not be read ---
 
 
-def unreadable(**metadata: Any) -> UnreadableSnapshot:
-    return UnreadableSnapshot(snapshot(begun(), **metadata).metadata, "spec.reclaimPolicy: Invalid enum value 'Shred'")
+def unreadable(**metadata: Any) -> UnreadableResource:
+    return UnreadableResource(snapshot(begun(), **metadata).metadata, "spec.reclaimPolicy: Invalid enum value 'Shred'")
 
 
 async def test_one_that_can_not_be_read_says_so_once() -> None:

@@ -23,6 +23,8 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("tidegate.dev", "streamingapps/status"): {"patch"},
     ("tidegate.dev", "streamsnapshots"): {"get", "list", "watch", "create", "patch", "delete"},
     ("tidegate.dev", "streamsnapshots/status"): {"patch"},
+    ("tidegate.dev", "controlmessages"): {"get", "list", "watch", "delete"},
+    ("tidegate.dev", "controlmessages/status"): {"patch"},
     ("", "pods"): {"get", "list", "watch", "create", "delete"},
     ("", "secrets"): {"get", "create", "delete"},
     ("", "serviceaccounts"): {"get", "create", "delete"},
@@ -87,7 +89,8 @@ def test_people_may_not_write_the_status() -> None:
     of_status = [r for r in all_rules() if any(name.endswith("/status") for name in r["resources"])]
     operators = [r for r in rules_of("tidegate.operatorRules") if r["verbs"] == ["patch"]]
     assert [r for r in of_status if r["verbs"] != ["get"]] == operators
-    assert [r["resources"] for r in operators] == [["streamingapps/status"], ["streamsnapshots/status"]]
+    statuses = ("streamingapps/status", "streamsnapshots/status", "controlmessages/status")
+    assert [r["resources"] for r in operators] == [[name] for name in statuses]
 
 
 def test_the_install_page_lists_exactly_the_operators_rules() -> None:

@@ -53,9 +53,9 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Office:
     return made
 
 
-def ask(method: str, path: str, body: str = "", token: str = "word") -> tuple[int, str]:
+def ask(method: str, path: str, body: str = "", token: str = "word", **headers: str) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=10)
-    connection.request(method, path, body, {"Authorization": f"Bearer {token}"})
+    connection.request(method, path, body, {"Authorization": f"Bearer {token}", **headers})
     answer = connection.getresponse()
     content = answer.read().decode()
     connection.close()
@@ -74,11 +74,15 @@ def test_messages_are_taken_in(office: Office) -> None:
         ("{", 400),
         ('{"messages": [{"id": "x"}]}', 400),
         ('{"messages": [{"id": "", "type": "ping"}]}', 400),
-        ("x" * (LARGEST_CONTROL_ORDERS + 1), 413),
     ],
 )
 def test_what_cannot_be_meant_is_refused(office: Office, body: str, status: int) -> None:
     assert ask("POST", CONTROL_COMMAND, body)[0] == status
+
+
+def test_what_is_too_long_is_refused_before_it_is_read(office: Office) -> None:
+    length = {"Content-Length": str(LARGEST_CONTROL_ORDERS + 1)}
+    assert ask("POST", CONTROL_COMMAND, **length)[0] == 413
 
 
 def test_a_stranger_sends_nothing(office: Office) -> None:

@@ -9,6 +9,7 @@ from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared, Handler, Message
+from tidegate_spark.json_form import to_json
 from tidegate_spark.control_protocol import (
     ControlOrder,
     ControlOrders,
@@ -128,7 +129,8 @@ def test_workers_are_counted_by_batch_and_their_errors_are_told() -> None:
     office.desk.worker_applied("one", 5, "1/11", {position: "ValueError: no"})
     office.commit("one", 5, position)
     said = office.said("x")
-    assert said.queries["one"] == QueryAcknowledgement(5, 1, 3, ("1/11: ValueError: no",))
+    silent = "2/10: it ended before it had taken the message in; its task was done by another worker"
+    assert said.queries["one"] == QueryAcknowledgement(5, 1, 3, ("1/11: ValueError: no",), missing=(silent,))
     assert (said.state, said.reason) == (MessageState.FAILED, "HandlerFailed")
 
 
@@ -184,6 +186,18 @@ def test_a_message_that_expires_before_a_batch_is_planned_is_never_in_force() ->
     office.clock.now += 6
     office.commit("one", 1)
     assert (office.said("x").state, office.desk.state_at(2).config) == (MessageState.EXPIRED, {})
+
+
+def test_a_message_expires_though_no_batch_is_planned() -> None:
+    office = Office()
+    office.offer(config("x", expires=office.clock.now + 5))
+    office.clock.now += 5
+    office.desk.look()
+    assert office.said("x").state is MessageState.LOGGED
+    office.clock.now += 1
+    office.desk.look()
+    assert office.said("x").state is MessageState.EXPIRED
+    assert office.desk.state_at(office.desk.position()).config == {}
 
 
 def test_one_that_was_handed_out_in_time_is_in_force_for_all_queries() -> None:
@@ -288,6 +302,21 @@ def test_many_messages_leave_a_base_and_few_segments() -> None:
         office.offer(config(f"m{number}"), forget=(f"m{number - 1}",))
     assert len(keys(office.buckets, "bases")) == 2
     assert len(keys(office.buckets, "segments")) < 150
+
+
+def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(*(config(f"m{number:03}") for number in range(256)))
+    position = office.desk.position()
+    for worker in range(20):
+        office.desk.worker_asks("one", 5, f"w{worker}")
+        errors = dict.fromkeys(range(1, position + 1), "é" * 1000)
+        office.desk.worker_applied("one", 5, f"w{worker}", errors)
+    office.commit("one", 5, position)
+    assert len(to_json(office.desk.report())) < 512 * 1024
+    first, last = office.said("m000").queries["one"], office.said("m255").queries["one"]
+    assert (len(first.errors), first.more_errors) == (8, 12)
+    assert (last.errors, last.more_errors) == ((), 20)
 
 
 @pytest.mark.parametrize("order", [ControlOrder("", "ping"), ControlOrder("x", "")])

@@ -114,6 +114,19 @@ def test_a_query_that_takes_part_tells_its_tasks_where_to_ask(world: World, tmp_
     assert (tmp_path / "control-line.json").stat().st_mode & 0o077 == 0
 
 
+def test_messages_are_not_logged_before_the_first_batch_of_each_query_that_takes_part(world: World) -> None:
+    control = world.control
+    control.serve(cast(Any, world.session))
+    world.progress.enter(DriverState.RUNNING)
+    assert not control._works.is_open()
+    for name, source in (("main", "tidegate-control"), ("other", "kafka")):
+        assert control.before_query(writer(source), name) == ""
+        world.progress.query_started(name, -1)
+    assert not control._works.is_open()
+    world.progress.query_committed("main", Commit(0, 0, 0.0, 0.0, 10, 0, 0, 1000.0, control=0))
+    assert control._works.is_open()
+
+
 def test_a_query_with_a_checkpoint_of_before_is_refused(world: World) -> None:
     world.control.serve(cast(Any, world.session))
     world.logged(OLD)

@@ -84,6 +84,7 @@ def test_a_state_survives_json() -> None:
     state = fold(State(), entries)
     assert state.paused
     assert state.models["m"].uri == "s3://b/k"
+    assert state.models_before["m"] == ()
     assert from_json(State, to_json(state)) == state
 
 

@@ -158,6 +158,17 @@ def test_a_rollback_that_is_done_again_is_done_once() -> None:
     assert opened(buckets).last == 2
 
 
+def test_what_was_taken_before_a_rollback_is_known_behind_it() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    log.append([message(id="x")])
+    log.append([message(id="y")])
+    log.roll_back(log.state_at(1), (), 2)
+    later = opened(buckets)
+    later.append([message(id="x"), message(id="y"), message(id="z")])
+    assert (later.find("x"), later.find("y"), later.find("z")) == (1, 2, 4)
+
+
 def test_a_base_is_worth_its_write_after_many_entries_or_some_time() -> None:
     clock = Clock(0.0)
     log = opened(Buckets(), clock)

@@ -226,6 +226,28 @@ def test_a_model_with_another_checksum_is_not_used(app: Application, tmp_path: P
     assert "was said" in app.said("x").message
 
 
+def test_a_worker_that_starts_later_has_the_model_before_too(app: Application, tmp_path: Path) -> None:
+    app.send("x", "reload-model", _model(tmp_path / "first.bin", b"weights"))
+    app.plan()
+    app.send("y", "reload-model", _model(tmp_path / "second.bin", b"broken"))
+    calls: list[bytes] = []
+
+    def loader(file: Path) -> str:
+        calls.append(file.read_bytes())
+        if calls[-1] == b"broken":
+            raise ValueError("no model")
+        return calls[-1].decode()
+
+    worker = app.worker("later")
+    assert worker.current("main", app.plan()).load("m", loader) == "weights"
+    app.commit()
+    assert worker.current("main", app.plan()).load("m", loader) == "weights"
+    # What cannot be loaded is not tried again in each batch.
+    assert calls == [b"broken", b"weights"]
+    assert app.said("y").state is MessageState.FAILED
+    assert "ValueError: no model" in app.said("y").message
+
+
 def _model(file: Path, content: bytes) -> str:
     file.write_bytes(content)
     return f'{{"name": "m", "uri": "file://{file}", "sha256": "{hashlib.sha256(content).hexdigest()}"}}'

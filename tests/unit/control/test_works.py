@@ -56,6 +56,19 @@ class Spark:
     def setLogLevel(self, level: str) -> None:  # noqa: N802 - Spark's name
         self.told.append(level)
 
+    @property
+    def _jsc(self) -> "Spark":
+        return self
+
+    def sc(self) -> "Spark":
+        return self
+
+    def schedulerBackend(self) -> "Spark":  # noqa: N802 - Spark's name
+        return self
+
+    def updateExecutorsLogLevel(self, level: str) -> None:  # noqa: N802 - Spark's name
+        self.told.append(f"executors: {level}")
+
     def clearCache(self) -> None:  # noqa: N802 - Spark's name
         if self.refuses:
             raise ValueError("no")
@@ -114,14 +127,14 @@ def test_spark_is_told_when_there_is_one() -> None:
     driver.meet()
     assert driver.carry_out("set-log-level", '{"level": "debug"}').done
     assert driver.carry_out("clear-caches").done
-    assert driver.spark.told == ["DEBUG", "cleared"]
+    assert driver.spark.told == ["DEBUG", "executors: DEBUG", "cleared"]
 
 
 def test_a_level_from_before_is_set_again() -> None:
     driver = Driver()
     driver.works.begin(State(log_level="WARN"))
     driver.meet()
-    assert driver.spark.told == ["WARN"]
+    assert driver.spark.told == ["WARN", "executors: WARN"]
 
 
 def test_what_spark_refuses_is_told() -> None:

@@ -120,7 +120,7 @@ def test_a_snapshot_that_can_not_be_read_is_for_a_person() -> None:
     o = observe(app, driver=driver)
     plan = decide(o, NOW)
     assert verdict_of(plan) == (Phase.FAILED, "Stalled", "SnapshotUnusable")
-    assert plan.message.startswith("It is gone. Create the application anew")
+    assert plan.message.startswith("It is gone. Mend what is named and delete the driver's pod")
     assert decide(settled(o), NOW + 3600).actions == ()
 
 

@@ -108,6 +108,29 @@ def test_a_late_watch_does_not_bring_back_what_ended_for_good(end: str) -> None:
     assert not acts(plan, WriteStatus)
 
 
+@pytest.mark.parametrize("going", [{}, {"delete_by": NOW + 30}], ids=["there", "on its way out"])
+@pytest.mark.parametrize("end", sorted(set(ENDS_FOR_GOOD) - {"finished, then suspended"}))
+def test_a_pod_of_an_earlier_version_does_not_bring_back_what_ended_for_good(end: str, going: dict[str, Any]) -> None:
+    spec, fields, (_, reason) = ENDS_FOR_GOOD[end]
+    app = launched(app_with(spec), phase=Phase.RUNNING, epoch=3)
+    told = written(observe(app, driver=driver_of(app, **fields)))
+    late = observe(told, driver=running_driver(told, epoch=2, spec_hash="an earlier one", **going))
+    plan = decide(late, NOW)
+    assert (plan.reason, plan.rule, acts(plan, DeleteDriver)) == (reason, "clear_earlier_driver", not going)
+    gone = decide(observe(written(late)), NOW)
+    assert (gone.reason, acts(gone, CreateDriver)) == (reason, False)
+
+
+@pytest.mark.parametrize("end", sorted(set(ENDS_FOR_GOOD) - {"finished, then suspended"}))
+def test_a_driver_that_ran_because_its_successor_was_never_made_stays_to_be_looked_at(end: str) -> None:
+    spec, fields, (phase, reason) = ENDS_FOR_GOOD[end]
+    app = launched(app_with(spec), phase=Phase.RUNNING, epoch=3)
+    driver = driver_of(app, **fields, epoch=2)
+    told = written(observe(app, driver=driver))
+    plan = decide(observe(told, driver=driver), NOW)
+    assert (told.status.phase, plan.reason, acts(plan, DeleteDriver)) == (phase, reason, False)
+
+
 @pytest.mark.parametrize(
     ("spec", "reason"), [({"restart.policy": "Always"}, Reason.COMPLETED), ({}, Reason.STORAGE_OWNED)]
 )

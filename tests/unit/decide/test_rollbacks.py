@@ -11,7 +11,7 @@ from tidegate.decide.plan import decide
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Phase, StreamingApp, UpgradeMode, UpgradePhase, UpgradePin
 from tidegate.observe.observation import Memory, Refusal
-from tidegate_spark.protocol import QueryReport, Reason, Storage
+from tidegate_spark.protocol import Pin, QueryReport, Reason, Storage
 from tidegate_testing.observations import (
     NOW,
     app_with,
@@ -24,6 +24,7 @@ from tidegate_testing.observations import (
 )
 from tidegate_testing.plans import acts, status_of
 from tidegate_testing.upgrades import (
+    COPY,
     IMAGE,
     PIN,
     A,
@@ -90,6 +91,24 @@ def test_a_launch_that_came_to_nothing_is_followed_by_one_in_the_same_lineage_wi
     config = launch_of(decide(observe(app), NOW + 300))
     assert (config.epoch, config.lineage) == (4, 2)
     assert config.start_from == launch_of(first).start_from
+
+
+def test_a_pin_that_could_not_be_begun_with_is_tried_again_when_somebody_removes_the_driver_as_the_condition_says() -> (
+    None
+):
+    launch = decide(observe(rolling_back()), NOW)
+    back = msgspec.structs.replace(rolling_back(), status=status_of(launch))
+    old = msgspec.structs.replace(version(A, 3), metadata=back.metadata)
+    ended = driver_of(old, phase="Succeeded", ended=ended_with(Reason.SNAPSHOT_UNUSABLE, 0))
+    plan = decide(observe(back, driver=ended), NOW)
+    assert (status_of(plan).phase, plan.reason) == (Phase.FAILED, "SnapshotUnusable")
+    assert "delete the driver's pod" in plan.message
+    assert not acts(plan, do.DeleteDriver)
+    again = msgspec.structs.replace(back, status=status_of(plan))
+    config = launch_of(decide(observe(again), NOW))
+    assert (config.executor.image, config.epoch, config.lineage) == (A, 4, 2)
+    assert config.start_from is not None
+    assert config.start_from.snapshot == PIN
 
 
 def test_a_launch_that_was_refused_is_tried_again_as_it_was() -> None:
@@ -208,6 +227,65 @@ def test_naming_the_pin_takes_an_upgrade_back_that_was_launched(phase: UpgradePh
         assert (record(plan).phase, record(plan).lineage) == (UpgradePhase.ROLLING_BACK, 2)
         assert status_of(plan).last_stable == stable_of(version(A, 1))
         assert acts(plan, do.DeleteDriver)
+
+
+UNCONFIRMED = {IMAGE: C, "upgrade.mode": "Stateless"}
+
+
+def refused_at_once() -> StreamingApp:
+    """Return the application after an upgrade from A to B and the refusal of C, before B was touched."""
+    done = in_phase(UpgradePhase.DONE)
+    plan = decide(observe(edited(done, UNCONFIRMED), **runs(version(B, 2))), NOW)
+    assert record(plan).phase is UpgradePhase.REFUSED
+    assert not acts(plan, do.OrderSnapshots)
+    return edited(msgspec.structs.replace(done, status=status_of(plan)), UNCONFIRMED)
+
+
+def test_an_upgrade_that_is_refused_at_once_leaves_the_way_back_of_the_one_before() -> None:
+    refused = refused_at_once()
+    kept = refused.status.upgrade
+    assert kept is not None
+    assert (kept.number, kept.pin, kept.previous) == (
+        2,
+        UpgradePin(id=PIN, lineage=1, copy=COPY),
+        stable_of(version(A, 1)),
+    )
+    assert decide(observe(refused, **runs(version(B, 2))), NOW).actions == ()
+    plan = decide(observe(asked(refused), **runs(version(B, 2))), NOW)
+    assert (record(plan).phase, status_of(plan).last_stable) == (UpgradePhase.ROLLING_BACK, stable_of(version(A, 1)))
+    back = msgspec.structs.replace(asked(refused), status=status_of(plan))
+    launch = decide(observe(back), NOW)
+    config = launch_of(launch)
+    assert (config.executor.image, config.lineage) == (A, 2)
+    back = msgspec.structs.replace(back, status=status_of(launch))
+    over = decide(observe(back, **runs(version(A, 3))), NOW)
+    assert record(over).phase is UpgradePhase.ROLLED_BACK
+
+
+def test_so_it_does_when_the_edit_that_was_refused_is_taken_back() -> None:
+    refused = refused_at_once()
+    plan = decide(observe(edited(refused, {IMAGE: B}), **runs(version(B, 2))), NOW)
+    assert record(plan).phase is UpgradePhase.WITHDRAWN
+    withdrawn = edited(msgspec.structs.replace(refused, status=status_of(plan)), {IMAGE: B})
+    plan = decide(observe(asked(withdrawn), **runs(version(B, 2))), NOW)
+    assert (record(plan).phase, record(plan).to_spec_hash) == (UpgradePhase.ROLLING_BACK, spec_hash(version(B, 2)))
+
+
+def test_the_next_upgrade_that_begins_disposes_of_it() -> None:
+    refused = refused_at_once()
+    plan = decide(observe(edited(refused, {IMAGE: C}), **runs(version(B, 2))), NOW)
+    assert (record(plan).phase, record(plan).obsolete) == (UpgradePhase.COPYING, (COPY, PIN))
+    assert record(plan).previous is None
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN])
+def test_a_pin_that_is_not_complete_is_completed_after_a_refusal_too(phase: UpgradePhase) -> None:
+    refused = refused_at_once()
+    assert refused.status.upgrade is not None
+    record_of = msgspec.structs.replace(refused.status.upgrade, phase=phase)
+    app = msgspec.structs.replace(refused, status=msgspec.structs.replace(refused.status, upgrade=record_of))
+    app = edited(app, {IMAGE: B}) if phase is UpgradePhase.WITHDRAWN else app
+    assert launch_of(decide(observe(app), NOW)).pin == Pin(PIN, image=A)
 
 
 def told_of(plan: do.Plan, reason: str) -> list[do.PublishEvent]:

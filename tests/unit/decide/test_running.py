@@ -16,7 +16,8 @@ from tidegate.decide.actions import (
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase, StreamingApp
 from tidegate.observe.observation import Memory
-from tidegate.observe.pods import Exit
+from tidegate.observe.pods import Exit, PodRecord
+from tidegate_spark.control_protocol import ControlReport
 from tidegate_spark.protocol import DriverState, Fault, Notice, Reason
 from tidegate_testing.observations import (
     NOW,
@@ -138,6 +139,27 @@ def test_a_changed_spec_stops_the_driver() -> None:
     driver = running_driver(APP, spec_hash="another")
     plan = decide(observe(APP, driver=driver), NOW)
     assert (plan.reason, DeleteDriver(driver) in plan.actions) == ("SpecChanged", True)
+
+
+NO_POD: dict[str, Any] = {"sparkConf": {"spark.driver.memory": "64g"}}
+
+
+@pytest.mark.parametrize(
+    ("driver", "phase"),
+    [(running_driver(APP, ready=True), Phase.RUNNING), (driver_of(APP), Phase.STARTING)],
+    ids=["runs", "starts"],
+)
+def test_an_edit_of_which_no_pod_can_be_made_stops_nothing_and_is_stalled(driver: PodRecord, phase: Phase) -> None:
+    plan = decide(observe(app_with(NO_POD, status=APP.status), driver=driver), NOW)
+    assert verdict_of(plan) == (phase, "Stalled", "InvalidSpec")
+    assert not acts(plan, DeleteDriver)
+    assert "left as it is" in plan.message
+
+
+def test_a_driver_that_has_ended_makes_room_for_whatever_the_spec_will_be() -> None:
+    ended = driver_of(APP, phase="Succeeded", ended=ended_with(Reason.QUERY_REFUSED, 0))
+    plan = decide(observe(app_with(NO_POD, status=APP.status), driver=ended), NOW)
+    assert acts(plan, DeleteDriver)
 
 
 def test_nothing_is_created_before_the_old_driver_is_gone() -> None:
@@ -285,3 +307,9 @@ def test_a_driver_that_ends_by_itself_before_it_has_run_is_not_called_stopping()
     driver = running_driver(APP)
     ending = dataclasses.replace(starting, driver=driver, agent=report_of(driver, DriverState.ENDED))
     assert decide(ending, NOW).actions == ()
+
+
+def test_an_application_that_a_message_paused_is_ready_and_says_so() -> None:
+    driver = running_driver(APP, ready=True)
+    agent = report_of(driver, control=ControlReport(paused=True))
+    assert verdict_of(decide(observe(APP, driver=driver, agent=agent), NOW)) == (Phase.RUNNING, "Ready", "Paused")

@@ -22,12 +22,14 @@ from tidegate_testing.observations import (
     running_driver,
     waiting,
 )
-from tidegate_testing.plans import acts, status_of
+from tidegate_testing.plans import acts, status_of, verdict_of
 from tidegate_testing.upgrades import (
     COPY,
     IMAGE,
     PIN,
     A,
+    C,
+    edited,
     events,
     index_of,
     order_of,
@@ -310,3 +312,25 @@ def test_what_a_second_process_may_have_committed_is_not_taken_back_without_a_pi
     assert after_its_first_failure(restarts=1, running=True, second=0) is UpgradePhase.ROLLING_BACK
     assert after_its_first_failure(restarts=1, running=True, second=1) is UpgradePhase.FAILED
     assert after_its_first_failure(restarts=1, running=False, second=None) is UpgradePhase.FAILED
+
+
+def test_an_edit_of_which_no_pod_can_be_made_leaves_the_version_at_the_gate_and_what_it_can_be_taken_back_to() -> None:
+    new = under_test()
+    invalid = edited(new, {IMAGE: C, "sparkConf": {"spark.driver.memory": "64g"}})
+    plan = decide(observe(invalid, **runs(new, 1)), NOW)
+    assert not acts(plan, do.DeleteDriver)
+    assert verdict_of(plan) == (Phase.RUNNING, "Stalled", "InvalidSpec")
+    assert record(plan) == new.status.upgrade
+    mended = edited(new, {IMAGE: C})
+    assert record(decide(observe(mended, **runs(new, 1)), NOW)).phase is UpgradePhase.STOPPING
+
+
+def test_a_version_that_waits_for_input_stays_ready_while_another_operator_has_not_heard_its_agent_yet() -> None:
+    new = under_test()
+    waits = status_of(decide(observe(new, **runs(new, 1)), NOW + 7200))
+    knows = msgspec.structs.replace(new, status=waits)
+    plan = decide(observe(knows, driver=running_driver(new, ready=True)), NOW + 9000)
+    ready = status_of(plan).condition("Ready")
+    assert ready is not None
+    assert (ready.status, record(plan).idle_at) == ("True", later(7200))
+    assert record(decide(observe(knows), NOW + 9000)).idle_at is None, "its driver is gone"

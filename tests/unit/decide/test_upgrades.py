@@ -298,6 +298,28 @@ def test_an_order_that_the_agent_did_not_take_is_given_again_before_it_is_done_w
 
 
 @pytest.mark.parametrize(
+    ("seconds", "phase"),
+    [(1, UpgradePhase.COPYING), (59, UpgradePhase.COPYING), (60, UpgradePhase.STOPPING)],
+)
+def test_an_operator_that_has_just_taken_over_waits_for_the_agents_first_word_of_the_copy(
+    seconds: int, phase: UpgradePhase
+) -> None:
+    began = NOW + 290
+    new, silent = under_test(UpgradePhase.COPYING), {"driver": runs(launched(app_with({IMAGE: A})))["driver"]}
+    plan = decide(observe(new, **silent, deciding_since=began), began + seconds)
+    assert record(plan).phase is phase
+    if phase is UpgradePhase.COPYING:
+        assert plan.wake_after is not None
+        assert plan.wake_after <= 60 - seconds
+
+
+def test_a_copy_is_not_waited_for_until_a_clock_that_was_set_back_comes_to_where_it_was() -> None:
+    new, silent = under_test(UpgradePhase.COPYING), {"driver": runs(launched(app_with({IMAGE: A})))["driver"]}
+    plan = decide(observe(new, **silent, deciding_since=NOW + 9000), NOW + 90)
+    assert record(plan).phase is UpgradePhase.STOPPING
+
+
+@pytest.mark.parametrize(
     ("reason", "true"),
     [
         (SnapshotReason.STORAGE_UNAVAILABLE, "Stalled"),

@@ -30,6 +30,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "application.args": st.lists(words, min_size=1, max_size=4),
     "application.env": variables,
     "application.pyFiles": st.lists(names, min_size=1, max_size=3),
+    "control.retention": names,
     "sparkConf": st.dictionaries(names, words, min_size=1, max_size=4),
     "driver.resources.cpu": cpus,
     "driver.resources.cpuLimit": cpus,

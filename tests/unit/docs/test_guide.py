@@ -9,16 +9,20 @@ import pytest
 import yaml
 
 from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
+from tidegate.decide.control.waiting import OFFERED, QUEUED
+from tidegate.model.control_message import CONTROL_KIND, ControlMessageSpec
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshotSpec
 from tidegate.model.streaming_app import Phase, StreamingAppSpec
 from tidegate.spark.settings import OWNED_KEYS
+from tidegate_spark.control_protocol import BUILT_IN_TYPES
 from tidegate_spark.protocol import Reason
 from tidegate_spark.snapshot_protocol import SnapshotReason
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
 BLOCKS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)]
-EXAMPLES = [block for block in BLOCKS if block.get("kind") != SNAPSHOT_KIND]
+EXAMPLES = [block for block in BLOCKS if block.get("kind") not in (SNAPSHOT_KIND, CONTROL_KIND)]
+MESSAGES = [block for block in BLOCKS if block.get("kind") == CONTROL_KIND]
 SNAPSHOTS = [block for block in BLOCKS if block.get("kind") == SNAPSHOT_KIND]
 REQUIRED = {"application": {"image": "x", "main": "x"}, "storage": {"uri": "s3://x"}}
 
@@ -47,6 +51,27 @@ def test_every_example_is_a_spec_the_operator_reads(example: dict[str, dict[str,
 def test_every_example_of_a_snapshot_is_one_the_operator_reads(example: dict[str, Any]) -> None:
     read = msgspec.to_builtins(msgspec.convert(example["spec"], StreamSnapshotSpec))
     assert example["spec"].keys() <= read.keys()
+
+
+@pytest.mark.parametrize("example", MESSAGES)
+def test_every_example_of_a_message_is_one_the_operator_reads(example: dict[str, Any]) -> None:
+    read = msgspec.to_builtins(msgspec.convert(example["spec"], ControlMessageSpec))
+    assert example["spec"] == {name: value for name, value in read.items() if name in example["spec"]}
+
+
+def test_every_reason_of_a_message_is_explained_and_no_other_one() -> None:
+    folder = ROOT / "operator" / "tidegate" / "decide" / "control"
+    source = "\n".join(path.read_text() for path in sorted(folder.rglob("*.py")))
+    said = r'(?:Health\.\w+,|_waiting\(\s*s,|_failed\(|_going_on\()\s*"([A-Z][A-Za-z]+)"'
+    runtime = ROOT / "spark_app" / "tidegate_spark" / "control"
+    refusing = "\n".join((runtime / name).read_text() for name in ("checking.py", "models.py"))
+    refused = set(re.findall(r'(?:RejectedError\(|rejected\(entry,)\s*"([A-Z][A-Za-z]+)"', refusing))
+    explained = set(first_column(section("What happens to a message")))
+    assert set(re.findall(said, source)) | refused | {OFFERED, QUEUED, "InvalidSpec"} == explained
+
+
+def test_every_type_that_all_applications_understand_is_named() -> None:
+    assert [kind for kind in BUILT_IN_TYPES if f"`{kind}`" not in section("Control messages")] == []
 
 
 def test_every_reason_of_the_runtime_is_explained() -> None:

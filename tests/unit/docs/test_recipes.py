@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[3]
-KINDS = {"sapp": "streamingapps", "snap": "streamsnapshots"}
-NAMES = {"StreamingApp": "streamingapps", "StreamSnapshot": "streamsnapshots"}
+KINDS = {"sapp": "streamingapps", "snap": "streamsnapshots", "ctl": "controlmessages"}
+NAMES = {"StreamingApp": "streamingapps", "StreamSnapshot": "streamsnapshots", "ControlMessage": "controlmessages"}
 PAGES = ("README.md", "docs/guide.md", "docs/recipes.md", "docs/tour.md", "docs/samples.md", "docs/install.md")
 
 
@@ -63,7 +63,7 @@ def status_paths(text: str) -> list[tuple[str, str]]:
     lines = [line for line in text.replace("\\\n", " ").splitlines() if "jsonpath" in line]
     found = []
     for line in lines:
-        kind = re.search(r"\b(sapp|snap)[ /]", line)
+        kind = re.search(r"\b(sapp|snap|ctl)[ /]", line)
         if kind is not None:
             found += [(KINDS[kind[1]], path) for path in re.findall(r"\{(?:range )?(\.status[.\w]*)", line)]
     return found
@@ -87,8 +87,9 @@ def test_what_is_asked_for_is_in_the_status() -> None:
     for plural, path in asked:
         node = SCHEMAS[plural]
         for part in path.strip(".").split("."):
-            assert part in node.get("properties", {}), (plural, path)
-            node = node["properties"][part]
+            known = node.get("properties", {}).get(part) or node.get("additionalProperties")
+            assert known, (plural, path)
+            node = known
 
 
 def test_a_field_that_is_none_and_a_word_that_is_none_are_found() -> None:
@@ -110,3 +111,10 @@ def test_links_to_pages_and_their_sections_lead_somewhere(page: str) -> None:
             titles = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE)
             anchors = {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
             assert section in anchors, f"{place}#{section}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "spark_app" / "samples").rglob("*.yaml")), ids=lambda path: path.stem)
+def test_every_sample_is_what_its_crd_takes(path: Path) -> None:
+    resource = yaml.safe_load(path.read_text())
+    schema = SCHEMAS[NAMES[resource["kind"]]]
+    assert list(wrong(schema["properties"]["spec"], resource["spec"], "spec")) == []

@@ -10,6 +10,7 @@ import yaml
 
 from docs import generate_reference
 from tidegate.decide.change_classes import CHANGE_CLASSES
+from tidegate.model.control_message import ControlMessageSpec, ControlMessageStatus
 from tidegate.model.stream_snapshot import StreamSnapshotSpec, StreamSnapshotStatus
 from tidegate.model.streaming_app import StreamingAppSpec, StreamingAppStatus
 from tidegate.resources.reserved_env import CREDENTIALS, PREFIX, PREFIX_REMEDY, SPARKS, SPARKS_REMEDY
@@ -21,6 +22,8 @@ ROOT: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]
 SPEC, STATUS = ROOT["properties"]["spec"], ROOT["properties"]["status"]
 (SNAPSHOT_VERSION,) = yaml.safe_load(generate_reference.SNAPSHOT_SOURCE.read_text())["spec"]["versions"]
 SNAPSHOT: dict[str, Any] = SNAPSHOT_VERSION["schema"]["openAPIV3Schema"]["properties"]
+(MESSAGE_VERSION,) = yaml.safe_load(generate_reference.MESSAGE_SOURCE.read_text())["spec"]["versions"]
+MESSAGE: dict[str, Any] = MESSAGE_VERSION["schema"]["openAPIV3Schema"]["properties"]
 FREE_FORM = {"env", "podTemplate", "sparkConf"}
 
 
@@ -53,8 +56,10 @@ def struct_types(kind: Any) -> list[Any]:
         (STATUS, StreamingAppStatus),
         (SNAPSHOT["spec"], StreamSnapshotSpec),
         (SNAPSHOT["status"], StreamSnapshotStatus),
+        (MESSAGE["spec"], ControlMessageSpec),
+        (MESSAGE["status"], ControlMessageStatus),
     ],
-    ids=["spec", "status", "a snapshot's spec", "a snapshot's status"],
+    ids=["spec", "status", "a snapshot's spec", "a snapshot's status", "a message's spec", "a message's status"],
 )
 def test_schema_and_model_have_the_same_fields(schema: dict[str, Any], model: type) -> None:
     assert sorted(schema_fields(schema)) == sorted(model_fields(msgspec.inspect.type_info(model)))

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import dataclasses
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,11 +19,12 @@ from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.agents import PACES, AgentPoller
+from tidegate.observe.agents import BIRTH_SECONDS, PACES, AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import PodRecord
 from tidegate.workqueue import WorkQueue
+from tidegate_spark.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.protocol import AgentReport, DriverState, QueryReport, to_json
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, UID, app_with, launched, running_driver
@@ -291,3 +293,63 @@ async def test_an_agent_that_is_at_a_snapshot_is_asked_every_two_seconds_and_its
     assert pauses[:4] == [2.0] * 4
     assert pauses[4] > 2.0
     assert woken == [agents.asked_at[number] for number in (0, 1, 3, 4)]
+
+
+async def asked_after(age: float, ready_after: float | None = None, **fields: Any) -> list[float]:
+    """Return after how many seconds a driver is asked, whose process began ``age`` seconds before it is followed."""
+    agents, index = Agents(None, None), Index()
+    no_http: Any = agents
+    driver = running_driver(APP, started_at=agents.now - age, **fields)
+    index.put_pod(driver)
+    queue = WorkQueue(lambda key: asyncio.sleep(0.0), Figures())
+    poller = AgentPoller(index, no_http, queue, Figures(), 1, lambda: agents.now, lambda: agents.now)
+    poller.follow(KEY, driver)
+    while agents.answers and agents.now < 1060.0:
+        due = poller._next_due()
+        if due is not None:
+            await poller._ask(*due)
+            continue
+        agents.now += 0.25
+        if ready_after is not None and agents.now - 1000.0 >= ready_after:
+            poller.follow(KEY, dataclasses.replace(driver, ready=True))
+    return [at - 1000.0 for at in agents.asked_at]
+
+
+async def test_an_agent_is_given_the_time_to_come_up_before_it_is_asked() -> None:
+    assert await asked_after(0.5) == [BIRTH_SECONDS, BIRTH_SECONDS + 2.0]
+    assert await asked_after(BIRTH_SECONDS) == [0.0, 2.0]
+
+
+async def test_an_agent_that_the_kubelet_found_ready_is_asked_at_once() -> None:
+    assert await asked_after(0.5, ready=True) == [0.0, 2.0]
+    assert await asked_after(0.5, ready_after=1.0) == [1.0, 3.0]
+    assert await asked_after(0.5, ready_after=3.0) == [BIRTH_SECONDS, BIRTH_SECONDS + 2.0]
+
+
+@pytest.mark.parametrize("age", [-30.0, 30.0])
+async def test_a_nodes_clock_that_is_wrong_keeps_nobody_from_asking(age: float) -> None:
+    assert (await asked_after(age))[0] == 0.0
+
+
+async def test_news_of_control_messages_is_asked_for_soon_and_one_that_nothing_comes_of_is_not() -> None:
+    def at(state: MessageState) -> AgentReport:
+        told = ControlReport(messages=(MessageReport("uid-1", state, 1),))
+        return AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, control=told)
+
+    quiet = AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True)
+    logged, done = at(MessageState.LOGGED), at(MessageState.DONE)
+    agents = Agents(quiet, quiet, logged, logged, logged, done, done)
+    woken = await poll(agents)
+    pauses = [later - earlier for earlier, later in zip(agents.asked_at, agents.asked_at[1:], strict=False)]
+    assert pauses[2] == 2.0
+    assert pauses[3] < pauses[4]
+    assert pauses[5] == 2.0
+    assert woken == [agents.asked_at[number] for number in (0, 2, 5)]
+
+
+async def test_an_application_that_is_paused_is_news() -> None:
+    def paused(value: bool) -> AgentReport:
+        return AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, control=ControlReport(paused=value))
+
+    agents = Agents(paused(False), paused(True), paused(True), paused(False))
+    assert await poll(agents) == [agents.asked_at[number] for number in (0, 1, 3)]

@@ -34,6 +34,14 @@ def with_report(report: TimedReport) -> Index:
     return index
 
 
+def test_it_is_told_since_when_this_process_decides() -> None:
+    index = with_report(FRESH)
+    index.deciding_since = NOW - 5
+    seen = observe(index, KEY, PLATFORM, NOW)
+    assert seen is not None
+    assert seen.deciding_since == NOW - 5
+
+
 def test_a_fresh_answer_of_the_present_process_counts() -> None:
     seen = observe(with_report(FRESH), KEY, PLATFORM, NOW)
     assert seen is not None

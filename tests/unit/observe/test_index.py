@@ -17,10 +17,14 @@ KEY = ("shop", "orders")
 APP = launched(app_with())
 
 
-def version(number: int, **metadata: Any) -> StreamingApp:
-    resource = copy.deepcopy(body())
+def raw(number: int, **metadata: Any) -> dict[str, Any]:
+    resource: dict[str, Any] = copy.deepcopy(body())
     resource["metadata"] |= {"resourceVersion": str(number), **metadata}
-    return decode_app(resource)
+    return resource
+
+
+def version(number: int, **metadata: Any) -> StreamingApp:
+    return decode_app(raw(number, **metadata))
 
 
 def known(index: Index) -> StreamingApp:
@@ -46,6 +50,28 @@ def test_versions_are_compared_as_numbers() -> None:
     index = Index()
     index.put_app(version(9))
     assert index.put_app(version(10)) == {KEY}
+
+
+@pytest.mark.parametrize("number", [8, 11, 12, 13])
+@pytest.mark.parametrize("uid", ["u-1", "u-2"])
+def test_what_is_said_to_be_no_news_would_not_be_taken_in(number: int, uid: str) -> None:
+    index = Index()
+    assert index.is_news(raw(12))
+    index.put_app(version(12))
+    index.put_app(version(11, name="bills", uid="u-3"))
+    news = index.is_news(raw(number, uid=uid))
+    assert news == (number > 12 or uid != known(index).metadata.uid)
+    assert bool(index.put_app(raw(number, uid=uid))) <= news
+
+
+def test_a_version_that_nobody_can_read_is_news_once() -> None:
+    index, odd = Index(), raw(12)
+    odd["spec"]["executor"] = 7
+    assert index.is_news(odd)
+    index.put_app(odd)
+    assert isinstance(index.app(KEY), UnreadableApp)
+    assert not index.is_news(odd)
+    assert index.is_news(raw(13))
 
 
 def test_an_application_created_anew_replaces_the_old_one_and_its_memory() -> None:
@@ -146,6 +172,32 @@ def test_a_pod_that_is_gone_does_not_come_back_with_a_late_answer() -> None:
     index.put_pod(pod)
     index.remove_pod(pod)
     assert (index.put_pod(pod), index.pods(KEY)) == (None, [])
+
+
+PLACED: dict[str, Any] = {"node": "node1", "resource_version": "11"}
+PENDING = driver_of(APP, node="", resource_version="10", phase="Pending")
+
+
+def test_a_pod_that_got_a_node_is_no_reason_to_look_and_the_node_is_known() -> None:
+    index = Index()
+    assert index.put_pod(PENDING) == KEY
+    assert index.put_pod(dataclasses.replace(PENDING, **PLACED)) is None
+    assert index.pods(KEY) == [dataclasses.replace(PENDING, **PLACED)]
+
+
+@pytest.mark.parametrize(
+    "change", [{"phase": "Running"}, {"delete_by": 9.0}, {"running": True}, {"tainted": True}, {"ip": "10.0.0.5"}]
+)
+def test_a_pod_of_which_anything_else_changed_is_looked_at(change: dict[str, Any]) -> None:
+    index = Index()
+    index.put_pod(PENDING)
+    assert index.put_pod(dataclasses.replace(PENDING, **PLACED, **change)) == KEY
+
+
+def test_a_pod_that_found_a_node_in_the_end_is_looked_at() -> None:
+    index = Index()
+    index.put_pod(dataclasses.replace(PENDING, unschedulable="0/3 nodes are available"))
+    assert index.put_pod(dataclasses.replace(PENDING, **PLACED)) == KEY
 
 
 def test_the_end_of_an_earlier_pod_of_the_same_name_leaves_the_present_one() -> None:

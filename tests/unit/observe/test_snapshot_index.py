@@ -9,7 +9,8 @@ from tidegate.observe.gather import observe
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
-from tidegate.observe.snapshot_index import SnapshotIndex, UnreadableSnapshot
+from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.observe.watched import UnreadableResource
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
 from tidegate_testing.snapshot_observations import APP, ID, TIME, agent, begun, pod, ready_snapshot, snapshot
 
@@ -55,12 +56,12 @@ def test_a_list_tells_what_went_and_leaves_what_came_after_it() -> None:
 def test_one_that_can_not_be_read_is_known_and_is_no_snapshot_until_it_can() -> None:
     index = SnapshotIndex(("shop",))
     index.put(snapshot(resource_version="5"))
-    odd = UnreadableSnapshot(snapshot(resource_version="6").metadata, "spec.appRef: missing")
+    odd = UnreadableResource(snapshot(resource_version="6").metadata, "spec.appRef: missing")
     assert [found.key for found in index.replace([odd], "shop", "9")] == [KEY]
     assert (index.get(KEY), index.unreadable(KEY), index.waiting_for(ORDERS)) == (None, odd, set())
     assert index.put(snapshot(resource_version="7"))
     assert (index.get(KEY) is not None, index.unreadable(KEY), index.waiting_for(ORDERS)) == (True, None, {KEY})
-    assert index.put(UnreadableSnapshot(snapshot(resource_version="8").metadata, "spec.appRef: missing"))
+    assert index.put(UnreadableResource(snapshot(resource_version="8").metadata, "spec.appRef: missing"))
     assert index.remove(KEY, snapshot().metadata.uid)
     assert (index.get(KEY), index.unreadable(KEY)) == (None, None)
 

@@ -48,10 +48,12 @@ async def test_nothing_is_decided_before_all_applications_are_known() -> None:
         queue.wake(key)
     await let_everything_run()
     assert (looked_at.empty(), operator.missing()) == (True, "1 of the listed applications are not read yet")
+    assert index.deciding_since == 0.0
     index.put_app(BILLS)
     async with asyncio.timeout(20):
         assert await looked_at.get() == ("shop", "orders")
     assert operator.missing() == ""
+    assert index.deciding_since > 0.0
     worker.cancel()
 
 

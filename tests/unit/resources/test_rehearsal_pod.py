@@ -112,6 +112,12 @@ def test_nothing_of_the_application_but_the_copy_is_in_what_it_is_told() -> None
     assert (config.start_from.fork, config.start_from.holder) == (True, COPY)
 
 
+def test_it_is_told_which_queries_the_version_before_has() -> None:
+    rehearsal = config_of(build_rehearsal_pod(rehearsing(queries=("main", "totals")), PLATFORM)).rehearsal
+    assert rehearsal is not None
+    assert (rehearsal.batches, rehearsal.queries) == (3, ("main", "totals"))
+
+
 def test_its_first_failure_is_told_as_what_it_is_whatever_the_budget() -> None:
     restart = {"maxFailures": 0, "stallTimeoutSeconds": 90}
     config = config_of(built({"restart": restart}))

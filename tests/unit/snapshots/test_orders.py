@@ -591,6 +591,16 @@ def test_observers_are_told_bytes_ends_and_the_newest() -> None:
     assert desk.heard.times == [1000.0, None]
 
 
+def test_what_an_upgrade_keeps_for_itself_makes_no_snapshot_new() -> None:
+    desk = desk_with()
+    desk.keeper.give(SnapshotOrders(take=(SnapshotOrder("up-1", holders=("up-1",)),)))
+    desk.attempt()
+    assert [report.state for report in desk.heard.reports] == [READY]
+    desk.take("a")
+    desk.attempt()
+    assert desk.heard.times == [None, 1000.0]
+
+
 # --- the desk ---
 
 

@@ -3,13 +3,14 @@
 import contextlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark import starting_point, upgrade_pin
-from tidegate_spark.protocol import Reason, StartFrom, Storage
+from tidegate_spark.protocol import Pin, Reason, StartFrom, Storage
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import catalog, collect
@@ -218,3 +219,36 @@ def test_wherever_a_rollback_ends_the_next_attempt_finishes_it() -> None:
         roll_back(scene)
         now = content_of(scene.store(), "apps/orders/lineages/2/main", 2)
         assert without_id(now) == without_id(content_of(scene.store(), scene.root(), 2))
+
+
+def test_a_process_that_is_started_again_after_its_pin_was_disposed_of_takes_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = scene_with(3)
+    # The real layout reads these checkpoints as well as it has to: which batches are committed.
+    monkeypatch.setattr("tidegate_spark.starting_point.reach_library", lambda place, credentials: scene.library())
+    config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, pin=Pin(PIN, "shop:1"))
+
+    def start() -> tuple[SnapshotOrder, ...]:
+        return starting_point.find_pin(config, None, str(tmp_path / "work")).take
+
+    first = start()
+    assert [each.id for each in first] == [PIN]
+    scene.batches(2)
+    assert start() == first
+    carrier(scene).dispose(PIN)
+    before = scene.keys("")
+    assert start() == ()
+    assert scene.keys("") == before
+
+
+def test_a_process_that_was_ended_before_it_could_note_the_pin_notes_it_when_it_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, answers = scene_with(3), False
+    watch = lambda call: None if answers else no_answer(call)  # noqa: E731
+    monkeypatch.setattr("tidegate_spark.starting_point.reach_library", lambda place, credentials: scene.library(watch))
+    config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, pin=Pin(PIN, "shop:1"))
+    assert fault_of(lambda: starting_point.find_pin(config, None, str(tmp_path))).reason is Reason.STORAGE_UNAVAILABLE
+    answers = True
+    assert starting_point.find_pin(config, None, str(tmp_path)).take[0].id == PIN

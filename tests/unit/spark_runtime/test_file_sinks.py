@@ -1,8 +1,23 @@
 """What a file sink remembers of batches that are run again. Pure."""
 
+from typing import Any
+
 import pytest
 
-from tidegate_spark.file_sinks import Sink, SinkRefusedError, sink_of, to_remove
+from tidegate_spark.file_sinks import (
+    Sink,
+    SinkRefusedError,
+    check_begins_here,
+    may_know_other_batches,
+    sink_of,
+    to_remove,
+)
+from tidegate_spark.protocol import StartFrom, Storage
+from tidegate_spark.rehearsal_protocol import Rehearsal
+from tidegate_testing.driver_process import driver_config
+
+PLACE = Storage("s3://here/apps/orders")
+BEGAN = StartFrom(Storage("s3://here/apps/original"), "nightly", "fork-u-1")
 
 
 def log(*batches: int | str) -> list[str]:
@@ -56,3 +71,31 @@ def test_which_queries_write_files(
     path: str | None, kind: str | None, earlier: dict[str, str], default: str, sink: Sink | None
 ) -> None:
     assert sink_of(path, kind, earlier, default) == sink
+
+
+@pytest.mark.parametrize(
+    ("fields", "looks"),
+    [
+        ({}, False),
+        ({"lineage": 2}, True),
+        ({"start_from": BEGAN, "apart": True}, False),
+        ({"start_from": BEGAN, "apart": False}, True),
+        ({"start_from": BEGAN, "apart": True, "lineage": 2}, True),
+        ({"start_from": BEGAN, "rehearsal": Rehearsal(3, 60)}, False),
+    ],
+    ids=["first lineage", "rolled back", "fork", "fork that takes the other's place", "fork, rolled back", "rehearsal"],
+)
+def test_a_sinks_memory_is_looked_at_where_batch_numbers_may_come_again(fields: dict[str, Any], looks: bool) -> None:
+    assert may_know_other_batches(driver_config("orders", "local:///main.py", PLACE, **fields), 1) is looks
+
+
+def test_who_takes_anothers_place_long_after_it_began_does_not_touch_that_ones_batches() -> None:
+    with pytest.raises(SinkRefusedError, match="has run since it began"):
+        check_begins_here(["4", "3"], ["1", "2", ".2.crc"])
+
+
+@pytest.mark.parametrize(
+    ("going", "commits"), [(["4", "3"], ["2", ".2.crc"]), ([], ["1", "2"])], ids=["has just begun", "nothing is later"]
+)
+def test_who_takes_anothers_place_where_that_ended_goes_on_with_its_log(going: list[str], commits: list[str]) -> None:
+    check_begins_here(going, commits)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from tidegate_spark import launching, session
-from tidegate_spark.launching import SUBMIT, KeptCommand, digest_of, script_of
+from tidegate_spark.kept_command import SUBMIT, KeptCommand, arguments_of, digest_of, script_of
 
 VARIABLES = {"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "x y'z"}
 SETTINGS = {"spark.driver.memory": "512m"}
@@ -82,7 +82,27 @@ def test_a_command_serves_one_start_unless_its_jvm_came_up(tmp_path: Path) -> No
     assert kept.take() is None
     kept.keep_again()
     assert KeptCommand(tmp_path, "another").take() is None
+    assert KeptCommand(tmp_path, "digest").take(foreseen=True) is None
     assert KeptCommand(tmp_path, "digest").take() is not None
+
+
+def test_the_arguments_that_are_foreseen_are_those_that_pyspark_has(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = tmp_path / "arguments"
+    (home / "bin").mkdir()
+    # It ends without having become a JVM, and PySpark says so.
+    (home / "bin/spark-submit").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{shown}\nexit 1\n')
+    (home / "bin/spark-submit").chmod(0o700)
+    monkeypatch.setenv("SPARK_HOME", str(home))
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    settings = {"spark.app.name": "a 'b", **SETTINGS}
+    for submit in (None, "--jars 'a b.jar' pyspark-shell"):
+        if submit is not None:
+            monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", submit)
+        with pytest.raises(PySparkRuntimeError):
+            launching.launch(SparkConf(loadDefaults=False).setAll(list(settings.items())), "/nonexistent", frozenset())
+        assert shown.read_text().splitlines() == arguments_of(settings, os.environ)
 
 
 def test_a_kept_command_that_does_not_work_is_followed_by_sparks_own_way(

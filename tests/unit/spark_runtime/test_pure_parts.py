@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tidegate_spark import faults, logs, sparkconf
-from tidegate_spark.driver import judge
 from tidegate_spark.environment import Environment
 from tidegate_spark.faults import Link
 from tidegate_spark.leftovers import leftover_names
@@ -24,7 +23,7 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.queries import Entry, checkpoint_directory, refusal, with_settings
 from tidegate_spark.redaction import Secrets
-from tidegate_spark.script import COMPLETED, Outcome, outcome_of_exit
+from tidegate_spark.script import COMPLETED, Outcome, judge, outcome_of_exit
 from tidegate_spark.termination import termination_text
 
 CONFIG = DriverConfig(

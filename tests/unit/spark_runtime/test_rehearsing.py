@@ -19,10 +19,10 @@ COMMIT = Commit(7, 10, 1.0, 1.0, 100, 0, 0, 0.0)
 class Run:
     """A rehearsal of three batches."""
 
-    def __init__(self, *queries: str) -> None:
+    def __init__(self, *queries: str, before: tuple[str, ...] = ()) -> None:
         self.progress = Progress(driver_config("orders", "local:///main.py", PLACE))
         self.asked: list[Outcome] = []
-        self.rehearsing = Rehearsing(Rehearsal(3, 60), self.progress, self.asked.append)
+        self.rehearsing = Rehearsing(Rehearsal(3, 60, before), self.progress, self.asked.append)
         self.progress.enter(DriverState.RUNNING)
         for query in queries:
             self.progress.query_started(query, 6)
@@ -68,6 +68,46 @@ def test_a_query_that_was_just_started_is_waited_for() -> None:
     run.progress.query_started("b")
     run.rehearsing.look()
     assert run.asked == []
+
+
+def test_it_does_not_pass_while_a_query_has_failed_however_many_batches_the_others_commit() -> None:
+    run = Run("a", "b")
+    run.progress.query_ended("b", failed=True)
+    run.commit("a", 30)
+    run.rehearsing.look()
+    run.rehearsing.run_out_of_time()
+    assert [outcome.reason for outcome in run.asked] == [Reason.STOPPED]
+    assert run.end(Reason.STOPPED).result is RehearsalResult.INCONCLUSIVE
+
+
+def test_a_query_that_the_script_starts_again_after_its_failure_counts_as_any_other() -> None:
+    run = Run("a", "b")
+    run.progress.query_ended("b", failed=True)
+    run.commit("a", 3)
+    run.progress.query_started("b")
+    run.commit("b", 3)
+    run.rehearsing.look()
+    assert [outcome.reason for outcome in run.asked] == [Reason.COMPLETED]
+
+
+def test_a_query_of_the_version_before_is_waited_for_though_the_others_have_enough() -> None:
+    run = Run("a", before=("a", "b"))
+    run.commit("a", 3)
+    run.rehearsing.look()
+    assert run.asked == []
+    run.progress.query_started("b", 6)
+    run.commit("b", 3)
+    run.rehearsing.look()
+    assert [outcome.reason for outcome in run.asked] == [Reason.COMPLETED]
+
+
+def test_a_query_that_was_not_started_in_time_counts_as_dropped() -> None:
+    run = Run("a", before=("a", "b"))
+    run.commit("a", 3)
+    run.rehearsing.run_out_of_time()
+    told = run.told(Reason.COMPLETED)
+    assert told.rehearsal == RehearsalEnd(RehearsalResult.PASSED, RehearsalWhat.NONE, {"a": 3})
+    assert "'b' of the version before was not started, and counts as dropped" in told.message
 
 
 @pytest.mark.parametrize(

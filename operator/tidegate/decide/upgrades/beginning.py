@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.decide.launch import why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.spec_hash import spec_hash, version_of
 from tidegate.decide.upgrades.rehearsing import REHEARSAL_FAILED, left_out
 from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, moved, takes_orders, version_held
-from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradePin, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
-from tidegate.resources.driver import build_driver_pod
 
 ABANDON_ANNOTATION = "tidegate.dev/abandon-state"
 """On a StreamingApp: the lineage that an upgrade of mode Stateless may give up."""
@@ -57,6 +56,8 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
         return None
     if stable is not None and stable.spec_hash == o.spec_hash:
         return None
+    if why_not_built(o):
+        return None  # what is under test is not stopped for what could not follow it
     mode, lineage = upgrade.mode, upgrade.lineage
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and mode is not UpgradeMode.STATELESS and _is_confirmed(o):
         mode, lineage = UpgradeMode.STATELESS, lineage_of(o) + 1
@@ -97,7 +98,7 @@ def begin(o: Observation, now: float) -> Step | None:
     )
     refusal = _refusal(o)
     if refusal is not None:
-        return Step(moved(fresh, UpgradePhase.REFUSED, *refusal, now), warning=True)
+        return Step(moved(_with_way_back(fresh, known), UpgradePhase.REFUSED, *refusal, now), warning=True)
     if status.last_stable is not None and mode is not UpgradeMode.LAST_STATE:
         fresh = msgspec.structs.replace(fresh, pin=_pin(o, fresh.number))
     if mode is UpgradeMode.STATELESS:
@@ -162,11 +163,8 @@ def _refusal(o: Observation) -> tuple[str, str] | None:
             f"it once more: annotate the application with {ABANDON_ANNOTATION}={lineage}."
         )
         return UNCONFIRMED, message
-    try:
-        build_driver_pod(o.app, o.app.status.epoch + 1, lineage, o.platform)
-    except SpecError as error:
-        return "InvalidSpec", f"No driver pod can be made of the spec: {error}"
-    return None
+    why_not = why_not_built(o)
+    return ("InvalidSpec", why_not) if why_not else None
 
 
 def _is_confirmed(o: Observation) -> bool:
@@ -189,6 +187,13 @@ def _answered(o: Observation, known: UpgradeStatus | None) -> str:
     if known is None or (known.pin is not None and known.pin.id == wish):
         return wish
     return known.roll_back_to
+
+
+def _with_way_back(fresh: UpgradeStatus, known: UpgradeStatus | None) -> UpgradeStatus:
+    """Return the record of an upgrade that does not begin, with what the last one can still be taken back to."""
+    if known is None or known.previous is None:
+        return fresh
+    return msgspec.structs.replace(fresh, pin=known.pin, previous=known.previous, obsolete=known.obsolete)
 
 
 def _obsolete(known: UpgradeStatus | None) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.decide.upgrades.rehearsing import begin_rehearsal, left_out
-from tidegate.decide.upgrades.step import Step, find_report, moved, seconds_in_phase, takes_orders
+from tidegate.decide.upgrades.step import Step, find_report, moved, seconds_to_hear, takes_orders
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
@@ -25,7 +25,7 @@ def follow_copy(o: Observation, now: float) -> Step | None:
     report = find_report(o, upgrade.pin.copy)
     if report is not None and takes_orders(o):
         return _judge(o, upgrade, report, now)
-    if seconds_in_phase(upgrade, now) < PATIENCE:
+    if seconds_to_hear(o, upgrade, now) < PATIENCE:
         return None
     message = "The agent of the version before takes no order; the new one is started without a copy, and makes it."
     return _stop(o, upgrade, "OrderNotTaken", message, now)

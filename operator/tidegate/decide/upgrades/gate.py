@@ -109,6 +109,8 @@ def note_input(o: Observation, now: float) -> Step | None:
     upgrade = o.app.status.upgrade
     if not _at_gate(o, upgrade) or upgrade is None or upgrade.idle_at is None or waits_for_input(o, upgrade, now):
         return None
+    if is_unheard(o):
+        return None  # whoever decided before knew that it waits
     return Step(msgspec.structs.replace(upgrade, idle_at=None, since=time_from_seconds(now)))
 
 
@@ -158,9 +160,7 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
         problem = name_start_problem(driver) if not driver.running else None
         if problem is not None and not driver.unschedulable and seconds >= START_PATIENCE:
             return problem
-    # An operator that has just begun has not heard the agent yet: what the kubelet calls ready is not late.
-    unheard = o.agent is None and runs_ready(o)
-    if seconds_under_test(upgrade, now) < limit or waits_for_input(o, upgrade, now) or unheard:
+    if seconds_under_test(upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None
     message = f"The new version was not stable within {limit} s (spec.upgrade.timeoutSeconds): {_batches(o)}."
     return Problem("UpgradeTimeout", message)
@@ -194,6 +194,19 @@ def idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
     since = upgrade.since.timestamp() if upgrade.since is not None else 0.0
     newest = max((query.last_commit_time for query in active_queries(o)), default=0.0)
     return time_left(max(since, newest), IDLE, now)
+
+
+def is_unheard(o: Observation) -> bool:
+    """Return whether nothing is known but the kubelet's word that the driver is ready: it is neither late nor at work.
+
+    An operator that has just begun has not heard the agent yet.
+    """
+    return o.agent is None and runs_ready(o)
+
+
+def is_idle(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
+    """Return whether a version under test lacks nothing but input, or did when it was last heard of."""
+    return idle_in(o, upgrade, now) == 0.0 or (upgrade.idle_at is not None and is_unheard(o))
 
 
 def _why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:

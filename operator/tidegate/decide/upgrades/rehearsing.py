@@ -62,8 +62,8 @@ def follow_rehearsal(o: Observation, now: float) -> Step | None:
 def let_go_of_copy(o: Observation, now: float) -> Step | None:
     """Have the copy removed of a version that will not be launched: nothing else needs it."""
     upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase not in _BEFORE_A_LAUNCH or upgrade.epoch:
-        return None
+    if upgrade is None or upgrade.phase not in _BEFORE_A_LAUNCH or upgrade.epoch or upgrade.previous is not None:
+        return None  # what was launched, or is the pin of the upgrade before, may not be complete yet
     pin = upgrade.pin
     if pin is None or not pin.copy or o.rehearsals:
         return None

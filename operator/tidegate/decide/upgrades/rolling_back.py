@@ -22,16 +22,25 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
     pin = upgrade.pin if upgrade is not None else None
     if upgrade is None or pin is None or pin.id != o.app.spec.upgrade.roll_back_to:
         return None
-    if upgrade.phase not in _CAN_BE_TAKEN_BACK:
+    if upgrade.phase not in _CAN_BE_TAKEN_BACK and upgrade.previous is None:
         return None
-    target = upgrade.previous if upgrade.phase is UpgradePhase.DONE else status.last_stable
+    over = upgrade.phase is UpgradePhase.DONE or upgrade.previous is not None
+    target = upgrade.previous if over else status.last_stable
     if target is None or pin.lost:
         return None
-    if upgrade.phase is UpgradePhase.DONE and status.last_stable is not None:
-        # The version may have been started again since by its number: what is left, and not tried again, is that.
-        upgrade = msgspec.structs.replace(upgrade, to_spec_hash=status.last_stable.spec_hash)
+    if over:
+        upgrade = msgspec.structs.replace(upgrade, to_spec_hash=_what_is_left(o, upgrade))
     why = Problem("Requested", f"spec.upgrade.rollBackTo names {pin.id}.")
     return taken_back(o, msgspec.structs.replace(upgrade, roll_back_to=pin.id), target, why, now)
+
+
+def _what_is_left(o: Observation, upgrade: UpgradeStatus) -> str:
+    """Return the version that is not tried again after an upgrade is taken back that was done."""
+    stable = o.app.status.last_stable
+    if upgrade.phase is not UpgradePhase.DONE or stable is None:
+        return o.spec_hash  # what the spec asks for was refused since, or is what runs
+    # The version may have been started again since by its number.
+    return stable.spec_hash
 
 
 def answer_wish(o: Observation, now: float) -> Step | None:
@@ -44,7 +53,7 @@ def answer_wish(o: Observation, now: float) -> Step | None:
 
 def why_ignored(upgrade: UpgradeStatus | None, wish: str) -> str:
     """Return in words why nothing follows from a wish for a rollback, empty if there is none, or something does."""
-    pin = upgrade.pin if upgrade is not None and upgrade.phase not in _NOTHING_TO_TAKE_BACK else None
+    pin = upgrade.pin if upgrade is not None and _has_way_back(upgrade) else None
     if not wish or (pin is not None and pin.id == wish):
         return ""
     there_is = f"The one there is: {pin.id}." if pin is not None else "There is none."
@@ -52,6 +61,11 @@ def why_ignored(upgrade: UpgradeStatus | None, wish: str) -> str:
         f"spec.upgrade.rollBackTo names {wish}, which is no pin that can be gone back to. {there_is} Nothing is taken "
         "back; status.upgrade.pin.id has the id of a pin."
     )
+
+
+def _has_way_back(upgrade: UpgradeStatus) -> bool:
+    # One that was refused at once keeps the way back of the upgrade before.
+    return upgrade.phase not in _NOTHING_TO_TAKE_BACK or upgrade.previous is not None
 
 
 def name_lost_pin(o: Observation) -> Problem | None:

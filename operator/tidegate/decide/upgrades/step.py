@@ -84,6 +84,15 @@ def seconds_in_phase(upgrade: UpgradeStatus, now: float) -> float:
     return max(0.0, now - upgrade.since.timestamp()) if upgrade.since is not None else 0.0
 
 
+def seconds_to_hear(o: Observation, upgrade: UpgradeStatus, now: float) -> float:
+    """Return for how long an agent could have told this process of what the phase is about.
+
+    Another process that decided before may have heard it; what it heard is not known here.
+    """
+    deciding = now - o.deciding_since if o.deciding_since <= now else float("inf")
+    return min(seconds_in_phase(upgrade, now), deciding)
+
+
 def seconds_under_test(upgrade: UpgradeStatus, now: float) -> float:
     """Return how long a version has had to show that it is stable; without input it could not."""
     return 0.0 if upgrade.idle_at is not None else seconds_in_phase(upgrade, now)

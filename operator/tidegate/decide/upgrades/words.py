@@ -10,7 +10,7 @@ from tidegate.decide.housekeeping import ORDER_PAUSE
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.taking import FOR_A_PERSON, with_remedy
 from tidegate.decide.upgrades.copying import PATIENCE
-from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, waits_for_input
+from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, is_idle, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
 from tidegate.decide.upgrades.rehearsal_results import REHEARSAL_START_PATIENCE, find_pod, limit_of, seconds_of
 from tidegate.decide.upgrades.rolling_back import name_lost_pin, why_ignored
@@ -22,6 +22,7 @@ from tidegate.decide.upgrades.step import (
     missing_queries,
     named,
     seconds_in_phase,
+    seconds_to_hear,
     seconds_under_test,
     version_held,
 )
@@ -87,7 +88,7 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     if upgrade.phase not in _HEALTH or not about_it:
         return verdict
     health = _HEALTH[upgrade.phase]
-    if upgrade.phase is UpgradePhase.GATE and idle_in(o, upgrade, now) == 0.0:
+    if upgrade.phase is UpgradePhase.GATE and is_idle(o, upgrade, now):
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
     message = f"{upgrade.message}{_progress(o, upgrade, now)}"
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
@@ -193,7 +194,7 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
     if upgrade.phase is UpgradePhase.COPYING:
         unknown = upgrade.pin is not None and find_report(o, upgrade.pin.copy) is None
         # An agent that did not take the order, in a hurry or because it was slow, is told again.
-        left = [PATIENCE - seconds, ORDER_PAUSE if unknown else 0.0]
+        left = [PATIENCE - seconds_to_hear(o, upgrade, now), ORDER_PAUSE if unknown else 0.0]
     elif upgrade.phase is UpgradePhase.GATE:
         limit, tested = o.app.spec.upgrade.timeout_seconds, seconds_under_test(upgrade, now)
         left = [START_PATIENCE - seconds, limit - tested, idle_in(o, upgrade, now) or 0.0]

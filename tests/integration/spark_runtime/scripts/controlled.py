@@ -7,6 +7,7 @@ a stream, ``files`` a folder. ``late`` takes no part, unless LATE says so.
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +20,7 @@ from tidegate_spark import control
 spark = SparkSession.builder.getOrCreate()
 rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).option("numPartitions", 2)
 rows = rate.option("advanceMillisPerBatch", 1000).option("startTimestamp", 1_000_000).load()
-control.config(limit=float)
+control.config(limit=float, hold=float)
 
 
 @control.on("table", schema={"rows": int})
@@ -45,9 +46,11 @@ def asked(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 
 def tell_main(batch: DataFrame, number: int) -> None:
-    """Say what its workers said, and what the driver is told of the same batch."""
+    """Say what its workers said, and what the driver is told of the same batch; then take as long as that says."""
     found: list[Any] = sorted({row["said"] for row in batch.collect()})
-    print(f"main {json.dumps([number, control.current().position, [json.loads(each) for each in found]])}", flush=True)
+    now = control.current()
+    print(f"main {json.dumps([number, now.position, [json.loads(each) for each in found]])}", flush=True)
+    time.sleep(now.get("hold", 0.0, float))
 
 
 def tell_rows(name: str) -> Any:

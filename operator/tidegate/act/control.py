@@ -1,0 +1,151 @@
+"""Carries out plans about ControlMessages, as :mod:`tidegate.act.carry_out` does those about applications. Does I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import structlog
+
+from tidegate.act.events import EventPublisher
+from tidegate.act.outcome import LookAgain, Outcome
+from tidegate.act.status import merge_difference
+from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.decide.control import actions as do
+from tidegate.kube.client import KubeClient
+from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, NotFound
+from tidegate.kube.paths import collection_of, item
+from tidegate.metrics.figures import Figures
+from tidegate.model.control_message import CONTROL_KIND, ControlMessage, encode_message_status
+from tidegate.model.stream_snapshot import StreamSnapshot
+from tidegate.observe.index import Index
+from tidegate.observe.pods import process_of
+from tidegate.workqueue import Key, RetryLaterError
+
+_BOOKKEEPING = (do.WriteMessageStatus, do.TellOfMessage)
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class ControlActor:
+    """Carries out plans on a cluster."""
+
+    _client: KubeClient
+    _agents: AgentClient
+    _index: Index
+    _events: EventPublisher
+    _figures: Figures
+
+    async def carry_out(self, app: Key, plan: do.ControlPlan, now: float) -> Outcome:
+        """Carry out the plan's actions in order.
+
+        Args:
+            app: the application that the messages are sent to.
+            plan: what to do.
+            now: seconds since the epoch; the time of the decision.
+
+        Returns:
+            LookAgain if the plan was given up half way, else None.
+
+        Raises:
+            RetryLaterError: the API server can not or does not want to; the reason is in the text.
+        """
+        for action in plan.actions:
+            name = type(action).__name__
+            structlog.contextvars.bind_contextvars(action=name)
+            outcome = await self._carry_out_one(app, action, now)
+            self._figures.count_action(name)
+            if outcome is not None:
+                return outcome
+            (log.debug if isinstance(action, _BOOKKEEPING) else log.info)("carried out")
+            structlog.contextvars.unbind_contextvars("action")
+        return None
+
+    async def _carry_out_one(self, app: Key, action: do.ControlAction, now: float) -> Outcome:
+        match action:
+            case do.WriteMessageStatus():
+                return await self._write_status(app, action, now)
+            case do.GiveMessages():
+                return await self._give(app, action, now)
+            case do.MakeSnapshot(message=message, manifest=manifest):
+                return await self._make_snapshot(app, message, dict(manifest))
+            case do.DeleteMessage(message=message):
+                return await self._delete(message)
+            case do.TellOfMessage(message=message, event=event):
+                await self._events.publish(message.metadata, event, now, CONTROL_KIND)
+                return None
+            case _:
+                assert_never(action)
+
+    async def _write_status(self, app: Key, action: do.WriteMessageStatus, now: float) -> Outcome:
+        message = action.message
+        difference = merge_difference(encode_message_status(message.status), encode_message_status(action.status))
+        if not difference:
+            return None
+        metadata = message.metadata
+        change = {"metadata": {"resourceVersion": metadata.resource_version}, "status": difference}
+        answer = await self._client.merge_patch(item(CONTROL_KIND, *message.key) + "/status", change, ControlMessage)
+        if isinstance(answer, Conflict):
+            return await self._read_anew(message)
+        if isinstance(answer, NotFound):
+            self._index.control.remove(message.key, metadata.uid)
+            return LookAgain(f"message {metadata.name} is gone")
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"write to message {metadata.name}: {answer}")
+        self._index.control.put(answer)
+        self._figures.control.count(message, answer)
+        if action.is_progress:
+            self._remember(app, progress_written_at=now)
+        return None
+
+    async def _give(self, app: Key, action: do.GiveMessages, now: float) -> Outcome:
+        orders = action.orders
+        answer = await self._agents.order_control(app, action.pod, orders)
+        not_taken = answer.reason if isinstance(answer, Unanswered) else ""
+        self._remember(
+            app,
+            ordered_at=now,
+            ordered_to=process_of(action.pod),
+            ordered=frozenset(order.id for order in orders.messages),
+            forgotten=frozenset(orders.forget),
+            not_taken=not_taken,
+        )
+        return LookAgain(f"the messages were not taken: {not_taken}") if not_taken else None
+
+    async def _make_snapshot(self, app: Key, message: ControlMessage, manifest: dict[str, Any]) -> Outcome:
+        answer = await self._client.create(collection_of(manifest), manifest, StreamSnapshot)
+        name, uid = manifest["metadata"]["name"], message.metadata.uid
+        if isinstance(answer, Invalid):
+            refused = {**self._index.control.memory(app).refused, uid: answer.message}
+            self._remember(app, refused=refused)
+            return LookAgain(f"StreamSnapshot {name} is refused: {answer.message}")
+        # The watch tells of it, and wakes whom it concerns; until then it is made again, which makes nothing.
+        if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
+            raise RetryLaterError(f"creation of StreamSnapshot {name}: {answer}")
+        return None
+
+    async def _delete(self, message: ControlMessage) -> Outcome:
+        metadata = message.metadata
+        path = item(CONTROL_KIND, *message.key)
+        answer = await self._client.delete(path, metadata.uid, metadata.resource_version)
+        if isinstance(answer, Conflict):
+            return await self._read_anew(message)
+        if isinstance(answer, FAILURES) and not isinstance(answer, NotFound):
+            raise RetryLaterError(f"deletion of message {metadata.name}: {answer}")
+        # At once: until the watch tells of it, each look would delete it again.
+        self._index.control.remove(message.key, metadata.uid)
+        return None
+
+    async def _read_anew(self, message: ControlMessage) -> Outcome:
+        answer = await self._client.get(item(CONTROL_KIND, *message.key), ControlMessage)
+        if isinstance(answer, NotFound):
+            self._index.control.remove(message.key, message.metadata.uid)
+        elif isinstance(answer, FAILURES):
+            raise RetryLaterError(f"read of message {message.metadata.name}: {answer}")
+        else:
+            self._index.control.put(answer)
+        return LookAgain(f"message {message.metadata.name} has changed")
+
+    def _remember(self, app: Key, **changes: Any) -> None:
+        self._index.control.memories[app] = dataclasses.replace(self._index.control.memory(app), **changes)

@@ -1,0 +1,61 @@
+"""The part of the operator's process that looks after ControlMessages: their watch, their queue. Does I/O."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from tidegate.kube.client import KubeClient
+from tidegate.metrics.figures import Figures
+from tidegate.model.control_message import CONTROL_KIND, ControlMessage, decode_message
+from tidegate.observe.control_index import Stored
+from tidegate.observe.following import follow
+from tidegate.observe.index import Index
+from tidegate.part import Running
+from tidegate.reconcile_control import NO_APP
+from tidegate.workqueue import Key, WorkQueue
+
+
+@dataclass(slots=True)
+class ControlPart:
+    """Brings ControlMessages into the index and wakes the applications' lines of them."""
+
+    client: KubeClient
+    figures: Figures
+    index: Index
+    queue: WorkQueue
+
+    name = "control messages"
+
+    @property
+    def complete(self) -> asyncio.Event:
+        """Set once all are known that were there at the start."""
+        return self.index.control.complete
+
+    @property
+    def missing(self) -> str:
+        """What is not known yet, for a person; empty if nothing is."""
+        return "" if self.index.control.complete.is_set() else "control messages are not listed yet"
+
+    async def watch(self, namespace: str) -> None:
+        """Keep the index's messages up to date, for ever."""
+        index = self.index.control
+        await follow(self.client, self.figures, CONTROL_KIND, namespace, index, decode_message, self._wake)
+
+    def running(self, concurrency: int) -> list[Running]:
+        """Return what the leader runs."""
+        # A quarter: a look at a line of messages is short, and most applications have none.
+        return [
+            (max(1, concurrency // 4), "worker of control messages", self.queue.run_worker),
+            (1, "timers of control messages", self.queue.run_timers),
+        ]
+
+    def wake_for(self, app: Key) -> None:
+        """Have the messages to an application looked at, if there are any, or its driver still tells of some."""
+        report = self.index.reports.get(app)
+        told = report is not None and bool(report.report.control.messages)
+        if told or self.index.control.has_messages(app):
+            self.queue.wake(app)
+
+    def _wake(self, message: Stored) -> None:
+        self.queue.wake(message.app_key if isinstance(message, ControlMessage) else (message.key[0], NO_APP))

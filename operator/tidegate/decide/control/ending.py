@@ -1,0 +1,72 @@
+"""Rules for messages of which nothing more comes, or never will. No I/O.
+
+Whether a message that was once offered is in the log, only a driver knows: such a one is never given up for its age.
+"""
+
+from __future__ import annotations
+
+from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
+from tidegate.decide.verdict import Health
+from tidegate.model.control_message import MessagePhase, is_too_large
+from tidegate.model.duration import seconds_of
+from tidegate.model.streaming_app import ControlSpec
+from tidegate_spark.control_protocol import LARGEST_PAYLOAD
+
+_AGAIN = "Send another one."
+
+
+def leave_deleted_alone(s: Seen, now: float) -> MessageVerdict | None:
+    """Do nothing more about a message that somebody deletes and others' finalizers keep."""
+    if s.message.metadata.deletion_timestamp is None:
+        return None
+    return MessageVerdict(s.waiting_phase, Health.RECONCILING, "", "", silent=True)
+
+
+def keep_final(s: Seen, now: float) -> MessageVerdict | None:
+    """Keep what has ended as it is, and let it go when it was there for long enough."""
+    status = s.message.status
+    if not s.message.is_final or status.phase is None:
+        return None
+    ended = status.finished_at.timestamp() if status.finished_at is not None else s.message.created
+    left = ended + retention_of(s) - s.at
+    if left <= 0:
+        return MessageVerdict(status.phase, Health.READY, "", "", retires=True, silent=True)
+    return MessageVerdict(status.phase, Health.READY, "", "", silent=True, wake_after=left)
+
+
+def give_up_with_app(s: Seen, now: float) -> MessageVerdict | None:
+    """Give up if the application is gone to which it was sent: one of the same name is another one."""
+    if not s.message.status.app_uid or s.o.app_unreadable or refers_to_its_app(s):
+        return None
+    what = "was deleted" if s.o.app is None else "was deleted and made anew"
+    known = "before the message was given to it" if not s.was_offered else "before it told what came of the message"
+    message = f"StreamingApp {s.o.app_name} {what} {known}. {_AGAIN}"
+    return MessageVerdict(MessagePhase.FAILED, Health.STALLED, "AppReplaced", message)
+
+
+def refuse_too_large(s: Seen, now: float) -> MessageVerdict | None:
+    """Refuse what no log takes."""
+    if s.was_offered or not is_too_large(s.message):
+        return None
+    message = f"The payload is longer than {LARGEST_PAYLOAD // 1024} KiB. Put it into a store, and send its address."
+    return MessageVerdict(MessagePhase.FAILED, Health.STALLED, "PayloadTooLarge", message)
+
+
+def let_expire(s: Seen, now: float) -> MessageVerdict | None:
+    """Give up what nobody was there to take in time."""
+    expires = s.message.expires
+    if s.was_offered or not expires or s.at < expires:
+        return None
+    ready = s.message.status.condition(Health.READY.value)
+    why = f" Before: {ready.message}" if ready is not None and ready.message else ""
+    message = f"It was worth something for {s.message.spec.ttl} and could not be given to the application.{why}"
+    return MessageVerdict(MessagePhase.EXPIRED, Health.STALLED, "Expired", message)
+
+
+def retention_of(s: Seen) -> float:
+    """Return for how many seconds a message stays after its end."""
+    spec = s.o.app.spec.control if s.o.app is not None else ControlSpec()
+    try:
+        return seconds_of(spec.retention)
+    except ValueError:
+        return seconds_of(ControlSpec().retention)

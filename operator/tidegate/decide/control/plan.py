@@ -1,0 +1,149 @@
+"""decide_control(observation, now) -> plan: one table of rules for each message, and one line for all of them.
+
+Pure: no I/O, no clock, no randomness; the same observation and time give the same plan.
+
+All messages to an application are decided about together, because they take effect in one order. Everything is written
+down before it is given to the driver: that a message was offered, and the end of one that the driver may forget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.control import ending, reporting, taken, waiting
+from tidegate.decide.control.actions import (
+    ControlAction,
+    ControlPlan,
+    DeleteMessage,
+    MakeSnapshot,
+    TellOfMessage,
+    WriteMessageStatus,
+)
+from tidegate.decide.control.dispatch import Dispatch, choose
+from tidegate.decide.control.status import build_message_status, is_core
+from tidegate.decide.control.verdict import MessageVerdict, Seen
+from tidegate.decide.launch import time_left
+from tidegate.decide.rules import earliest, first_verdict
+from tidegate.decide.verdict import Health
+from tidegate.model.control_message import FINAL, ControlMessageStatus
+from tidegate.observe.control_observation import ControlObservation
+
+MessageRule: TypeAlias = Callable[[Seen, float], MessageVerdict | None]
+
+MESSAGE_RULES: tuple[MessageRule, ...] = (
+    ending.leave_deleted_alone,
+    ending.keep_final,
+    taken.follow_snapshot,
+    reporting.judge_report,
+    ending.give_up_with_app,
+    ending.refuse_too_large,
+    ending.let_expire,
+    waiting.wait_for_app,
+    waiting.wait_after_refusal,
+    waiting.send,
+    waiting.wait_for_driver,
+)
+"""The first rule that applies decides; the last one always does."""
+
+PROGRESS_INTERVAL = 10.0
+"""Seconds between two writes of nothing but progress."""
+MOST_REMOVED = 64
+"""Resources that one plan removes; there may be thousands, and others wait for a worker."""
+_QUIET = frozenset({waiting.OFFERED, waiting.QUEUED, "InForce"})
+"""Reasons that are no events of their own: what follows is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A message with what is said of it."""
+
+    seen: Seen
+    verdict: MessageVerdict
+
+    @property
+    def uid(self) -> str:
+        return self.seen.message.metadata.uid
+
+
+def decide_control(o: ControlObservation, now: float) -> ControlPlan:
+    """Return what to do about the messages to one application.
+
+    Args:
+        o: everything that is known.
+        now: seconds since the epoch, by our own clock.
+    """
+    judged = _judge(o, now)
+    ended = frozenset(it.uid for it in judged if it.verdict.phase in FINAL)
+    dispatch = choose(o, [it.seen for it in judged if it.verdict.sends], ended, now)
+    writes, due = _writes(o, [_in_turn(it, dispatch) for it in judged], dispatch, now)
+    retired = [it.seen.message for it in judged if it.verdict.retires]
+    actions: tuple[ControlAction, ...] = writes
+    if dispatch.give is not None:
+        actions = (*actions, dispatch.give)
+    made = [MakeSnapshot(it.seen.message, it.verdict.makes) for it in judged if it.verdict.makes is not None]
+    # Made after what the API server must hear of anyway: a quota may refuse it.
+    actions = (*actions, *made, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]))
+    more = 0.0 if len(retired) > MOST_REMOVED else None
+    # The watch brings no news of what we write ourselves.
+    ending_now = (ending.retention_of(it.seen) for it in judged if it.uid in ended and not it.verdict.silent)
+    wake_after = earliest(due, dispatch.wake_after, more, *ending_now, *(it.verdict.wake_after for it in judged))
+    return ControlPlan(_words(o, writes, dispatch, len(retired)), actions, wake_after)
+
+
+def _judge(o: ControlObservation, now: float) -> list[_Judged]:
+    reports = {report.id: report for report in o.agent.control.messages} if o.agent is not None else {}
+    judged = []
+    for message in o.messages:
+        uid = message.metadata.uid
+        seen = Seen(message, o, now - o.clock_skew, reports.get(uid), o.snapshots.get(uid))
+        judged.append(_Judged(seen, first_verdict(MESSAGE_RULES, seen, now)[1]))
+    return judged
+
+
+def _in_turn(it: _Judged, dispatch: Dispatch) -> _Judged:
+    waits = it.verdict.sends and it.uid not in dispatch.chosen
+    return _Judged(it.seen, waiting.queued(it.seen, dispatch.under_way)) if waits else it
+
+
+def _writes(
+    o: ControlObservation, judged: list[_Judged], dispatch: Dispatch, now: float
+) -> tuple[tuple[ControlAction, ...], float | None]:
+    """Return what is to be written and told now, and in how many seconds there is more."""
+    actions: list[ControlAction] = []
+    left = time_left(o.memory.progress_written_at, PROGRESS_INTERVAL, now)
+    due = None
+    for it in judged:
+        if it.verdict.silent:
+            continue
+        message = it.seen.message
+        status = build_message_status(it.seen, it.verdict, it.uid in dispatch.chosen)
+        if status == message.status:
+            continue
+        core = is_core(message.status, status)
+        if not core and left:
+            due = left
+            continue
+        actions.append(WriteMessageStatus(message, status, is_progress=not core))
+        actions += _announce(it, status)
+    return tuple(actions), due
+
+
+def _announce(it: _Judged, status: ControlMessageStatus) -> list[ControlAction]:
+    kind, message, verdict = Health.READY.value, it.seen.message, it.verdict
+    old, new = message.status.condition(kind), status.condition(kind)
+    assert new is not None
+    same = old is not None and old.reason == new.reason and message.status.phase == status.phase
+    if same or verdict.reason in _QUIET:
+        return []
+    occasion = f"{new.last_transition_time.timestamp():.0f}"
+    event = PublishEvent(verdict.reason, verdict.message, verdict.health is Health.STALLED, occasion)
+    return [TellOfMessage(message, event)]
+
+
+def _words(o: ControlObservation, writes: tuple[ControlAction, ...], dispatch: Dispatch, retired: int) -> str:
+    given = len(dispatch.give.orders.messages) if dispatch.give is not None else 0
+    written = sum(1 for action in writes if isinstance(action, WriteMessageStatus))
+    return f"{len(o.messages)} control messages: {given} given to the driver, {written} written, {retired} removed"

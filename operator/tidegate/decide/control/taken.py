@@ -1,0 +1,104 @@
+"""The rule for messages that had a snapshot taken: from when that is complete until people have it. No I/O.
+
+The message is not at its end before: a snapshot is only of use through its StreamSnapshot, and a dump is made of it, by
+a pod, as any export. Whether the driver still runs does not matter then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
+from tidegate.decide.verdict import Health
+from tidegate.model.control_message import MessagePhase
+from tidegate.model.stream_snapshot import (
+    ANNOTATION_SNAPSHOT_ID,
+    EXPORTED,
+    ExportPhase,
+    SnapshotExport,
+    SnapshotPhase,
+    StreamSnapshot,
+)
+from tidegate.resources.message_snapshot import (
+    TAKING_TYPES,
+    build_message_snapshot,
+    message_snapshot_name,
+    taken_id,
+)
+from tidegate_spark.control_protocol import SNAPSHOT, MessageState
+
+_AGAIN = "Send another message."
+
+
+def follow_snapshot(s: Seen, now: float) -> MessageVerdict | None:
+    """Have a StreamSnapshot made of what the driver took, and say what comes of that."""
+    if s.message.spec.type not in TAKING_TYPES:
+        return None
+    made = s.snapshot
+    if made is None:
+        return _make(s)
+    name = made.metadata.name
+    if made.metadata.annotations.get(ANNOTATION_SNAPSHOT_ID) != taken_id(s.message):
+        return _failed("SnapshotNameTaken", f"StreamSnapshot {name} exists and is not of this message. {_AGAIN}")
+    if made.metadata.deletion_timestamp is not None:
+        return _failed("SnapshotDeleted", f"StreamSnapshot {name} is being deleted. {_AGAIN}")
+    return _follow(s, made)
+
+
+def _make(s: Seen) -> MessageVerdict | None:
+    report, app, identity = s.report, s.o.app, taken_id(s.message)
+    refused = s.o.memory.refused.get(s.message.metadata.uid)
+    if refused is not None:
+        return _failed("SnapshotRefused", f"The API server refuses its StreamSnapshot: {refused} {_AGAIN}")
+    if report is None or app is None or not refers_to_its_app(s) or report.state is not MessageState.DONE:
+        return None
+    if report.results.get("snapshot") != identity:
+        return _failed("SnapshotFailed", f"The driver does not say that it took snapshot {identity}. {_AGAIN}")
+    message = f"The driver took snapshot {identity}; StreamSnapshot {message_snapshot_name(s.message)} is made of it."
+    return MessageVerdict(
+        MessagePhase.PUBLISHED,
+        Health.RECONCILING,
+        "SnapshotTaken",
+        message,
+        makes=build_message_snapshot(s.message, app),
+    )
+
+
+def _follow(s: Seen, made: StreamSnapshot) -> MessageVerdict:
+    name, status = made.metadata.name, made.status
+    ready = status.condition(Health.READY.value)
+    words = ready.message if ready is not None else ""
+    if status.phase is SnapshotPhase.FAILED:
+        return _failed("SnapshotFailed", f"StreamSnapshot {name}: {words}", _results(made))
+    if status.phase is not SnapshotPhase.READY:
+        told = f"StreamSnapshot {name} is made of what the driver took. {words}"
+        return _going_on("SnapshotTaken", told.strip(), made)
+    if s.message.spec.type == SNAPSHOT:
+        return _done(f"StreamSnapshot {name}: {words}", made)
+    export = status.export
+    if export is None or not export.has_ended:
+        told = status.condition(EXPORTED)
+        waits = told.message if told is not None and told.message else "It is exported next."
+        return _going_on("Exporting", f"The state of StreamSnapshot {name} is written as plain files. {waits}", made)
+    if export.phase is ExportPhase.COMPLETE:
+        return _done(f"The state is written as plain files: {export.rows} rows in {export.tables} files.", made, export)
+    return _failed("ExportFailed", f"StreamSnapshot {name}: {export.message}", _results(made))
+
+
+def _results(made: StreamSnapshot, export: SnapshotExport | None = None) -> dict[str, str]:
+    found = {"streamSnapshot": made.metadata.name}
+    if export is not None:
+        found |= {"uri": export.uri, "digest": export.digest, "rows": str(export.rows), "format": export.format}
+    return found
+
+
+def _going_on(reason: str, message: str, made: StreamSnapshot) -> MessageVerdict:
+    return MessageVerdict(MessagePhase.PUBLISHED, Health.RECONCILING, reason, message, results=_results(made))
+
+
+def _done(message: str, made: StreamSnapshot, export: SnapshotExport | None = None) -> MessageVerdict:
+    return MessageVerdict(MessagePhase.APPLIED, Health.READY, "Applied", message, results=_results(made, export))
+
+
+def _failed(reason: str, message: str, results: Mapping[str, str] | None = None) -> MessageVerdict:
+    return MessageVerdict(MessagePhase.FAILED, Health.STALLED, reason, message, results=results or {})

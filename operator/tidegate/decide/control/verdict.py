@@ -1,0 +1,87 @@
+"""What a rule says of one message, and the facts that several rules ask for. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate.decide.verdict import Health
+from tidegate.model.control_message import ControlMessage, MessagePhase
+from tidegate.model.stream_snapshot import StreamSnapshot
+from tidegate.observe.control_observation import ControlObservation
+from tidegate.observe.pods import process_of
+from tidegate_spark.control_protocol import MessageReport
+from tidegate_spark.protocol import DriverState
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One message, and everything around it."""
+
+    message: ControlMessage
+    o: ControlObservation
+    at: float
+    """What the time is by the API server's clock, by which messages are created and expire; seconds since 1970."""
+    report: MessageReport | None = None
+    """What the driver tells of it."""
+    snapshot: StreamSnapshot | None = None
+    """The StreamSnapshot of what it had taken."""
+
+    @property
+    def was_offered(self) -> bool:
+        """Whether a driver may have taken it."""
+        return self.message.status.offered_at is not None
+
+    @property
+    def waiting_phase(self) -> MessagePhase:
+        """Published once it is known to be in the log, Pending before."""
+        published = self.message.status.phase is MessagePhase.PUBLISHED
+        return MessagePhase.PUBLISHED if published else MessagePhase.PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class MessageVerdict:
+    """The result of the first rule that applies."""
+
+    phase: MessagePhase
+    health: Health
+    reason: str
+    """One word, CamelCase; the conditions' and the event's reason."""
+    message: str
+    """For a person: what is, and what to do if something must be done."""
+    sends: bool = False
+    """It is to be given to the driver, when its turn comes."""
+    retires: bool = False
+    """Its resource is to go."""
+    silent: bool = False
+    """Write no status: nothing changes it any more."""
+    wake_after: float | None = None
+    makes: Mapping[str, Any] | None = None
+    """The StreamSnapshot that is to be made of what the driver took."""
+    results: Mapping[str, str] = field(default_factory=dict)
+    """What it made, beside what the driver tells of."""
+
+
+def refers_to_its_app(s: Seen) -> bool:
+    """Return whether the application is there, and is the one that was recorded if one was."""
+    recorded = s.message.status.app_uid
+    return s.o.app is not None and recorded in ("", s.o.app.metadata.uid)
+
+
+def takes_messages(o: ControlObservation) -> bool:
+    """Return whether a driver of this application runs and its agent answers."""
+    if o.driver is None or o.driver.terminating or o.agent is None or o.app is None:
+        return False
+    return o.agent.state is DriverState.RUNNING
+
+
+def ordered_seconds_ago(o: ControlObservation, now: float) -> float:
+    """Return how long ago the driver process that runs now was told; infinity if it was not.
+
+    A time that is still to come was noted before somebody set the clock back.
+    """
+    memory = o.memory
+    if o.driver is None or memory.ordered_to != process_of(o.driver) or memory.ordered_at > now:
+        return float("inf")
+    return now - memory.ordered_at

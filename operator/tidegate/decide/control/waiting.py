@@ -1,0 +1,74 @@
+"""Rules for messages that are to be given to a driver, or wait for one. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.decide.control.verdict import MessageVerdict, Seen, ordered_seconds_ago, takes_messages
+from tidegate.decide.verdict import Health
+from tidegate.model.streaming_app import Phase
+
+NOT_TAKEN_PAUSE = 15.0
+"""Seconds between two orders to an agent that did not take the first."""
+OFFERED, QUEUED = "Offered", "Queued"
+_UNKNOWN = " It was given to a driver before; what became of it is known when the application runs again."
+
+
+def wait_for_app(s: Seen, now: float) -> MessageVerdict | None:
+    """Wait for an application that has run."""
+    name, app = s.o.app_name, s.o.app
+    if s.o.app_unreadable:
+        return _waiting(s, "AppUnreadable", f"StreamingApp {name} can not be read; see its conditions.")
+    if app is None:
+        message = f"There is no StreamingApp {name} in namespace {s.o.namespace}; it is waited for."
+        return _waiting(s, "AppNotFound", message)
+    if app.metadata.deletion_timestamp is not None:
+        return _waiting(s, "AppDeleting", f"StreamingApp {name} is being deleted; nothing is sent to it any more.")
+    return None
+
+
+def wait_after_refusal(s: Seen, now: float) -> MessageVerdict | None:
+    """Wait a while if the agent did not take what it was given."""
+    since = ordered_seconds_ago(s.o, now)
+    if not takes_messages(s.o) or s.o.driver is None or not s.o.memory.not_taken or since >= NOT_TAKEN_PAUSE:
+        return None
+    message = (
+        f"The agent in pod {s.o.driver.name} did not take messages: {s.o.memory.not_taken}. It is tried again. If its "
+        "runtime is older than the operator, change the application's spec.restartNonce."
+    )
+    left = NOT_TAKEN_PAUSE - since
+    return MessageVerdict(s.waiting_phase, Health.STALLED, "NotTaken", message, wake_after=left)
+
+
+def send(s: Seen, now: float) -> MessageVerdict | None:
+    """Have the running driver take it, also what another driver process was given before: the log takes it once."""
+    if not takes_messages(s.o) or s.o.driver is None:
+        return None
+    message = f"It is given to the driver in pod {s.o.driver.name}."
+    return MessageVerdict(s.waiting_phase, Health.RECONCILING, OFFERED, message, sends=True)
+
+
+def queued(s: Seen, under_way: int) -> MessageVerdict:
+    """Return what is said of a message whose turn has not come."""
+    message = f"Earlier messages go first; {under_way} of them are under way."
+    return MessageVerdict(s.waiting_phase, Health.RECONCILING, QUEUED, message)
+
+
+def wait_for_driver(s: Seen, now: float) -> MessageVerdict:
+    """Wait: the application does not run, or can not be asked."""
+    name, app = s.o.app_name, s.o.app
+    phase = app.status.phase if app is not None else None
+    if app is not None and app.status.epoch == 0:
+        return _waiting(s, "AppNotStarted", f"StreamingApp {name} has never run; it is waited for.")
+    if phase is Phase.SUSPENDED:
+        return _waiting(s, "AppSuspended", f"StreamingApp {name} is suspended; the message waits until it runs again.")
+    if phase in (Phase.COMPLETED, Phase.FAILED):
+        message = f"StreamingApp {name} is {phase.value}; the message waits until it runs again."
+        return _waiting(s, "AppNotRunning", message)
+    message = f"StreamingApp {name} takes no messages at the moment; it is waited for until it runs."
+    return _waiting(s, "AppNotRunning", message)
+
+
+def _waiting(s: Seen, reason: str, message: str) -> MessageVerdict:
+    # Of one that is in the log it is known what becomes of it: it takes effect when the application runs again.
+    doubt = _UNKNOWN if s.was_offered and not s.message.status.sequence else ""
+    left = s.message.expires - s.at if s.message.expires and not s.was_offered else None
+    return MessageVerdict(s.waiting_phase, Health.RECONCILING, reason, message + doubt, wake_after=left)

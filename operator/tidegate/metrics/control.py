@@ -1,0 +1,131 @@
+"""The operator's figures about ControlMessages. No I/O.
+
+By application: how many there are of each phase, what became of them, and how long that took. The series of an
+application go with the last of its messages.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Count
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from tidegate.model.control_message import ControlMessage, MessagePhase
+
+Key = tuple[str, str]
+"""Namespace and name."""
+_SECONDS = (1, 2, 3, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 1800, 3600)
+_REASONS = frozenset(
+    {
+        "AppReplaced",
+        "ExportFailed",
+        "HandlerFailed",
+        "InvalidPayload",
+        "ModelDamaged",
+        "ModelNotFound",
+        "PayloadTooLarge",
+        "Rejected",
+        "RolledBack",
+        "SnapshotFailed",
+        "UnknownType",
+    }
+)
+OTHER = "Other"
+"""Reason of what the application gave a reason of its own: there may be any number of those."""
+
+
+class ControlFigures:
+    """Numbers of messages, and of what became of them since the operator began."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register everything."""
+        labels = ("namespace", "app")
+        self._number = Gauge(
+            "tidegate_control_messages", "ControlMessages by phase.", (*labels, "phase"), registry=registry
+        )
+        self._published = Counter(
+            "tidegate_control_published", "ControlMessages that got into a control log.", labels, registry=registry
+        )
+        self._applied = Counter(
+            "tidegate_control_applied",
+            "ControlMessages that took effect in every query that listens.",
+            labels,
+            registry=registry,
+        )
+        self._failed = Counter(
+            "tidegate_control_failed",
+            f"ControlMessages that failed, by reason; {OTHER} if the application gave one of its own.",
+            (*labels, "reason"),
+            registry=registry,
+        )
+        self._expired = Counter(
+            "tidegate_control_expired", "ControlMessages that were too late.", labels, registry=registry
+        )
+        self._publish_seconds = Histogram(
+            "tidegate_control_publish_seconds",
+            "Time from a ControlMessage's creation until it was seen in the control log; whole seconds.",
+            labels,
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._apply_seconds = Histogram(
+            "tidegate_control_apply_seconds",
+            "Time from a ControlMessage's creation until it was seen applied; whole seconds.",
+            labels,
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._shown: dict[Key, Count[str]] = {}
+        self._plain: dict[Key, set[Counter | Histogram]] = {}
+        self._failures: dict[Key, set[str]] = {}
+
+    def show(self, app: Key, messages: Iterable[ControlMessage]) -> None:
+        """Show how many messages to an application there are; with none, all that was counted of them goes."""
+        now = Count(message.status.phase.value for message in messages if message.status.phase is not None)
+        before = self._shown.get(app, Count())
+        for phase in before.keys() - now.keys():
+            self._number.remove(*app, phase)
+        for phase, number in now.items():
+            if before.get(phase) != number:
+                self._number.labels(*app, phase).set(number)
+        self._shown[app] = now
+        if not now:
+            self._forget(app)
+
+    def count(self, before: ControlMessage, after: ControlMessage) -> None:
+        """Count what an operator's write says has become of a message.
+
+        Args:
+            before: as it was before that.
+            after: as it is now.
+        """
+        app, old, new = after.app_key, before.status, after.status
+        if new.published_at is not None and old.published_at is None:
+            self._note(app, self._published, self._publish_seconds)
+            self._published.labels(*app).inc()
+            self._publish_seconds.labels(*app).observe(max(0.0, new.published_at.timestamp() - after.created))
+        if new.phase is old.phase:
+            return
+        if new.phase is MessagePhase.APPLIED and new.finished_at is not None:
+            self._note(app, self._applied, self._apply_seconds)
+            self._applied.labels(*app).inc()
+            self._apply_seconds.labels(*app).observe(max(0.0, new.finished_at.timestamp() - after.created))
+        elif new.phase is MessagePhase.EXPIRED:
+            self._note(app, self._expired)
+            self._expired.labels(*app).inc()
+        elif new.phase is MessagePhase.FAILED:
+            ready = new.condition("Ready")
+            reason = ready.reason if ready is not None and ready.reason in _REASONS else OTHER
+            self._failures.setdefault(app, set()).add(reason)
+            self._failed.labels(*app, reason).inc()
+
+    def _note(self, app: Key, *metrics: Counter | Histogram) -> None:
+        self._plain.setdefault(app, set()).update(metrics)
+
+    def _forget(self, app: Key) -> None:
+        del self._shown[app]
+        for metric in self._plain.pop(app, ()):
+            metric.remove(*app)
+        for reason in self._failures.pop(app, ()):
+            self._failed.remove(*app, reason)

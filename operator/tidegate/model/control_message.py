@@ -1,0 +1,160 @@
+"""The ControlMessage as one value, and its decoding. No I/O."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tidegate.model.duration import seconds_of
+from tidegate.model.errors import UnreadableAppError
+from tidegate.model.spec import LocalReference
+from tidegate.model.status import Condition
+from tidegate.model.streaming_app import Metadata
+from tidegate_spark.control_protocol import LARGEST_PAYLOAD
+
+CONTROL_KIND = "ControlMessage"
+CONTROL_PLURAL = "controlmessages"
+
+APPLIED = "Applied"
+"""Type of the condition that people wait for."""
+
+
+class MessagePhase(StrEnum):
+    """One word for how far a message is."""
+
+    PENDING = "Pending"
+    PUBLISHED = "Published"
+    APPLIED = "Applied"
+    FAILED = "Failed"
+    EXPIRED = "Expired"
+
+
+FINAL = frozenset({MessagePhase.APPLIED, MessagePhase.FAILED, MessagePhase.EXPIRED})
+"""Nothing more comes of a message in one of these."""
+
+
+class ControlMessageSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the sender wants; it never changes."""
+
+    app_ref: LocalReference
+    type: str
+    payload: Any = None
+    ttl: str = ""
+
+
+class MessageQuery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What one query says of the message; ``applied`` of ``ran`` are workers."""
+
+    name: str
+    batch: int | None = None
+    applied: int = 0
+    ran: int = 0
+    errors: tuple[str, ...] = ()
+    more_errors: int = 0
+    missing: tuple[str, ...] = ()
+
+
+class ControlMessageStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What the operator did about it and what the driver told.
+
+    ``order``, ``app_uid`` and ``offered_at`` are written before anything is sent: the first says where it stands among
+    those of the same second, the last that only the application's log knows the rest. ``batch`` and ``acks`` sum the
+    queries up for the columns of ``kubectl get``.
+    """
+
+    phase: MessagePhase | None = None
+    conditions: tuple[Condition, ...] = ()
+    observed_generation: int = 0
+    order: str = ""
+    app_uid: str = ""
+    offered_at: datetime | None = None
+    expires_at: datetime | None = None
+    sequence: int = 0
+    published_at: datetime | None = None
+    finished_at: datetime | None = None
+    queries: tuple[MessageQuery, ...] = ()
+    batch: int | None = None
+    acks: str = ""
+    results: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of this type, None if there is none."""
+        return next((condition for condition in self.conditions if condition.type == kind), None)
+
+
+class ControlMessage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One ControlMessage as the API server holds it."""
+
+    metadata: Metadata
+    spec: ControlMessageSpec
+    status: ControlMessageStatus = ControlMessageStatus()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.metadata.namespace, self.metadata.name
+
+    @property
+    def app_key(self) -> tuple[str, str]:
+        """Namespace and name of the application that it is sent to."""
+        return self.metadata.namespace, self.spec.app_ref.name
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.status.phase in FINAL
+
+    @property
+    def created(self) -> float:
+        """When it was sent, seconds since the epoch by the API server's clock."""
+        return self.metadata.creation_timestamp.timestamp() if self.metadata.creation_timestamp is not None else 0.0
+
+    @property
+    def expires(self) -> float:
+        """When it is too late for it, likewise; 0 if it never is, or nobody can read when."""
+        try:
+            return self.created + seconds_of(self.spec.ttl) if self.spec.ttl else 0.0
+        except ValueError:
+            return 0.0
+
+
+_json = msgspec.json.Decoder(ControlMessage)
+
+
+def decode_message(body: bytes | msgspec.Raw) -> ControlMessage:
+    """Return the ControlMessage that ``body`` holds; unknown fields are ignored, missing ones have their defaults.
+
+    Raises:
+        UnreadableAppError: a field is missing or of another type.
+    """
+    try:
+        return _json.decode(body)
+    except msgspec.DecodeError as error:
+        raise UnreadableAppError("", str(error)) from error
+
+
+def encode_message_status(status: ControlMessageStatus) -> dict[str, Any]:
+    """Return the status as the API server stores it, as :func:`tidegate.model.status.encode_status` does."""
+    encoded: dict[str, Any] = msgspec.to_builtins(status)
+    return encoded
+
+
+def without_payload(message: ControlMessage) -> ControlMessage:
+    """Return a message as it is remembered when nothing more comes of it: there may be many, and payloads are long."""
+    if message.spec.payload is None:
+        return message
+    return msgspec.structs.replace(message, spec=msgspec.structs.replace(message.spec, payload=None))
+
+
+def is_too_large(message: ControlMessage) -> bool:
+    """Return whether its payload is longer than a message's may be."""
+    return len(payload_text(message).encode()) > LARGEST_PAYLOAD
+
+
+def payload_text(message: ControlMessage) -> str:
+    """Return the payload as compact JSON."""
+    return msgspec.json.encode(message.spec.payload).decode()

@@ -1,0 +1,62 @@
+"""Follows the resources of one kind, from a list on, and tells what is news. Does I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from tidegate.kube.client import KubeClient
+from tidegate.kube.paths import collection
+from tidegate.kube.watch import Listed, Removed, Watch
+from tidegate.metrics.figures import Figures
+from tidegate.model.errors import UnreadableAppError
+from tidegate.observe.raw_resource import metadata_of, ready_condition
+from tidegate.observe.watched import UnreadableResource, Watchable, WatchedResources
+
+R = TypeVar("R", bound=Watchable)
+
+
+async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
+    client: KubeClient,
+    figures: Figures,
+    kind: str,
+    namespace: str,
+    index: WatchedResources[R],
+    decode: Callable[[msgspec.Raw], R],
+    wake: Callable[[R | UnreadableResource], None],
+) -> None:
+    """Keep an index up to date, for ever.
+
+    Args:
+        client: of the API server.
+        figures: count the events.
+        kind: of the resources.
+        namespace: where; empty for all namespaces.
+        index: takes the resources in.
+        decode: raises UnreadableAppError for what does not fit the model.
+        wake: is told of each resource that changed, came or went.
+    """
+    path = collection(kind, namespace)
+    # Raw, because one that can not be read must not keep the others out.
+    async for change in Watch(client, path, "", msgspec.Raw).changes():
+        figures.count_event(path.rpartition("/")[2])
+        if isinstance(change, Listed):
+            found = [_read(item, decode) for item in change.items]
+            for changed in index.replace(found, namespace, change.version):
+                wake(changed)
+            continue
+        resource = _read(change.item, decode)
+        gone = isinstance(change, Removed)
+        if index.remove(resource.key, resource.metadata.uid) if gone else index.put(resource):
+            wake(resource)
+
+
+def _read(body: msgspec.Raw, decode: Callable[[msgspec.Raw], R]) -> R | UnreadableResource:
+    try:
+        return decode(body)
+    except UnreadableAppError as error:
+        # The CRD's schema refuses what does not fit: this one was stored under another version of it.
+        raw = msgspec.json.decode(body)
+        return UnreadableResource(metadata_of(raw), str(error), ready_condition(raw))

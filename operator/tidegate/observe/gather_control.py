@@ -1,0 +1,49 @@
+"""observe: the messages to one application out of the index. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidegate.model.control_message import ControlMessage
+from tidegate.model.stream_snapshot import StreamSnapshot
+from tidegate.observe.control_observation import ControlObservation
+from tidegate.observe.gather import find_pod, valid_report
+from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.resources.message_snapshot import TAKING_TYPES, message_snapshot_name
+from tidegate.resources.names import driver_pod_name
+from tidegate.workqueue import Key
+from tidegate_spark.protocol import ROLE_DRIVER
+
+
+def observe_control(index: Index, app_key: Key, now: float, clock_skew: float = 0.0) -> ControlObservation:
+    """Return everything a decision about the messages to an application may know.
+
+    Args:
+        index: the picture of the cluster.
+        app_key: namespace and name of the application, which need not be there.
+        now: seconds of the monotonic clock; old answers of agents are left out.
+        clock_skew: seconds by which our clock is ahead of the API server's.
+    """
+    known = index.app(app_key)
+    driver = find_pod(index.pods(app_key), driver_pod_name(app_key[1]), ROLE_DRIVER)
+    readable = known if isinstance(known, KnownApp) else None
+    report = valid_report(index.reports.get(app_key), readable, driver, now) if readable else None
+    messages = index.control.in_order(app_key)
+    return ControlObservation(
+        namespace=app_key[0],
+        app_name=app_key[1],
+        messages=messages,
+        app=readable.app if readable else None,
+        app_unreadable=isinstance(known, UnreadableApp),
+        driver=driver,
+        agent=report.report if report else None,
+        snapshots=_snapshots(index, messages),
+        clock_skew=clock_skew,
+        memory=index.control.memory(app_key),
+    )
+
+
+def _snapshots(index: Index, messages: Iterable[ControlMessage]) -> dict[str, StreamSnapshot]:
+    asking = (message for message in messages if message.spec.type in TAKING_TYPES and not message.is_final)
+    found = ((it.metadata.uid, index.snapshots.get((it.key[0], message_snapshot_name(it)))) for it in asking)
+    return {uid: snapshot for uid, snapshot in found if snapshot is not None}

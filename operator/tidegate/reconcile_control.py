@@ -1,0 +1,73 @@
+"""observe -> decide -> act, for the ControlMessages to one application. Does I/O through its collaborators."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from tidegate.act.control import ControlActor
+from tidegate.act.unreadable import UnreadableTeller
+from tidegate.decide.control.actions import ControlPlan, GiveMessages
+from tidegate.decide.control.plan import decide_control
+from tidegate.looks import Looks
+from tidegate.metrics.control import ControlFigures
+from tidegate.model.control_message import CONTROL_KIND
+from tidegate.observe.agents import AgentPoller
+from tidegate.observe.gather_control import observe_control
+from tidegate.observe.index import Index
+from tidegate.workqueue import Key
+
+NO_APP = ""
+"""Name in the key of messages that can not be read: to whom they are sent is not known."""
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class ControlReconciler:
+    """Brings the messages to one application a step further; they take effect in one order, so they have one key."""
+
+    index: Index
+    actor: ControlActor
+    poller: AgentPoller
+    figures: ControlFigures
+    unreadable: UnreadableTeller
+    clock_skew: Callable[[], float] = lambda: 0.0
+    """Seconds by which our clock is ahead of the API server's."""
+    clock: Callable[[], float] = time.time
+    steady: Callable[[], float] = time.monotonic
+    _looks: Looks = field(default_factory=Looks)
+
+    async def reconcile(self, app: Key) -> float | None:
+        """Observe, decide, act; returns seconds until the messages want to be looked at again, or None.
+
+        Raises:
+            RetryLaterError: what is decided can not be carried out now.
+        """
+        now = self.clock()
+        if app[1] == NO_APP:
+            for unreadable in self.index.control.unreadable_in(app[0]):
+                await self.unreadable.tell(unreadable, now, CONTROL_KIND)
+            return None
+        observation = observe_control(self.index, app, self.steady(), self.clock_skew())
+        plan = decide_control(observation, now)
+        if plan.actions:
+            log.info(plan.message, actions=[type(action).__name__ for action in plan.actions])
+        try:
+            outcome = await self.actor.carry_out(app, plan, now)
+        finally:
+            # Of a plan that ended half way, too: what it has written is what the next look begins with.
+            self.figures.show(app, self.index.control.of_app(app))
+        self._hurry(app, plan)
+        if not observation.messages and not plan.actions:
+            self.index.control.memories.pop(app, None)
+        if outcome is None:
+            self._looks.forget(app)
+            return plan.wake_after
+        return self._looks.again(app, outcome.reason)
+
+    def _hurry(self, app: Key, plan: ControlPlan) -> None:
+        if any(isinstance(action, GiveMessages) and action.orders.messages for action in plan.actions):
+            self.poller.hurry(app)

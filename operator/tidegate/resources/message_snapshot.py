@@ -1,0 +1,73 @@
+"""The StreamSnapshot through which people have what a control message had taken. No I/O.
+
+The driver takes the snapshot itself, of exactly the batches with which the message came into force, and under an id
+that follows from the message's. The resource is made when it is complete, with that id noted on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.model.control_message import ControlMessage
+from tidegate.model.stream_snapshot import (
+    ANNOTATION_SNAPSHOT_ID,
+    LABEL_OF_MESSAGE,
+    OF_MESSAGE,
+    SNAPSHOT_KIND,
+    ExportFormat,
+    ReclaimPolicy,
+)
+from tidegate.model.streaming_app import API_VERSION, StreamingApp
+from tidegate_spark.control_protocol import DUMP_STATE, SNAPSHOT
+from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+
+TAKING_TYPES = frozenset({SNAPSHOT, DUMP_STATE})
+"""Messages that have a snapshot taken."""
+_LONGEST_NAME = 54
+_EXPORT_FIELDS = ("format", "states", "cores", "resources", "timeoutSeconds")
+"""Of a dump's payload, as in spec.export. The image is none of them: who may send messages may not run anything."""
+
+
+def taken_id(message: ControlMessage) -> str:
+    """Return the id that the driver gives to the snapshot of a message."""
+    return f"{OF_MESSAGE}{message.metadata.uid}"
+
+
+def message_snapshot_name(message: ControlMessage) -> str:
+    """Return the resource's name: two messages have two, whatever they are called."""
+    end = f"-{message.metadata.uid.replace('-', '')[:8]}"
+    return message.metadata.name.replace(".", "-")[: _LONGEST_NAME - len(end)].rstrip("-") + end
+
+
+def build_message_snapshot(message: ControlMessage, app: StreamingApp) -> dict[str, Any]:
+    """Return the resource of a message that had a snapshot taken.
+
+    That of a dump goes when the message does, and the files of its snapshot with it; those of the dump stay. That of a
+    snapshot is people's.
+    """
+    dumps = message.spec.type == DUMP_STATE
+    metadata: dict[str, Any] = {
+        "name": message_snapshot_name(message),
+        "namespace": message.metadata.namespace,
+        "labels": {LABEL_APP: app.metadata.name, LABEL_MANAGED_BY: MANAGED_BY, LABEL_OF_MESSAGE: "true"},
+        "annotations": {ANNOTATION_APP_UID: app.metadata.uid, ANNOTATION_SNAPSHOT_ID: taken_id(message)},
+    }
+    spec: dict[str, Any] = {"appRef": {"name": app.metadata.name}, "reclaimPolicy": ReclaimPolicy.RETAIN.value}
+    if dumps:
+        metadata["ownerReferences"] = [_owner(message)]
+        spec = {**spec, "reclaimPolicy": ReclaimPolicy.DELETE.value, "export": _export(message.spec.payload)}
+    return {"apiVersion": API_VERSION, "kind": SNAPSHOT_KIND, "metadata": metadata, "spec": spec}
+
+
+def _owner(message: ControlMessage) -> dict[str, Any]:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ControlMessage",
+        "name": message.metadata.name,
+        "uid": message.metadata.uid,
+    }
+
+
+def _export(payload: Any) -> dict[str, Any]:
+    said = payload if isinstance(payload, dict) else {}
+    return {"format": ExportFormat.JSON_LINES.value, **{name: said[name] for name in _EXPORT_FIELDS if name in said}}

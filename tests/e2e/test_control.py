@@ -1,0 +1,212 @@
+"""Messages are sent while driver, executors and operator are killed: each is in force once, in order, in one batch.
+
+What was in force is told by every task of every batch, also of those that were run again; what came of a message, by
+its resource.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from devcluster import tools
+from devcluster.demo.kubernetes import CommandError, Kubernetes
+from tidegate_testing.kubectl import KubectlError
+from tidegate_testing.operator_pods import SELECTOR
+from tidegate_testing.waiting import wait_for
+from tidegate_testing.world import OPERATOR_NAMESPACE, World
+
+NAMESPACE = "tidegate-e2e-control"
+APP = "listening"
+SEED = 20261122
+BETWEEN = 3
+"""Messages sent before each fault, and after it."""
+QUERIES = {"tasks", "records"}
+SETTLED_SECONDS = 180.0
+
+
+@dataclass
+class Listening:
+    """The application, and what was sent to it."""
+
+    world: World
+    folder: str
+    """Of what it writes, in the bucket."""
+    sent: list[str] = field(default_factory=list)
+
+    def send(self, name: str, kind: str, payload: Any) -> None:
+        """Send a message."""
+        spec = {"appRef": {"name": APP}, "type": kind, "payload": payload}
+        metadata = {"name": name, "namespace": NAMESPACE}
+        self.world.kubectl.apply(
+            {"apiVersion": "tidegate.dev/v1alpha1", "kind": "ControlMessage", "metadata": metadata, "spec": spec}
+        )
+
+    def send_some(self, number: int) -> None:
+        """Send settings, each of which is there for good."""
+        for _ in range(number):
+            name = f"m{len(self.sent):03}"
+            self.send(name, "reload-config", {"sent": {name: 1}})
+            self.sent.append(name)
+
+    def status(self, name: str) -> dict[str, Any]:
+        """Return what is known of a message."""
+        found = self.world.kubectl.get("ctl", name, NAMESPACE)
+        assert found is not None, f"{name} is gone"
+        status: dict[str, Any] = found.get("status", {})
+        return status
+
+    def await_phase(self, names: list[str], phase: str, timeout: float = SETTLED_SECONDS) -> dict[str, dict[str, Any]]:
+        """Return what is known of all messages once these are in a phase."""
+
+        def probe() -> dict[str, dict[str, Any]]:
+            listed = self.world.kubectl.list("ctl", NAMESPACE)
+            found = {each["metadata"]["name"]: each.get("status", {}) for each in listed}
+            others = {name: found[name].get("phase") for name in names if found[name].get("phase") != phase}
+            assert not others, f"not {phase}: {others}"
+            return found
+
+        return wait_for(f"{len(names)} messages to be {phase}", probe, timeout, 1.0)
+
+    def written(self, query: str) -> dict[int, list[dict[str, Any]]]:
+        """Return what a query wrote, by batch, of every run of each."""
+        listing = self.world.s3.get_paginator("list_objects_v2")
+        pages = listing.paginate(Bucket=self.world.bucket, Prefix=f"{self.folder}/{query}/")
+        keys = [o["Key"] for page in pages for o in page.get("Contents", [])]
+        found: dict[int, list[dict[str, Any]]] = {}
+        for key in (key for key in keys if "/part-" in key and "_temporary" not in key):
+            lines = self.world.read(key).splitlines()
+            found.setdefault(int(key.split("/")[-2]), []).extend(json.loads(line) for line in lines)
+        return found
+
+    # --- faults -------------------------------------------------------------------------------------------------------
+
+    def kill_the_jvm(self) -> None:
+        """SIGKILL: nothing can be finished or told, and the kubelet starts it again."""
+        kubectl = self.world.kubectl
+        made = Kubernetes(kubectl.binary, tools.program("helm"), kubectl.kubeconfig)
+        made.kill_process(f"{APP}-driver", NAMESPACE, "driver", "java")
+
+    def kill_executors(self) -> None:
+        """Take the pods away at once; a driver that is away itself has none."""
+        self._kill(NAMESPACE, f"tidegate.dev/app={APP},tidegate.dev/role=executor")
+
+    def kill_the_driver(self) -> None:
+        """Take its pod away at once."""
+        self._kill(NAMESPACE, f"tidegate.dev/app={APP},tidegate.dev/role=driver")
+
+    def kill_operators(self) -> None:
+        """Take the leader and the standby away at once."""
+        self._kill(OPERATOR_NAMESPACE, SELECTOR)
+
+    def _kill(self, namespace: str, selector: str) -> None:
+        self.world.kubectl.run("delete", "pods", "-n", namespace, "-l", selector, "--now", "--wait=false")
+
+
+@pytest.fixture
+def listening(world: World) -> Iterator[Listening]:
+    """The application runs, and each of its queries has committed a batch."""
+    world.make_namespace(NAMESPACE)
+    # Whoever runs this once more on the same cluster finds nothing of this run.
+    folder = f"output/{NAMESPACE}/{time.time():.0f}"
+    target = f"s3a://{world.bucket}/{folder}"
+    spec = {"state": {"partitions": 2}, "storage": {"onDelete": "Delete"}}
+    world.kubectl.apply(world.app(APP, NAMESPACE, main="script:listening.py", args=[target], spec=spec))
+    made = Listening(world, folder)
+
+    def both_run() -> bool:
+        status = world.get_app(APP, NAMESPACE).get("status", {})
+        begun = {query["name"] for query in status.get("queries", []) if query.get("batchId", -1) >= 0}
+        return status.get("phase") == "Running" and begun >= QUERIES
+
+    try:
+        # What is sent before a query's first batch is in force in it, and no record of its.
+        wait_for("both queries to commit", both_run, timeout=240, interval=1.0)
+        yield made
+    finally:
+        world.kubectl.run("delete", "ctl", "--all", "-n", NAMESPACE, "--wait=false")
+        world.delete_apps(NAMESPACE)
+
+
+def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_killed_meanwhile(
+    listening: Listening,
+) -> None:
+    chance = random.Random(SEED)
+    faults: list[Callable[[], None]] = [
+        listening.kill_the_jvm,
+        listening.kill_executors,
+        listening.kill_operators,
+        listening.kill_the_driver,
+    ]
+    chance.shuffle(faults)
+    for fault in faults:
+        print(f"{len(listening.sent)} messages were sent before {fault.__name__}")
+        listening.send_some(BETWEEN)
+        time.sleep(chance.uniform(0.0, 2.0))
+        try:
+            fault()
+        except (KubectlError, CommandError) as nobody_there:
+            # The driver's container may be between two of its processes, which is a fault as well.
+            print(nobody_there)
+        listening.send_some(BETWEEN)
+        # So the next fault meets an application that runs, and finds something under way.
+        listening.await_phase(listening.sent[-1:], "Applied")
+
+    told = listening.await_phase(listening.sent, "Applied")
+    assert_the_log_has_each_once_in_order(listening, told)
+    assert_every_task_saw_the_same(listening, told)
+    assert_each_is_a_record_of_one_batch(listening, told)
+    assert_a_dump_is_of_the_batch_of_its_message(listening)
+
+
+def assert_the_log_has_each_once_in_order(listening: Listening, told: dict[str, dict[str, Any]]) -> None:
+    numbers = [told[name]["sequence"] for name in listening.sent]
+    assert numbers == sorted(set(numbers))
+    for query in QUERIES:
+        batches = [batch_of(told[name], query) for name in listening.sent]
+        assert batches == sorted(batches), query
+
+
+def assert_every_task_saw_the_same(listening: Listening, told: dict[str, dict[str, Any]]) -> None:
+    """In a batch all tasks of all runs saw the same, and each message was in force from the batch on that is told."""
+    batches = listening.written("tasks")
+    seen = {batch: {(line["position"], line["sent"]) for line in lines} for batch, lines in batches.items()}
+    assert {batch: said for batch, said in seen.items() if len(said) != 1} == {}
+    in_force = {batch: json.loads(next(iter(said))[1]) for batch, said in sorted(seen.items())}
+    for batch, names in in_force.items():
+        due = [name for name in listening.sent if batch_of(told[name], "tasks") <= batch]
+        assert names == due, f"batch {batch}"
+    assert list(in_force.values())[-1] == listening.sent
+
+
+def assert_each_is_a_record_of_one_batch(listening: Listening, told: dict[str, dict[str, Any]]) -> None:
+    came: dict[str, set[int]] = {}
+    for batch, lines in listening.written("records").items():
+        for line in lines:
+            (name,) = json.loads(line["payload"])["sent"]
+            came.setdefault(name, set()).add(batch)
+            assert line["sequence"] == told[name]["sequence"]
+    assert came == {name: {batch_of(told[name], "records")} for name in listening.sent}
+
+
+def assert_a_dump_is_of_the_batch_of_its_message(listening: Listening) -> None:
+    """And its address is told; what was taken for it can be seen as any snapshot."""
+    listening.send("dump", "dump-state", {"format": "Csv", "resources": {"cpu": "100m", "memory": "1500Mi"}})
+    status = listening.await_phase(["dump"], "Applied")["dump"]
+    snapshot = listening.world.kubectl.get("snap", status["results"]["streamSnapshot"], NAMESPACE)
+    assert snapshot is not None
+    taken = {query["name"]: query["batchId"] for query in snapshot["status"]["queries"]}
+    assert taken == {query: batch_of(status, query) for query in QUERIES}
+    key = status["results"]["uri"].removeprefix(f"s3://{listening.world.bucket}/")
+    manifest = json.loads(listening.world.read(key))
+    assert manifest["queries"]["tasks"]["batch"] == taken["tasks"]
+
+
+def batch_of(status: dict[str, Any], query: str) -> int:
+    """Return the batch of a query in which a message took effect, as its resource tells."""
+    (batch,) = [each["batch"] for each in status["queries"] if each["name"] == query]
+    return int(batch)

@@ -1,0 +1,225 @@
+"""What plans about ControlMessages do to a cluster, and how the reconciler goes on. The API server is a dictionary."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import generate_latest
+
+from tidegate.act.control import ControlActor
+from tidegate.act.events import EventPublisher
+from tidegate.act.unreadable import UnreadableTeller
+from tidegate.agent_client import Unanswered
+from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
+from tidegate.kube.failures import Unavailable
+from tidegate.kube.paths import item
+from tidegate.metrics.figures import Figures
+from tidegate.model.control_message import ControlMessage, MessagePhase
+from tidegate.observe.index import Index
+from tidegate.observe.observation import TimedReport
+from tidegate.observe.watched import UnreadableResource
+from tidegate.reconcile_control import NO_APP, ControlReconciler
+from tidegate.workqueue import Key, RetryLaterError
+from tidegate_spark.control_protocol import ControlOrders, MessageReport, MessageState
+from tidegate_testing.control_observations import APP, SENT, agent, ended, message, report
+from tidegate_testing.dictionary_server import ApiServer
+from tidegate_testing.observations import NOW, running_driver
+
+ORDERS = ("shop", "orders")
+
+
+class Agent:
+    """Takes messages, unless it is told not to."""
+
+    def __init__(self) -> None:
+        self.orders: list[ControlOrders] = []
+        self.refusal = ""
+
+    async def order_control(self, key: Key, pod: object, orders: ControlOrders) -> Unanswered | None:
+        if self.refusal:
+            return Unanswered(self.refusal)
+        self.orders.append(orders)
+        return None
+
+    @property
+    def given(self) -> list[list[str]]:
+        return [[order.id for order in orders.messages] for orders in self.orders]
+
+
+class World:
+    """A cluster with messages to one application, and an operator that looks at them."""
+
+    def __init__(self, *messages: ControlMessage) -> None:
+        self.api, self.index, self.agent, self.figures = ApiServer(), Index(), Agent(), Figures()
+        self.hurried: list[Key] = []
+        self.now = NOW
+        nothing: Any = self.api
+        events = EventPublisher(nothing)
+        agents: Any = self.agent
+        poller: Any = type("Poller", (), {"hurry": staticmethod(self.hurried.append)})
+        actor = ControlActor(nothing, agents, self.index, events, self.figures)
+        self.reconciler = ControlReconciler(
+            self.index,
+            actor,
+            poller,
+            self.figures.control,
+            UnreadableTeller(nothing, events),
+            clock=lambda: self.now,
+            steady=lambda: self.now,
+        )
+        for each in messages:
+            self.api.keep(path(each), each)
+            self.index.control.put(each)
+
+    def runs(self, *reports: MessageReport) -> None:
+        driver = running_driver(APP)
+        self.index.put_app(APP)
+        self.index.put_pod(driver)
+        self.index.reports[ORDERS] = TimedReport(agent(*reports), self.now, driver.uid, driver.restarts)
+
+    async def look(self, key: Key = ORDERS) -> float | None:
+        return await self.reconciler.reconcile(key)
+
+    def stored(self, of: ControlMessage) -> ControlMessage:
+        return msgspec.convert(self.api.objects[path(of)], ControlMessage)
+
+    def series(self) -> dict[str, float]:
+        lines = generate_latest(self.figures.registry).decode().splitlines()
+        found = (
+            line.rpartition(" ") for line in lines if line.startswith("tidegate_control_") and "bucket" not in line
+        )
+        return {name.replace('app="orders",namespace="shop"', "orders"): float(value) for name, _, value in found}
+
+
+def path(of: ControlMessage) -> str:
+    return item("ControlMessage", *of.key)
+
+
+FIRST, SECOND = message("first", sent=SENT - 2), message("second", sent=SENT - 1)
+
+
+async def test_messages_are_given_in_order_once_their_resources_say_so() -> None:
+    world = World(FIRST, SECOND)
+    world.runs()
+    await world.look()
+    assert world.agent.given == [["uid-first", "uid-second"]]
+    assert world.stored(FIRST).status.offered_at is not None
+    assert world.hurried == [ORDERS]
+    await world.look()
+    assert len(world.agent.given) == 1
+
+
+async def test_what_the_driver_tells_is_written_counted_and_then_forgotten_by_it() -> None:
+    world = World(FIRST)
+    world.runs()
+    await world.look()
+    world.runs(report(FIRST, MessageState.LOGGED, 12))
+    await world.look()
+    assert (world.stored(FIRST).status.phase, world.stored(FIRST).status.sequence) == (MessagePhase.PUBLISHED, 12)
+    world.runs(report(FIRST, MessageState.DONE, 12, (4, 4)))
+    await world.look()
+    assert (world.stored(FIRST).status.phase, world.stored(FIRST).status.acks) == (MessagePhase.APPLIED, "4/4")
+    assert world.agent.orders[-1] == ControlOrders((), ("uid-first",))
+    series = world.series()
+    assert series['tidegate_control_messages{orders,phase="Applied"}'] == 1.0
+    assert series["tidegate_control_published_total{orders}"] == 1.0
+    assert series["tidegate_control_applied_total{orders}"] == 1.0
+    assert series["tidegate_control_apply_seconds_sum{orders}"] == 7.0
+
+
+async def test_failures_are_counted_by_reasons_of_ours_and_the_series_go_with_the_last_message() -> None:
+    world = World(FIRST, SECOND)
+    own = report(SECOND, MessageState.FAILED, 2, reason="AnyWordOfATenant")
+    world.runs(report(FIRST, MessageState.REJECTED, 1), own)
+    await world.look()
+    failed = {name: value for name, value in world.series().items() if "failed" in name}
+    assert failed == {
+        'tidegate_control_failed_total{orders,reason="Rejected"}': 1.0,
+        'tidegate_control_failed_total{orders,reason="Other"}': 1.0,
+    }
+    for each in (FIRST, SECOND):
+        world.index.control.remove(each.key, each.metadata.uid)
+    world.runs()
+    await world.look()
+    assert world.series() == {}
+
+
+async def test_a_message_that_is_deleted_is_forgotten_by_the_driver_too() -> None:
+    world = World()
+    world.runs(report(FIRST, MessageState.LOGGED))
+    await world.look()
+    assert world.agent.orders == [ControlOrders((), ("uid-first",))]
+    world.runs()
+    await world.look()
+    assert world.index.control.memories == {}
+
+
+async def test_nothing_is_given_if_the_status_can_not_be_written() -> None:
+    world = World(FIRST, SECOND)
+    world.runs()
+
+    async def unavailable(path: str, change: dict[str, Any], kind: type[Any]) -> Any:
+        return Unavailable("no answer")
+
+    world.api.merge_patch = unavailable  # type: ignore[method-assign]
+    with pytest.raises(RetryLaterError, match="no answer"):
+        await world.look()
+    assert world.agent.given == []
+
+
+async def test_a_write_that_meets_another_version_is_decided_anew() -> None:
+    world = World(FIRST)
+    world.runs()
+    changed = json.loads(msgspec.json.encode(FIRST))
+    changed["metadata"]["resourceVersion"] = "77"
+    world.api.objects[path(FIRST)] = changed
+    assert (await world.look(), world.agent.given) == (0.0, [])
+    await world.look()
+    assert world.agent.given == [["uid-first"]]
+
+
+async def test_a_message_that_went_meanwhile_is_not_given() -> None:
+    world = World(FIRST, SECOND)
+    world.runs()
+    del world.api.objects[path(FIRST)]
+    await world.look()
+    await world.look()
+    assert world.agent.given == [["uid-second"]]
+
+
+async def test_an_agent_that_does_not_take_them_is_named_and_asked_again_later() -> None:
+    world = World(FIRST)
+    world.runs()
+    world.agent.refusal = "HTTP 404"
+    assert await world.look() == 0.0
+    await world.look()
+    stalled = world.stored(FIRST).status.condition("Stalled")
+    assert stalled is not None
+    assert (stalled.reason, "HTTP 404" in stalled.message) == ("NotTaken", True)
+    world.agent.refusal, world.now = "", NOW + NOT_TAKEN_PAUSE
+    world.runs()
+    await world.look()
+    assert world.agent.given == [["uid-first"]]
+
+
+async def test_what_ended_long_ago_is_removed() -> None:
+    old = message(status=ended(at=NOW - 86400))
+    world = World(old)
+    await world.look()
+    assert path(old) not in world.api.objects
+    assert await world.look() is None
+
+
+async def test_a_message_that_can_not_be_read_says_so_and_the_others_go_on() -> None:
+    world = World(FIRST)
+    odd = message("odd", resource_version="21")
+    world.api.keep(path(odd), odd)
+    world.index.control.put(UnreadableResource(odd.metadata, "spec.type: missing"))
+    world.runs()
+    await world.look(("shop", NO_APP))
+    stalled = world.stored(odd).status.condition("Stalled")
+    assert stalled is not None
+    assert (stalled.reason, "spec.type" in stalled.message) == ("InvalidSpec", True)
+    await world.look()
+    assert world.agent.given == [["uid-first"]]

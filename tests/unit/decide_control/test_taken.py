@@ -1,0 +1,170 @@
+"""Messages that have a snapshot taken: a StreamSnapshot is made of it, and a dump's state is exported. Pure."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.decide.control.actions import GiveMessages, MakeSnapshot
+from tidegate.decide.control.plan import decide_control
+from tidegate.model.control_message import ControlMessage
+from tidegate.model.status import Condition
+from tidegate.model.stream_snapshot import (
+    ExportPhase,
+    SnapshotExport,
+    SnapshotPhase,
+    StreamSnapshot,
+    StreamSnapshotSpec,
+    StreamSnapshotStatus,
+    snapshot_id,
+)
+from tidegate.model.streaming_app import LocalReference, Metadata
+from tidegate.observe.control_observation import ControlMemory, ControlObservation
+from tidegate.resources.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
+from tidegate_spark.control_protocol import MessageState
+from tidegate_testing.control_observations import (
+    APP,
+    TIME,
+    message,
+    observe,
+    observe_running,
+    offered,
+    report,
+    said,
+    statuses,
+)
+from tidegate_testing.observations import NOW
+
+ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+def asking(kind: str = "dump-state", payload: Any = None) -> ControlMessage:
+    return message("look", offered(), kind=kind, payload=payload, uid=ID)
+
+
+def taken(of: ControlMessage, **fields: Any) -> ControlObservation:
+    results = {"snapshot": f"control-{of.metadata.uid}", "manifest": "s3://b/p"}
+    told = report(of, MessageState.DONE, 12, (2, 2), results=results)
+    found: ControlObservation = observe_running(of, reports=(told,), **fields)
+    return found
+
+
+def made(of: ControlMessage, phase: SnapshotPhase | None = None, words: str = "So it is.", **status: Any) -> Any:
+    built = build_message_snapshot(of, APP)
+    ready = Condition(
+        type="Ready", status="True", reason="Why", message=words, observed_generation=1, last_transition_time=TIME
+    )
+    metadata = Metadata(
+        name=built["metadata"]["name"], namespace="shop", uid="s-1", annotations=built["metadata"]["annotations"]
+    )
+    known = StreamSnapshotStatus(phase=phase, conditions=(ready,), **status)
+    snapshot = StreamSnapshot(
+        metadata=metadata, spec=StreamSnapshotSpec(app_ref=LocalReference(name="orders")), status=known
+    )
+    return {"snapshots": {of.metadata.uid: snapshot}}
+
+
+def test_what_a_message_had_taken_is_a_resource_with_the_drivers_id() -> None:
+    of = asking("snapshot")
+    built = build_message_snapshot(of, APP)
+    metadata = msgspec.convert({**built["metadata"], "uid": "s-1"}, Metadata)
+    assert built["metadata"]["name"] == "look-0f8fad5b"
+    assert snapshot_id(metadata) == taken_id(of) == f"control-{ID}"
+    assert built["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Retain"}
+    assert "ownerReferences" not in built["metadata"]
+
+
+def test_a_dumps_resource_goes_with_the_message_and_says_what_is_written() -> None:
+    payload = {"format": "Csv", "states": [{"query": "main"}], "image": "any/thing:1", "other": 1}
+    built = build_message_snapshot(asking(payload=payload), APP)
+    assert built["spec"]["reclaimPolicy"] == "Delete"
+    assert built["spec"]["export"] == {"format": "Csv", "states": [{"query": "main"}]}
+    assert [owner["uid"] for owner in built["metadata"]["ownerReferences"]] == [ID]
+    assert build_message_snapshot(asking(), APP)["spec"]["export"] == {"format": "JsonLines"}
+
+
+def test_names_fit_however_long_and_dotted_the_messages_is() -> None:
+    name = message_snapshot_name(message("a." * 30 + "b", uid=ID))
+    assert len(name) <= 54
+    assert (name[:4], name[-10:]) == ("a-a-", "a-0f8fad5b")
+
+
+def test_another_resources_id_is_not_what_somebody_notes_on_it() -> None:
+    noted = {"tidegate.dev/snapshot-id": "nightly-0f8fad5b"}
+    assert snapshot_id(Metadata(name="mine", namespace="shop", uid=ID, annotations=noted)) == "mine-0f8fad5b"
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "dump-state"])
+def test_the_resource_is_made_once_the_driver_has_taken_it_and_the_message_is_not_at_its_end(kind: str) -> None:
+    of = asking(kind)
+    plan = decide_control(taken(of), NOW)
+    assert [action.manifest for action in plan.actions if isinstance(action, MakeSnapshot)] == [
+        build_message_snapshot(of, APP)
+    ]
+    status = statuses(plan)["look"]
+    assert (status.phase, status.acks, status.results["snapshot"]) == ("Published", "2/2", f"control-{ID}")
+    assert not any(isinstance(action, GiveMessages) for action in plan.actions)
+
+
+def test_a_driver_that_took_something_else_is_not_believed() -> None:
+    of = asking()
+    told = report(of, MessageState.DONE, 12, results={"snapshot": "nightly-0f8fad5b"})
+    o = observe_running(of, reports=(told,))
+    assert said(o, name="look")[:3] == ("Failed", "Stalled", "SnapshotFailed")
+
+
+def test_a_driver_that_failed_to_take_it_says_why() -> None:
+    of = asking()
+    o = observe_running(of, reports=(report(of, MessageState.FAILED, 12, reason="BatchLost", message="Gone."),))
+    assert said(o, name="look") == ("Failed", "Stalled", "BatchLost", "Gone.")
+
+
+COMPLETE = SnapshotExport(
+    nonce=1, phase=ExportPhase.COMPLETE, format="Csv", uri="s3://b/m.json", digest="d", tables=2, rows=30
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "phase", "export", "expected"),
+    [
+        ("snapshot", None, None, ("Published", "Reconciling", "SnapshotTaken")),
+        ("snapshot", SnapshotPhase.READY, None, ("Applied", "Ready", "Applied")),
+        ("snapshot", SnapshotPhase.FAILED, None, ("Failed", "Stalled", "SnapshotFailed")),
+        ("dump-state", SnapshotPhase.READY, None, ("Published", "Reconciling", "Exporting")),
+        ("dump-state", SnapshotPhase.READY, ExportPhase.RUNNING, ("Published", "Reconciling", "Exporting")),
+        ("dump-state", SnapshotPhase.READY, ExportPhase.COMPLETE, ("Applied", "Ready", "Applied")),
+        ("dump-state", SnapshotPhase.READY, ExportPhase.FAILED, ("Failed", "Stalled", "ExportFailed")),
+    ],
+)
+def test_a_message_is_as_far_as_what_is_made_of_it(
+    kind: str, phase: SnapshotPhase, export: ExportPhase | None, expected: tuple[str, str, str]
+) -> None:
+    of = asking(kind)
+    known = msgspec.structs.replace(COMPLETE, phase=export, message="Why.") if export is not None else None
+    # Whether the driver still runs does not matter.
+    o = observe(of, app=APP, **made(of, phase, export=known))
+    assert said(o, name="look")[:3] == expected
+    assert statuses(decide_control(o, NOW))["look"].results["streamSnapshot"] == "look-0f8fad5b"
+    assert not any(isinstance(action, MakeSnapshot) for action in decide_control(o, NOW).actions)
+
+
+def test_the_address_of_a_dump_is_in_the_status() -> None:
+    of = asking()
+    status = statuses(decide_control(taken(of, **made(of, SnapshotPhase.READY, export=COMPLETE)), NOW))["look"]
+    assert (status.results["uri"], status.results["rows"], status.results["format"]) == ("s3://b/m.json", "30", "Csv")
+    assert status.results["snapshot"] == f"control-{ID}"
+
+
+def test_somebody_elses_resource_of_that_name_is_not_taken_for_it() -> None:
+    of = asking()
+    other = message("look", offered(), kind="dump-state", uid=ID.replace("950e", "0000"))
+    (snapshot,) = made(other, SnapshotPhase.READY)["snapshots"].values()
+    o = observe(of, app=APP, snapshots={ID: snapshot})
+    assert said(o, name="look")[:3] == ("Failed", "Stalled", "SnapshotNameTaken")
+
+
+def test_a_resource_that_the_api_server_refuses_fails_the_message() -> None:
+    o = taken(asking(), memory=ControlMemory(refused={ID: "spec.export.cores: 0"}))
+    phase, _, reason, words = said(o, name="look")
+    assert (phase, reason) == ("Failed", "SnapshotRefused")
+    assert "spec.export.cores: 0" in words
