@@ -170,7 +170,7 @@ def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_i
     assert comparison.ok, comparison.report()
     assert {prediction["model"] for prediction in predicted} == {"built-in", "mended"}
     run.driver.terminate()
-    assert run.driver.exit_code() >= 0
+    run.driver.exit_code()
 
     # Its state thrown away, it goes on with the record after the dump, as if nothing had been lost.
     run.driver = run.start("again", "arrivals-again", "--begin-with-dump", export=uri)
