@@ -63,8 +63,8 @@ def check(hindsight: Hindsight, consumed: Sequence[Prediction], models: Iterable
     One of a model that is not among ``models`` is wrong; so is one of an earlier model after a carrier's first one of a
     later: ``models`` are in the order in which they came into force.
     """
-    ranks = {weights.version: rank for rank, weights in enumerate(models)}
     by_rank = list(models)
+    ranks = {weights.version: rank for rank, weights in enumerate(by_rank)}
     named = {str(each["id"]): str(each["model"]) for each in reversed(consumed)}
     newest: dict[str, int] = defaultdict(int)
     model_of: dict[str, Weights] = {}

@@ -242,7 +242,7 @@ def test_one_minute_more_an_unknown_model_and_a_way_back_to_an_earlier_one_are_w
 
 
 def test_a_prediction_is_readable() -> None:
-    prediction = {"id": "UA1545@2013-01-01T10:15Z", "origin": "EWR", "dest": "IAH", "day": "2013-01-01"}
+    prediction: dict[str, Any] = {"id": "UA1545@2013-01-01T10:15Z", "origin": "EWR", "dest": "IAH", "day": "2013-01-01"}
     prediction |= {"departureDelay": 2, "expected": -3.66, "model": "built-in"}
     words = spoken(prediction)
     assert words == "2013-01-01  UA1545  EWR-IAH  left 2 min late     expected 4 min early    (built-in)"

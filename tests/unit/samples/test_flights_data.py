@@ -35,10 +35,10 @@ def test_records_come_in_order_of_time_and_a_landing_after_its_departure(year: l
 
 
 def test_the_first_flight_of_the_year_is_as_the_file_has_it(year: list[Record]) -> None:
-    first = {"event": "departure", "id": "UA1545@2013-01-01T10:15Z", "carrier": "UA", "origin": "EWR", "dest": "IAH"}
-    first |= {"day": "2013-01-01", "departureDelay": 2}
+    flight = {"id": "UA1545@2013-01-01T10:15Z", "carrier": "UA", "origin": "EWR", "dest": "IAH", "day": "2013-01-01"}
+    first = {"event": "departure", **flight, "departureDelay": 2}
     assert json.loads(encode(year[0])) == first
-    landing = next(record for record in year if record.is_landing and record.flight.id == first["id"])
+    landing = next(record for record in year if record.is_landing and record.flight.id == flight["id"])
     assert json.loads(encode(landing)) == first | {"event": "landing", "arrivalDelay": 11}
     # 227 minutes in the air, and half an hour.
     assert landing.time == datetime(2013, 1, 1, 10, 17, tzinfo=UTC) + timedelta(minutes=227 + 30)
