@@ -27,7 +27,7 @@ from devcluster.demo.application import (
 )
 from devcluster.demo.console import Narrator, StepFailedError
 from devcluster.demo.flights_data import LEFT, Record, records
-from devcluster.demo.flights_dump import Dump, bucket, folder, save
+from devcluster.demo.flights_dump import Dump, bucket, folder, read_dump, save
 from devcluster.demo.flights_oracle import BUILT_IN, Hindsight, Weights, expected_state
 from devcluster.demo.flights_replay import FlightReplay
 from devcluster.demo.installing import have_tidegate
@@ -271,7 +271,7 @@ class FlightsDemo:
         with self._narrator.step(f"Keeping the dump in s3://{BUCKET}/{DUMP}", self._look()):
             for path in save(bucket(self._s3, status["results"]["uri"]), place):
                 self._s3.put_object(Bucket=BUCKET, Key=f"{DUMP}/{path}", Body=(place / path).read_bytes())
-        self._check(flights_analysis.read_dump(folder(place)))
+        self._check(read_dump(folder(place)))
         with self._narrator.step(f"kubectl delete sapp {app.name}: its state goes, too", self._look()):
             # While there is a driver, what snapshots of dumps hold is removed by it.
             self._messages.forget()

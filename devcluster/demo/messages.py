@@ -62,7 +62,7 @@ def build_message(application: Application, name: str, kind: str, payload: Any) 
 
 def described(status: Mapping[str, Any]) -> str:
     """Return a message's status for a person, in one line. Pure."""
-    ready = next((c for c in status.get("conditions", ()) if c["type"] == "Ready"), {})
+    ready: Mapping[str, Any] = next((c for c in status.get("conditions", ()) if c["type"] == "Ready"), {})
     parts = [str(status.get("phase", "not seen yet"))]
     parts += [f"batch {status['batch']}"] if "batch" in status else []
     parts += [f"{status['acks']} workers"] if "acks" in status else []

@@ -121,7 +121,7 @@ def test_a_model_is_dumped_mended_and_begun_again_and_every_prediction_is_the_or
     root = uri.removesuffix("/manifest.json").removeprefix(f"s3://{world.bucket}/")
     listed = world.s3.list_objects_v2(Bucket=world.bucket, Prefix=f"{root}/")["Contents"]
     for key in (entry["Key"] for entry in listed):
-        source = {"Bucket": world.bucket, "Key": key}
+        source = f"{world.bucket}/{key}"
         world.s3.copy_object(Bucket=world.bucket, Key=prefix + key.removeprefix(root), CopySource=source)
     run.messages.forget()
     world.kubectl.run("delete", "sapp", run.first.name, "-n", NAMESPACE, "--timeout=150s", timeout=160)

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tidegate_spark
 import yaml
 
+import tidegate_spark
 from devcluster import images
 from devcluster.cluster import Cluster
 from devcluster.demo.application import (

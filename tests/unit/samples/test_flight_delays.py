@@ -58,7 +58,8 @@ def plain(tally: Tally) -> tuple[int, int, int]:
     return tally.flights, tally.minutes, tally.squares
 
 
-def flown(number: int, carrier: str, dest: str, day: int, departure: int, arrival: int | None) -> flights_data.Flight:
+def flown(number: int, drawn: tuple[str, str, int, int, int | None]) -> flights_data.Flight:
+    carrier, dest, day, departure, arrival = drawn
     left = NEW_YEAR + timedelta(days=day, minutes=number)
     air = None if arrival is None else timedelta(hours=1)
     date = f"{NEW_YEAR + timedelta(days=day):%Y-%m-%d}"
@@ -70,7 +71,7 @@ def cut_flights(draw: st.DrawFn) -> tuple[list[Record], list[int]]:
     """Records in their order, and where batches end."""
     delays = st.integers(-60, 300)
     of = st.tuples(st.sampled_from("AB"), st.sampled_from("XYZ"), st.integers(0, 120), delays, st.none() | delays)
-    flights = [flown(number, *each) for number, each in enumerate(draw(st.lists(of, max_size=40)))]
+    flights = [flown(number, each) for number, each in enumerate(draw(st.lists(of, max_size=40)))]
     records = [Record(each, False) for each in flights] + [Record(each, True) for each in flights if each.in_the_air]
     records.sort(key=lambda record: record.time)
     return records, sorted(draw(st.lists(st.integers(0, len(records)), max_size=6)))
