@@ -96,7 +96,7 @@ demo: setup ## the whole thing at work: real data through Kafka into an applicat
 variants: setup ## after a demo: two variants of its application on one snapshot, compared (table, picture)
 	@$(PYTHON) -m devcluster.demo.forking --name $(NAME) $(ARGS)
 
-flights: setup ## the other demo: a model that learns from a year of flights, looked into, mended, lost and begun again
+flights: setup ## the other demo: a model learns from a year of flights; it is looked into, mended, begun again
 	@$(PYTHON) -m devcluster.demo.flights --name $(NAME) $(ARGS)
 
 cluster-up: tools ## a real Kubernetes in a network namespace of its own: make cluster-up [NAME=dev]
