@@ -156,7 +156,7 @@ def _draw_days(axes: Axes, dump: Dump) -> None:
             axes.fill_between(days, [-c for c in chance], chance, color=color, alpha=0.15, label=label)
     axes.axhline(0, color="grey", linewidth=0.8)
     axes.set_title("Days of the four largest carriers, beside the carrier's mean")
-    axes.legend(ncols=3)
+    axes.legend(ncols=3, loc="upper right")
 
 
 def _draw_routes(axes: Axes, dump: Dump, found: Finding) -> None:
@@ -174,7 +174,7 @@ def _draw_routes(axes: Axes, dump: Dump, found: Finding) -> None:
     axes.set_ylim(-40, 40)
     axes.set_xlabel("flights that have landed")
     axes.set_title("Routes, beside their carrier's mean")
-    axes.legend()
+    axes.legend(loc="upper right")
 
 
 def _draw_spreads(axes: Axes, found: Finding) -> None:
