@@ -89,12 +89,15 @@ attack: tools ## snapshots while Spark cleans up under them, each compared with 
 
 # --- the development cluster ------------------------------------------------------------------------------------------
 
-.PHONY: demo variants cluster-up cluster-down kubectl s3-up s3-down kafka-up kafka-down images
+.PHONY: demo variants flights cluster-up cluster-down kubectl s3-up s3-down kafka-up kafka-down images
 demo: setup ## the whole thing at work: real data through Kafka into an application on a real Kubernetes
 	@$(PYTHON) -m devcluster.demo --name $(NAME) $(ARGS)
 
 variants: setup ## after a demo: two variants of its application on one snapshot, compared (table, picture)
 	@$(PYTHON) -m devcluster.demo.forking --name $(NAME) $(ARGS)
+
+flights: setup ## the other demo: a model learns from a year of flights; it is looked into, mended, begun again
+	@$(PYTHON) -m devcluster.demo.flights --name $(NAME) $(ARGS)
 
 cluster-up: tools ## a real Kubernetes in a network namespace of its own: make cluster-up [NAME=dev]
 	@$(PYTHON) -m devcluster up --name $(NAME)

@@ -118,7 +118,9 @@ ensure_venv() {
   export UV_PYTHON_DOWNLOADS=never
   [ -x "$1/bin/python" ] || "$cache/boot/bin/uv" venv --quiet --python "$(command -v python3)" "$1"
   # With bytecode: tests start many processes, and none of them may write into the cache.
-  VIRTUAL_ENV=$1 "$cache/boot/bin/uv" pip sync --system-certs --quiet --require-hashes --compile-bytecode locks/dev.lock
+  # A package that comes as sources is built with what is pinned, too.
+  VIRTUAL_ENV=$1 "$cache/boot/bin/uv" pip sync --system-certs --quiet --require-hashes --require-build-hashes \
+    --build-constraints locks/build.lock --compile-bytecode locks/dev.lock
   echo "$2" >"$1/.lock-hash"
 }
 

@@ -26,7 +26,7 @@ from devcluster.demo.oracle import expected_decisions
 from devcluster.demo.replay import Replay, create_topics, delete_topics
 from devcluster.demo.scenario import Scenario
 from devcluster.demo.setting_up import clean_up_hint, connect, kubectl_hint, set_up
-from devcluster.demo.watch import SECONDS_BETWEEN_LOOKS, DecisionWatch, Repeatedly, StatusWatch
+from devcluster.demo.watch import SECONDS_BETWEEN_LOOKS, DecisionWatch, Once, Repeatedly, StatusWatch
 from devcluster.environment import Environment
 
 START_SECONDS = 300.0
@@ -245,19 +245,6 @@ The tour: docs/tour.md. To clean up: {clean_up_hint(self._site, app.name, app.na
         return StepFailedError(
             what, self._kubernetes.describe_trouble(app.name, app.namespace), self._look_at_the_app()
         )
-
-
-class Once:
-    """Acts once, when a count has reached ``at``."""
-
-    def __init__(self, action: Callable[[], None], at: int) -> None:
-        self._action, self._at, self._done = action, at, False
-
-    def __call__(self, count: int) -> None:
-        """Act if it is time."""
-        if not self._done and count >= self._at:
-            self._done = True
-            self._action()
 
 
 if __name__ == "__main__":

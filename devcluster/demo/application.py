@@ -13,6 +13,8 @@ SAMPLES = Path(__file__).parents[2] / "spark_app" / "samples"
 MANIFEST = SAMPLES / "temperature-control.yaml"
 VARIANTS = SAMPLES / "temperature-as-it-is.yaml", SAMPLES / "temperature-calm.yaml"
 """Two applications that begin with one snapshot of it."""
+FLIGHTS, FLIGHTS_FROM_DUMP = SAMPLES / "flight-delays.yaml", SAMPLES / "flight-delays-from-dump.yaml"
+"""The other sample, and the same once its state is gone."""
 BUCKET = "tidegate-demo"
 
 
@@ -57,8 +59,7 @@ class Application:
 
     def option(self, name: str) -> str:
         """Return an option of the script, empty if it is not given."""
-        given = dict(each.removeprefix("--").split("=", 1) for each in self.manifest["spec"]["application"]["args"])
-        return str(given.get(name, ""))
+        return _options(self.manifest["spec"]["application"]["args"]).get(name, "")
 
     @property
     def driver_pod(self) -> str:
@@ -99,10 +100,16 @@ def build_application(  # noqa: PLR0913 - each is named, and has a place of its 
     if namespace:
         manifest["metadata"]["namespace"] = namespace
     spec["application"]["image"] = image
-    in_file = dict(argument.removeprefix("--").split("=", 1) for argument in spec["application"]["args"])
-    spec["application"]["args"] = [f"--{name}={value}" for name, value in {**in_file, **options}.items()]
+    given = {**_options(spec["application"]["args"]), **options}
+    spec["application"]["args"] = [f"--{name}={value}" if value else f"--{name}" for name, value in given.items()]
     spec["storage"] |= {"uri": f"s3://{bucket}/apps", "endpoint": endpoint}
     return Application(manifest)
+
+
+def _options(arguments: Iterable[str]) -> dict[str, str]:
+    """Return the values of options by name, empty for one that has none."""
+    parted = (argument.removeprefix("--").partition("=") for argument in arguments)
+    return {name: value for name, _, value in parted}
 
 
 def build_surroundings(application: Application, *, access_key: str, secret_key: str) -> list[dict[str, Any]]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import operator
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,8 @@ class Comparison:
     """Seen, but no decision is due there."""
     duplicates: int
     """Copies after the first of an id: what at-least-once output costs its consumers."""
+    noun: str = "decisions"
+    """What is compared."""
 
     @property
     def ok(self) -> bool:
@@ -47,7 +50,7 @@ class Comparison:
     def report(self) -> str:
         """Return the outcome for a person."""
         lines = [
-            f"{self.expected:,} decisions expected, {self.consumed:,} consumed, {self.duplicates:,} of them repeats: "
+            f"{self.expected:,} {self.noun} expected, {self.consumed:,} consumed, {self.duplicates:,} of them repeats: "
             f"{self.correct:,} correct, {len(self.missing):,} missing, {len(self.wrong):,} wrong, "
             f"{len(self.unexpected):,} unexpected"
         ]
@@ -58,12 +61,24 @@ class Comparison:
         return "\n".join(lines)
 
 
-def compare(expected: Mapping[str, Decision], consumed: Iterable[Decision]) -> Comparison:
-    """Compare decisions, each a mapping with ``id``, with the expected ones by id."""
+def compare(
+    expected: Mapping[str, Decision],
+    consumed: Iterable[Decision],
+    same: Callable[[Decision, Decision], bool] = operator.eq,
+    noun: str = "decisions",
+) -> Comparison:
+    """Compare decisions, each a mapping with ``id``, with the expected ones by id.
+
+    Args:
+        expected: those that are due, by id.
+        consumed: those that came.
+        same: whether two of them say the same.
+        noun: what they are called.
+    """
     copies: dict[str, list[Decision]] = {}
     for decision in consumed:
         copies.setdefault(str(decision.get("id")), []).append(decision)
-    wrong = tuple(i for i, found in copies.items() if i in expected and any(c != expected[i] for c in found))
+    wrong = tuple(i for i, found in copies.items() if i in expected and not all(same(c, expected[i]) for c in found))
     missing = tuple(i for i in expected if i not in copies)
     total = sum(len(found) for found in copies.values())
     return Comparison(
@@ -74,6 +89,7 @@ def compare(expected: Mapping[str, Decision], consumed: Iterable[Decision]) -> C
         wrong=wrong,
         unexpected=tuple(i for i in copies if i not in expected),
         duplicates=total - len(copies),
+        noun=noun,
     )
 
 

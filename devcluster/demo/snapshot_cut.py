@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -59,10 +59,16 @@ def first_positions(records: Iterable[tuple[Position, Mapping[str, Any]]]) -> Po
 
 
 def read_positions(brokers: str, topic: str, timeout: float = 30.0) -> Positions:
-    """Return the same of a topic as it is now.
+    """Return the same of a topic as it is now; raises as :func:`read_records`."""
+    return first_positions(read_records(brokers, topic, timeout))
+
+
+def read_records(brokers: str, topic: str, timeout: float = 30.0) -> Iterator[tuple[Position, Mapping[str, Any]]]:
+    """Yield a topic's records as they are now, with their places, in the order of each partition.
 
     Raises:
         KafkaException: the broker cannot be reached, or the topic does not exist.
+        TimeoutError: a partition gave nothing for so many seconds.
     """
     settings = {"bootstrap.servers": brokers, "group.id": "tidegate-positions", "enable.auto.commit": False}
     consumer = Consumer({**settings, "enable.partition.eof": False})
@@ -73,7 +79,7 @@ def read_positions(brokers: str, topic: str, timeout: float = 30.0) -> Positions
         partitions = [TopicPartition(topic, number, OFFSET_BEGINNING) for number in metadata.partitions]
         left = {p.partition: consumer.get_watermark_offsets(p, timeout)[1] for p in partitions}
         consumer.assign(partitions)
-        return first_positions(_records(consumer, left, timeout))
+        yield from _records(consumer, left, timeout)
     finally:
         consumer.close()
 
@@ -81,7 +87,7 @@ def read_positions(brokers: str, topic: str, timeout: float = 30.0) -> Positions
 def _records(
     consumer: Consumer, ends: Mapping[int, int], timeout: float
 ) -> Iterable[tuple[Position, Mapping[str, Any]]]:
-    """Yield records until each partition's end; raise TimeoutError if none comes for ``timeout`` seconds."""
+    """Yield records until each partition's end."""
     left = {partition for partition, end in ends.items() if end}
     while left:
         messages: list[Message] = consumer.consume(num_messages=10_000, timeout=timeout)

@@ -69,8 +69,11 @@ class StatusWatch:
 class DecisionWatch:
     """Collects decisions as they come and tells a sample of them."""
 
-    def __init__(self, narrator: Narrator, brokers: str, topic: str) -> None:
-        self._narrator, self._reader = narrator, TopicReader(brokers, topic)
+    def __init__(
+        self, narrator: Narrator, brokers: str, topic: str, tell: Callable[[Mapping[str, Any]], str] = spoken
+    ) -> None:
+        """Read ``topic``; ``tell`` returns a decision for a person."""
+        self._narrator, self._reader, self._tell = narrator, TopicReader(brokers, topic), tell
         self._shown_at = 0.0
         self.consumed: list[dict[str, Any]] = []
         self.ids: set[str] = set()
@@ -92,11 +95,24 @@ class DecisionWatch:
         if self.newest_at - self._shown_at >= SECONDS_BETWEEN_SHOWN_DECISIONS:
             self._shown_at = self.newest_at
             for decision in decisions[:: max(1, len(decisions) // SHOWN_AT_ONCE)][:SHOWN_AT_ONCE]:
-                self._narrator.say(f"  {spoken(decision)}")
+                self._narrator.say(f"  {self._tell(decision)}")
 
     def close(self) -> None:
         """End the connection."""
         self._reader.close()
+
+
+class Once:
+    """Acts once, when a count has reached ``at``."""
+
+    def __init__(self, action: Callable[[], None], at: int) -> None:
+        self._action, self._at, self._done = action, at, False
+
+    def __call__(self, count: int) -> None:
+        """Act if it is time."""
+        if not self._done and count >= self._at:
+            self._done = True
+            self._action()
 
 
 class Repeatedly:

@@ -35,6 +35,7 @@ LONGEST_FIRST = (
     "test_snapshots.py",
     "test_control.py",
     "test_exports.py",
+    "test_flight_delays.py",
     "test_devcluster.py",
     "test_temperature_control.py",
     "test_rehearsal.py",

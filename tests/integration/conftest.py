@@ -27,6 +27,7 @@ LONGEST_FIRST = (
     "spark_runtime/test_checkpoint_files.py",
     "spark_runtime/test_stopping.py",
     "chaos/test_accounting.py",
+    "samples/test_flight_delays.py",
     "samples/test_temperature_control.py",
     "spark_runtime/test_one_writer.py",
     "snapshots/test_layouts.py",

@@ -117,7 +117,7 @@ def starting_offsets(
     Args:
         spark: the session.
         query: the query's name; needed if the export has several.
-        source: its number in the query, from 0, or its name; needed if the query had several.
+        source: its number in the query, from 0, or its name; needed if the query had several of Kafka's.
         partitions: by topic, how many partitions there are now; those that came since are read from their beginning.
         export: see :func:`initial_state`.
 

@@ -25,15 +25,17 @@ def source_of(query: str, at: ExportedQuery, source: str | int | None) -> str:
     Args:
         query: its name, for words.
         at: where it was.
-        source: number or name; None: the only one.
+        source: number or name; None: the only one, or the only one of Kafka's.
 
     Raises:
         ExportError: there is no such source, or there are several and none was named.
     """
     known = ", ".join(repr(name) for name in sorted(at.offsets))
     if source is None:
-        if len(at.offsets) == 1:
-            return next(iter(at.offsets.values()))
+        # A query that takes part in the control stream has that as a source, too.
+        fitting = [logged for logged in at.offsets.values() if is_kafkas(logged)] or list(at.offsets.values())
+        if len(fitting) == 1:
+            return fitting[0]
         raise ExportError(f"query {query!r} had {len(at.offsets)} sources ({known}): say which one with source=…")
     found = at.offsets.get(str(source))
     if found is None:

@@ -1,4 +1,4 @@
-"""A Kafka broker of the tests' own on 127.0.0.1."""
+"""A Kafka broker of the tests' own on 127.0.0.1, and what tests of drivers have."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,9 @@ import pytest
 
 from devcluster import kafka
 from devcluster.site import LocalSite
+from tests.integration.spark_runtime.conftest import bucket, jars, object_store, place, start_driver
+
+__all__ = ("bucket", "jars", "object_store", "place", "start_driver")
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,19 @@ from typing import Any
 import pytest
 import yaml
 
+import tidegate_spark
 from devcluster import images
 from devcluster.cluster import Cluster
-from devcluster.demo.application import MANIFEST, Topics, build_application, build_surroundings, committed_batches
+from devcluster.demo.application import (
+    FLIGHTS,
+    FLIGHTS_FROM_DUMP,
+    MANIFEST,
+    Topics,
+    build_application,
+    build_surroundings,
+    committed_batches,
+)
+from samples.flight_delays import parse as parse_flights
 from samples.temperature_control import parse
 
 SAMPLES = Path(MANIFEST).parent
@@ -71,7 +81,31 @@ def test_a_manifest_runs_a_file_that_is_among_the_samples(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.py")), ids=lambda path: path.stem)
-def test_a_sample_is_plain_pyspark_unless_an_option_asks_for_more(path: Path) -> None:
+def test_a_sample_is_plain_pyspark_and_what_the_library_offers_if_an_option_or_its_subject_asks_for_more(
+    path: Path,
+) -> None:
     text = path.read_text()
-    assert not re.search(r"^(import|from)\s+(tidegate|tidegate_spark|devcluster)\b", text, re.MULTILINE)
-    assert not re.search(r"^\s*(import|from)\s+(tidegate|devcluster)\b", text, re.MULTILINE)
+    is_about_more = path.stem == "flight_delays"
+    assert is_about_more or not re.search(r"^(import|from)\s+tidegate_spark\b", text, re.MULTILINE)
+    assert not re.search(r"^\s*(import|from)\s+(tidegate|devcluster|tidegate_spark\.)\b", text, re.MULTILINE)
+    named = re.findall(r"^\s*from tidegate_spark import ([\w, ]+)", text, re.MULTILINE)
+    taken = {name.strip() for names in named for name in names.split(",")}
+    assert taken <= {*tidegate_spark.__all__, "control"}
+
+
+def test_the_flights_that_begin_with_a_dump_differ_in_their_beginning_alone() -> None:
+    first, again = load(FLIGHTS), load(FLIGHTS_FROM_DUMP)
+    assert again["metadata"] == first["metadata"]
+    begin = again["spec"].pop("startFrom")
+    assert begin == {"export": "s3://tidegate-demo/flights/exports/learned/manifest.json"}
+    assert again["spec"]["application"]["args"].pop() == "--begin-with-dump"
+    assert again == first
+    assert not parse_flights(first["spec"]["application"]["args"]).begin_with_dump
+
+
+def test_an_option_without_a_value_stays_one() -> None:
+    built = build_application(image="i", endpoint="e", options={"flights": "f"}, file=FLIGHTS_FROM_DUMP)
+    arguments = built.manifest["spec"]["application"]["args"]
+    assert arguments[-1] == "--begin-with-dump"
+    assert parse_flights(arguments).begin_with_dump
+    assert (built.option("flights"), built.option("begin-with-dump"), built.option("nothing")) == ("f", "", "")

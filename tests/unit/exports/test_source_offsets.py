@@ -47,8 +47,12 @@ def test_the_only_source_need_not_be_named() -> None:
     assert source_of("main", one, None) == source_of("main", one, 0) == source_of("main", one, "0") == LOGGED
 
 
+def test_the_only_one_of_kafkas_need_not_be_named_beside_the_source_of_control_messages() -> None:
+    assert source_of("main", ExportedQuery(3, {"0": LOGGED, "1": '{"tidegate-control":7}'}), None) == LOGGED
+
+
 def test_of_several_one_is_named_by_number_or_name() -> None:
-    several = ExportedQuery(3, {"clicks": "{}", "views": LOGGED})
+    several = ExportedQuery(3, {"clicks": '{"clicks":{"0":1}}', "views": LOGGED})
     assert source_of("main", several, "views") == LOGGED
     with pytest.raises(ExportError, match=r"2 sources \('clicks', 'views'\).*source=…"):
         source_of("main", several, None)

@@ -1,0 +1,182 @@
+"""The flights' sample under the real runtime, with real Spark, S3 and Kafka: killed, looked into, mended, begun again.
+
+What is predicted, and what a dump holds, is compared with an independent computation over the same records.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from devcluster.demo.compare import read_topic
+from devcluster.demo.flights_analysis import analyse
+from devcluster.demo.flights_data import Record, records
+from devcluster.demo.flights_dump import Dump, bucket, read_dump
+from devcluster.demo.flights_oracle import BUILT_IN, Hindsight, Weights, expected_state
+from devcluster.demo.flights_replay import FlightReplay
+from devcluster.demo.flights_report import check
+from devcluster.demo.replay import create_topics
+from devcluster.demo.snapshot_cut import read_records
+from devcluster.demo.watch import Once
+from tests.integration.spark_runtime.conftest import ACCESS, SECRET, StartDriver
+from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrder, ControlOrders, MessageReport, MessageState
+from tidegate_spark.protocol import EXIT_OK, to_json
+from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrders
+from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.snapshot_pods import run_pod
+from tidegate_testing.waiting import wait_for
+
+SAMPLE = Path(__file__).parents[3] / "spark_app" / "samples" / "flight_delays.py"
+RECORDS = list(records(5_000))
+THIRD = len(RECORDS) // 3
+RATE = 250.0
+"""Records per second: so slow that messages come into force while flights leave."""
+FINISHED = {MessageState.DONE, MessageState.FAILED, MessageState.REJECTED, MessageState.EXPIRED}
+
+
+class Run:
+    """One run of the sample, and what it has been told."""
+
+    def __init__(self, start: StartDriver, store: ObjectStore, broker: str, folder: Path) -> None:
+        self._start, self._store, self.broker, self._folder = start, store, broker, folder
+        create_topics(broker, {"flights": 3, "arrivals": 2, "arrivals-again": 2})
+        self._replay = FlightReplay(broker, "flights")
+        self.driver = self.start("flight-delays", "arrivals")
+
+    def start(self, name: str, output: str, *more: str, **fields: Any) -> DriverProcess:
+        args = ("--brokers", self.broker, "--arrivals", output, "--trigger", "300 milliseconds", *more)
+        return self._start(name, f"local://{SAMPLE}", args=args, **fields)
+
+    def send(self, sent: list[Record], happenings: dict[float, Callable[[], None]]) -> None:
+        """Send records; do something when such a share of them is confirmed."""
+        due = [Once(action, at=int(share * len(sent))) for share, action in happenings.items()]
+
+        def progress(confirmed: int) -> None:
+            for action in due:
+                action(confirmed)
+
+        self._replay.run(sent, progress, RATE)
+
+    # --- what is done to it ---
+
+    def kill(self) -> None:
+        """SIGKILL when it has something to lose; then as the kubelet would."""
+        self.driver.await_batch(2, "arrivals")
+        self.driver.kill()
+        self.driver.start()
+
+    def tell(self, name: str, kind: str, payload: Any = None) -> None:
+        order = ControlOrder(name, kind, json.dumps(payload), created=time.time(), source="tests/flights")
+        answer = self.driver.command("POST", CONTROL_COMMAND, json.loads(to_json(ControlOrders((order,)))))
+        assert answer == (202, "{}")
+
+    def reload(self, name: str, content: str) -> None:
+        """Have a model where workers find it, and send the message that names it."""
+        body, place = content.encode(), self.driver.config.storage
+        self._store.client.put_object(Bucket=place.bucket, Key=f"models/{name}", Body=body)
+        uri, digest = f"s3://{place.bucket}/models/{name}", hashlib.sha256(body).hexdigest()
+        self.tell(name, "reload-model", {"name": "delays", "uri": uri, "sha256": digest})
+
+    # --- what is seen ---
+
+    def await_end(self, name: str) -> MessageReport:
+        def probe() -> MessageReport | None:
+            report = self.driver.report()
+            assert report is not None, self.driver.output[-3000:]
+            (found,) = [each for each in report.control.messages if each.id == name]
+            assert found.state in FINISHED, found
+            return found
+
+        found = wait_for(f"the end of message {name}", probe, 120, 0.2)
+        assert found is not None
+        return found
+
+    def await_predictions(self, topic: str, due: set[str]) -> list[dict[str, Any]]:
+        """Return the predictions of a topic once all that are due are there."""
+
+        def probe() -> list[dict[str, Any]]:
+            assert not self.driver.ended(), self.driver.output[-3000:]
+            found = read_topic(self.broker, topic)
+            assert due <= {prediction["id"] for prediction in found}, f"{len(found)} of {len(due)}"
+            return found
+
+        return wait_for("the last prediction", probe, 240, 1.0)
+
+    def export(self, snapshot: str) -> str:
+        """Export a dump's snapshot as the operator has it done; return the address."""
+        order = ExportOrder("look", snapshot, "look-1", "JsonLines", heap_mib=512)
+        work = self._folder / "work"
+        work.mkdir()
+        code, reports = run_pod(
+            self.driver.config,
+            SnapshotOrders(export=(order,)),
+            self._folder / "pod",
+            keys=(ACCESS, SECRET),
+            work=work,
+        )
+        assert code == EXIT_OK, reports
+        assert reports["look"].manifest, reports
+        return reports["look"].manifest
+
+    def before(self, dump: Dump) -> set[tuple[str, str]]:
+        """Return the records that the topic holds before a dump's offsets: event and id."""
+        ends = dump.offsets["flights"]
+        found = read_records(self.broker, "flights")
+        return {(record["event"], record["id"]) for place, record in found if place[1] < ends[place[0]]}
+
+
+def named(record: Record) -> tuple[str, str]:
+    return ("landing" if record.is_landing else "departure", record.flight.id)
+
+
+def departures(sent: list[Record]) -> set[str]:
+    return {record.flight.id for record in sent if not record.is_landing}
+
+
+def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_is_the_oracles(
+    start_driver: StartDriver, object_store: ObjectStore, broker: str, tmp_path: Path
+) -> None:
+    run = Run(start_driver, object_store, broker, tmp_path)
+    run.send(RECORDS[:THIRD], {0.4: run.kill})
+    run.driver.await_batch(3, "arrivals")
+
+    # A dump while records flow is that of one batch.
+    run.send(RECORDS[THIRD : 2 * THIRD], {0.3: lambda: run.tell("look", "dump-state", {"format": "JsonLines"})})
+    told = run.await_end("look")
+    assert told.state is MessageState.DONE, told
+    uri = run.export(told.results["snapshot"])
+    dump = read_dump(bucket(object_store.client, uri))
+    seen = run.before(dump)
+    assert 0 < len(seen) < 2 * THIRD
+    assert dump.differences(expected_state(record for record in RECORDS if named(record) in seen)) == []
+
+    # A model that makes no sense is refused, and the one before goes on; one that does is used from one batch on.
+    model = analyse(dump).model("mended")
+    happenings = {
+        0.1: lambda: run.reload("broken", '{"version": "of half a file"'),
+        0.5: lambda: run.reload("mended", json.dumps(model)),
+    }
+    run.send(RECORDS[2 * THIRD :], happenings)
+    broken, mended = run.await_end("broken"), run.await_end("mended")
+    assert broken.state is MessageState.FAILED, broken
+    assert "delays" in broken.queries["arrivals"].errors[0]
+    assert mended.state is MessageState.DONE, mended
+    predicted = run.await_predictions("arrivals", departures(RECORDS))
+    hindsight = Hindsight(RECORDS)
+    comparison = check(hindsight, predicted, [BUILT_IN, Weights.of(model)])
+    print(comparison.report())
+    assert comparison.ok, comparison.report()
+    assert {prediction["model"] for prediction in predicted} == {"built-in", "mended"}
+    run.driver.terminate()
+    run.driver.exit_code()
+
+    # Its state thrown away, it goes on with the record after the dump, as if nothing had been lost.
+    run.driver = run.start("again", "arrivals-again", "--begin-with-dump", export=uri)
+    later = [record for record in RECORDS if named(record) not in seen]
+    again = run.await_predictions("arrivals-again", departures(later))
+    due = hindsight.predictions(lambda flight: BUILT_IN)
+    wrong = [each for each in again if abs(each["expected"] - due[each["id"]]["expected"]) > 1e-6]
+    assert wrong == []
+    assert {prediction["id"] for prediction in again} == departures(later)
