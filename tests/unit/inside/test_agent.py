@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from devcluster.control import free_port
 from tidegate_spark.agent import Agent
 from tidegate_spark.environment import Environment
 from tidegate_spark.inside.__main__ import TOKEN_VARIABLE, main, parser, path_of
@@ -25,7 +26,6 @@ from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import Storage
 from tidegate_spark.redaction import Secrets
 from tidegate_testing.agent_commands import commands
-from tidegate_testing.driver_process import TOKEN, driver_config, free_port
 
 CONFIG = driver_config("app", "main.py", Storage("s3://bucket/tests/app"))
 
