@@ -273,7 +273,7 @@ class ControlDesk:
             if entry.kind is not Kind.MESSAGE or not needs.driver:
                 continue
             account = self._book.get(library, entry.sequence)
-            if account.done or found.decide(entry.sequence) is not Verdict.IN_FORCE:
+            if account.done or found.decide([entry.sequence]).get(entry.sequence) is not Verdict.IN_FORCE:
                 continue
             state = _state_of_all(found)
             with self._lock:

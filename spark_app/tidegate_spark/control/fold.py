@@ -65,6 +65,17 @@ class State:
     """How many there were."""
     lineage: int = 0
     """The newest that began with a rollback; 0: none did."""
+    consumed: dict[str, int] = field(default_factory=dict)
+    """Part of a broker's topic -> the offset from which on nothing is in the log yet, whatever was taken back."""
+
+
+def consumed_after(before: Mapping[str, int], entries: Iterable[Entry]) -> dict[str, int]:
+    """Return from where on topics are to be read behind ``entries``, in which every message of theirs is."""
+    consumed = dict(before)
+    for entry in entries:
+        if entry.offset >= 0:
+            consumed[entry.origin] = entry.offset if entry.kind is Kind.CONSUMED else entry.offset + 1
+    return consumed
 
 
 def fold(state: State, entries: Sequence[Entry]) -> State:
@@ -86,7 +97,10 @@ def fold(state: State, entries: Sequence[Entry]) -> State:
             state = _applied(state, entry)
     lineage = max((marker.lineage for marker in rollbacks(entries, state.lineage)), default=state.lineage)
     return dataclasses.replace(
-        state, position=entries[-1].sequence if entries else state.position, lineage=max(lineage, state.lineage)
+        state,
+        position=entries[-1].sequence if entries else state.position,
+        lineage=max(lineage, state.lineage),
+        consumed=consumed_after(state.consumed, entries),
     )
 
 
