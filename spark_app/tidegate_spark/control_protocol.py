@@ -163,7 +163,7 @@ class ChannelReport:
     """``Kafka`` or ``RabbitMQ``."""
     connected: bool = False
     reason: str = ""
-    """CamelCase, for a condition: why it is not connected."""
+    """CamelCase, for a condition: why it is not connected, or what else is wrong; empty if nothing is."""
     message: str = ""
     """For a person."""
     since: float = 0.0

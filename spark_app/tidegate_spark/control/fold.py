@@ -74,7 +74,9 @@ def consumed_after(before: Mapping[str, int], entries: Iterable[Entry]) -> dict[
     consumed = dict(before)
     for entry in entries:
         if entry.offset >= 0:
-            consumed[entry.origin] = entry.offset if entry.kind is Kind.CONSUMED else entry.offset + 1
+            following = entry.offset if entry.kind is Kind.CONSUMED else entry.offset + 1
+            # A driver that lost the fence and does not know it may say late what is known already.
+            consumed[entry.origin] = max(following, consumed.get(entry.origin, 0))
     return consumed
 
 

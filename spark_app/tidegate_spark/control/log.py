@@ -348,7 +348,7 @@ class ControlLog:
         self.append([Entry(0, kind, of=sequence) for sequence, kind in kinds.items()])
 
     def _base_of(self, state: State) -> Base:
-        """Return a base that remembers what was taken, also if that is behind its state: it is not to be taken again."""
+        """Return a base that remembers all that was taken, also what came after its state."""
         return Base(VERSION, state, self._taken.remembered(self._clock()))
 
     def _behind(self) -> tuple[State, tuple[Entry, ...]]:

@@ -78,7 +78,7 @@ class Taken:
 
     def _is_new(self, draft: Entry, decided: set[int], lineage: int, consumed: Mapping[str, int]) -> bool:
         if draft.kind is Kind.CONSUMED:
-            return consumed.get(draft.origin) != draft.offset
+            return draft.offset > consumed.get(draft.origin, -1)
         if draft.id:
             is_behind = 0 <= draft.offset < consumed.get(draft.origin, 0)
             return draft.id not in self._known and not is_behind

@@ -29,7 +29,7 @@ def built() -> Path:
         digest.update(f"{source.relative_to(JVM)}\n".encode() + source.read_bytes())
     jar = paths.cache() / "jars" / f"own-{digest.hexdigest()[:12]}" / "tidegate-spark.jar"
     if not jar.exists():
-        class_path = f"{pyspark() / 'jars'}/*:{fetched('s3a')}/*"
+        class_path = f"{pyspark() / 'jars'}/*:{fetched('s3a')}/*:{fetched('kafka')}/*"
         subprocess.run(["sh", str(JVM / "build.sh"), str(jar), class_path], check=True)
     return jar
 

@@ -123,9 +123,9 @@ def test_workers_are_counted_by_batch_and_their_errors_are_told() -> None:
     office.offer(config("x"))
     position = office.desk.position()
     for worker in ("1/10", "1/11", "2/10"):
-        office.desk.worker_asks("one", 5, worker)
-    office.desk.worker_applied("one", 5, "1/10", {})
-    office.desk.worker_applied("one", 5, "1/11", {position: "ValueError: no"})
+        office.desk.workers.asks("one", 5, worker)
+    office.desk.workers.applied("one", 5, "1/10", {})
+    office.desk.workers.applied("one", 5, "1/11", {position: "ValueError: no"})
     office.commit("one", 5, position)
     said = office.said("x")
     assert said.queries["one"] == QueryAcknowledgement(5, 1, 3, ("1/11: ValueError: no",))
