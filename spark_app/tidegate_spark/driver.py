@@ -28,7 +28,6 @@ from tidegate_spark import (
 )
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
-from tidegate_spark.control.channels.figures import ChannelFigures
 from tidegate_spark.control.driving import Control
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
@@ -100,8 +99,7 @@ class Driver:
         self._progress.snapshots = self._snapshots.reports
         progress, queries = self._progress, self._queries
         self._control = Control(config, environment, progress=progress, queries=queries, snapshots=self._snapshots)
-        self._control.keep_secret = output.secrets.add
-        registry.register(ChannelFigures(config, lambda: progress.control().channel))
+        self._control.tell(registry, output.secrets.add)
         self._ending.before_stop = self._control.let_stop
         commands = Commands(self._stop, self._set_executors, self._snapshots.give, self._control.desk.give)
         self._agent = Agent(environment, self._progress, registry, commands, output.secrets)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate_spark.control import program
 from tidegate_spark.control.channels import making
 from tidegate_spark.control.channels.book import Ended
+from tidegate_spark.control.channels.figures import ChannelFigures
 from tidegate_spark.control.channels.intake import Broker, Intake
 from tidegate_spark.control.channels.ports import Channel, Reply
 from tidegate_spark.control.channels.replies import reply_of
@@ -33,6 +34,7 @@ from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_work import connector
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -79,8 +81,7 @@ class Control:
             connect, self._works, declared(), time.time, answers=channel is not None and making.answers(channel)
         )
         self._intake = self._intake_of(channel) if channel is not None else None
-        self.keep_secret: Callable[..., None] = lambda *values: None
-        """Told of values that must not be shown."""
+        self._keep_secret: Callable[..., None] = lambda *values: None
         self._positions = Positions(config.lineage)
         self._session: SparkSession | None = None
         self._pauser: Pauser | None = None
@@ -104,6 +105,11 @@ class Control:
         self._works.meet(session, self._pauser)
         if self._intake is not None:
             self._intake.start()
+
+    def tell(self, registry: CollectorRegistry, keep_secret: Callable[..., None]) -> None:
+        """Tell figures to ``registry``, and ``keep_secret`` of values that must not be shown."""
+        registry.register(ChannelFigures(self._config, lambda: self.report().channel))
+        self._keep_secret = keep_secret
 
     def report(self) -> ControlReport:
         """Return how far everything is; asks nobody."""
@@ -189,7 +195,7 @@ class Control:
 
         def make() -> Channel:
             jvm = self._session.sparkContext._jvm if self._session is not None else None
-            return making.make_channel(settings, directory, name, jvm, self.keep_secret)
+            return making.make_channel(settings, directory, name, jvm, self._keep_secret)
 
         def reply(ended: Ended) -> Reply:
             return reply_of(ended, config.namespace, config.app)
