@@ -169,8 +169,8 @@ class StartingOffsets(StrEnum):
 class KafkaChannel(Struct, frozen=True, kw_only=True, rename="camel"):
     """A topic; without ``reply_topic`` nobody is told what came of its messages."""
 
-    bootstrap_servers: str
-    topic: str
+    bootstrap_servers: str = ""
+    topic: str = ""
     reply_topic: str = ""
     starting_offsets: StartingOffsets = StartingOffsets.EARLIEST
     options: dict[str, str] = field(default_factory=dict)
@@ -179,8 +179,8 @@ class KafkaChannel(Struct, frozen=True, kw_only=True, rename="camel"):
 class RabbitMQChannel(Struct, frozen=True, kw_only=True, rename="camel"):
     """A queue; without ``reply_queue`` nobody is told what came of its messages."""
 
-    uri: str
-    queue: str
+    uri: str = ""
+    queue: str = ""
     reply_queue: str = ""
 
 
