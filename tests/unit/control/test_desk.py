@@ -19,41 +19,7 @@ from tidegate_spark.control_protocol import (
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import Clock, keys, library_in, opened
-
-
-@dataclass
-class FakeWorks:
-    """A driver that does what it is told at once."""
-
-    queries: set[str] = field(default_factory=set)
-    open: bool = True
-    paused: bool = False
-    begun: State = field(default_factory=State)
-    batches: dict[tuple[str, int], int] = field(default_factory=dict)
-    undone: bool = False
-    carried: list[str] = field(default_factory=list)
-
-    def is_open(self) -> bool:
-        return self.open
-
-    def asking(self) -> frozenset[str]:
-        return frozenset(self.queries)
-
-    def pause(self, wanted: bool) -> None:
-        self.paused = wanted
-
-    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
-        self.carried.append(entry.type)
-        return None if self.undone else replace(account, done=True)
-
-    def begin(self, state: State) -> None:
-        self.begun = state
-
-    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
-        return self.batches.get((query, sequence))
-
-    def oldest(self, library: Library) -> int | None:
-        return None
+from tidegate_testing.control_works import FakeWorks
 
 
 @dataclass

@@ -59,7 +59,7 @@ def parameters(settings: RabbitSettings, secret: ChannelSecret, name: str) -> pi
             raise ValueError("it names no host")
         options = _tls(secret, address.hostname) if address.scheme == "amqps" else None
     except (ValueError, KeyError, OSError) as error:
-        words = f"spec.control.channel.rabbitMQ.uri {settings.uri!r} cannot be used: {error!r}."
+        words = f"spec.control.channel.rabbitmq.uri {settings.uri!r} cannot be used: {error!r}."
         raise ChannelError(MISCONFIGURED, words) from error
     user, password = secret.get(USERNAME) or "guest", secret.get(PASSWORD) or "guest"
     return pika.ConnectionParameters(
