@@ -25,6 +25,7 @@ LISTENERS = Listeners(
     kafka_pods=9092,
     kafka_host=9093,
     kafka_controller=9094,
+    kafka_sasl=9095,
     rabbitmq=5672,
     rabbitmq_distribution=25672,
     epmd=4369,

@@ -33,6 +33,8 @@ class Listeners:
     kafka_pods: int
     kafka_host: int
     kafka_controller: int
+    kafka_sasl: int
+    """As ``kafka_pods``, for who has the S3 server's keys: as user and password."""
     rabbitmq: int
     rabbitmq_distribution: int
     """Of Erlang, on loopback, as the next one."""
@@ -99,7 +101,7 @@ class LocalSite:
         sweep()
         self.folder = paths.state(paths.bound_name())
         self.control = Control(self.folder)
-        self.listeners = Listeners("127.0.0.1", *(free_port() for _ in range(7)))
+        self.listeners = Listeners("127.0.0.1", *(free_port() for _ in range(8)))
         self.s3_keys = S3Keys.new()
         self.s3_endpoint_host = self.s3_endpoint_pods = f"http://127.0.0.1:{self.listeners.s3}"
         self.kafka_host = f"127.0.0.1:{self.listeners.kafka_host}"

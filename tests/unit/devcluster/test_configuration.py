@@ -97,8 +97,9 @@ def test_pods_get_addresses_from_the_clusters_own_ledger() -> None:
 
 
 def test_the_broker_advertises_to_each_side_what_that_side_can_reach() -> None:
-    lines = server_properties(FOLDER, LISTENERS, "127.0.0.1:5").splitlines()
-    assert "advertised.listeners=PODS://10.89.0.1:9092,HOST://127.0.0.1:5" in lines
+    lines = server_properties(FOLDER, LISTENERS, "127.0.0.1:5", S3Keys("tidegate", "secret")).splitlines()
+    assert "advertised.listeners=PODS://10.89.0.1:9092,HOST://127.0.0.1:5,SASL://10.89.0.1:9095" in lines
+    assert any('user_tidegate="secret"' in line for line in lines)
 
 
 def test_jars_that_are_not_the_pinned_ones_are_named() -> None:
