@@ -50,7 +50,7 @@ class ControlDesk:
         declared: Declared,
         clock: Callable[[], float] = time.time,
         *,
-        answers: bool = False,
+        answers: bool | None = None,
     ) -> None:
         """Prepare.
 
@@ -59,7 +59,7 @@ class ControlDesk:
             works: the driver.
             declared: what the program says.
             clock: seconds since the epoch.
-            answers: whether it is told what came of messages from a broker.
+            answers: whether it is told what came of messages from a broker; None: none is read.
         """
         self._reached, self._works, self._declared, self._clock = Reached(connect), works, declared, clock
         self._lock, self._work = threading.Lock(), threading.RLock()
@@ -251,7 +251,7 @@ class ControlDesk:
     def _begin(self, library: Library) -> None:
         found = ControlLog(library, self._clock)
         found.load()
-        self._channel.load(library, found.begin)
+        self._channel.load(library, found.last, begin=self._answers is not None)
         state = _state_of_all(found)
         with self._lock:
             self._paused, self._last = state.paused, found.last
@@ -378,7 +378,7 @@ class ControlDesk:
         entries, of_channel = telling.logged(offered), self._channel.open
         telling.acknowledge_late(self._works, [*entries, *of_channel], positions)
         reports = telling.reports_of(entries)
-        self._channel.end(telling.reports_of(of_channel), answered=self._answers)
+        self._channel.end(telling.reports_of(of_channel), answered=bool(self._answers))
         self._book.save(library)
         self._channel.save(library)
         state = _state_of_all(found)

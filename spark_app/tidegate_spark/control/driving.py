@@ -77,9 +77,8 @@ class Control:
         self._connect = connect = connector(config, environment.credentials_directory)
         self._works = DriverWorks(progress, snapshots, config.lineage, self._is_open)
         channel = config.channel if config.rehearsal is None else None
-        self.desk = ControlDesk(
-            connect, self._works, declared(), time.time, answers=channel is not None and making.answers(channel)
-        )
+        answers = making.answers(channel) if channel is not None else None
+        self.desk = ControlDesk(connect, self._works, declared(), time.time, answers=answers)
         self._intake = self._intake_of(channel) if channel is not None else None
         self._keep_secret: Callable[..., None] = lambda *values: None
         self._positions = Positions(config.lineage)

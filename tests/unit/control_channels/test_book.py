@@ -88,6 +88,15 @@ def test_where_nothing_came_from_a_broker_nothing_is_written() -> None:
     assert buckets.keys(BUCKET, KEY) == []
 
 
+def test_what_came_with_a_snapshot_is_none_of_this_applications() -> None:
+    buckets = Buckets()
+    book = ChannelBook()
+    book.load(library_in(buckets), 7, begin=True)
+    assert loaded(buckets).upto == 7
+    book.note([entry(7), entry(8)], 8)
+    assert [it.sequence for it in book.open] == [8]
+
+
 def test_a_place_in_the_log_alone_is_written_when_the_log_forgets() -> None:
     buckets = Buckets()
     book = loaded(buckets)

@@ -81,8 +81,14 @@ class ChannelBook:
         """What is to be told, and is written down: in the order in which it came to be."""
         return self._ready
 
-    def load(self, library: Library, begin: int) -> None:
-        """Read what is kept; where nothing is, entries up to ``begin`` are none of a broker's.
+    def load(self, library: Library, last: int, *, begin: bool = False) -> None:
+        """Read what is kept.
+
+        Args:
+            library: the application's.
+            last: of the log. Where nothing is kept, entries up to here are none of this application's brokers': those
+                that there are came with the snapshot that it begins with.
+            begin: write that down, before the first message comes.
 
         Raises:
             ControlLogError: it cannot be understood.
@@ -91,7 +97,7 @@ class ChannelBook:
         key = library.key(PREFIX, NAME)
         found = library.store.get(key)
         try:
-            page = from_json(Page, found[0]) if found is not None else Page(upto=begin)
+            page = from_json(Page, found[0]) if found is not None else Page(upto=last)
         except ValueError as error:
             raise ControlLogError(f"{key} is no account of a channel: {error}") from error
         self._saved, self._etag = page, found[1] if found is not None else ""
@@ -101,6 +107,8 @@ class ChannelBook:
         self.accounts.update((it.entry.sequence, it.account) for it in page.open)
         self._unsent = {it.entry.sequence: it for it in page.unsent}
         self._ready = page.unsent
+        if begin and found is None:
+            self._etag = self._put(library, to_json(page).encode())
 
     def note(self, entries: Iterable[Entry], upto: int) -> None:
         """Take note of all entries behind :attr:`upto`, up to another place."""
