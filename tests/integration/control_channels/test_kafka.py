@@ -1,79 +1,19 @@
 """A real topic keeps the contract, by the clients that drivers have."""
 
-import itertools
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from devcluster import kafka
 from devcluster.site import LocalSite
-from tidegate_spark.control.channels.credentials import PASSWORD, USERNAME, ChannelSecret
+from tidegate_spark.control.channels.credentials import ChannelSecret
 from tidegate_spark.control.channels.kafka import KafkaChannel
-from tidegate_spark.control.channels.ports import MISCONFIGURED, UNAVAILABLE, Channel, ChannelError
-from tidegate_spark.control_protocol import KafkaSettings
+from tidegate_spark.control.channels.ports import MISCONFIGURED, UNAVAILABLE, ChannelError
 from tidegate_testing.channel_contract import ChannelContract, Scene, messages, opened, received, until
 from tidegate_testing.channels import event
-
-_numbers = itertools.count(1)
-
-
-class KafkaScene:
-    """See :class:`Scene`; a topic of its own, with one partition."""
-
-    replays = True
-
-    def __init__(self, site: LocalSite, jvm: Any) -> None:
-        self.site, self.jvm = site, jvm
-        self.topic = f"control-{next(_numbers)}"
-        self.reply_topic = f"{self.topic}-replies"
-        for name in (self.topic, self.reply_topic):
-            kafka.create_topic(site.kafka_host, name, partitions=1)
-
-    def send(self, body: bytes, content_type: str = "", partition: int = 0, **settings: Any) -> None:
-        producer = Producer({"bootstrap.servers": self.site.kafka_host, "enable.idempotence": True, **settings})
-        headers = [("content-type", content_type.encode())] if content_type else None
-        producer.produce(self.topic, body, partition=partition, headers=headers)
-        assert producer.flush(60) == 0
-
-    def replies(self) -> list[dict[str, Any]]:
-        consumer = Consumer({"bootstrap.servers": self.site.kafka_host, "group.id": "test", "enable.auto.commit": False})
-        try:
-            part = TopicPartition(self.reply_topic, 0, 0)
-            _, end = consumer.get_watermark_offsets(part, timeout=30)
-            consumer.assign([part])
-            found: list[dict[str, Any]] = []
-            while len(found) < end:
-                record = consumer.poll(30)
-                assert record is not None
-                assert record.error() is None
-                found.append(json.loads(record.value()))
-            return found
-        finally:
-            consumer.close()
-
-    def settings(self, **more: Any) -> KafkaSettings:
-        told = {"bootstrap_servers": self.site.kafka_host, "topic": self.topic, "reply_topic": self.reply_topic}
-        return KafkaSettings(**{**told, **more})
-
-    def channel(self, *, password: str = "", name: str = "") -> Channel:
-        at, keys = self.site.listeners, self.site.s3_keys
-        settings = self.settings(
-            bootstrap_servers=f"{at.host}:{at.kafka_sasl}",
-            options={"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
-            **({"topic": name} if name else {}),
-        )
-        values = ((USERNAME, keys.access_key), (PASSWORD, password or keys.secret_key))
-        return KafkaChannel(settings, ChannelSecret("", values), self.jvm)
-
-    def stop(self) -> None:
-        kafka.stop(self.site, grace=0)
-
-    def start(self) -> None:
-        kafka.start(self.site)
+from tidegate_testing.kafka_scene import KafkaScene
 
 
 class TestKafka(ChannelContract):
