@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,6 +91,8 @@ class MemoryChannel:
         begin = self._at - self._broker.first if self._broker.kind == TOPIC else self._at
         came = tuple(self._broker.messages[begin : begin + MOST_AT_ONCE])
         self._at += len(came)
+        if not came:
+            time.sleep(min(seconds, 0.002))
         return Delivery(came, {self._broker.origin: self._at} if came and self._broker.kind == TOPIC else {})
 
     def taken(self, delivery: Delivery) -> None:

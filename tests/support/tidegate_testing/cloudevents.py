@@ -56,7 +56,7 @@ def compiled(published: Path = PUBLISHED) -> Any:
     pool = descriptor_pool.DescriptorPool()
     for known in (any_pb2, timestamp_pb2):
         pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
-    pool.Add(file)
+    pool.AddSerializedFile(file.SerializeToString())
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.CloudEvent"))
 
 
