@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from devcluster import kafka
-from devcluster.site import LocalSite
+from devcluster.site import Site
 from tidegate_spark.control.channels.credentials import PASSWORD, USERNAME, ChannelSecret
 from tidegate_spark.control.channels.kafka import KafkaChannel
 from tidegate_spark.control.channels.ports import Channel
@@ -21,7 +21,7 @@ class KafkaScene:
 
     replays = True
 
-    def __init__(self, site: LocalSite, jvm: Any) -> None:
+    def __init__(self, site: Site, jvm: Any) -> None:
         self.site, self.jvm = site, jvm
         self.topic = f"control-{next(_numbers)}"
         self.reply_topic = f"{self.topic}-replies"

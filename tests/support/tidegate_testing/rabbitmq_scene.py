@@ -7,7 +7,7 @@ from typing import Any
 import pika
 
 from devcluster import rabbitmq
-from devcluster.site import LocalSite
+from devcluster.site import Site
 from tidegate_spark.control.channels.credentials import PASSWORD, USERNAME, ChannelSecret
 from tidegate_spark.control.channels.rabbitmq import RabbitChannel
 from tidegate_spark.control_protocol import ChannelSettings, RabbitSettings
@@ -20,7 +20,7 @@ class RabbitScene:
 
     replays = False
 
-    def __init__(self, site: LocalSite, kind: str = "classic") -> None:
+    def __init__(self, site: Site, kind: str = "classic") -> None:
         self.site = site
         self.queue = f"control-{next(_numbers)}"
         self.reply_queue = f"{self.queue}-replies"
