@@ -1,5 +1,5 @@
-"""However often the driver's process is killed, and wherever, and whatever fails: each message that was sent to a broker
-is logged once, in the order in which it was sent; a queue keeps what is not in the log; each is counted once and told of."""
+"""However often the driver's process is killed, and wherever: each message that was sent to a broker is logged once, in
+the order in which it was sent; a queue keeps what is not in the log; each is counted once and told of."""
 
 import random
 from dataclasses import dataclass, field

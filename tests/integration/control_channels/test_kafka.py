@@ -19,7 +19,7 @@ from tidegate_testing.kafka_scene import KafkaScene
 class TestKafka(ChannelContract):
     @pytest.fixture
     def scene(self, kafka_site: LocalSite, jvm: Any) -> Iterator[Scene]:
-        yield KafkaScene(kafka_site, jvm)
+        return KafkaScene(kafka_site, jvm)
 
 
 @pytest.fixture

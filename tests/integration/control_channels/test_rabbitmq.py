@@ -15,7 +15,7 @@ from tidegate_testing.rabbitmq_scene import RabbitScene
 class TestRabbitMQ(ChannelContract):
     @pytest.fixture(params=["classic", "quorum"])
     def scene(self, request: pytest.FixtureRequest, rabbitmq_site: LocalSite) -> Iterator[Scene]:
-        yield RabbitScene(rabbitmq_site, request.param)
+        return RabbitScene(rabbitmq_site, request.param)
 
 
 @pytest.fixture

@@ -69,9 +69,7 @@ def test_each_message_is_in_force_once_and_in_order_though_the_driver_is_killed(
     variables = {"TIDEGATE_CHANNEL_CREDENTIALS_DIRECTORY": str(secret)}
 
     def start(epoch: int) -> DriverProcess:
-        return start_driver(
-            "app", "channelled.py", epoch=epoch, channel=scene.channel_settings(), variables=variables
-        )
+        return start_driver("app", "channelled.py", epoch=epoch, channel=scene.channel_settings(), variables=variables)
 
     driver = start(1)
     wait_for("the channel", lambda: is_connected(driver), 240, 0.2)

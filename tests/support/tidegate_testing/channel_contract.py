@@ -1,4 +1,4 @@
-"""What the intake relies on in a channel, whatever the broker is. A test class with a fixture ``scene`` inherits from it.
+"""What the intake relies on in a channel, whatever the broker is. A test class with a fixture ``scene`` inherits it.
 
 The scene is a broker with an empty topic or queue, and an application's control desk behind it.
 """

@@ -35,7 +35,9 @@ class KafkaScene:
         assert producer.flush(60) == 0
 
     def replies(self) -> list[dict[str, Any]]:
-        consumer = Consumer({"bootstrap.servers": self.site.kafka_host, "group.id": "test", "enable.auto.commit": False})
+        consumer = Consumer(
+            {"bootstrap.servers": self.site.kafka_host, "group.id": "test", "enable.auto.commit": False}
+        )
         try:
             part = TopicPartition(self.reply_topic, 0, 0)
             _, end = consumer.get_watermark_offsets(part, timeout=30)

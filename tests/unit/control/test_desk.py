@@ -1,13 +1,11 @@
 """Whatever is offered is logged once, and what came of it is said, also by a process that comes later."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
-from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind
-from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared, Handler, Message
 from tidegate_spark.control_protocol import (
     ControlOrder,
@@ -16,7 +14,6 @@ from tidegate_spark.control_protocol import (
     MessageState,
     QueryAcknowledgement,
 )
-from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import Clock, keys, library_in, opened
 from tidegate_testing.control_works import FakeWorks

@@ -70,8 +70,7 @@ def test_a_user_and_a_password_become_what_kafka_takes(tmp_path: Path) -> None:
         KafkaSettings("b:1", "t", options=options), secret(tmp_path, username="ann", password='a"b\\c', ca__crt="PEM")
     )
     assert told["sasl.jaas.config"] == (
-        "org.apache.kafka.common.security.scram.ScramLoginModule required "
-        'username="ann" password="a\\"b\\\\c";'
+        'org.apache.kafka.common.security.scram.ScramLoginModule required username="ann" password="a\\"b\\\\c";'
     )
     assert (told["ssl.truststore.type"], told["ssl.truststore.location"]) == ("PEM", str(tmp_path / "ca.crt"))
     assert told["bootstrap.servers"] == "b:1"
@@ -83,6 +82,9 @@ def test_settings_that_are_secrets_may_be_in_the_secret_as_they_are(tmp_path: Pa
     assert "username" not in told
 
 
+CONFIG, AUTHENTICATION = "org.apache.kafka.common.config.ConfigException", f"{KAFKA_ERRORS}AuthenticationException"
+
+
 def link(name: str, message: str = "") -> Link:
     return Link((name, "java.lang.RuntimeException"), message)
 
@@ -91,16 +93,16 @@ def link(name: str, message: str = "") -> Link:
     ("chain", "reason"),
     [
         ([link("java.lang.NoClassDefFoundError")], CONNECTOR_MISSING),
-        ([Link((f"{KAFKA_ERRORS}SaslAuthenticationException", f"{KAFKA_ERRORS}AuthenticationException"))], CREDENTIALS_REJECTED),
+        ([Link((f"{KAFKA_ERRORS}SaslAuthenticationException", AUTHENTICATION))], CREDENTIALS_REJECTED),
         ([link("x"), link(f"{KAFKA_ERRORS}AuthorizationException")], CREDENTIALS_REJECTED),
         ([link("x"), link(f"{KAFKA_ERRORS}UnknownTopicOrPartitionException")], MISSING),
-        ([link("org.apache.kafka.common.config.ConfigException", "No resolvable bootstrap urls given in …")], UNAVAILABLE),
-        ([link("org.apache.kafka.common.config.ConfigException", "Invalid value")], MISCONFIGURED),
+        ([link(CONFIG, "No resolvable bootstrap urls given in …")], UNAVAILABLE),
+        ([link(CONFIG, "Invalid value")], MISCONFIGURED),
         ([link(f"{KAFKA_ERRORS}TimeoutException")], UNAVAILABLE),
         ([], UNAVAILABLE),
     ],
     ids=range(8),
-)  # fmt: skip
+)
 def test_faults_of_kafka_have_names(chain: list[Link], reason: str) -> None:
     assert kafka.fault_in(chain)[0] == reason
 
@@ -247,9 +249,8 @@ def test_faults_of_rabbitmq_have_names(error: Exception, reason: str) -> None:
 
 
 def test_each_library_is_for_its_own_channel() -> None:
-    kept: list[str] = []
     by_kind = {
-        kind: making.make_channel(settings, "/nowhere", "tidegate", None, kept.append)
+        kind: making.make_channel(settings, "/nowhere", "tidegate", None, lambda *values: None)
         for kind, settings in (("Kafka", ChannelSettings(TOPIC)), ("RabbitMQ", ChannelSettings(rabbitmq=QUEUE)))
         if making.kind_of(settings) == kind
     }

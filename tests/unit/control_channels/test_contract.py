@@ -45,4 +45,4 @@ class TestChannelInMemory(ChannelContract):
     def scene(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         for name in ("OPEN_SECONDS", "FIRST_PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS"):
             monkeypatch.setattr(intake, name, 0.02)
-        yield MemoryScene(request.param)
+        return MemoryScene(request.param)

@@ -51,9 +51,7 @@ def test_without_a_brokers_channel_nothing_is_said() -> None:
         (None, ("Unknown", "NoDriver")),
     ],
 )
-def test_the_condition_says_how_it_is_with_the_broker(
-    report: ChannelReport | None, expected: tuple[str, str]
-) -> None:
+def test_the_condition_says_how_it_is_with_the_broker(report: ChannelReport | None, expected: tuple[str, str]) -> None:
     assert said(seen(report)) == expected
 
 
@@ -75,8 +73,6 @@ def test_the_time_of_the_condition_is_that_of_its_last_change() -> None:
 def test_messages_are_counted_and_the_count_stays_while_nobody_answers() -> None:
     ended = {"Done": 5, "Failed": 1, "Rejected": 2, "Expired": 3, "RolledBack": 4}
     status = control_status(seen(ChannelReport("Kafka", connected=True, received=20, ended=ended)))
-    expected = ControlStatus(
-        channel="Kafka", received=20, applied=5, failed=1, rejected=2, expired=3, rolled_back=4
-    )
+    expected = ControlStatus(channel="Kafka", received=20, applied=5, failed=1, rejected=2, expired=3, rolled_back=4)
     assert status == expected
     assert control_status(seen(None, asked=False, control=expected)) == expected
