@@ -30,7 +30,7 @@ class KafkaScene:
 
     def send(self, body: bytes, content_type: str = "", partition: int = 0, **settings: Any) -> None:
         producer = Producer({"bootstrap.servers": self.site.kafka_host, "enable.idempotence": True, **settings})
-        headers = [("content-type", content_type.encode())] if content_type else None
+        headers: dict[str, str | bytes | None] = {"content-type": content_type.encode()} if content_type else {}
         producer.produce(self.topic, body, partition=partition, headers=headers)
         assert producer.flush(60) == 0
 
@@ -47,7 +47,7 @@ class KafkaScene:
                 record = consumer.poll(30)
                 assert record is not None
                 assert record.error() is None
-                found.append(json.loads(record.value()))
+                found.append(json.loads(record.value() or b""))
             return found
         finally:
             consumer.close()
