@@ -1,6 +1,5 @@
 """A real topic keeps the contract, by the clients that drivers have."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from tidegate_testing.kafka_scene import KafkaScene
 
 class TestKafka(ChannelContract):
     @pytest.fixture
-    def scene(self, kafka_site: LocalSite, jvm: Any) -> Iterator[Scene]:
+    def scene(self, kafka_site: LocalSite, jvm: Any) -> Scene:
         return KafkaScene(kafka_site, jvm)
 
 
@@ -29,7 +28,7 @@ def topic(kafka_site: LocalSite, jvm: Any) -> KafkaScene:
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_messages_are_read_however_their_producer_compresses_them(topic: KafkaScene, codec: str) -> None:
-    topic.send(event(data={"a": "x" * 5000}), **{"compression.type": codec})
+    topic.send(event(data={"a": "x" * 5000}), compression=codec)
     with opened(topic) as channel:
         assert messages(received(channel, 1))[0].body == event(data={"a": "x" * 5000})
 

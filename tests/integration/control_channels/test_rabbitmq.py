@@ -1,7 +1,6 @@
 """A real queue keeps the contract."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,7 +13,7 @@ from tidegate_testing.rabbitmq_scene import RabbitScene
 
 class TestRabbitMQ(ChannelContract):
     @pytest.fixture(params=["classic", "quorum"])
-    def scene(self, request: pytest.FixtureRequest, rabbitmq_site: LocalSite) -> Iterator[Scene]:
+    def scene(self, request: pytest.FixtureRequest, rabbitmq_site: LocalSite) -> Scene:
         return RabbitScene(rabbitmq_site, request.param)
 
 
@@ -60,7 +59,7 @@ def test_more_messages_than_are_delivered_at_once_come_as_they_are_taken(queue: 
         sending = connection.channel()
         for number in range(250):
             sending.basic_publish("", queue.queue, event(str(number)))
-    found = []
+    found: list[str] = []
     with opened(queue) as channel:
         while len(found) < 250:
             delivery = channel.receive(5)

@@ -28,8 +28,9 @@ class KafkaScene:
         for name in (self.topic, self.reply_topic):
             kafka.create_topic(site.kafka_host, name, partitions=1)
 
-    def send(self, body: bytes, content_type: str = "", partition: int = 0, **settings: Any) -> None:
-        producer = Producer({"bootstrap.servers": self.site.kafka_host, "enable.idempotence": True, **settings})
+    def send(self, body: bytes, content_type: str = "", partition: int = 0, compression: str = "none") -> None:
+        told = {"bootstrap.servers": self.site.kafka_host, "enable.idempotence": True, "compression.type": compression}
+        producer = Producer(told)
         headers: dict[str, str | bytes | None] = {"content-type": content_type.encode()} if content_type else {}
         producer.produce(self.topic, body, partition=partition, headers=headers)
         assert producer.flush(60) == 0

@@ -1,6 +1,5 @@
 """The broker in memory keeps the contract, as a topic and as a queue; so do the desk and the intake behind it."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -42,7 +41,7 @@ class MemoryScene:
 
 class TestChannelInMemory(ChannelContract):
     @pytest.fixture(params=[TOPIC, QUEUE])
-    def scene(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    def scene(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Scene:
         for name in ("OPEN_SECONDS", "FIRST_PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS"):
             monkeypatch.setattr(intake, name, 0.02)
         return MemoryScene(request.param)
