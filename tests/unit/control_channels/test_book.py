@@ -42,7 +42,7 @@ def test_one_that_has_ended_is_counted_and_is_to_be_told_once_that_is_written_do
     book = loaded(buckets)
     book.note([entry(1), entry(2)], 2)
     book.end([report(1), report(2, MessageState.IN_FORCE)], answered=True)
-    assert book.ready == ()
+    assert not book.ready
     book.save(library_in(buckets))
     assert [it.report for it in book.ready] == [report(1)]
     assert (book.ended, [it.sequence for it in book.open]) == ({"Done": 1}, [2])
