@@ -89,7 +89,7 @@ attack: tools ## snapshots while Spark cleans up under them, each compared with 
 
 # --- the development cluster ------------------------------------------------------------------------------------------
 
-.PHONY: demo variants flights cluster-up cluster-down kubectl s3-up s3-down kafka-up kafka-down images
+.PHONY: demo variants flights cluster-up cluster-down kubectl s3-up s3-down kafka-up kafka-down rabbitmq-up rabbitmq-down images
 demo: setup ## the whole thing at work: real data through Kafka into an application on a real Kubernetes
 	@$(PYTHON) -m devcluster.demo --name $(NAME) $(ARGS)
 
@@ -119,6 +119,12 @@ kafka-up: setup ## a Kafka broker that the cluster's pods reach
 
 kafka-down: setup ## stop the Kafka broker and remove its data
 	@$(PYTHON) -m devcluster kafka down --name $(NAME)
+
+rabbitmq-up: setup ## a RabbitMQ broker that the cluster's pods reach
+	@$(PYTHON) -m devcluster rabbitmq up --name $(NAME)
+
+rabbitmq-down: setup ## stop the RabbitMQ broker and remove its data
+	@$(PYTHON) -m devcluster rabbitmq down --name $(NAME)
 
 images: setup ## build the images (no Docker needed) and load them into the cluster if it is up
 	@$(PYTHON) -m devcluster images build

@@ -160,7 +160,11 @@ def _parser() -> argparse.ArgumentParser:
     api.add_argument("--kwok-nodes", type=int, default=0, help="number of simulated nodes")
     api.add_argument("--controllers", action="store_true", help="run kube-controller-manager as well")
     api.add_argument("--audit-log", action="store_true", help="write an audit log")
-    for service, text in (("s3", "the S3 server"), ("kafka", "the Kafka broker")):
+    for service, text in (
+        ("s3", "the S3 server"),
+        ("kafka", "the Kafka broker"),
+        ("rabbitmq", "the RabbitMQ broker"),
+    ):
         added = command(service, _service, f"{text}: stop and start keep its data, down removes them")
         added.add_argument("do", choices=("up", "down", "stop", "start"))
         added.set_defaults(service=service)

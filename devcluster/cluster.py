@@ -19,7 +19,17 @@ from devcluster.controlplane import Addresses
 from devcluster.pki import Pki
 from devcluster.site import Listeners, S3Keys
 
-LISTENERS = Listeners(node.ADDRESS, s3=7070, kafka_pods=9092, kafka_host=9093, kafka_controller=9094)
+LISTENERS = Listeners(
+    node.ADDRESS,
+    s3=7070,
+    kafka_pods=9092,
+    kafka_host=9093,
+    kafka_controller=9094,
+    kafka_sasl=9095,
+    rabbitmq=5672,
+    rabbitmq_distribution=25672,
+    epmd=4369,
+)
 
 # Longest socket below the state folder is n1/kubelet/device-plugins/kubelet.sock; the kernel takes 107 characters.
 _LONGEST_FOLDER = 67
@@ -33,6 +43,7 @@ class State:
     s3_port: int
     kafka_port: int
     s3_keys: S3Keys
+    rabbitmq_port: int = 0
 
     def write(self, folder: Path) -> None:
         """Write it into a cluster's folder, for its owner's eyes only."""
@@ -152,6 +163,16 @@ class Cluster:
         """Return the Kafka broker's bootstrap address for the machine."""
         return f"127.0.0.1:{self.state.kafka_port}"
 
+    @property
+    def rabbitmq_pods(self) -> str:
+        """Return RabbitMQ's host and port for pods."""
+        return f"{LISTENERS.host}:{LISTENERS.rabbitmq}"
+
+    @property
+    def rabbitmq_host(self) -> str:
+        """Return RabbitMQ's host and port for the machine."""
+        return f"127.0.0.1:{self.state.rabbitmq_port}"
+
     def enter(self, *command: str | Path) -> list[str]:
         """Return ``command`` wrapped so that it runs inside the cluster's namespaces."""
         inside = ("--net", "--mount", "--pid")
@@ -197,11 +218,11 @@ class Cluster:
 
     def _start(self, seeded: bool) -> None:
         private.make_folder(self.folder)
-        listeners = [free_listener() for _ in range(3)]
+        listeners = [free_listener() for _ in range(4)]
         ports = [listener.getsockname()[1] for listener in listeners]
-        state = State(ports[0], ports[1], ports[2], S3Keys.new())
+        state = State(ports[0], ports[1], ports[2], S3Keys.new(), ports[3])
         state.write(self.folder)
-        targets = (node.API_PORT, LISTENERS.s3, LISTENERS.kafka_host)
+        targets = (node.API_PORT, LISTENERS.s3, LISTENERS.kafka_host, LISTENERS.rabbitmq)
         self.control.launch(
             [Forward(listener, node.ADDRESS, port) for listener, port in zip(listeners, targets, strict=True)],
             namespaces=True,

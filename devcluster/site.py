@@ -1,4 +1,4 @@
-"""Where S3 server and Kafka broker can run: in a cluster, or (here) plainly on this machine. Starts a supervisor."""
+"""Where S3 server and brokers can run: in a cluster, or (here) plainly on this machine. Starts a supervisor."""
 
 import secrets
 import shutil
@@ -33,6 +33,12 @@ class Listeners:
     kafka_pods: int
     kafka_host: int
     kafka_controller: int
+    kafka_sasl: int
+    """As ``kafka_pods``, for who has the S3 server's keys: as user and password."""
+    rabbitmq: int
+    rabbitmq_distribution: int
+    """Of Erlang, on loopback, as the next one."""
+    epmd: int
 
 
 class Site(Protocol):
@@ -65,6 +71,14 @@ class Site(Protocol):
     def kafka_host(self) -> str:
         """Return the broker's bootstrap address for the machine."""
 
+    @property
+    def rabbitmq_pods(self) -> str:
+        """Return RabbitMQ's host and port for pods."""
+
+    @property
+    def rabbitmq_host(self) -> str:
+        """Return RabbitMQ's host and port for the machine."""
+
 
 def remove_data(site: Site, service: str) -> None:
     """Remove the files of a service that has stopped."""
@@ -73,7 +87,7 @@ def remove_data(site: Site, service: str) -> None:
 
 
 class LocalSite:
-    """S3 server and Kafka broker on 127.0.0.1, for tests without pods; needs no root. Ends with this process.
+    """S3 server and brokers on 127.0.0.1, for tests without pods; needs no root. Ends with this process.
 
     A context manager::
 
@@ -87,11 +101,12 @@ class LocalSite:
         sweep()
         self.folder = paths.state(paths.bound_name())
         self.control = Control(self.folder)
-        self.listeners = Listeners("127.0.0.1", free_port(), free_port(), free_port(), free_port())
+        self.listeners = Listeners("127.0.0.1", *(free_port() for _ in range(8)))
         self.s3_keys = S3Keys.new()
         self.s3_endpoint_host = self.s3_endpoint_pods = f"http://127.0.0.1:{self.listeners.s3}"
         self.kafka_host = f"127.0.0.1:{self.listeners.kafka_host}"
         self.kafka_pods = f"127.0.0.1:{self.listeners.kafka_pods}"
+        self.rabbitmq_host = self.rabbitmq_pods = f"127.0.0.1:{self.listeners.rabbitmq}"
 
     def __enter__(self) -> Self:
         """Start the supervisor."""

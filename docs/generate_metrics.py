@@ -28,6 +28,8 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate_spark.control.channels.figures import ChannelFigures
+from tidegate_spark.control_protocol import ChannelReport
 from tidegate_spark.metrics import build_registry
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
@@ -126,6 +128,8 @@ def exercised_agent() -> CollectorRegistry:
     figures = SnapshotFigures(config)
     figures.newest(1.0)
     registry.register(figures)
+    report = ChannelReport("Kafka", connected=True, received=1, ended={"Done": 1}, waiting=0)
+    registry.register(ChannelFigures(config, lambda: report))
     progress.query_started("main")
     progress.query_committed("main", Commit(0, 10, 1.0, 2.0, 100, 3, 400, 1.0, lag_rows=5))
     return registry

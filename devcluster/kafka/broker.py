@@ -8,31 +8,35 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from devcluster import private
 from devcluster.control import PATIENCE, ComponentError
 from devcluster.kafka import jars
-from devcluster.site import Listeners, Site, remove_data
+from devcluster.site import Listeners, S3Keys, Site, remove_data
 
 _NAME = "kafka"
+_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 # A small heap, and the collector and compiler that start soonest: the broker shares two cores with everything else.
 _JAVA = ("java", "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
-def server_properties(data: Path, at: Listeners, advertised_to_host: str) -> str:
+def server_properties(data: Path, at: Listeners, advertised_to_host: str, keys: S3Keys) -> str:
     """Return the broker's configuration.
 
     Two listeners, because a client must be able to reach the broker under the address that it advertises: pods reach
-    the node's address, the machine outside only a forwarded port.
+    the node's address, the machine outside only a forwarded port. A third one, for pods, asks for user and password.
     """
     pods, host = f"PODS://{at.host}:{at.kafka_pods}", f"HOST://{at.host}:{at.kafka_host}"
-    controller = f"{at.host}:{at.kafka_controller}"
+    controller, sasl = f"{at.host}:{at.kafka_controller}", f"SASL://{at.host}:{at.kafka_sasl}"
     return f"""process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@{controller}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PODS
-listeners={pods},{host},CONTROLLER://{controller}
-advertised.listeners={pods},HOST://{advertised_to_host}
-listener.security.protocol.map=PODS:PLAINTEXT,HOST:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners={pods},{host},{sasl},CONTROLLER://{controller}
+advertised.listeners={pods},HOST://{advertised_to_host},{sasl}
+listener.security.protocol.map=PODS:PLAINTEXT,HOST:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl.plain.sasl.jaas.config={_LOGIN} required user_{keys.access_key}="{keys.secret_key}";
 log.dirs={data}
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
@@ -70,7 +74,7 @@ def _format(site: Site, properties: Path, classpath: str) -> None:
     folder = properties.parent
     folder.mkdir(exist_ok=True)
     draft = properties.with_suffix(".draft")
-    draft.write_text(server_properties(folder / "data", site.listeners, site.kafka_host))
+    private.write(draft, server_properties(folder / "data", site.listeners, site.kafka_host, site.s3_keys))
     cluster_id = uuid.uuid4().hex[:22]
     tool: list[str | Path] = [
         *_JAVA,

@@ -24,6 +24,9 @@ MOST_ERRORS = 8
 LONGEST_ERROR = 512
 """Characters of one error."""
 
+CHANNEL_CREDENTIALS_DIRECTORY = "/var/run/tidegate/control-credentials"
+"""Where the Secret of a broker's channel is mounted in the driver (optional: its files may appear later)."""
+
 PING, RELOAD_CONFIG, RELOAD_MODEL, CLEAR_CACHES = "ping", "reload-config", "reload-model", "clear-caches"
 PAUSE, RESUME, SET_LOG_LEVEL = "pause", "resume", "set-log-level"
 SNAPSHOT, DUMP_STATE = "snapshot", "dump-state"
@@ -121,6 +124,62 @@ class MessageReport:
 
 
 @dataclass(frozen=True)
+class KafkaSettings:
+    """A topic from which control messages are read, too."""
+
+    bootstrap_servers: str
+    topic: str
+    reply_topic: str = ""
+    """Where it is told what came of them; empty: nowhere."""
+    from_latest: bool = False
+    """Begin with what comes after the first look at the topic, instead of with what is in it."""
+    options: dict[str, str] = field(default_factory=dict)
+    """Settings of Kafka's clients, such as ``security.protocol``."""
+
+
+@dataclass(frozen=True)
+class RabbitSettings:
+    """A queue from which control messages are taken, too."""
+
+    uri: str
+    """``amqp://host:port/vhost`` or ``amqps://…``, without user and password."""
+    queue: str
+    reply_queue: str = ""
+    """Where it is told what came of them; empty: nowhere."""
+
+
+@dataclass(frozen=True)
+class ChannelSettings:
+    """A broker's channel beside the one that always is: one of the two."""
+
+    kafka: KafkaSettings | None = None
+    rabbitmq: RabbitSettings | None = None
+    credentials_secret: str = ""
+    """Name of the Secret that is mounted at :data:`CHANNEL_CREDENTIALS_DIRECTORY`, for messages only."""
+
+
+@dataclass(frozen=True)
+class ChannelReport:
+    """How it is with a broker's channel, and what came from it since the application began."""
+
+    kind: str
+    """``Kafka`` or ``RabbitMQ``."""
+    connected: bool = False
+    reason: str = ""
+    """CamelCase, for a condition: why it is not connected, or what else is wrong; empty if nothing is."""
+    message: str = ""
+    """For a person."""
+    since: float = 0.0
+    """Since when it is so, seconds since the epoch."""
+    received: int = 0
+    """Messages in the log, rejected ones among them."""
+    ended: dict[str, int] = field(default_factory=dict)
+    """:class:`MessageState` -> how many of them ended so."""
+    waiting: int = -1
+    """Messages in the broker that are not read yet; -1: the broker does not tell, or is not asked."""
+
+
+@dataclass(frozen=True)
 class ControlReport:
     """The control stream of one application, as its driver sees it."""
 
@@ -131,3 +190,5 @@ class ControlReport:
     paused: bool = False
     messages: tuple[MessageReport, ...] = ()
     """Of the ids offered and not yet forgotten, oldest first."""
+    channel: ChannelReport | None = None
+    """None: there is no broker's channel."""

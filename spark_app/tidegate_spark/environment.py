@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate_spark import protocol
+from tidegate_spark.control_protocol import CHANNEL_CREDENTIALS_DIRECTORY
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE
 
@@ -31,6 +32,7 @@ class Environment:
     command_port: int
     credentials_directory: str
     origin_credentials_directory: str
+    channel_credentials_directory: str
     token_file: str
     termination_log: str
     pod_uid: str
@@ -57,6 +59,9 @@ class Environment:
             credentials_directory=variables.get("TIDEGATE_CREDENTIALS_DIRECTORY", protocol.CREDENTIALS_DIRECTORY),
             origin_credentials_directory=variables.get(
                 "TIDEGATE_ORIGIN_CREDENTIALS_DIRECTORY", protocol.ORIGIN_CREDENTIALS_DIRECTORY
+            ),
+            channel_credentials_directory=variables.get(
+                "TIDEGATE_CHANNEL_CREDENTIALS_DIRECTORY", CHANNEL_CREDENTIALS_DIRECTORY
             ),
             token_file=variables.get("TIDEGATE_AGENT_TOKEN_FILE", protocol.AGENT_TOKEN_FILE),
             termination_log=variables.get("TIDEGATE_TERMINATION_LOG", protocol.TERMINATION_LOG),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from tidegate_spark.control_protocol import ControlReport
+from tidegate_spark.control_protocol import ChannelSettings, ControlReport
 from tidegate_spark.json_form import from_json as from_json  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.json_form import to_json as to_json  # noqa: PLC0414 - likewise
 from tidegate_spark.places import APP_FILE as APP_FILE  # noqa: PLC0414 - likewise
@@ -207,6 +207,8 @@ class DriverConfig:
     """Note which batches ``lineage`` ends with before the first new one, and take this snapshot of them meanwhile."""
     rehearsal: Rehearsal | None = None
     """Rehearse, in ``storage`` alone, which is within the application's; what queries put out goes nowhere."""
+    channel: ChannelSettings | None = None
+    """A broker's topic or queue from which control messages come, too; a rehearsal reads none."""
 
 
 @dataclass(frozen=True)

@@ -63,18 +63,7 @@ def with_version(spec: StreamingAppSpec, version: str) -> StreamingAppSpec:
     if not isinstance(values, dict):
         raise ValueError("no version: not a mapping")
     for path, parts, _ in _PATHS:
-        *parents, leaf = parts
-        node = tree
-        for parent in parents:
-            if node.get(parent) is None:
-                node[parent] = {}
-            node = node[parent]
-        node.pop(leaf, None)
-        if path in values:
-            node[leaf] = values[path]
-    # Of a reference there is nothing but its name.
-    if not tree["storage"].get("credentialsSecret"):
-        tree["storage"].pop("credentialsSecret", None)
+        _set(tree, parts, values.get(path))
     return msgspec.convert(tree, StreamingAppSpec)
 
 
@@ -91,6 +80,21 @@ def _values(spec: StreamingAppSpec) -> dict[str, Any]:
         if value is not None:
             found[path] = _canonical(path, value) if is_quantity else value
     return found
+
+
+def _set(tree: dict[str, Any], parts: list[str], value: Any) -> None:
+    """Set a field, or take it away if there is no value: with what is left empty then, a reference without a name."""
+    head, *rest = parts
+    if not rest:
+        tree.pop(head, None)
+        if value is not None:
+            tree[head] = value
+        return
+    within = tree.get(head) or {}
+    _set(within, rest, value)
+    tree.pop(head, None)
+    if within:
+        tree[head] = within
 
 
 def _at(tree: Any, parts: list[str]) -> Any:

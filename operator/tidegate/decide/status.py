@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tidegate.decide.beginning import build_beginning, build_last_snapshot
+from tidegate.decide.channel_status import channel_condition, control_status
 from tidegate.decide.faults import read_termination
 from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of, lineage_to_launch
@@ -51,7 +52,10 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
     queries = () if verdict.launch else known
     return StreamingAppStatus(
         phase=verdict.phase,
-        conditions=build_conditions(old.conditions, verdict, o.app.metadata.generation, now),
+        conditions=(
+            *build_conditions(old.conditions, verdict, o.app.metadata.generation, now),
+            *channel_condition(o, verdict, now),
+        ),
         observed_generation=o.app.metadata.generation,
         epoch=epoch,
         lineage=lineage,
@@ -69,6 +73,7 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         last_stable=old.last_stable,
         upgrade=at_launch(old.upgrade, verdict.launch, now) if verdict.launch else old.upgrade,
         snapshots=look_at_schedule(o, now).status,
+        control=control_status(o),
     )
 
 
@@ -135,6 +140,7 @@ def _progress(status: StreamingAppStatus) -> tuple[object, ...]:
         tuple(c.message for c in status.conditions),
         status.driver.restarts if status.driver else 0,
         status.last_exit,
+        status.control,
     )
 
 

@@ -150,10 +150,54 @@ class SnapshotsSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     on_delete: OnDeleteSnapshot = OnDeleteSnapshot.SKIP
 
 
+class ChannelType(StrEnum):
+    """Where control messages come from beside ControlMessages."""
+
+    STORAGE = "Storage"
+    """From nowhere else."""
+    KAFKA = "Kafka"
+    RABBITMQ = "RabbitMQ"
+
+
+class StartingOffsets(StrEnum):
+    """Where a topic is read from that was not read before."""
+
+    EARLIEST = "Earliest"
+    LATEST = "Latest"
+
+
+class KafkaChannel(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A topic; without ``reply_topic`` nobody is told what came of its messages."""
+
+    bootstrap_servers: str = ""
+    topic: str = ""
+    reply_topic: str = ""
+    starting_offsets: StartingOffsets = StartingOffsets.EARLIEST
+    options: dict[str, str] = field(default_factory=dict)
+
+
+class RabbitMQChannel(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A queue; without ``reply_queue`` nobody is told what came of its messages."""
+
+    uri: str = ""
+    queue: str = ""
+    reply_queue: str = ""
+
+
+class ChannelSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A broker's channel; the one of its type is there, and no other."""
+
+    type: ChannelType = ChannelType.STORAGE
+    kafka: KafkaChannel | None = None
+    rabbitmq: RabbitMQChannel | None = None
+    credentials_secret: LocalReference | None = None
+
+
 class ControlSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """ControlMessages of the application; ``retention`` is for how long those stay that have ended."""
 
     retention: str = "24h"
+    channel: ChannelSpec = ChannelSpec()
 
 
 class ForkOutputs(StrEnum):

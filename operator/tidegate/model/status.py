@@ -220,6 +220,18 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     obsolete: tuple[str, ...] = ()
 
 
+class ControlStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What came through a broker's channel since the application began, and what became of it."""
+
+    channel: str
+    received: int = 0
+    applied: int = 0
+    failed: int = 0
+    rejected: int = 0
+    expired: int = 0
+    rolled_back: int = 0
+
+
 class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the operator observed and decided.
 
@@ -247,6 +259,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     last_stable: StableSpec | None = None
     upgrade: UpgradeStatus | None = None
     snapshots: ScheduleStatus | None = None
+    control: ControlStatus | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this type, None if there is none."""

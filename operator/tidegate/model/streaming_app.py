@@ -15,6 +15,8 @@ from msgspec import Struct, field
 from tidegate.model.errors import SpecError, UnreadableAppError
 from tidegate.model.spec import (
     Application,
+    ChannelSpec,
+    ChannelType,
     ControlSpec,
     Driver,
     Executor,
@@ -67,6 +69,8 @@ __all__ = [
     "PLURAL",
     "VERSION",
     "Application",
+    "ChannelSpec",
+    "ChannelType",
     "Condition",
     "ControlSpec",
     "Driver",

@@ -237,6 +237,7 @@ def _matters(report: AgentReport, batches: int) -> tuple[object, ...]:
     notices = report.notices[-1].sequence if report.notices else 0
     committed = any(query.batch_id >= 0 for query in report.queries)
     executors = (report.executors_wanted, report.executors_running)
+    channel = report.control.channel
     reached = all(query.committed >= batches for query in report.queries)
     return (
         report.epoch,
@@ -249,6 +250,7 @@ def _matters(report: AgentReport, batches: int) -> tuple[object, ...]:
         report.snapshots,
         report.control.messages,
         report.control.paused,
+        (channel.connected, channel.reason) if channel is not None else None,
         reached,
     )
 
@@ -260,4 +262,6 @@ def _moves(before: AgentReport | None, report: AgentReport) -> bool:
 
 
 def _commits(report: AgentReport) -> tuple[object, ...]:
-    return tuple((query.name, query.batch_id) for query in report.queries)
+    channel = report.control.channel
+    batches = tuple((query.name, query.batch_id) for query in report.queries)
+    return (*batches, channel.received, channel.ended) if channel is not None else batches

@@ -7,6 +7,7 @@ from typing import Any
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
+from tidegate.resources.control_channel import mount_credentials
 from tidegate.resources.driver_config import build_driver_config, service_account
 from tidegate.resources.metadata import labels, owner_reference
 from tidegate.resources.names import DRIVER_CONTAINER, agent_secret_name, driver_pod_name
@@ -54,6 +55,7 @@ def build_driver_pod(
     spec = _owned_spec(app, platform, env)
     if config.start_from is not None and config.start_from.credentials_secret:
         _mount_origins_credentials(spec, config.start_from.credentials_secret)
+    mount_credentials(spec, app)
     owned = {"metadata": _metadata(app, epoch), "spec": spec}
     return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, FIELD)}
 

@@ -6,6 +6,7 @@ import json
 
 from tidegate.decide.spec_hash import program_hash
 from tidegate.model.streaming_app import ForkOutputs, StableSpec, StreamingApp, UpgradePhase
+from tidegate.resources.control_channel import channel_settings
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.names import ACCESS_NAME, EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
 from tidegate.resources.platform import Platform
@@ -82,6 +83,7 @@ def build_driver_config(
         program=program_hash(spec),
         pin=_pin(app, lineage),
         export=spec.start_from.export if spec.start_from is not None else "",
+        channel=channel_settings(app),
     )
 
 

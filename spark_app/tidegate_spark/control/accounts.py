@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -86,6 +87,33 @@ class BatchAccount:
         )
 
 
+class Attendance:
+    """The workers of the batches that run. Thread safe."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._lock = threading.Lock()
+        self._batches: dict[tuple[str, int], BatchAccount] = {}
+
+    def asks(self, query: str, batch: int, worker: str) -> None:
+        """Take note that a worker runs a task of a batch."""
+        with self._lock:
+            self._batches.setdefault((query, batch), BatchAccount()).workers.setdefault(worker, None)
+
+    def applied(self, query: str, batch: int, worker: str, errors: Mapping[int, str]) -> None:
+        """Take note that a worker has taken in what is in force in a batch; ``errors``: by sequence."""
+        with self._lock:
+            self._batches.setdefault((query, batch), BatchAccount()).workers[worker] = dict(errors)
+
+    def close(self, query: str, batch: int) -> BatchAccount:
+        """Return the workers of a batch that is committed, and forget it and those before."""
+        with self._lock:
+            found = self._batches.get((query, batch), BatchAccount())
+            for key in [key for key in self._batches if key[0] == query and key[1] <= batch]:
+                del self._batches[key]
+            return found
+
+
 def needs_of(kind: str, driver_types: Iterable[str]) -> Needs:
     """Return who has to do something about a message of a type; ``driver_types`` have a handler at the driver."""
     if kind in OF_THE_DRIVER:
@@ -164,13 +192,20 @@ def _without_words(report: MessageReport) -> MessageReport:
 class AccountBook:
     """All accounts, in the application's storage. Not thread safe; does I/O."""
 
-    def __init__(self) -> None:
-        """Begin with none."""
+    def __init__(self, together: dict[int, Account] | None = None) -> None:
+        """Begin with none; ``together``: those that somebody else keeps, in one object."""
         self._accounts: dict[int, Account] = {}
+        self._together = {} if together is None else together
         self._changed: set[int] = set()
+
+    def is_over(self, entry: Entry) -> bool:
+        """Return whether a message is a broker's of which nothing more comes: there is no account of it any more."""
+        return bool(entry.origin) and entry.sequence not in self._together
 
     def get(self, library: Library, sequence: int) -> Account:
         """Return what is known of a message; raises what the store's client raises."""
+        if sequence in self._together:
+            return self._together[sequence]
         if sequence not in self._accounts:
             found = library.store.get(_key(library, sequence))
             self._accounts[sequence] = _read(found[0], sequence) if found is not None else Account(sequence)
@@ -178,7 +213,9 @@ class AccountBook:
 
     def put(self, account: Account) -> None:
         """Take note of more; it is kept with the next :meth:`save`."""
-        if self._accounts.get(account.sequence) != account:
+        if account.sequence in self._together:
+            self._together[account.sequence] = account
+        elif self._accounts.get(account.sequence) != account:
             self._accounts[account.sequence] = account
             self._changed.add(account.sequence)
 

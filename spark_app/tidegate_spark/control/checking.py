@@ -20,6 +20,8 @@ from tidegate_spark.snapshot_protocol import EXPORT_FORMATS
 
 LOG_LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
 _SHA256_DIGITS = 64
+DEEPEST = 64
+"""Levels of lists and objects in a payload."""
 
 Schema = Mapping[str, type]
 """Names that a payload, an object, must have, and of which type their values are."""
@@ -48,6 +50,8 @@ class Vocabulary:
 
 def checked(draft: Entry, vocabulary: Vocabulary) -> Entry:
     """Return a message as it is to be logged: as it is, or as a rejected one, without a payload."""
+    if draft.kind is not Kind.MESSAGE:
+        return draft
     try:
         check(draft, vocabulary)
     except RejectedError as error:
@@ -73,8 +77,11 @@ def check(draft: Entry, vocabulary: Vocabulary) -> None:
         )
     try:
         payload = json.loads(draft.payload)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RejectedError("InvalidPayload", f"The payload is not JSON: {error}.") from error
+    if _is_deeper(payload, DEEPEST):
+        # Whoever reads it later may have less room for calls within calls than there is here.
+        raise RejectedError("InvalidPayload", f"The payload has values within values more than {DEEPEST} deep.")
     if draft.type in BUILT_IN_TYPES:
         _check_built_in(draft.type, payload, vocabulary)
     elif draft.type in vocabulary.types:
@@ -111,6 +118,13 @@ def is_a(value: Any, kind: type) -> bool:
     if isinstance(value, bool):
         return kind is bool
     return isinstance(value, (int, float) if kind is float else kind)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, (dict, list)):
+        return False
+    within = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in within)
 
 
 def _check_built_in(kind: str, payload: Any, vocabulary: Vocabulary) -> None:

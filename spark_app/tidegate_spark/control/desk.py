@@ -11,11 +11,11 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tidegate_spark.control import accounts
-from tidegate_spark.control.accounts import AccountBook, BatchAccount, needs_of
+from tidegate_spark.control.accounts import AccountBook, Attendance, BatchAccount, needs_of, within_bounds
+from tidegate_spark.control.channels.book import OPEN_STATES, ChannelBook, Ended
 from tidegate_spark.control.checking import checked
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind, message_of
 from tidegate_spark.control.fold import State, Verdict, in_force
@@ -25,7 +25,8 @@ from tidegate_spark.control.log import ControlLog
 from tidegate_spark.control.log_objects import LostError
 from tidegate_spark.control.ports import Works
 from tidegate_spark.control.reaching import Reached
-from tidegate_spark.control_protocol import ControlOrders, ControlReport, MessageReport, QueryAcknowledgement
+from tidegate_spark.control.reports import Telling, entry_at
+from tidegate_spark.control_protocol import ControlOrders, ControlReport, MessageReport
 from tidegate_spark.snapshots.library import Library
 
 READY_SECONDS = 60.0
@@ -48,7 +49,8 @@ class ControlDesk:
         works: Works,
         declared: Declared,
         clock: Callable[[], float] = time.time,
-        inspect: Callable[[Entry], Entry] = lambda entry: entry,
+        *,
+        answers: bool | None = None,
     ) -> None:
         """Prepare.
 
@@ -57,25 +59,24 @@ class ControlDesk:
             works: the driver.
             declared: what the program says.
             clock: seconds since the epoch.
-            inspect: looks at what a message names, and returns it as it is to be logged; it may raise.
+            answers: whether it is told what came of messages from a broker; None: none is read.
         """
-        self._inspect = inspect
         self._reached, self._works, self._declared, self._clock = Reached(connect), works, declared, clock
         self._lock, self._work = threading.Lock(), threading.RLock()
         self._wake, self._ready, self._stopping = threading.Event(), threading.Event(), threading.Event()
         self._offered: OrderedDict[str, Entry] = OrderedDict()
         self._reports: tuple[MessageReport, ...] = ()
         self._positions: dict[str, int] = {}
-        self._commits: list[tuple[str, int, int]] = []
-        self._batches: dict[tuple[str, int], BatchAccount] = {}
+        self._commits: list[tuple[str, int, int, BatchAccount]] = []
+        self.workers = Attendance()
         self._paused, self._last = False, 0
         self._library: Library | None = None
         self._log: ControlLog | None = None
-        self._book = AccountBook()
+        self._channel, self._answers = ChannelBook(), answers
+        self._counted: tuple[int, dict[str, int]] = (0, {})
+        self._book = AccountBook(self._channel.accounts)
         self._handled = self._carried = 0
         """Up to where handlers of the driver were called; from where the driver's part of messages is looked at."""
-
-    # --- from outside ---
 
     def start(self) -> None:
         """Begin to work, in a thread."""
@@ -131,6 +132,7 @@ class ControlDesk:
             return self._handled
         with self._work:
             position = found.settle()
+            self._note_channel(found)
             self._call_handlers(found, position)
         with self._lock:
             self._last = max(self._last, position)
@@ -148,24 +150,13 @@ class ControlDesk:
         found = self._opened()
         return in_force(found.entries(after, upto, whole=False), found.state_at(after).lineage if after else 0)
 
-    def worker_asks(self, query: str, batch: int, worker: str) -> None:
-        """Take note that a worker runs a task of a batch."""
-        with self._lock:
-            self._batches.setdefault((query, batch), BatchAccount()).workers.setdefault(worker, None)
-
-    def worker_applied(self, query: str, batch: int, worker: str, errors: Mapping[int, str]) -> None:
-        """Take note that a worker has taken in what is in force in a batch; ``errors``: by sequence."""
-        with self._lock:
-            self._batches.setdefault((query, batch), BatchAccount()).workers[worker] = dict(errors)
-
     def committed(self, query: str, batch: int, position: int) -> None:
         """Take note that a batch is committed, and which position it had."""
         with self._lock:
+            workers = self.workers.close(query, batch)
             if position > self._positions.get(query, -1):
-                self._commits.append((query, batch, position))
+                self._commits.append((query, batch, position, workers))
                 self._wake.set()
-            for key in [key for key in self._batches if key[0] == query and key[1] < batch]:
-                del self._batches[key]
 
     def begins(self, query: str, position: int) -> None:
         """Take note of the position of a query's newest committed batch, before it goes on."""
@@ -179,6 +170,46 @@ class ControlDesk:
         """Look once more, whatever comes of it."""
         with contextlib.suppress(Exception):  # the next process finds it out
             self.look()
+
+    # --- from the intake of a broker's channel ---
+
+    def takes_in(self) -> bool:
+        """Return whether messages can be logged: the log is read, and it is known what the program understands."""
+        return self._log is not None and self._works.is_open()
+
+    def consumed(self) -> dict[str, int]:
+        """Return from where on parts of topics are to be read; raises ControlLogError."""
+        return self._opened().consumed
+
+    def take_in(self, drafts: Sequence[Entry]) -> None:
+        """Log messages, those of them that are not in the log; when it returns they are there for good.
+
+        Raises:
+            ControlLogError: it cannot be written.
+            Exception: what the store's client raises.
+        """
+        found = self._opened()
+        with self._work:
+            found.append(self._inspected(found, drafts))
+            self._note_channel(found)
+        with self._lock:
+            self._last = max(self._last, found.last)
+        self._wake.set()
+
+    def answers(self) -> tuple[Ended, ...]:
+        """Return what is to be told of messages from a broker, and is written down."""
+        return self._channel.ready
+
+    def answered(self, sequences: Sequence[int]) -> None:
+        """Take note that the broker has these answers."""
+        with self._work:
+            self._channel.told(sequences)
+        self._wake.set()
+
+    def counted(self) -> tuple[int, dict[str, int]]:
+        """Return how many messages came from a broker, and how many of them ended in which state."""
+        with self._lock:
+            return self._counted
 
     # --- the work ---
 
@@ -207,20 +238,21 @@ class ControlDesk:
                 self._begin(library)
             assert self._log is not None
             self._log.use(library)
-            is_open = self._works.is_open()
-            if is_open:
+            if is_open := self._works.is_open():
                 self._log_offered(self._log)
             if not self._log.is_settled:
                 self._log.let_expire()
+            self._note_channel(self._log)
             self._take_commits(library, self._log)
             self._carry_out(library, self._log)
-            self._book.save(library)
+            more = self._tell(library, self._log, is_open)
             self._keep_base(library, self._log)
-            return self._show(library, self._log, is_open)
+            return more
 
     def _begin(self, library: Library) -> None:
         found = ControlLog(library, self._clock)
         found.load()
+        self._channel.load(library, found.last, begin=self._answers is not None)
         state = _state_of_all(found)
         with self._lock:
             self._paused, self._last = state.paused, found.last
@@ -240,18 +272,30 @@ class ControlDesk:
         with self._lock:
             drafts = [draft for draft in self._offered.values() if found.find(draft.id) is None]
         if drafts:
-            vocabulary = self._declared.vocabulary()
-            found.append([self._inspect(checked(draft, vocabulary)) for draft in drafts])
+            found.append(self._inspected(found, drafts))
+
+    def _inspected(self, found: ControlLog, drafts: Sequence[Entry]) -> list[Entry]:
+        """Return messages as they are to be logged; for those that are in the log nothing is looked at."""
+        vocabulary = self._declared.vocabulary()
+        return [
+            draft if found.find(draft.id) is not None else self._works.inspect(checked(draft, vocabulary))
+            for draft in drafts
+        ]
+
+    def _note_channel(self, found: ControlLog) -> None:
+        """Take note of what came from a broker, before anybody asks what is known of it."""
+        if found.last > self._channel.upto:
+            self._channel.note(found.entries(self._channel.upto, found.last, whole=False), found.last)
 
     def _take_commits(self, library: Library, found: ControlLog) -> None:
         while True:
             with self._lock:
                 if not self._commits:
                     return
-                query, batch, position = self._commits[0]
+                query, batch, position, workers = self._commits[0]
                 before = self._positions.get(query, -1)
-                workers = self._batches.get((query, batch), BatchAccount())
-            for entry in self._new_in(found, before, position):
+            new = self._new_in(found, before, position)
+            for entry in (entry for entry in new if not self._book.is_over(entry)):
                 account = self._book.get(library, entry.sequence)
                 if query not in account.queries:
                     told = {**account.queries, query: workers.acknowledgement(batch, entry.sequence)}
@@ -259,7 +303,6 @@ class ControlDesk:
             with self._lock:
                 self._commits.pop(0)
                 self._positions[query] = max(before, position)
-                self._batches.pop((query, batch), None)
 
     def _new_in(self, found: ControlLog, before: int, position: int) -> tuple[Entry, ...]:
         if position <= before:
@@ -273,21 +316,24 @@ class ControlDesk:
 
     def _carry_out(self, library: Library, found: ControlLog) -> None:
         """Do the driver's part of what is logged, each message as far as it can be done now."""
-        for entry in self._of_interest(found):
-            needs = needs_of(entry.type, ())
-            if entry.kind is not Kind.MESSAGE or not needs.driver:
-                continue
-            account = self._book.get(library, entry.sequence)
-            if account.done or found.decide(entry.sequence) is not Verdict.IN_FORCE:
-                continue
-            state = _state_of_all(found)
-            with self._lock:
-                self._paused = state.paused
-            self._works.pause(state.paused)
-            done = self._works.carry_out(entry, account, state)
+        waiting = [entry for entry in self._of_interest(found) if self._waits_for_driver(library, entry)]
+        if not waiting:
+            return
+        decided = found.decide(entry.sequence for entry in waiting)
+        state = _state_of_all(found)
+        with self._lock:
+            self._paused = state.paused
+        self._works.pause(state.paused)
+        for entry in (entry for entry in waiting if decided.get(entry.sequence) is Verdict.IN_FORCE):
+            done = self._works.carry_out(entry, self._book.get(library, entry.sequence), state)
             if done is not None:
                 self._book.put(done)
                 log.info("control: %s (%d) is done", entry.type, entry.sequence, extra={"action": "control"})
+
+    def _waits_for_driver(self, library: Library, entry: Entry) -> bool:
+        if entry.kind is not Kind.MESSAGE or not needs_of(entry.type, ()).driver or self._book.is_over(entry):
+            return False
+        return not self._book.get(library, entry.sequence).done
 
     def _of_interest(self, found: ControlLog) -> list[Entry]:
         """Return the entries behind the base that this process began with, and older ones that are offered."""
@@ -295,7 +341,7 @@ class ControlDesk:
             offered = [found.find(name) for name in self._offered]
         recent = found.entries(max(self._carried, found.begin), found.last)
         older = sorted(number for number in offered if number is not None and number <= max(self._carried, found.begin))
-        return [*(entry for number in older for entry in _one(found, number)), *recent]
+        return [*(entry for number in older for entry in entry_at(found, number)), *recent]
 
     def _call_handlers(self, found: ControlLog, position: int) -> None:
         handlers = dict(self._declared.on_driver)
@@ -303,8 +349,10 @@ class ControlDesk:
             return
         for entry in self.messages(self._handled, position) if handlers else ():
             handler = handlers.get(entry.type)
+            if handler is None or self._book.is_over(entry):
+                continue
             account = self._book.get(self._library, entry.sequence)
-            if handler is None or account.done:
+            if account.done:
                 continue
             try:
                 handler.function(shown(entry))
@@ -320,6 +368,7 @@ class ControlDesk:
     def _keep_base(self, library: Library, found: ControlLog) -> None:
         if not found.wants_base(BASE_SECONDS):
             return
+        self._channel.save(library, whole=True)  # what was not noted would be gone
         open_ones = [report.sequence for report in self.report().messages]
         newest = found.write_base()
         oldest = self._works.oldest(library)
@@ -327,59 +376,27 @@ class ControlDesk:
         self._carried = max(self._carried, gone)
         self._book.forget(library, gone, open_ones)
 
-    def _show(self, library: Library, found: ControlLog, is_open: bool) -> bool:
+    def _tell(self, library: Library, found: ControlLog, is_open: bool) -> bool:
+        """Say what came of messages, once it is written down; return whether something may still come of one."""
         with self._lock:
             offered = list(self._offered.values())
+            positions = dict(self._positions)
         asking = self._works.asking() if is_open else None
-        for query in asking or ():
-            self._acknowledge_late(library, found, query)
-        reports = [report for draft in offered for report in self._report(library, found, draft, asking)]
+        telling = Telling(library, found, self._book, asking, frozenset(self._declared.on_driver))
+        entries, of_channel = telling.logged(offered), self._channel.open
+        telling.acknowledge_late(self._works, [*entries, *of_channel], positions)
+        reports = telling.reports_of(entries)
+        self._channel.end(telling.reports_of(of_channel), answered=bool(self._answers))
+        self._book.save(library)
+        self._channel.save(library)
         state = _state_of_all(found)
         with self._lock:
-            self._reports = accounts.within_bounds([report for report in reports if report.id in self._offered])
+            self._reports = within_bounds([report for report in reports if report.id in self._offered])
+            self._counted = (self._channel.received, dict(self._channel.ended))
             self._last, self._paused = found.last, state.paused
-            more = bool(self._commits)
+            more = bool(self._commits or self._channel.open)
         self._works.pause(state.paused)
-        return more or len(reports) < len(offered) or any(report.state.value in OPEN for report in reports)
-
-    def _acknowledge_late(self, library: Library, found: ControlLog, query: str) -> None:
-        """Say which batch it was for messages that a process did not come to say it of, which ended meanwhile."""
-        with self._lock:
-            offered = [found.find(name) for name in self._offered]
-            position = self._positions.get(query, -1)
-        for entry in [entry for number in offered if number is not None for entry in _one(found, number)]:
-            account = self._book.get(library, entry.sequence)
-            if entry.kind is not Kind.MESSAGE or entry.sequence > position or query in account.queries:
-                continue
-            batch = self._works.batch_of(library, query, entry.sequence)
-            if batch is not None and found.verdict(entry.sequence) is Verdict.IN_FORCE:
-                self._book.put(replace(account, queries={**account.queries, query: QueryAcknowledgement(batch, 1, 1)}))
-
-    def _report(
-        self, library: Library, found: ControlLog, draft: Entry, asking: frozenset[str] | None
-    ) -> list[MessageReport]:
-        sequence = found.find(draft.id)
-        if sequence is None:
-            return []
-        (entry,) = _one(found, sequence) or (replace(draft, sequence=sequence),)
-        try:
-            verdict = found.verdict(sequence)
-        except LostError:
-            verdict = None
-        needs = needs_of(entry.type, self._declared.on_driver)
-        account = self._book.get(library, sequence)
-        return [accounts.report_of(entry, verdict, account, needs, asking)]
-
-
-OPEN = frozenset({"Logged", "InForce"})
-"""States of a message that something may still come of."""
-
-
-def _one(found: ControlLog, sequence: int) -> tuple[Entry, ...]:
-    try:
-        return found.entries(sequence - 1, sequence)
-    except LostError:
-        return ()
+        return more or len(reports) < len(offered) or any(report.state in OPEN_STATES for report in reports)
 
 
 def _state_of_all(found: ControlLog) -> State:

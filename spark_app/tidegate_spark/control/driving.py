@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidegate_spark import storage
 from tidegate_spark.control import program
+from tidegate_spark.control.channels import making
+from tidegate_spark.control.channels.book import Ended
+from tidegate_spark.control.channels.figures import ChannelFigures
+from tidegate_spark.control.channels.intake import Broker, Intake
+from tidegate_spark.control.channels.ports import Channel, Reply
+from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.handlers import declared
 from tidegate_spark.control.line import ADDRESS_PROPERTY, LINE_VARIABLE, QUERY_PROPERTY, TOKEN_PROPERTY
 from tidegate_spark.control.offsets import SOURCE, Positions, joins_late
 from tidegate_spark.control.works import DriverWorks
+from tidegate_spark.control_protocol import ChannelSettings, ControlReport
 from tidegate_spark.environment import Environment
 from tidegate_spark.logs import within
 from tidegate_spark.progress import Commit, Progress
@@ -28,6 +36,7 @@ from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_work import connector
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -69,8 +78,12 @@ class Control:
         """Prepare; nothing is read, and nobody listens, yet."""
         self._config, self._environment, self._progress, self._queries = config, environment, progress, queries
         self._connect = connect = connector(config, environment.credentials_directory)
-        self._works = DriverWorks(progress, snapshots, config.lineage, self._is_open)
-        self.desk = ControlDesk(connect, self._works, declared(), time.time, self._inspect)
+        self._works = DriverWorks(progress, snapshots, config.lineage, is_open=self._is_open, inspect=self._inspect)
+        channel = config.channel if config.rehearsal is None else None
+        answers = making.answers(channel) if channel is not None else None
+        self.desk = ControlDesk(connect, self._works, declared(), time.time, answers=answers)
+        self._intake = self._intake_of(channel) if channel is not None else None
+        self._keep_secret: Callable[..., None] = lambda *values: None
         self._positions = Positions(config.lineage)
         self._session: SparkSession | None = None
         self._pauser: Pauser | None = None
@@ -78,7 +91,7 @@ class Control:
         self._running_since: float | None = None
         self._served: SparkSession | None = None
         """The session that knows the source."""
-        progress.control = self.desk.report
+        progress.control = self.report
         progress.on_commit = self._committed
         queries.before_control = self.before_query
         queries.around = self.around_start
@@ -92,10 +105,24 @@ class Control:
 
         self._session, self._pauser = session, Pauser(self._queries.active)
         self._works.meet(session, self._pauser)
+        if self._intake is not None:
+            self._intake.start()
+
+    def tell(self, registry: CollectorRegistry, keep_secret: Callable[..., None]) -> None:
+        """Tell figures to ``registry``, and ``keep_secret`` of values that must not be shown."""
+        registry.register(ChannelFigures(self._config, lambda: self.report().channel))
+        self._keep_secret = keep_secret
+
+    def report(self) -> ControlReport:
+        """Return how far everything is; asks nobody."""
+        report = self.desk.report()
+        return report if self._intake is None else dataclasses.replace(report, channel=self._intake.report())
 
     def let_stop(self) -> None:
         """Have queries that are held end; called before queries are stopped."""
         self.desk.stop()
+        if self._intake is not None:
+            self._intake.stop()
         if self._pauser is not None:
             self._pauser.let_stop()
 
@@ -170,6 +197,19 @@ class Control:
         directory, secret = self._environment.credentials_directory, self._config.credentials_secret
         fetch = models.fetcher(self._config.storage, lambda: storage.read_credentials(directory, secret))
         return models.inspected(entry, fetch)
+
+    def _intake_of(self, settings: ChannelSettings) -> Intake:
+        config, directory = self._config, self._environment.channel_credentials_directory
+        name = f"tidegate-{config.namespace}-{config.app}"
+
+        def make() -> Channel:
+            jvm = self._session.sparkContext._jvm if self._session is not None else None
+            return making.make_channel(settings, directory, name, jvm, self._keep_secret)
+
+        def reply(ended: Ended) -> Reply:
+            return reply_of(ended, config.namespace, config.app)
+
+        return Intake(Broker(making.kind_of(settings), make, reply), self.desk, self._progress.notice)
 
     def _committed(self, query: str, commit: Commit) -> None:
         if commit.control >= 0:

@@ -31,6 +31,8 @@ class Kind(str, Enum):
     """An earlier message that can expire is in force."""
     VOID = "void"
     """An earlier message has expired, and is never in force."""
+    CONSUMED = "consumed"
+    """From a broker's topic that is read again from where one says, everything before an offset needs no look."""
     ROLLED_BACK = "rolled-back"
     """Everything from behind a position up to here is not in force in this lineage and in those after it."""
 
@@ -58,6 +60,10 @@ class Entry:
     """The sequence that a decision is about; the position that is rolled back to."""
     lineage: int = 0
     """That begins with the position that is rolled back to."""
+    origin: str = ""
+    """Of a message from a broker: the part of a topic, or the queue, that it came from."""
+    offset: int = -1
+    """Its number there, if there are numbers; of ``consumed``: where reading goes on."""
 
 
 @dataclass(frozen=True)

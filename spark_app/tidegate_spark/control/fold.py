@@ -70,6 +70,19 @@ class State:
     """How many there were."""
     lineage: int = 0
     """The newest that began with a rollback; 0: none did."""
+    consumed: dict[str, int] = field(default_factory=dict)
+    """Part of a broker's topic -> the offset from which on nothing is in the log yet, whatever was taken back."""
+
+
+def consumed_after(before: Mapping[str, int], entries: Iterable[Entry]) -> dict[str, int]:
+    """Return from where on topics are to be read behind ``entries``, in which every message of theirs is."""
+    consumed = dict(before)
+    for entry in entries:
+        if entry.offset >= 0:
+            following = entry.offset if entry.kind is Kind.CONSUMED else entry.offset + 1
+            # A driver that lost the fence and does not know it may say late what is known already.
+            consumed[entry.origin] = max(following, consumed.get(entry.origin, 0))
+    return consumed
 
 
 def fold(state: State, entries: Sequence[Entry]) -> State:
@@ -91,7 +104,10 @@ def fold(state: State, entries: Sequence[Entry]) -> State:
             state = _applied(state, entry)
     lineage = max((marker.lineage for marker in rollbacks(entries, state.lineage)), default=state.lineage)
     return dataclasses.replace(
-        state, position=entries[-1].sequence if entries else state.position, lineage=max(lineage, state.lineage)
+        state,
+        position=entries[-1].sequence if entries else state.position,
+        lineage=max(lineage, state.lineage),
+        consumed=consumed_after(state.consumed, entries),
     )
 
 

@@ -18,7 +18,8 @@ from dataclasses import replace
 
 from tidegate_spark.control.entries import VERSION, ControlLogError, Entry, Kind
 from tidegate_spark.control.fold import OtherBranchError, State, Verdict, fold, rollbacks, verdicts
-from tidegate_spark.control.log_objects import BASES, SEGMENTS, Base, Known, LogObjects, LostError
+from tidegate_spark.control.log_objects import BASES, SEGMENTS, Base, LogObjects, LostError
+from tidegate_spark.control.taken import Taken
 from tidegate_spark.snapshots.library import Library
 
 ATTEMPTS = 50
@@ -26,8 +27,6 @@ ATTEMPTS = 50
 LOADS = 5
 ENTRIES_PER_BASE, SEGMENTS_PER_BASE = 256, 64
 """After so many a new base is worth its write."""
-KNOWN_SECONDS, MOST_KNOWN = 7 * 86400.0, 10_000
-"""How long the id of a message is remembered, and of how many."""
 
 
 class ControlLog:
@@ -41,7 +40,7 @@ class ControlLog:
         """Look at the log in the application's storage; nothing is read before :meth:`load`."""
         self._objects, self._clock, self._lock = LogObjects(library), clock, threading.RLock()
         self._entries: dict[int, Entry] = {}
-        self._known: dict[str, Known] = {}
+        self._taken = Taken()
         self._bases: dict[int, Base | None] = {}
         """Those that there are; None: not read yet."""
         self._last = self._settled = self._begin = 0
@@ -73,8 +72,13 @@ class ControlLog:
     def find(self, message: str) -> int | None:
         """Return the sequence of the message of this id, None if it is not known; without I/O."""
         with self._lock:
-            known = self._known.get(message)
-            return known.sequence if known is not None else None
+            return self._taken.find(message)
+
+    @property
+    def consumed(self) -> dict[str, int]:
+        """Part of a broker's topic -> the offset from which on nothing was taken yet; without I/O."""
+        with self._lock:
+            return self._taken.consumed
 
     # --- reading ---
 
@@ -94,7 +98,7 @@ class ControlLog:
     def _load(self) -> None:
         self._bases = dict.fromkeys(self._objects.numbers(BASES))
         newest = self._base_at(max(self._bases, default=0))
-        self._entries, self._known = {}, {known.id: known for known in newest.known}
+        self._entries, self._taken = {}, Taken(newest.known, newest.state.consumed)
         self._last = self._settled = self._begin = newest.state.position
         self._segments = 0
         for first in self._objects.numbers(SEGMENTS):
@@ -145,10 +149,28 @@ class ControlLog:
                     limit = error.position
 
     def verdict(self, sequence: int) -> Verdict | None:
-        """Return what is known of a message now, None if the entry is none."""
+        """Return what is known of a message now, None if the entry is none; raises LostError as :meth:`entries`."""
         with self._lock:
             state, entries = self._window(sequence - 1, self._last)
             return verdicts(entries, state.lineage).get(sequence)
+
+    def verdicts(self, sequences: Iterable[int]) -> dict[int, Verdict]:
+        """Return what is known now of each of these messages that the log has not forgotten."""
+        with self._lock:
+            wanted = sorted(set(sequences))
+            while wanted:
+                try:
+                    state, entries = self._window(wanted[0] - 1, self._last)
+                except LostError:
+                    # Looking has shown which bases there are.
+                    oldest = min(self._bases, default=0)
+                    if wanted[0] > oldest:
+                        raise
+                    wanted = [number for number in wanted if number > oldest]
+                else:
+                    found = verdicts(entries, state.lineage)
+                    return {number: found[number] for number in wanted if number in found}
+            return {}
 
     # --- writing ---
 
@@ -189,13 +211,14 @@ class ControlLog:
             if late:
                 self._decide(late)
 
-    def decide(self, sequence: int) -> Verdict | None:
-        """Decide about one message, if it can expire; return what is known of it then."""
+    def decide(self, sequences: Iterable[int]) -> dict[int, Verdict]:
+        """Decide about some messages, as far as they can expire; return what is known of them then."""
         with self._lock:
+            wanted = set(sequences)
             while True:
-                undecided = [entry for entry in self._undecided() if entry.sequence == sequence]
+                undecided = [entry for entry in self._undecided() if entry.sequence in wanted]
                 if not undecided:
-                    return self.verdict(sequence)
+                    return self.verdicts(wanted)
                 self._decide(undecided)
 
     def begin_with(self, state: State, entries: Sequence[Entry]) -> None:
@@ -226,8 +249,10 @@ class ControlLog:
             self.append([Entry(0, Kind.ROLLED_BACK, of=_end(state, entries), lineage=lineage)])
             found = [entry for entry in self._entries.values() if entry.lineage == lineage]
             if found:
-                # What lies between may have been removed: so what is in force behind it is written down.
-                base = Base(VERSION, fold(state, [*entries, found[0]]), self._remembered())
+                # What lies between may have been removed: so what is in force behind it is written down. What was read
+                # of topics stays read.
+                behind = replace(fold(state, [*entries, found[0]]), consumed=self._taken.consumed)
+                base = self._base_of(behind)
                 self._objects.put_base(base)
                 self._bases[base.state.position] = base
             return self._last
@@ -244,7 +269,7 @@ class ControlLog:
         """Write what is in force now as a base; return its position."""
         with self._lock:
             position = self.settle()
-            base = Base(VERSION, self.state_at(position), self._remembered())
+            base = self._base_of(self.state_at(position))
             # One that is there says the same of what is in force.
             self._objects.put_base(base)
             self._bases[position] = base
@@ -280,7 +305,7 @@ class ControlLog:
     def _adopt(self, state: State, entries: Sequence[Entry]) -> None:
         if state.position and state.position not in self._bases:
             # It may be the newest one now: what was taken is not to be taken again.
-            self._objects.put_base(Base(VERSION, state, self._remembered()))
+            self._objects.put_base(self._base_of(state))
         if entries and not self._has(entries):
             self._objects.put_segment(entries)
         self.load()
@@ -310,8 +335,7 @@ class ControlLog:
                 raise ControlLogError(f"{self._objects.place} has entry {entry.sequence}, and not {self._last + 1}")
             self._entries[entry.sequence] = entry
             self._last = entry.sequence
-            if entry.id:
-                self._known.setdefault(entry.id, Known(entry.id, entry.sequence, entry.time))
+            self._taken.note(entry)
         self._segments += 1
 
     def _unknown(self, drafts: Sequence[Entry]) -> list[Entry]:
@@ -319,17 +343,7 @@ class ControlLog:
         state, behind = self._behind()
         decided = {entry.of for entry in behind if entry.kind in (Kind.ACCEPTED, Kind.VOID)}
         lineage = max([state.lineage, *(entry.lineage for entry in behind)])
-        new: dict[str | int, Entry] = {}
-        for draft in drafts:
-            if draft.id:
-                if draft.id not in self._known:
-                    new.setdefault(draft.id, draft)
-            elif draft.kind is Kind.ROLLED_BACK:
-                if draft.lineage > lineage:
-                    new[-draft.lineage] = draft
-            elif draft.of not in decided:
-                new[draft.of] = draft
-        return list(new.values())
+        return self._taken.new_among(drafts, decided, lineage)
 
     def _undecided(self) -> list[Entry]:
         state, entries = self._behind()
@@ -341,11 +355,9 @@ class ControlLog:
         kinds = {entry.sequence: Kind.VOID if entry.expires < now else Kind.ACCEPTED for entry in undecided}
         self.append([Entry(0, kind, of=sequence) for sequence, kind in kinds.items()])
 
-    def _remembered(self) -> tuple[Known, ...]:
-        oldest = self._clock() - KNOWN_SECONDS
-        recent = sorted((it for it in self._known.values() if it.time >= oldest), key=lambda it: it.sequence)
-        self._known = {it.id: it for it in recent[-MOST_KNOWN:]}
-        return tuple(recent[-MOST_KNOWN:])
+    def _base_of(self, state: State) -> Base:
+        """Return a base that remembers all that was taken, also what came after its state."""
+        return Base(VERSION, state, self._taken.remembered(self._clock()))
 
     def _behind(self) -> tuple[State, tuple[Entry, ...]]:
         """Return a state and the entries behind it, in which everything is that is undecided."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tidegate_spark.control.entries import VERSION, ControlLogError, Entry, decode, encode
 from tidegate_spark.control.fold import State
+from tidegate_spark.control.taken import Known
 from tidegate_spark.json_form import from_json, to_json
 from tidegate_spark.snapshots.library import Library
 
@@ -16,15 +17,6 @@ SEGMENTS, BASES, ACKS = f"{PREFIX}/segments", f"{PREFIX}/bases", f"{PREFIX}/acks
 
 class LostError(ControlLogError):
     """The log does not go back so far any more."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """A message of which it is remembered that it was taken."""
-
-    id: str
-    sequence: int
-    time: float
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class Answers:
     def _state(self, body: dict[str, Any]) -> dict[str, Any]:
         query, batch, worker = str(body["query"]), int(body["batch"]), str(body["worker"])
         before, position = int(body["position"]), self._position_of(query, batch)
-        self._desk.worker_asks(query, batch, worker)
+        self._desk.workers.asks(query, batch, worker)
         state = self._desk.state_at(position)
         segment = Segment(VERSION, self._news(state, before))
         said = {"messages": to_json(segment), "storage": self._place, "state": None, "handlers": None}
@@ -99,7 +99,7 @@ class Answers:
 
     def _applied(self, body: dict[str, Any]) -> dict[str, Any]:
         errors = {int(sequence): str(words) for sequence, words in body["errors"].items()}
-        self._desk.worker_applied(str(body["query"]), int(body["batch"]), str(body["worker"]), errors)
+        self._desk.workers.applied(str(body["query"]), int(body["batch"]), str(body["worker"]), errors)
         return {}
 
     def _news(self, state: State, before: int) -> tuple[Entry, ...]:

@@ -16,6 +16,9 @@ class Works(Protocol):
     def is_open(self) -> bool:
         """Return whether the program has said which messages it understands, as far as that can be known."""
 
+    def inspect(self, entry: Entry) -> Entry:
+        """Look at what a message names, and return the message as it is to be logged; it may raise."""
+
     def asking(self) -> frozenset[str]:
         """Return the queries that run and ask what is in force."""
 

@@ -39,9 +39,17 @@ log = logging.getLogger("tidegate")
 class DriverWorks:
     """The driver around the desk; see :class:`tidegate_spark.control.desk.Works`."""
 
-    def __init__(self, progress: Progress, snapshots: SnapshotDesk, lineage: int, is_open: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        progress: Progress,
+        snapshots: SnapshotDesk,
+        lineage: int,
+        *,
+        is_open: Callable[[], bool],
+        inspect: Callable[[Entry], Entry],
+    ) -> None:
         """Prepare; there is no session yet, and no query."""
-        self._progress, self._snapshots, self.is_open = progress, snapshots, is_open
+        self._progress, self._snapshots, self.is_open, self.inspect = progress, snapshots, is_open, inspect
         self._positions = Positions(lineage)
         self.names: set[str] = set()
         """Of queries that ask what is in force, whether they run or not."""

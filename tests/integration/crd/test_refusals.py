@@ -17,6 +17,14 @@ def container(name: str, variable: str) -> dict[str, Any]:
     return {"spec": {"containers": [{"name": name, "env": [{"name": variable, "value": "x"}]}]}}
 
 
+def kafka(**fields: Any) -> dict[str, Any]:
+    return {"channel": {"type": "Kafka", "kafka": {"bootstrapServers": "b:9092", "topic": "t", **fields}}}
+
+
+def rabbitmq(**fields: Any) -> dict[str, Any]:
+    return {"channel": {"type": "RabbitMQ", "rabbitmq": {"uri": "amqp://b/shop", "queue": "q", **fields}}}
+
+
 # What is set -> words of the refusal: the field, and what to do about it.
 REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "a name whose pods' names would be too long": ("metadata/name", "a" * 41, ["metadata.name", "at most 40"]),
@@ -36,6 +44,39 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "a main elsewhere": ("spec/application/main", "https://x/main.py", ["spec.application.main", "file in the image"]),
     "an unknown pull policy": ("spec/application/imagePullPolicy", "Sometimes", ["imagePullPolicy", "IfNotPresent"]),
     "an unknown runtime": ("spec/application/runtime", "Magic", ["spec.application.runtime", "Injected"]),
+    "a channel that nobody knows": ("spec/control", {"channel": {"type": "Pigeons"}}, ["channel.type", "RabbitMQ"]),
+    "a type of channel without one": (
+        "spec/control",
+        {"channel": {"type": "Kafka"}},
+        ["spec.control.channel", "kafka goes with type Kafka"],
+    ),
+    "two channels": (
+        "spec/control",
+        {"channel": {**kafka()["channel"], "rabbitmq": {"uri": "amqp://b", "queue": "q"}}},
+        ["spec.control.channel", "rabbitmq goes with type RabbitMQ"],
+    ),
+    "a Secret for no channel": (
+        "spec/control",
+        {"channel": {"credentialsSecret": {"name": "x"}}},
+        ["spec.control.channel", "storage.credentialsSecret"],
+    ),
+    "a topic with a blank": ("spec/control", kafka(topic="a b"), ["control.channel.kafka.topic", "letters, digits"]),
+    "offsets of a consumer": (
+        "spec/control",
+        kafka(options={"group.id": "mine"}),
+        ["control.channel.kafka.options", "Tidegate's"],
+    ),
+    "a password that everybody sees": (
+        "spec/control",
+        kafka(options={"ssl.truststore.password": "x"}),
+        ["control.channel.kafka.options", "control.channel.credentialsSecret"],
+    ),
+    "a user in an address": (
+        "spec/control",
+        rabbitmq(uri="amqp://ann:secret@b/shop"),
+        ["control.channel.rabbitmq.uri", "user and password belong into the Secret"],
+    ),
+    "a queue without a name": ("spec/control", rabbitmq(queue=""), ["control.channel.rabbitmq.queue"]),
     "arguments that are one string": ("spec/application/args", "--a --b", ["spec.application.args", "array"]),
     "an argument that is a number": ("spec/application/args", ["--n", 3], ["spec.application.args[1]", "string"]),
     "a variable without a name": ("spec/application/env", [{"value": "x"}], ["spec.application.env[0].name: Required"]),

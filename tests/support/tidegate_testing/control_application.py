@@ -76,6 +76,9 @@ class Application:
     def is_open(self) -> bool:
         return True
 
+    def inspect(self, entry: Entry) -> Entry:
+        return entry
+
     def asking(self) -> frozenset[str]:
         return frozenset({"main"})
 
@@ -135,10 +138,10 @@ class Application:
         # A batch that is run again has what it had.
         assert self.seen.setdefault(batch, ids) == ids
         for worker in ("w1", "w2")[: self.draw(0, 2)]:
-            self.desk.worker_asks("main", batch, worker)
+            self.desk.workers.asks("main", batch, worker)
             errors = {entry.sequence: "ValueError: no" for entry in found if entry.type == "note"}
             self.faulty.update(errors)
-            self.desk.worker_applied("main", batch, worker, errors)
+            self.desk.workers.applied("main", batch, worker, errors)
         if may_die and self.draw(0, 7) == 0:
             self.begin_process()
             return

@@ -32,7 +32,7 @@ def built() -> Path:
     jar = paths.cache() / "jars" / f"own-{digest.hexdigest()[:12]}" / "tidegate-spark.jar"
     with locked(jar.parent.with_suffix(".lock")):  # the archive of classes is named after the time of the one jar
         if not jar.exists():
-            class_path = f"{pyspark() / 'jars'}/*:{fetched('s3a')}/*"
+            class_path = f"{pyspark() / 'jars'}/*:{fetched('s3a')}/*:{fetched('kafka')}/*"
             subprocess.run(["sh", str(JVM / "build.sh"), str(jar), class_path], check=True)
     return jar
 

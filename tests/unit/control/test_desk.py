@@ -1,13 +1,11 @@
 """Whatever is offered is logged once, and what came of it is said, also by a process that comes later."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
-from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind
-from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared, Handler, Message
 from tidegate_spark.control_protocol import (
     ControlOrder,
@@ -17,44 +15,9 @@ from tidegate_spark.control_protocol import (
     QueryAcknowledgement,
 )
 from tidegate_spark.json_form import to_json
-from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import Clock, keys, library_in, opened
-
-
-@dataclass
-class FakeWorks:
-    """A driver that does what it is told at once."""
-
-    queries: set[str] = field(default_factory=set)
-    open: bool = True
-    paused: bool = False
-    begun: State = field(default_factory=State)
-    batches: dict[tuple[str, int], int] = field(default_factory=dict)
-    undone: bool = False
-    carried: list[str] = field(default_factory=list)
-
-    def is_open(self) -> bool:
-        return self.open
-
-    def asking(self) -> frozenset[str]:
-        return frozenset(self.queries)
-
-    def pause(self, wanted: bool) -> None:
-        self.paused = wanted
-
-    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
-        self.carried.append(entry.type)
-        return None if self.undone else replace(account, done=True)
-
-    def begin(self, state: State) -> None:
-        self.begun = state
-
-    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
-        return self.batches.get((query, sequence))
-
-    def oldest(self, library: Library) -> int | None:
-        return None
+from tidegate_testing.control_works import FakeWorks
 
 
 @dataclass
@@ -124,9 +87,9 @@ def test_workers_are_counted_by_batch_and_their_errors_are_told() -> None:
     office.offer(config("x"))
     position = office.desk.position()
     for worker in ("1/10", "1/11", "2/10"):
-        office.desk.worker_asks("one", 5, worker)
-    office.desk.worker_applied("one", 5, "1/10", {})
-    office.desk.worker_applied("one", 5, "1/11", {position: "ValueError: no"})
+        office.desk.workers.asks("one", 5, worker)
+    office.desk.workers.applied("one", 5, "1/10", {})
+    office.desk.workers.applied("one", 5, "1/11", {position: "ValueError: no"})
     office.commit("one", 5, position)
     said = office.said("x")
     silent = "2/10: it ended before it had taken the message in; its task was done by another worker"
@@ -309,9 +272,9 @@ def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
     office.offer(*(config(f"m{number:03}") for number in range(256)))
     position = office.desk.position()
     for worker in range(20):
-        office.desk.worker_asks("one", 5, f"w{worker}")
+        office.desk.workers.asks("one", 5, f"w{worker}")
         errors = dict.fromkeys(range(1, position + 1), "é" * 1000)
-        office.desk.worker_applied("one", 5, f"w{worker}", errors)
+        office.desk.workers.applied("one", 5, f"w{worker}", errors)
     office.commit("one", 5, position)
     assert len(to_json(office.desk.report())) < 512 * 1024
     first, last = office.said("m000").queries["one"], office.said("m255").queries["one"]

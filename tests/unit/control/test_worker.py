@@ -34,6 +34,9 @@ class OneQuery:
     def is_open(self) -> bool:
         return True
 
+    def inspect(self, entry: Entry) -> Entry:
+        return entry
+
     def asking(self) -> frozenset[str]:
         return frozenset({"main"})
 

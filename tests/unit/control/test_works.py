@@ -99,7 +99,9 @@ class Driver:
             self.progress.query_started(name)
             self.progress.query_committed(name, Commit(7, 0, 0.0, 0.0, 1, 0, 0, 1.0))
         self.office, self.spark, self.holder = Office(), Spark(), Holder()
-        self.works = DriverWorks(self.progress, cast(SnapshotDesk, self.office), 1, lambda: True)
+        self.works = DriverWorks(
+            self.progress, cast(SnapshotDesk, self.office), 1, is_open=lambda: True, inspect=lambda entry: entry
+        )
         self.works.asks("one")
 
     def meet(self) -> None:

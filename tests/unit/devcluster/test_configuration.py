@@ -14,6 +14,9 @@ from devcluster.kafka import jars
 from devcluster.kafka.broker import server_properties
 from devcluster.kubeconfig import User
 from devcluster.pki import KeyPair, Pki
+from devcluster.rabbitmq import packages
+from devcluster.rabbitmq.broker import configuration, distribution, environment
+from devcluster.site import S3Keys
 
 FOLDER = Path("/state/dev")
 
@@ -94,8 +97,9 @@ def test_pods_get_addresses_from_the_clusters_own_ledger() -> None:
 
 
 def test_the_broker_advertises_to_each_side_what_that_side_can_reach() -> None:
-    lines = server_properties(FOLDER, LISTENERS, "127.0.0.1:5").splitlines()
-    assert "advertised.listeners=PODS://10.89.0.1:9092,HOST://127.0.0.1:5" in lines
+    lines = server_properties(FOLDER, LISTENERS, "127.0.0.1:5", S3Keys("tidegate", "secret")).splitlines()
+    assert "advertised.listeners=PODS://10.89.0.1:9092,HOST://127.0.0.1:5,SASL://10.89.0.1:9095" in lines
+    assert any('user_tidegate="secret"' in line for line in lines)
 
 
 def test_jars_that_are_not_the_pinned_ones_are_named() -> None:
@@ -131,3 +135,26 @@ def test_a_log_tail_is_short_and_a_missing_log_is_empty(tmp_path: Path) -> None:
     assert not log_tail(log)
     log.write_text("\n".join(["x" * 1000] * 30))
     assert [len(line) for line in log_tail(log, lines=2).splitlines()] == [400, 400]
+
+
+def test_rabbitmq_listens_where_the_cluster_is_and_erlang_on_loopback_alone() -> None:
+    told = configuration(LISTENERS, S3Keys("tidegate", "secret"))
+    assert f"listeners.tcp.1 = {LISTENERS.host}:5672\n" in told
+    assert "default_user = tidegate\ndefault_pass = secret\n" in told
+    assert "{inet_dist_use_interface, {127,0,0,1}}" in distribution(LISTENERS)
+
+
+def test_all_files_of_rabbitmq_are_in_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "usr/lib/erlang/erts-13.1/bin").mkdir(parents=True)
+    told = environment(tmp_path, FOLDER / "rabbitmq", LISTENERS)
+    places = {name: value for name, value in told.items() if "/" in value and name != "PATH"}
+    assert all(value.startswith(f"{FOLDER}/rabbitmq") for value in places.values()), places
+    assert told["ERL_EPMD_ADDRESS"] == "127.0.0.1"
+
+
+def test_erlang_is_found_where_it_was_unpacked(tmp_path: Path) -> None:
+    starter = tmp_path / "usr/lib/erlang/bin/erl"
+    starter.parent.mkdir(parents=True)
+    starter.write_text('ROOTDIR="/usr/lib/erlang"\n')
+    packages.relocate(tmp_path, Path("/cache/rabbitmq"))
+    assert starter.read_text() == 'ROOTDIR="/cache/rabbitmq/usr/lib/erlang"\n'

@@ -26,6 +26,7 @@ from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import Storage
 from tidegate_spark.redaction import Secrets
 from tidegate_testing.agent_commands import commands
+from tidegate_testing.driver_process import TOKEN, driver_config
 
 CONFIG = driver_config("app", "main.py", Storage("s3://bucket/tests/app"))
 

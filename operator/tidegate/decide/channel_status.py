@@ -1,0 +1,74 @@
+"""What the status says of a broker's control channel. No I/O."""
+
+from __future__ import annotations
+
+import datetime
+
+from tidegate.decide.verdict import Verdict
+from tidegate.model.status import ControlStatus
+from tidegate.model.streaming_app import ChannelType, Condition, Phase
+from tidegate.observe.observation import Observation
+from tidegate_spark.control_protocol import ChannelReport, MessageState
+
+CONTROL_CHANNEL = "ControlChannel"
+"""Type of the condition."""
+CONNECTED, NOT_KNOWN, CONNECTING = "Connected", "NoDriver", "Connecting"
+_AT_REST = frozenset({Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED, Phase.DELETING})
+
+
+def channel_condition(o: Observation, verdict: Verdict, now: float) -> tuple[Condition, ...]:
+    """Return the condition of the channel; none if the application has none of a broker's.
+
+    It is apart from the other three: an application whose broker is away is as ready as it was.
+    """
+    if o.app.spec.control.channel.type is ChannelType.STORAGE:
+        return ()
+    known, report = o.app.status.condition(CONTROL_CHANNEL), _report(o)
+    if report is None and known is not None and verdict.phase not in _AT_REST and not verdict.launch:
+        return (known,)
+    status, reason, message = _said(report)
+    time = datetime.datetime.fromtimestamp(int(now), datetime.UTC)
+    return (
+        Condition(
+            type=CONTROL_CHANNEL,
+            status=status,
+            reason=reason,
+            message=message,
+            observed_generation=o.app.metadata.generation,
+            last_transition_time=known.last_transition_time if known and known.status == status else time,
+        ),
+    )
+
+
+def control_status(o: Observation) -> ControlStatus | None:
+    """Return what came through the channel; what was known stays while nobody tells."""
+    if o.app.spec.control.channel.type is ChannelType.STORAGE:
+        return None
+    report = _report(o)
+    if report is None:
+        return o.app.status.control
+    ended = report.ended
+    return ControlStatus(
+        channel=report.kind,
+        received=report.received,
+        applied=ended.get(MessageState.DONE.value, 0),
+        failed=ended.get(MessageState.FAILED.value, 0),
+        rejected=ended.get(MessageState.REJECTED.value, 0),
+        expired=ended.get(MessageState.EXPIRED.value, 0),
+        rolled_back=ended.get(MessageState.ROLLED_BACK.value, 0),
+    )
+
+
+def _report(o: Observation) -> ChannelReport | None:
+    return o.agent.report.control.channel if o.agent is not None else None
+
+
+def _said(report: ChannelReport | None) -> tuple[str, str, str]:
+    """Return status, reason and message of the condition."""
+    if report is None:
+        return "Unknown", NOT_KNOWN, "No driver reads the channel; messages wait in the broker."
+    if report.connected:
+        return "True", report.reason or CONNECTED, report.message or f"Control messages are read from {report.kind}."
+    if not report.reason:
+        return "Unknown", CONNECTING, f"The driver begins to read from {report.kind} when the application runs."
+    return "False", report.reason, f"{report.message} The application goes on; the driver tries again by itself."

@@ -1,0 +1,57 @@
+"""A broker's channel in the driver's pod: its settings, and its Secret. No I/O."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.model.spec import ChannelSpec, StartingOffsets
+from tidegate.model.streaming_app import StreamingApp
+from tidegate_spark.control_protocol import (
+    CHANNEL_CREDENTIALS_DIRECTORY,
+    ChannelSettings,
+    KafkaSettings,
+    RabbitSettings,
+)
+
+_VOLUME = "tidegate-control-credentials"
+
+
+def channel_settings(app: StreamingApp) -> ChannelSettings | None:
+    """Return what the driver is to know of the application's channel, None if it has none of a broker's."""
+    channel = app.spec.control.channel
+    if channel.kafka is None and channel.rabbitmq is None:
+        return None
+    return ChannelSettings(_kafka(channel), _rabbitmq(channel), _secret(channel))
+
+
+def mount_credentials(spec: dict[str, Any], app: StreamingApp) -> None:
+    """Give a pod the Secret of the channel, if it has one; optional, since who waits for it says so."""
+    secret = _secret(app.spec.control.channel)
+    if not secret:
+        return
+    volume = {"secretName": secret, "optional": True, "defaultMode": 0o440}
+    spec["volumes"].append({"name": _VOLUME, "secret": volume})
+    mount = {"name": _VOLUME, "mountPath": CHANNEL_CREDENTIALS_DIRECTORY, "readOnly": True}
+    spec["containers"][0]["volumeMounts"].append(mount)
+
+
+def _secret(channel: ChannelSpec) -> str:
+    return channel.credentials_secret.name if channel.credentials_secret is not None else ""
+
+
+def _kafka(channel: ChannelSpec) -> KafkaSettings | None:
+    kafka = channel.kafka
+    if kafka is None:
+        return None
+    return KafkaSettings(
+        bootstrap_servers=kafka.bootstrap_servers,
+        topic=kafka.topic,
+        reply_topic=kafka.reply_topic,
+        from_latest=kafka.starting_offsets is StartingOffsets.LATEST,
+        options=dict(kafka.options),
+    )
+
+
+def _rabbitmq(channel: ChannelSpec) -> RabbitSettings | None:
+    rabbit = channel.rabbitmq
+    return RabbitSettings(rabbit.uri, rabbit.queue, rabbit.reply_queue) if rabbit is not None else None

@@ -1,0 +1,216 @@
+"""What a broker's message says, as an entry of the control log: what it asks for, or why it is rejected. Pure.
+
+Whatever bytes come, an entry comes of them, and the same one of the same bytes: a message that comes twice is one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import hashlib
+import json
+import re
+from typing import Any
+
+from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
+from tidegate_spark.control.channels.wire import Moment, read_event
+from tidegate_spark.control.checking import RejectedError
+from tidegate_spark.control.entries import Entry, Kind
+
+SPEC_VERSION = "1.0"
+JSON_TYPE, PROTOBUF_TYPE = "application/cloudevents+json", "application/cloudevents+protobuf"
+_JSON_TYPES = frozenset({JSON_TYPE, "application/json", "text/json"})
+LONGEST_ATTRIBUTE, LONGEST_TYPE, LONGEST_WORDS = 512, 128, 500
+"""Characters of id and source, of the type, and of what is said about a message."""
+INVALID, TOO_LARGE, UNSUPPORTED, PAYLOAD = "InvalidEvent", "EventTooLarge", "UnsupportedContentType", "InvalidPayload"
+_AT_ONCE = 1e-3
+"""Expired long ago: 0 would be never."""
+_MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
+
+
+def entry_of(received: Received) -> Entry:
+    """Return a message as an entry that has no number yet, rejected if it is no event. Never raises."""
+    event: dict[str, Any] = {}
+    try:
+        if received.size:
+            words = f"The message has {received.size} bytes, and at most {LARGEST_EVENT} are looked into."
+            raise RejectedError(TOO_LARGE, words)
+        event, data = _read(received.body, received.content_type.partition(";")[0].strip().lower())
+        name, source, kind = _identity(event)
+        payload = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        payload.encode()
+        return Entry(
+            0,
+            id=log_id(source, name),
+            type=kind,
+            payload=payload,
+            expires=_expires(event.get("expirytime")),
+            source=source,
+            origin=received.origin,
+            offset=received.offset,
+        )
+    except RejectedError as error:
+        return _rejected(received, event, error.reason, str(error))
+    except (ValueError, RecursionError) as error:
+        return _rejected(received, event, INVALID, f"The message cannot be read: {error}.")
+
+
+def log_id(source: str, name: str) -> str:
+    """Return the id by which the log knows an event: its own may be another source's as well."""
+    return f"{source.replace('%', '%25').replace('#', '%23')}#{name}"
+
+
+def event_id(entry: Entry) -> str:
+    """Return the id that the sender gave an event; empty if the message was none."""
+    return entry.id.partition("#")[2]
+
+
+def _read(body: bytes, content_type: str) -> tuple[dict[str, Any], Any]:
+    """Return attributes and data of an event."""
+    if content_type == PROTOBUF_TYPE:
+        return _protobuf(body)
+    if content_type in _JSON_TYPES:
+        return _json(body)
+    if content_type:
+        words = f"Content type {content_type!r:.100} is not understood: {JSON_TYPE} is, and {PROTOBUF_TYPE}."
+        raise RejectedError(UNSUPPORTED, words)
+    return _either(body)
+
+
+def _either(body: bytes) -> tuple[dict[str, Any], Any]:
+    """Read what does not say what it is: a protobuf event may begin like a JSON object, but does not go on so."""
+    first, second = (_json, _protobuf) if body.lstrip()[:1] == b"{" else (_protobuf, _json)
+    try:
+        return first(body)
+    except RejectedError:
+        raise
+    except (ValueError, RecursionError) as error:
+        try:
+            return second(body)
+        except RejectedError:
+            raise
+        except (ValueError, RecursionError):
+            raise error from None
+
+
+def _json(body: bytes) -> tuple[dict[str, Any], Any]:
+    event = _loads(body.decode("utf-8"))
+    if not isinstance(event, dict):
+        raise RejectedError(INVALID, "The message is JSON, and not an object: one event is understood at a time.")
+    if event.get("data") is not None and event.get("data_base64") is not None:
+        raise RejectedError(INVALID, "The event has 'data' and 'data_base64'.")
+    _check_data_type(event)
+    if event.get("data_base64") is None:
+        return event, event.get("data")
+    try:
+        data = base64.b64decode(_text_of(event, "data_base64", 2 * LARGEST_EVENT), validate=True)
+    except binascii.Error as error:
+        raise RejectedError(PAYLOAD, f"'data_base64' of the event is not base64: {error}.") from error
+    return event, _payload(data)
+
+
+def _protobuf(body: bytes) -> tuple[dict[str, Any], Any]:
+    event, data = read_event(body)
+    _check_data_type(event)
+    return event, _payload(data) if data is not None else None
+
+
+def _payload(data: bytes) -> Any:
+    try:
+        return _loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise RejectedError(PAYLOAD, f"The event's data is not JSON: {error}.") from error
+
+
+def _loads(text: str) -> Any:
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _check_data_type(event: dict[str, Any]) -> None:
+    told = event.get("datacontenttype")
+    kind = str(told or "").partition(";")[0].strip().lower()
+    if kind and kind not in ("application/json", "text/json") and not kind.endswith("+json"):
+        raise RejectedError(UNSUPPORTED, f"The event's data is {kind!r:.100}: JSON is understood.")
+
+
+def _identity(event: dict[str, Any]) -> tuple[str, str, str]:
+    """Return id, source and type."""
+    version = event.get("specversion")
+    if version != SPEC_VERSION:
+        told = f"'specversion' {version!r:.40}" if version is not None else "no 'specversion'"
+        words = (
+            f"The message has {told}: it must be a CloudEvent {SPEC_VERSION}, whole in the message (structured mode)."
+        )
+        raise RejectedError(INVALID, words)
+    return (
+        _text_of(event, "id", LONGEST_ATTRIBUTE),
+        _text_of(event, "source", LONGEST_ATTRIBUTE),
+        _text_of(event, "type", LONGEST_TYPE),
+    )
+
+
+def _text_of(event: dict[str, Any], name: str, longest: int) -> str:
+    value = event.get(name)
+    if not isinstance(value, str) or not value:
+        raise RejectedError(INVALID, f"The event has no {name!r}, or one that is no text.")
+    if len(value) > longest:
+        raise RejectedError(
+            INVALID, f"{name!r} of the event has {len(value)} characters, and at most {longest} are taken."
+        )
+    value.encode()
+    return value
+
+
+def _expires(moment: Any) -> float:
+    """Return until when an event may come into force, seconds since the epoch; 0: always."""
+    if moment is None:
+        return 0.0
+    if isinstance(moment, Moment):
+        return max(moment.seconds, _AT_ONCE)
+    found = _MOMENT.fullmatch(moment) if isinstance(moment, str) else None
+    if found is None:
+        raise RejectedError(INVALID, "'expirytime' of the event must be a time, such as 2026-01-31T12:00:00Z.")
+    year, month, day, hour, minute, second = (int(found[index]) for index in range(1, 7))
+    at = datetime.datetime(year, month, day, hour, minute, second, tzinfo=datetime.timezone.utc)  # noqa: UP017 - older
+    away = int(found[9]) * 3600 + int(found[10]) * 60 if found[8] else 0
+    seconds = at.timestamp() + float(found[7] or 0) - (-away if found[8] == "-" else away)
+    return max(seconds, _AT_ONCE)
+
+
+def _rejected(received: Received, event: dict[str, Any], reason: str, words: str) -> Entry:
+    """Return a message that is never in force; what can be said of it is kept, as far as it is text."""
+    name, source, kind = (_told(event.get(part)) for part in ("id", "source", "type"))
+    return Entry(
+        0,
+        Kind.REJECTED,
+        id=log_id(source, name) if name and source else _place_of(received),
+        type=kind[:LONGEST_TYPE],
+        source=source or received.origin,
+        reason=reason,
+        message=words.encode("ascii", "backslashreplace").decode()[:LONGEST_WORDS],
+        origin=received.origin,
+        offset=received.offset,
+    )
+
+
+def _told(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_ATTRIBUTE:
+        return ""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return ""
+    return value
+
+
+def _place_of(received: Received) -> str:
+    """Return an id for what has none: its place, or its content. No event's id is of this form, which has no ``#``."""
+    if received.offset >= 0:
+        return f"{received.origin}@{received.offset}"
+    digest = hashlib.sha256(received.body + str(received.size).encode()).hexdigest()[:32]
+    return f"{received.origin.replace('#', '%23')}@{digest}"

@@ -1,0 +1,57 @@
+"""What Prometheus is told of a broker's channel. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from tidegate_spark.control_protocol import ChannelReport
+from tidegate_spark.protocol import DriverConfig
+
+LABELS = ("namespace", "app", "epoch")
+
+
+class ChannelFigures(Collector):
+    """Made of the newest report, at each scrape; nothing without a broker's channel."""
+
+    def __init__(self, config: DriverConfig, report: Callable[[], ChannelReport | None]) -> None:
+        """Label everything with the application and epoch of ``config``."""
+        self._labels, self._report = (config.namespace, config.app, str(config.epoch)), report
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield each metric family."""
+        found = self._report()
+        if found is None:
+            return
+        connected = GaugeMetricFamily(
+            "tidegate_control_channel_connected",
+            "1 while control messages are read from the broker.",
+            labels=(*LABELS, "kind"),
+        )
+        connected.add_metric((*self._labels, found.kind), float(found.connected))
+        yield connected
+        waiting = GaugeMetricFamily(
+            "tidegate_control_channel_waiting_messages",
+            "Control messages in the broker that are not read yet, when it was looked last.",
+            labels=LABELS,
+        )
+        if found.waiting >= 0:
+            waiting.add_metric(self._labels, found.waiting)
+        yield waiting
+        received = CounterMetricFamily(
+            "tidegate_control_channel_received",
+            "Control messages that came from the broker into the log, since the application began.",
+            labels=LABELS,
+        )
+        received.add_metric(self._labels, found.received)
+        yield received
+        ended = CounterMetricFamily(
+            "tidegate_control_channel_ended",
+            "What became of them: Done, Failed, Rejected, Expired, RolledBack.",
+            labels=(*LABELS, "state"),
+        )
+        for state, number in sorted(found.ended.items()):
+            ended.add_metric((*self._labels, state), number)
+        yield ended

@@ -1,0 +1,206 @@
+"""Takes messages in from a broker: reads them, has them logged, then tells the broker so. Runs in a thread.
+
+Whatever fails, the channel is closed and opened again, and goes on from what the log has: what was read and not logged
+comes again, what was logged and not acknowledged comes again and is known. No query waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tidegate_spark.control.channels.book import Ended
+from tidegate_spark.control.channels.envelope import entry_of
+from tidegate_spark.control.channels.ports import (
+    LOG_UNAVAILABLE,
+    UNAVAILABLE,
+    Channel,
+    ChannelError,
+    Delivery,
+    Reply,
+)
+from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_protocol import ChannelReport
+
+RECEIVE_SECONDS = 1.0
+OPEN_SECONDS = 0.5
+"""Between two looks at whether messages can be logged."""
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
+MOST_ANSWERS = 500
+"""At a time."""
+CONNECTED, LOST, UNANSWERED = "ControlChannelConnected", "ControlMessagesLost", "ControlRepliesRefused"
+
+log = logging.getLogger("tidegate")
+
+Notice = Callable[[str, str, bool], None]
+"""Reason, message, whether it is a warning."""
+
+
+class Desk(Protocol):
+    """What the intake asks of the control desk."""
+
+    def takes_in(self) -> bool:
+        """Return whether messages can be logged."""
+
+    def consumed(self) -> dict[str, int]:
+        """Return from where on parts of topics are to be read."""
+
+    def take_in(self, drafts: Sequence[Entry]) -> None:
+        """Log messages; when it returns they are there for good."""
+
+    def answers(self) -> tuple[Ended, ...]:
+        """Return what is to be told."""
+
+    def answered(self, sequences: Sequence[int]) -> None:
+        """Take note that it was told."""
+
+    def counted(self) -> tuple[int, dict[str, int]]:
+        """Return how many messages came, and how many ended in which state."""
+
+
+@dataclass(frozen=True)
+class Broker:
+    """What is read."""
+
+    kind: str
+    """What it is called."""
+    make: Callable[[], Channel]
+    """Returns a channel that is not open yet; may raise ChannelError."""
+    reply_of: Callable[[Ended], Reply]
+    """Says what is told of a message."""
+
+
+class Intake:
+    """One application's. :meth:`report` may be called by any thread."""
+
+    def __init__(self, broker: Broker, desk: Desk, notice: Notice, clock: Callable[[], float] = time.time) -> None:
+        """Prepare.
+
+        Args:
+            broker: what is read.
+            desk: has messages logged.
+            notice: tells a person something.
+            clock: seconds since the epoch.
+        """
+        self._broker, self._desk = broker, desk
+        self._notice, self._clock = notice, clock
+        self._stopping, self._lock = threading.Event(), threading.Lock()
+        self._connected, self._reason, self._message, self._since = False, "", "", clock()
+        self._waiting = -1
+        self._pause = self._answer_pause = FIRST_PAUSE_SECONDS
+        self._answer_at = 0.0
+        """When answers are tried again that the broker did not take."""
+
+    def start(self) -> None:
+        """Begin to take messages in, in a thread."""
+        threading.Thread(target=self.run, name="control-channel", daemon=True).start()
+
+    def stop(self) -> None:
+        """Take nothing more in; returns at once."""
+        self._stopping.set()
+
+    def report(self) -> ChannelReport:
+        """Return how it is with the channel, and what came from it."""
+        received, ended = self._desk.counted()
+        with self._lock:
+            return ChannelReport(
+                self._broker.kind,
+                self._connected,
+                self._reason,
+                self._message,
+                self._since,
+                received,
+                ended,
+                self._waiting if self._connected else -1,
+            )
+
+    def run(self) -> None:
+        """Take messages in until :meth:`stop`."""
+        while not self._stopping.is_set():
+            if not self._desk.takes_in():
+                self._stopping.wait(OPEN_SECONDS)
+                continue
+            try:
+                self.attend()
+            except ChannelError as error:
+                self._lose(error.reason, str(error))
+            except Exception as error:  # whatever it is: the stream goes on, and the channel is tried again
+                log.warning("control channel: %r", error, extra={"action": "channel"})
+                self._lose(UNAVAILABLE, f"{type(error).__name__}: {error}")
+            self._stopping.wait(self._pause)
+            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+
+    def attend(self) -> None:
+        """Open the channel and take messages in; raises what ends that, and returns after :meth:`stop`."""
+        channel = self._broker.make()
+        with contextlib.closing(channel):
+            self._take(channel, channel.open(self._desk.consumed()))
+            self._connect()
+            while not self._stopping.is_set():
+                self._take(channel, channel.receive(RECEIVE_SECONDS))
+                self._answer(channel)
+                self._pause = FIRST_PAUSE_SECONDS
+                with self._lock:
+                    self._waiting = channel.waiting()
+
+    def _take(self, channel: Channel, delivery: Delivery) -> None:
+        if delivery.lost:
+            self._notice(LOST, delivery.lost, True)
+        if not delivery.messages and not delivery.positions:
+            return
+        drafts = [entry_of(message) for message in delivery.messages]
+        # Needed only where the last messages are known already: then no entry says that they were read.
+        drafts += [Entry(0, Kind.CONSUMED, origin=part, offset=at) for part, at in sorted(delivery.positions.items())]
+        try:
+            self._desk.take_in(drafts)
+        except Exception as error:
+            words = f"The control log cannot be written, so nothing is taken from the broker: {error}"
+            raise ChannelError(LOG_UNAVAILABLE, words) from error
+        channel.taken(delivery)
+
+    def _answer(self, channel: Channel) -> None:
+        answers = self._desk.answers()[:MOST_ANSWERS]
+        if not answers or self._clock() < self._answer_at:
+            return
+        try:
+            channel.answer([self._broker.reply_of(ended) for ended in answers])
+        except ChannelError as error:
+            # Messages are taken in all the same: whoever sent them waits for what they do, first of all.
+            self._answer_at = self._clock() + self._answer_pause
+            self._answer_pause = min(2 * self._answer_pause, LONGEST_PAUSE_SECONDS)
+            self._tell_of_answers(UNANSWERED, f"{self._broker.kind} does not take what came of messages: {error}")
+        else:
+            self._answer_pause, self._answer_at = FIRST_PAUSE_SECONDS, 0.0
+            self._desk.answered([ended.entry.sequence for ended in answers])
+            self._tell_of_answers("", "")
+
+    def _tell_of_answers(self, reason: str, message: str) -> None:
+        with self._lock:
+            is_news = reason != self._reason
+            self._reason, self._message = reason, message
+        if reason and is_news:
+            log.warning("control channel: %s: %s", reason, message, extra={"action": "channel", "reason": reason})
+            self._notice(reason, message, True)
+
+    def _connect(self) -> None:
+        with self._lock:
+            was_lost = bool(self._reason) and not self._connected
+            self._connected, self._reason, self._message, self._since = True, "", "", self._clock()
+        log.info("control channel: connected (%s)", self._broker.kind, extra={"action": "channel"})
+        if was_lost:
+            self._notice(CONNECTED, f"The control channel ({self._broker.kind}) is connected again.", False)
+
+    def _lose(self, reason: str, message: str) -> None:
+        with self._lock:
+            is_news = self._connected or reason != self._reason
+            self._since = self._clock() if is_news else self._since
+            self._connected, self._reason, self._message = False, reason, message
+        if is_news:
+            log.warning("control channel: %s: %s", reason, message, extra={"action": "channel", "reason": reason})
+            words = f"{message} The application goes on; messages from {self._broker.kind} wait there."
+            self._notice(reason, words, True)

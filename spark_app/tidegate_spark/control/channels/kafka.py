@@ -1,0 +1,228 @@
+"""A topic as a channel, by the clients that the driver's JVM has for Spark's Kafka connector. Talks to the JVM.
+
+Nothing is committed to the broker: what was read is in the log, with its place in the topic, and each start goes on
+from there. The order of a topic's messages is that of its one partition; between several there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from tidegate_spark.control.channels.credentials import CA, CERTIFICATE, KEY, PASSWORD, USERNAME, ChannelSecret
+from tidegate_spark.control.channels.ports import (
+    CONNECTOR_MISSING,
+    CREDENTIALS_REJECTED,
+    LARGEST_EVENT,
+    MISCONFIGURED,
+    MISSING,
+    UNAVAILABLE,
+    ChannelError,
+    Delivery,
+    Received,
+    Reply,
+)
+from tidegate_spark.control_protocol import KafkaSettings
+from tidegate_spark.faults import KAFKA_ERRORS, Link, java_chain
+
+KIND = "Kafka"
+LOOK_SECONDS = 10.0
+"""Between two looks at what there is to read, which also finds a broker that is away."""
+_COUNT, _RECORD, _LENGTH = struct.Struct(">i"), struct.Struct(">iqi"), struct.Struct(">i")
+_OUT_OF_RANGE = "org.apache.kafka.clients.consumer.OffsetOutOfRangeException"
+_CONFIG = "org.apache.kafka.common.config.ConfigException"
+_REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (CONNECTOR_MISSING, ("java.lang.NoClassDefFoundError", "java.lang.ClassNotFoundException")),
+    (
+        CREDENTIALS_REJECTED,
+        (f"{KAFKA_ERRORS}AuthenticationException", f"{KAFKA_ERRORS}AuthorizationException"),
+    ),
+    (MISSING, (f"{KAFKA_ERRORS}UnknownTopicOrPartitionException", f"{KAFKA_ERRORS}InvalidTopicException")),
+)
+_WORDS = {
+    CONNECTOR_MISSING: "The image has no Kafka clients (kafka-clients, with Spark's Kafka connector) in Spark's jars",
+    CREDENTIALS_REJECTED: "Kafka rejects the credentials, or they do not suffice",
+    MISSING: "Kafka has no such topic",
+    MISCONFIGURED: "Kafka's clients do not understand their settings (spec.control.channel.kafka)",
+    UNAVAILABLE: "Kafka does not answer",
+}
+
+
+def client_settings(settings: KafkaSettings, secret: ChannelSecret) -> dict[str, str]:
+    """Return the settings of Kafka's clients: the user's, and what the Secret holds."""
+    told = {**settings.options, "bootstrap.servers": settings.bootstrap_servers}
+    # Settings that are secrets are in the Secret under their own names, such as sasl.jaas.config.
+    plain = {USERNAME, PASSWORD, CA, CERTIFICATE, KEY}
+    told.update((key, value) for key, value in secret.values if key not in plain and "." in key)
+    if secret.get(USERNAME) and "sasl.jaas.config" not in told:
+        module = "scram.ScramLoginModule" if "SCRAM" in told.get("sasl.mechanism", "") else "plain.PlainLoginModule"
+        user, password = (_quoted(secret.get(key)) for key in (USERNAME, PASSWORD))
+        told["sasl.jaas.config"] = (
+            f"org.apache.kafka.common.security.{module} required username={user} password={password};"
+        )
+    if secret.get(CA):
+        told |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": secret.file(CA)}
+    if secret.get(CERTIFICATE) and secret.get(KEY):
+        told |= {"ssl.keystore.type": "PEM", "ssl.keystore.key": secret.get(KEY)}
+        told["ssl.keystore.certificate.chain"] = secret.get(CERTIFICATE)
+    return told
+
+
+class KafkaChannel:
+    """See :class:`tidegate_spark.control.channels.ports.Channel`."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        secret: ChannelSecret,
+        jvm: Any,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; nothing is connected yet. ``jvm``: py4j's view of a JVM with Kafka's clients."""
+        self._settings, self._secret, self._jvm, self._clock = settings, secret, jvm, clock
+        self._topic: Any = None
+        self._prefix = ""
+        self._positions: dict[int, int] = {}
+        self._waiting, self._looked_at = -1, 0.0
+
+    def open(self, consumed: Mapping[str, int]) -> Delivery:
+        """Connect, and go on from where the log ends."""
+        with self._faults():
+            settings = self._jvm.java.util.HashMap()
+            for key, value in client_settings(self._settings, self._secret).items():
+                settings.put(key, value)
+            make = self._jvm.dev.tidegate.spark.ControlTopic
+            if not callable(make):
+                raise ChannelError(CONNECTOR_MISSING, "The image has no tidegate-spark.jar in Spark's jars.")
+            self._topic = make(settings, self._settings.topic, LARGEST_EVENT)
+            identity = self._topic.identity()
+            self._prefix = f"kafka:{self._settings.topic}" + (f":{identity}" if identity else "")
+            return self._look(consumed)
+
+    def receive(self, seconds: float) -> Delivery:
+        """Return what comes next."""
+        with self._faults():
+            if self._clock() - self._looked_at >= LOOK_SECONDS:
+                told = self._look({self._part(at): offset for at, offset in self._positions.items()})
+                if told.lost:
+                    return told
+            try:
+                messages = list(records_in(self._topic.poll(int(seconds * 1000)), self._part))
+            except Py4JJavaError as error:
+                if not any(link.is_a(_OUT_OF_RANGE) for link in java_chain(error.java_exception)):
+                    raise
+                return self._look({self._part(at): offset for at, offset in self._positions.items()})
+        positions = {message.origin: message.offset + 1 for message in messages}
+        self._positions.update((int(part.rpartition("/")[2]), offset) for part, offset in positions.items())
+        return Delivery(tuple(messages), positions)
+
+    def taken(self, delivery: Delivery) -> None:
+        """Do nothing: the log itself says where to go on."""
+
+    def answer(self, replies: Sequence[Reply]) -> None:
+        """Write replies to the reply topic."""
+        with self._faults(f"topic {self._settings.reply_topic!r}"):
+            for reply in replies:
+                self._topic.send(self._settings.reply_topic, reply.key, reply.body)
+            self._topic.flush()
+
+    def waiting(self) -> int:
+        """Return how many messages there were that are not read yet, when it was looked last."""
+        return self._waiting
+
+    def close(self) -> None:
+        """Give the connections up."""
+        topic, self._topic = self._topic, None
+        if topic is not None:
+            with contextlib.suppress(Py4JError, OSError):
+                topic.close()
+
+    def _look(self, consumed: Mapping[str, int]) -> Delivery:
+        """Find out what there is to read, and go on from where the log ends, as far as that is there."""
+        bounds = [tuple(map(int, each.split(":"))) for each in self._topic.bounds().split()]
+        is_known = any(part.startswith(f"{self._prefix}/") for part in consumed)
+        self._looked_at = self._clock()
+        positions: dict[int, int] = {}
+        said: dict[str, int] = {}
+        lost = 0
+        for number, first, end in bounds:
+            part = self._part(number)
+            begin = end if self._settings.from_latest and not is_known else first
+            at = consumed.get(part, begin)
+            if at > end:
+                # It comes back with the broker that has it, or with so many more messages.
+                words = f"{part} ends before offset {at}, up to which it was read: the broker has lost messages."
+                raise ChannelError(UNAVAILABLE, words)
+            lost += max(0, first - at) if part in consumed else 0
+            positions[number] = max(at, first)
+            # "Latest" is a place once it was looked at: what comes while no driver runs is behind it.
+            if positions[number] != consumed.get(part, 0) or (self._settings.from_latest and not is_known):
+                said[part] = positions[number]
+        if positions != self._positions:
+            self._topic.assign(" ".join(f"{number}:{at}" for number, at in positions.items()))
+        self._positions = positions
+        self._waiting = sum(end - positions[number] for number, _, end in bounds)
+        words = f"Topic {self._settings.topic!r} has removed {lost} offsets that were not read yet." if lost else ""
+        return Delivery((), said, words)
+
+    def _part(self, number: int) -> str:
+        return f"{self._prefix}/{number}"
+
+    @contextlib.contextmanager
+    def _faults(self, place: str = "") -> Iterator[None]:
+        """Turn what the JVM says into ChannelError."""
+        try:
+            yield
+        except Py4JJavaError as error:
+            reason, words = fault_in(java_chain(error.java_exception))
+            where = place or f"topic {self._settings.topic!r}"
+            raise ChannelError(reason, f"{words} ({where} at {self._settings.bootstrap_servers}).") from error
+        except (Py4JError, OSError) as error:
+            if "NoClassDefFoundError" in str(error):
+                raise ChannelError(CONNECTOR_MISSING, f"{_WORDS[CONNECTOR_MISSING]}.") from error
+            raise ChannelError(UNAVAILABLE, f"The driver's JVM does not answer: {error!r}.") from error
+
+
+def fault_in(chain: Sequence[Link]) -> tuple[str, str]:
+    """Return the reason of a fault, and what it is in words; pure."""
+    for reason, classes in _REASONS:
+        found = next((link for link in chain if link.is_a(*classes)), None)
+        if found is not None:
+            return reason, _said(reason, found)
+    config = next((link for link in chain if link.is_a(_CONFIG)), None)
+    if config is not None:
+        # What cannot be looked up now may be later: a Service that is not there yet.
+        reason = UNAVAILABLE if "bootstrap" in config.message and "resolv" in config.message else MISCONFIGURED
+        return reason, _said(reason, config)
+    return UNAVAILABLE, _said(UNAVAILABLE, chain[-1]) if chain else _WORDS[UNAVAILABLE]
+
+
+def records_in(content: bytes, part: Callable[[int], str]) -> Iterator[Received]:
+    """Yield the records that a poll brought; pure."""
+    (count,), at = _COUNT.unpack_from(content, 0), _COUNT.size
+    for _ in range(count):
+        number, offset, size = _RECORD.unpack_from(content, at)
+        kind, at = _block(content, at + _RECORD.size)
+        value, at = _block(content, at)
+        yield Received(part(number), value, kind.decode("ascii", "replace"), offset, size)
+
+
+def _block(content: bytes, at: int) -> tuple[bytes, int]:
+    (length,) = _LENGTH.unpack_from(content, at)
+    begin = at + _LENGTH.size
+    return content[begin : begin + length], begin + length
+
+
+def _said(reason: str, link: Link) -> str:
+    name = link.classes[0].rpartition(".")[2] if link.classes else "?"
+    return f"{_WORDS[reason]}: {name}: {link.message[:300]}"
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,89 @@
+"""What the intake asks of a broker's channel. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+UNAVAILABLE, MISSING, IN_USE = "ChannelUnavailable", "ChannelMissing", "ChannelInUse"
+CREDENTIALS_MISSING, CREDENTIALS_REJECTED = "ChannelCredentialsMissing", "ChannelCredentialsRejected"
+MISCONFIGURED, CONNECTOR_MISSING = "ChannelMisconfigured", "ChannelConnectorMissing"
+LOG_UNAVAILABLE = "ControlLogUnavailable"
+"""Reasons, for a condition."""
+
+LARGEST_EVENT = 128 * 1024
+"""Bytes of a message as the broker has it; what is larger is not looked into."""
+
+
+class ChannelError(Exception):
+    """A channel cannot be used now; it is tried again. The message is for a person."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        """Say why, for a condition and for a person."""
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Received:
+    """One message, as the broker has it."""
+
+    origin: str
+    """The part of a topic, or the queue."""
+    body: bytes = b""
+    content_type: str = ""
+    offset: int = -1
+    """Its number there; -1: there are none."""
+    size: int = 0
+    """Bytes of it, if it is larger than :data:`LARGEST_EVENT` and ``body`` is left out; otherwise 0."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What came at once."""
+
+    messages: tuple[Received, ...] = ()
+    positions: Mapping[str, int] = field(default_factory=dict)
+    """Part of a topic -> the offset from which to read on behind this, where that can be said."""
+    lost: str = ""
+    """What cannot be read any more, in words."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is to be told of one message."""
+
+    key: str
+    """The id that its sender gave it."""
+    body: bytes
+    """A CloudEvent in JSON."""
+
+
+class Channel(Protocol):
+    """One broker's channel. Used by one thread; every method but ``close`` raises ChannelError."""
+
+    def open(self, consumed: Mapping[str, int]) -> Delivery:
+        """Connect.
+
+        Args:
+            consumed: part of a topic -> the offset from which on nothing is in the log.
+
+        Returns:
+            No messages, but from where they will be read if that is not known to the log.
+        """
+
+    def receive(self, seconds: float) -> Delivery:
+        """Return what comes next, at once if there is something; nothing if nothing comes in so many seconds."""
+
+    def taken(self, delivery: Delivery) -> None:
+        """Take note that a delivery is in the log for good: the broker need not keep it for this application."""
+
+    def answer(self, replies: Sequence[Reply]) -> None:
+        """Tell what came of messages; when it returns the broker has them."""
+
+    def waiting(self) -> int:
+        """Return how many messages wait in the broker, -1 if that is not known. Returns at once."""
+
+    def close(self) -> None:
+        """Give the connection up; never raises."""

@@ -1,0 +1,49 @@
+"""What is told to the sender of a message from a broker: a CloudEvent in JSON. Pure."""
+
+from __future__ import annotations
+
+import json
+
+from tidegate_spark.control.channels.book import Ended
+from tidegate_spark.control.channels.envelope import SPEC_VERSION, event_id
+from tidegate_spark.control.channels.ports import Reply
+
+TYPE = "dev.tidegate.control.acknowledgement"
+
+
+def reply_of(ended: Ended, namespace: str, app: str) -> Reply:
+    """Return what is told of a message. Told again it is the same event, by its source and id."""
+    entry, report = ended.entry, ended.report
+    queries = {
+        name: {
+            "batch": told.batch,
+            "applied": told.applied,
+            "ran": told.ran,
+            **({"errors": list(told.errors)} if told.errors else {}),
+            **({"moreErrors": told.more_errors} if told.more_errors else {}),
+        }
+        for name, told in sorted(report.queries.items())
+    }
+    data = {
+        "id": event_id(entry),
+        "source": entry.source,
+        "type": entry.type,
+        "sequence": report.sequence,
+        "state": report.state.value,
+        "reason": report.reason,
+        "message": report.message,
+        "queries": queries,
+        "results": report.results,
+        "origin": entry.origin,
+        **({"offset": entry.offset} if entry.offset >= 0 else {}),
+    }
+    event = {
+        "specversion": SPEC_VERSION,
+        "id": str(report.sequence),
+        "source": f"/tidegate/{namespace}/{app}",
+        "type": TYPE,
+        "subject": event_id(entry),
+        "datacontenttype": "application/json",
+        "data": data,
+    }
+    return Reply(event_id(entry), json.dumps(event, sort_keys=True).encode())

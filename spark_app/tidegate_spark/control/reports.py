@@ -1,0 +1,83 @@
+"""What is said of messages, from the log and their accounts. I/O through both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tidegate_spark.control import accounts
+from tidegate_spark.control.accounts import AccountBook, needs_of
+from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control.fold import Verdict
+from tidegate_spark.control.log import ControlLog
+from tidegate_spark.control.log_objects import LostError
+from tidegate_spark.control.ports import Works
+from tidegate_spark.control_protocol import MessageReport, QueryAcknowledgement
+from tidegate_spark.snapshots.library import Library
+
+MOST_LATE = 64
+"""Messages whose batches are looked for at a time: that asks the store, and others wait for the log meanwhile."""
+
+
+def entry_at(found: ControlLog, sequence: int) -> tuple[Entry, ...]:
+    """Return the entry of a number, nothing if the log does not go back so far."""
+    try:
+        return found.entries(sequence - 1, sequence)
+    except LostError:
+        return ()
+
+
+@dataclass(frozen=True)
+class Telling:
+    """One look at what is known."""
+
+    library: Library
+    log: ControlLog
+    book: AccountBook
+    asking: frozenset[str] | None
+    """The queries that ask what is in force; None: it is not known yet."""
+    driver_types: frozenset[str]
+    """Of messages that have a handler at the driver."""
+
+    def logged(self, drafts: Iterable[Entry]) -> list[Entry]:
+        """Return those messages that are in the log: as they are there, or as they were offered if they are so old."""
+        known = [(draft, self.log.find(draft.id)) for draft in drafts]
+        return [
+            entry
+            for draft, sequence in known
+            if sequence is not None
+            for entry in entry_at(self.log, sequence) or (replace(draft, sequence=sequence),)
+        ]
+
+    def reports_of(self, entries: Sequence[Entry]) -> list[MessageReport]:
+        """Return what is to be said of each of these messages."""
+        told = self.log.verdicts(entry.sequence for entry in entries)
+        reports = []
+        for entry in entries:
+            account, needs = self.book.get(self.library, entry.sequence), needs_of(entry.type, self.driver_types)
+            reports.append(accounts.report_of(entry, told.get(entry.sequence), account, needs, self.asking))
+        return reports
+
+    def acknowledge_late(self, works: Works, entries: Iterable[Entry], positions: Mapping[str, int]) -> None:
+        """Say which batch it was for messages that a process did not come to say it of, which ended meanwhile.
+
+        Args:
+            works: knows the batches.
+            entries: messages.
+            positions: query -> position of its newest committed batch.
+        """
+        queries = sorted(self.asking or ())
+        late = [
+            (query, entry)
+            for entry in entries
+            if entry.kind is Kind.MESSAGE
+            for query in queries
+            if entry.sequence <= positions.get(query, -1)
+            if query not in self.book.get(self.library, entry.sequence).queries
+        ][:MOST_LATE]
+        told = self.log.verdicts(entry.sequence for _, entry in late)
+        for query, entry in late:
+            batch = works.batch_of(self.library, query, entry.sequence)
+            if batch is not None and told.get(entry.sequence) is Verdict.IN_FORCE:
+                account = self.book.get(self.library, entry.sequence)
+                self.book.put(replace(account, queries={**account.queries, query: QueryAcknowledgement(batch, 1, 1)}))

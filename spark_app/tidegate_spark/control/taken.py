@@ -1,0 +1,95 @@
+"""What a control log remembers of the messages that it took, so that each is taken once. Pure; not thread safe.
+
+A message is known by its id. One from a topic that is read again from where one says is known by its place there as
+well, which holds for ever: ids are remembered for a while only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control.fold import consumed_after
+
+KNOWN_SECONDS, MOST_KNOWN = 7 * 86400.0, 10_000
+"""How long the id of a message is remembered, and of how many; of those from a broker as many more."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A message of which it is remembered that it was taken."""
+
+    id: str
+    sequence: int
+    time: float
+    channel: bool = False
+    """It came from a broker: however many those are, they displace no other."""
+
+
+class Taken:
+    """Ids, and from where on topics are to be read."""
+
+    def __init__(self, known: Iterable[Known] = (), consumed: Mapping[str, int] | None = None) -> None:
+        """Begin with what a base remembers."""
+        self._known = {it.id: it for it in known}
+        self._consumed = dict(consumed or {})
+
+    @property
+    def consumed(self) -> dict[str, int]:
+        """Part of a topic -> the offset from which on nothing was taken yet."""
+        return dict(self._consumed)
+
+    def find(self, name: str) -> int | None:
+        """Return the sequence of the message of this id, None if it is not known."""
+        known = self._known.get(name)
+        return known.sequence if known is not None else None
+
+    def note(self, entry: Entry) -> None:
+        """Take note of an entry that is in the log."""
+        if entry.id:
+            self._known.setdefault(entry.id, Known(entry.id, entry.sequence, entry.time, bool(entry.origin)))
+        self._consumed = consumed_after(self._consumed, [entry]) if entry.offset >= 0 else self._consumed
+
+    def remembered(self, now: float) -> tuple[Known, ...]:
+        """Forget what is old; return what is left, in the order of the log."""
+        recent = [it for it in self._known.values() if it.time >= now - KNOWN_SECONDS]
+        kept = [it for of in (True, False) for it in sorted(_of(recent, of), key=_sequence)[-MOST_KNOWN:]]
+        self._known = {it.id: it for it in sorted(kept, key=_sequence)}
+        return tuple(self._known.values())
+
+    def new_among(self, drafts: Sequence[Entry], decided: Iterable[int], lineage: int) -> list[Entry]:
+        """Return those drafts that are not in the log, by what they do there.
+
+        Args:
+            drafts: entries without numbers, in their order.
+            decided: messages about which something was decided.
+            lineage: the newest that began with a rollback.
+        """
+        decided, consumed = set(decided), dict(self._consumed)
+        new: dict[object, Entry] = {}
+        for draft in drafts:
+            key = draft.id or (draft.kind, draft.of, draft.lineage, draft.origin, draft.offset)
+            if key in new or not self._is_new(draft, decided, lineage, consumed):
+                continue
+            new[key] = draft
+            consumed = consumed_after(consumed, [draft]) if draft.offset >= 0 else consumed
+        return list(new.values())
+
+    def _is_new(self, draft: Entry, decided: set[int], lineage: int, consumed: Mapping[str, int]) -> bool:
+        if draft.kind is Kind.CONSUMED:
+            return draft.offset > consumed.get(draft.origin, -1)
+        if draft.id:
+            is_behind = 0 <= draft.offset < consumed.get(draft.origin, 0)
+            return draft.id not in self._known and not is_behind
+        if draft.kind is Kind.ROLLED_BACK:
+            return draft.lineage > lineage
+        return draft.of not in decided
+
+
+def _of(known: Iterable[Known], channel: bool) -> list[Known]:
+    return [it for it in known if it.channel is channel]
+
+
+def _sequence(known: Known) -> int:
+    return known.sequence

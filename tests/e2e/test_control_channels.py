@@ -1,0 +1,116 @@
+"""Messages from a topic or a queue, while driver, executor and operator are being killed: each one once, in order."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from devcluster import rabbitmq
+from devcluster.cluster import Cluster
+from tidegate_testing.channels import event
+from tidegate_testing.kafka_scene import KafkaScene
+from tidegate_testing.operator_pods import SELECTOR
+from tidegate_testing.rabbitmq_scene import RabbitScene
+from tidegate_testing.waiting import wait_for
+from tidegate_testing.world import OPERATOR_NAMESPACE, World
+
+NAMESPACE, SENT, KILLS = "tidegate-e2e-channels", 40, 4
+GENEROUS = 300.0
+Scene = KafkaScene | RabbitScene
+
+
+@pytest.fixture(params=["kafka", "rabbitmq"])
+def scene(request: pytest.FixtureRequest, world: World) -> Iterator[Scene]:
+    cluster = world.environment.cluster
+    if cluster is None:
+        pytest.skip("brokers beside a foreign cluster are not ours to start")
+    world.make_namespace(NAMESPACE)
+    keys = cluster.s3_keys
+    told = {"username": keys.access_key, "password": keys.secret_key}
+    metadata = {"name": "broker", "namespace": NAMESPACE}
+    world.kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": told})
+    if request.param == "rabbitmq":
+        rabbitmq.up(cluster)
+        yield RabbitScene(cluster)
+        rabbitmq.down(cluster)
+    else:
+        yield KafkaScene(cluster, None)
+    world.delete_apps(NAMESPACE)
+
+
+def channel_of(scene: Scene, cluster: Cluster) -> dict[str, Any]:
+    """Return the spec's channel, as pods reach it."""
+    secret = {"credentialsSecret": {"name": "broker"}}
+    if isinstance(scene, KafkaScene):
+        kafka = {
+            "bootstrapServers": f"{cluster.listeners.host}:{cluster.listeners.kafka_sasl}",
+            "topic": scene.topic,
+            "replyTopic": scene.reply_topic,
+            "options": {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
+        }
+        return {"type": "Kafka", "kafka": kafka, **secret}
+    uri = f"amqp://{cluster.rabbitmq_pods}"
+    return {
+        "type": "RabbitMQ",
+        "rabbitmq": {"uri": uri, "queue": scene.queue, "replyQueue": scene.reply_queue},
+        **secret,
+    }
+
+
+def condition(world: World, app: str) -> str:
+    conditions = world.get_app(app, NAMESPACE).get("status", {}).get("conditions", [])
+    return next((str(each["status"]) for each in conditions if each["type"] == "ControlChannel"), "")
+
+
+def kill_somebody(world: World, app: str, choice: random.Random) -> None:
+    """Delete a driver or an executor at once, or an operator's pod."""
+    victims = (
+        ("-n", NAMESPACE, "-l", f"tidegate.dev/app={app},tidegate.dev/role=driver"),
+        ("-n", NAMESPACE, "-l", f"tidegate.dev/app={app},tidegate.dev/role=executor"),
+        ("-n", OPERATOR_NAMESPACE, "-l", SELECTOR),
+    )
+    world.kubectl.run("delete", "pod", *choice.choice(victims), "--grace-period=0", "--force", "--wait=false")
+
+
+def test_each_message_is_in_force_once_whoever_is_killed(world: World, scene: Scene) -> None:
+    cluster = world.environment.cluster
+    assert cluster is not None
+    app = f"listening-{'kafka' if isinstance(scene, KafkaScene) else 'rabbitmq'}"
+    spec = {"control": {"channel": channel_of(scene, cluster)}, "storage": {"onDelete": "Delete"}}
+    world.kubectl.apply(world.app(app, NAMESPACE, main="script:controlled.py", spec=spec))
+    wait_for("the channel", lambda: condition(world, app) == "True", GENEROUS, 2)
+    choice = random.Random(7)
+
+    def produce() -> None:
+        for number in range(SENT):
+            scene.send(event(str(number), data={"n": number}))
+            time.sleep(2)
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    for _ in range(KILLS):
+        time.sleep(SENT * 2 / (KILLS + 1))
+        kill_somebody(world, app, choice)
+    producer.join()
+    scene.send(b"nothing that anybody understands")
+
+    def found() -> dict[str, dict[str, Any]]:
+        return {reply["data"]["id"]: reply["data"] for reply in scene.replies()}
+
+    wait_for("replies", lambda: len(found()) == SENT + 1, GENEROUS, 5)
+    told = found()
+    in_order = sorted((data["sequence"], name) for name, data in told.items() if name)
+    assert [name for _, name in in_order] == [str(number) for number in range(SENT)]
+    assert {data["state"] for name, data in told.items() if name} == {"Done"}
+    assert told[""]["state"] == "Rejected"
+    batches = [told[str(number)]["queries"]["main"]["batch"] for number in range(SENT)]
+    assert batches == sorted(batches)
+
+    def counted() -> bool:
+        status = world.get_app(app, NAMESPACE)["status"].get("control", {})
+        return (status.get("received"), status.get("applied"), status.get("rejected")) == (SENT + 1, SENT, 1)
+
+    wait_for("the status", counted, 180, 5)

@@ -1,0 +1,80 @@
+"""A real topic keeps the contract, by the clients that drivers have."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from devcluster import kafka
+from devcluster.site import LocalSite
+from tidegate_spark.control.channels.credentials import ChannelSecret
+from tidegate_spark.control.channels.kafka import KafkaChannel
+from tidegate_spark.control.channels.ports import MISCONFIGURED, UNAVAILABLE, ChannelError
+from tidegate_testing.channel_contract import ChannelContract, Scene, messages, opened, received, until
+from tidegate_testing.channels import event
+from tidegate_testing.kafka_scene import KafkaScene
+
+
+class TestKafka(ChannelContract):
+    @pytest.fixture
+    def scene(self, kafka_site: LocalSite, jvm: Any) -> Scene:
+        return KafkaScene(kafka_site, jvm)
+
+
+@pytest.fixture
+def topic(kafka_site: LocalSite, jvm: Any) -> KafkaScene:
+    return KafkaScene(kafka_site, jvm)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_messages_are_read_however_their_producer_compresses_them(topic: KafkaScene, codec: str) -> None:
+    topic.send(event(data={"a": "x" * 5000}), compression=codec)
+    with opened(topic) as channel:
+        assert messages(received(channel, 1))[0].body == event(data={"a": "x" * 5000})
+
+
+def test_latest_is_a_place_once_it_was_looked_at(topic: KafkaScene) -> None:
+    topic.send(event("before"))
+    first = KafkaChannel(topic.settings(from_latest=True), ChannelSecret(), topic.jvm)
+    begun = first.open({})
+    first.close()
+    topic.send(event("while nobody reads"))
+    again = KafkaChannel(topic.settings(from_latest=True), ChannelSecret(), topic.jvm)
+    again.open(begun.positions)
+    assert [message.body for message in messages(received(again, 1))] == [event("while nobody reads")]
+    again.close()
+
+
+def test_a_topic_that_is_made_anew_is_another_one(topic: KafkaScene) -> None:
+    topic.send(event("old"))
+    with opened(topic) as channel:
+        (old,) = received(channel, 1)
+    admin = AdminClient({"bootstrap.servers": topic.site.kafka_host})
+    admin.delete_topics([topic.topic], operation_timeout=30)[topic.topic].result()
+    until(lambda: topic.topic not in kafka.topics(topic.site.kafka_host), "the topic's end")
+    kafka.create_topic(topic.site.kafka_host, topic.topic, partitions=1)
+    topic.send(event("new"))
+    with opened(topic, old.positions) as channel:
+        assert messages(received(channel, 1))[0].body == event("new")
+
+
+def test_messages_of_all_partitions_are_read(kafka_site: LocalSite, topic: KafkaScene) -> None:
+    topic.topic = f"{topic.topic}-wide"
+    kafka.create_topic(kafka_site.kafka_host, topic.topic, partitions=3)
+    for number in range(6):
+        topic.send(event(str(number)), partition=number % 3)
+    with opened(topic) as channel:
+        deliveries = received(channel, 6)
+    positions = {part: at for delivery in deliveries for part, at in delivery.positions.items()}
+    assert sorted(positions.values()) == [2, 2, 2]
+
+
+def test_an_address_that_nobody_knows_may_be_known_later_and_a_setting_that_is_none_will_not(topic: KafkaScene) -> None:
+    reasons = []
+    for told in ({"bootstrap_servers": "nowhere.invalid:9092"}, {"options": {"security.protocol": "NONSENSE"}}):
+        channel = KafkaChannel(topic.settings(**told), ChannelSecret(), topic.jvm)
+        with pytest.raises(ChannelError) as raised:
+            channel.open({})
+        channel.close()
+        reasons.append(raised.value.reason)
+    assert reasons == [UNAVAILABLE, MISCONFIGURED]

@@ -1,0 +1,71 @@
+"""A real queue keeps the contract."""
+
+import json
+
+import pytest
+
+from devcluster.site import LocalSite
+from tidegate_spark.control.channels.ports import IN_USE, MISSING, ChannelError, Reply
+from tidegate_testing.channel_contract import ChannelContract, Scene, messages, opened, received, until
+from tidegate_testing.channels import event
+from tidegate_testing.rabbitmq_scene import RabbitScene
+
+
+class TestRabbitMQ(ChannelContract):
+    @pytest.fixture(params=["classic", "quorum"])
+    def scene(self, request: pytest.FixtureRequest, rabbitmq_site: LocalSite) -> Scene:
+        return RabbitScene(rabbitmq_site, request.param)
+
+
+@pytest.fixture
+def queue(rabbitmq_site: LocalSite) -> RabbitScene:
+    return RabbitScene(rabbitmq_site)
+
+
+def test_a_second_reader_is_told_to_wait_and_reads_when_the_first_one_is_gone(queue: RabbitScene) -> None:
+    with opened(queue):
+        second = queue.channel()
+        with pytest.raises(ChannelError) as raised:
+            second.open({})
+        second.close()
+        assert raised.value.reason == IN_USE
+    queue.send(event())
+    with opened(queue) as channel:
+        assert len(messages(received(channel, 1))) == 1
+
+
+def test_a_queue_that_is_removed_is_noticed(queue: RabbitScene) -> None:
+    with opened(queue) as channel:
+        with queue.connection() as connection:
+            connection.channel().queue_delete(queue.queue)
+        with pytest.raises(ChannelError) as raised:
+            received(channel, 1)
+        assert raised.value.reason == MISSING
+
+
+def test_a_reply_that_finds_no_queue_is_no_reply_and_messages_come_all_the_same(queue: RabbitScene) -> None:
+    with queue.connection() as connection:
+        connection.channel().queue_delete(queue.reply_queue)
+    with opened(queue) as channel:
+        with pytest.raises(ChannelError) as raised:
+            channel.answer([Reply("1", b"{}")])
+        assert raised.value.reason == MISSING
+        queue.send(event())
+        assert len(messages(received(channel, 1))) == 1
+
+
+def test_more_messages_than_are_delivered_at_once_come_as_they_are_taken(queue: RabbitScene) -> None:
+    with queue.connection() as connection:
+        sending = connection.channel()
+        for number in range(250):
+            sending.basic_publish("", queue.queue, event(str(number)))
+    found: list[str] = []
+    with opened(queue) as channel:
+        while len(found) < 250:
+            delivery = channel.receive(5)
+            found += [json.loads(message.body)["id"] for message in delivery.messages]
+            channel.taken(delivery)
+    assert found == [str(number) for number in range(250)]
+    with queue.connection() as connection:
+        counting = connection.channel()
+        until(lambda: counting.queue_declare(queue.queue, passive=True).method.message_count == 0)

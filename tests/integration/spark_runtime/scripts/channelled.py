@@ -1,0 +1,22 @@
+"""Says in each batch what is in force."""
+
+import json
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate_spark import control
+
+spark = SparkSession.builder.getOrCreate()
+rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 4).option("numPartitions", 2)
+rows = rate.option("advanceMillisPerBatch", 1000).option("startTimestamp", 1_000_000).load()
+
+
+def tell(batch: DataFrame, number: int) -> None:
+    """Say it."""
+    batch.count()
+    now = control.current()
+    print(f"main {json.dumps([number, now.position, dict(now.config)])}", flush=True)
+
+
+control.controlled(rows).writeStream.queryName("main").trigger(processingTime="1 second").foreachBatch(tell).start()
+spark.streams.awaitAnyTermination()

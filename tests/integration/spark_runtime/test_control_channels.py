@@ -1,0 +1,107 @@
+"""Messages that producers write to a broker, to an application that is killed meanwhile; real brokers, real Spark."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster import kafka, rabbitmq
+from devcluster.site import LocalSite
+from tidegate_spark.control_protocol import ChannelReport
+from tidegate_testing.channels import event
+from tidegate_testing.driver_process import DriverProcess
+from tidegate_testing.kafka_scene import KafkaScene
+from tidegate_testing.rabbitmq_scene import RabbitScene
+from tidegate_testing.waiting import wait_for
+
+from .conftest import StartDriver
+
+SENT = 30
+Scene = KafkaScene | RabbitScene
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[LocalSite]:
+    with LocalSite() as running:
+        yield running
+
+
+@pytest.fixture(params=["kafka", "rabbitmq"])
+def scene(request: pytest.FixtureRequest, site: LocalSite) -> Scene:
+    if request.param == "kafka":
+        kafka.up(site)
+        return KafkaScene(site, None)
+    rabbitmq.up(site)
+    return RabbitScene(site)
+
+
+def channel(driver: DriverProcess) -> ChannelReport:
+    found = driver.report()
+    assert found is not None
+    assert found.control.channel is not None
+    return found.control.channel
+
+
+def is_connected(driver: DriverProcess) -> bool:
+    assert not driver.ended(), driver.output[-3000:]
+    return driver.report() is not None and channel(driver).connected
+
+
+def told(scene: Scene) -> dict[str, dict[str, Any]]:
+    """Return what was told, by the id that the sender gave; the same if it was told twice."""
+    found: dict[str, dict[str, Any]] = {}
+    for reply in scene.replies():
+        data = reply["data"]
+        assert found.setdefault(data["id"], data)["sequence"] == data["sequence"]
+    return found
+
+
+def test_each_message_is_in_force_once_and_in_order_though_the_driver_is_killed(
+    scene: Scene, start_driver: StartDriver, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "username").write_text(scene.site.s3_keys.access_key)
+    (secret / "password").write_text(scene.site.s3_keys.secret_key)
+    variables = {"TIDEGATE_CHANNEL_CREDENTIALS_DIRECTORY": str(secret)}
+
+    def start(epoch: int) -> DriverProcess:
+        return start_driver("app", "channelled.py", epoch=epoch, channel=scene.channel_settings(), variables=variables)
+
+    driver = start(1)
+    wait_for("the channel", lambda: is_connected(driver), 240, 0.2)
+    scene.send(b"nothing that anybody understands")
+
+    def produce() -> None:
+        for number in range(SENT):
+            scene.send(event(str(number), data={"n": number, f"n{number}": True}))
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    wait_for("half of the messages", lambda: channel(driver).received >= SENT // 2, 120, 0.05)
+    driver.kill()
+    again = start(2)
+    producer.join()
+    wait_for("replies", lambda: len(told(scene)) == SENT + 1, 240, 1)
+    found = told(scene)
+    assert found[""]["state"] == "Rejected"
+    ordered = sorted((data["sequence"], name) for name, data in found.items() if name)
+    assert [name for _, name in ordered] == [str(number) for number in range(SENT)]
+    assert {data["state"] for name, data in found.items() if name} == {"Done"}
+    batches = [found[str(number)]["queries"]["main"]["batch"] for number in range(SENT)]
+    assert batches == sorted(batches)
+    report = channel(again)
+    assert (report.received, report.ended) == (SENT + 1, {"Done": SENT, "Rejected": 1})
+    (_, _, config) = json.loads(again.output.rpartition("\nmain ")[2].splitlines()[0])
+    assert config == {"n": SENT - 1, **{f"n{number}": True for number in range(SENT)}}
+    scene.stop()
+    wait_for("word of the broker", lambda: not channel(again).connected, 120, 0.2)
+    batch = again.batch()
+    again.await_batch(batch + 3)
+    scene.start()
+    scene.send(event("after", data={"n": -1}))
+    wait_for("the last reply", lambda: told(scene).get("after", {}).get("state") == "Done", 120, 1)
+    assert channel(again).connected

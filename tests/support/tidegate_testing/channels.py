@@ -1,0 +1,114 @@
+"""A broker in memory, as a topic or as a queue, and the messages that producers send to one."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate_spark.control.channels.ports import (
+    CREDENTIALS_REJECTED,
+    MISSING,
+    UNAVAILABLE,
+    ChannelError,
+    Delivery,
+    Received,
+    Reply,
+)
+
+TOPIC, QUEUE = "topic", "queue"
+MOST_AT_ONCE = 4
+
+
+def event(name: str = "1", kind: str = "reload-config", data: Any = None, **more: Any) -> bytes:
+    """Return a CloudEvent as a producer sends it."""
+    attributes = {"specversion": "1.0", "id": name, "source": "/test", "type": kind, "data": data, **more}
+    return json.dumps({key: value for key, value in attributes.items() if value is not None}).encode()
+
+
+@dataclass
+class MemoryBroker:
+    """What a broker has. ``topic``: read again from where one says; ``queue``: gone once it was acknowledged."""
+
+    kind: str = TOPIC
+    messages: list[Received] = field(default_factory=list)
+    first: int = 0
+    """Of a topic: the oldest offset that is there."""
+    replies: list[dict[str, Any]] = field(default_factory=list)
+    is_up: bool = True
+    is_there: bool = True
+    takes_replies: bool = True
+    password: str = "right"
+    opened: int = 0
+
+    @property
+    def origin(self) -> str:
+        return "kafka:control/0" if self.kind == TOPIC else "rabbitmq:control"
+
+    def send(self, body: bytes, content_type: str = "") -> None:
+        offset = self.first + len(self.messages) if self.kind == TOPIC else -1
+        self.messages.append(Received(self.origin, body, content_type, offset))
+
+    def remove_oldest(self, number: int) -> None:
+        """Do what a topic's retention does."""
+        del self.messages[:number]
+        self.first += number
+
+    def channel(self, password: str = "right") -> MemoryChannel:
+        return MemoryChannel(self, password)
+
+    def look(self, password: str) -> None:
+        if not self.is_up:
+            raise ChannelError(UNAVAILABLE, "The broker does not answer.")
+        if password != self.password:
+            raise ChannelError(CREDENTIALS_REJECTED, "The broker rejects the credentials.")
+        if not self.is_there:
+            raise ChannelError(MISSING, "There is no such topic or queue.")
+
+
+class MemoryChannel:
+    """See :class:`tidegate_spark.control.channels.ports.Channel`."""
+
+    def __init__(self, broker: MemoryBroker, password: str) -> None:
+        self._broker, self._password = broker, password
+        self._at = 0
+        """Of a topic: the next offset. Of a queue: how many were delivered and not acknowledged."""
+
+    def open(self, consumed: Mapping[str, int]) -> Delivery:
+        self._broker.look(self._password)
+        self._broker.opened += 1
+        if self._broker.kind == QUEUE:
+            return Delivery()
+        wanted = consumed.get(self._broker.origin, 0)
+        self._at = max(wanted, self._broker.first)
+        lost = self._at - wanted
+        return Delivery(positions={self._broker.origin: self._at}, lost=f"{lost} are gone" if lost else "")
+
+    def receive(self, seconds: float) -> Delivery:
+        self._broker.look(self._password)
+        begin = self._at - self._broker.first if self._broker.kind == TOPIC else self._at
+        came = tuple(self._broker.messages[begin : begin + MOST_AT_ONCE])
+        self._at += len(came)
+        if not came:
+            time.sleep(min(seconds, 0.002))
+        return Delivery(came, {self._broker.origin: self._at} if came and self._broker.kind == TOPIC else {})
+
+    def taken(self, delivery: Delivery) -> None:
+        self._broker.look(self._password)
+        if self._broker.kind == QUEUE:
+            del self._broker.messages[: self._at]
+            self._at = 0
+
+    def answer(self, replies: Sequence[Reply]) -> None:
+        self._broker.look(self._password)
+        if not self._broker.takes_replies:
+            raise ChannelError(MISSING, "There is no such topic or queue for replies.")
+        self._broker.replies.extend(json.loads(reply.body) for reply in replies)
+
+    def waiting(self) -> int:
+        return len(self._broker.messages)
+
+    def close(self) -> None:
+        self._at = 0

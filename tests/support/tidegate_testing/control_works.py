@@ -1,0 +1,46 @@
+"""A driver around a control desk, that does what it is told at once."""
+
+from dataclasses import dataclass, field, replace
+
+from tidegate_spark.control.accounts import Account
+from tidegate_spark.control.entries import Entry
+from tidegate_spark.control.fold import State
+from tidegate_spark.snapshots.library import Library
+
+
+@dataclass
+class FakeWorks:
+    """See :class:`tidegate_spark.control.ports.Works`."""
+
+    queries: set[str] = field(default_factory=set)
+    open: bool = True
+    paused: bool = False
+    begun: State = field(default_factory=State)
+    batches: dict[tuple[str, int], int] = field(default_factory=dict)
+    undone: bool = False
+    carried: list[str] = field(default_factory=list)
+
+    def is_open(self) -> bool:
+        return self.open
+
+    def inspect(self, entry: Entry) -> Entry:
+        return entry
+
+    def asking(self) -> frozenset[str]:
+        return frozenset(self.queries)
+
+    def pause(self, wanted: bool) -> None:
+        self.paused = wanted
+
+    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
+        self.carried.append(entry.type)
+        return None if self.undone else replace(account, done=True)
+
+    def begin(self, state: State) -> None:
+        self.begun = state
+
+    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+        return self.batches.get((query, sequence))
+
+    def oldest(self, library: Library) -> int | None:
+        return None

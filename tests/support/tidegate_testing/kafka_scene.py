@@ -1,0 +1,81 @@
+"""A topic of a real Kafka, as a producer and a driver see it."""
+
+import itertools
+import json
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from devcluster import kafka
+from devcluster.site import Site
+from tidegate_spark.control.channels.credentials import PASSWORD, USERNAME, ChannelSecret
+from tidegate_spark.control.channels.kafka import KafkaChannel
+from tidegate_spark.control.channels.ports import Channel
+from tidegate_spark.control_protocol import ChannelSettings, KafkaSettings
+
+_numbers = itertools.count(1)
+
+
+class KafkaScene:
+    """See :class:`Scene`; a topic of its own, with one partition."""
+
+    replays = True
+
+    def __init__(self, site: Site, jvm: Any) -> None:
+        self.site, self.jvm = site, jvm
+        self.topic = f"control-{next(_numbers)}"
+        self.reply_topic = f"{self.topic}-replies"
+        for name in (self.topic, self.reply_topic):
+            kafka.create_topic(site.kafka_host, name, partitions=1)
+
+    def send(self, body: bytes, content_type: str = "", partition: int = 0, compression: str = "none") -> None:
+        told = {"bootstrap.servers": self.site.kafka_host, "enable.idempotence": True, "compression.type": compression}
+        producer = Producer(told)
+        headers: dict[str, str | bytes | None] = {"content-type": content_type.encode()} if content_type else {}
+        producer.produce(self.topic, body, partition=partition, headers=headers)
+        assert producer.flush(60) == 0
+
+    def replies(self) -> list[dict[str, Any]]:
+        consumer = Consumer(
+            {"bootstrap.servers": self.site.kafka_host, "group.id": "test", "enable.auto.commit": False}
+        )
+        try:
+            part = TopicPartition(self.reply_topic, 0, 0)
+            _, end = consumer.get_watermark_offsets(part, timeout=30)
+            consumer.assign([part])
+            found: list[dict[str, Any]] = []
+            while len(found) < end:
+                record = consumer.poll(30)
+                assert record is not None
+                assert record.error() is None
+                found.append(json.loads(record.value() or b""))
+            return found
+        finally:
+            consumer.close()
+
+    def settings(self, **more: Any) -> KafkaSettings:
+        told = {"bootstrap_servers": self.site.kafka_host, "topic": self.topic, "reply_topic": self.reply_topic}
+        return KafkaSettings(**{**told, **more})
+
+    def channel(self, *, password: str = "", name: str = "") -> Channel:
+        at, keys = self.site.listeners, self.site.s3_keys
+        settings = self.settings(
+            bootstrap_servers=f"{at.host}:{at.kafka_sasl}",
+            options={"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
+            **({"topic": name} if name else {}),
+        )
+        values = ((USERNAME, keys.access_key), (PASSWORD, password or keys.secret_key))
+        return KafkaChannel(settings, ChannelSecret("", values), self.jvm)
+
+    def channel_settings(self) -> ChannelSettings:
+        """Return what a driver is told of it; its Secret holds the S3 server's keys."""
+        at = self.site.listeners
+        options = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+        settings = self.settings(bootstrap_servers=f"{at.host}:{at.kafka_sasl}", options=options)
+        return ChannelSettings(kafka=settings, credentials_secret="broker")
+
+    def stop(self) -> None:
+        kafka.stop(self.site, grace=0)
+
+    def start(self) -> None:
+        kafka.start(self.site)
