@@ -39,8 +39,9 @@ class BehindError(FaultError):
 
     def __init__(self, place: str, config: DriverConfig, epoch: int, lineage: int) -> None:
         """Carry what ``place`` says."""
+        user = f"another pod of epoch {epoch}" if epoch == config.epoch else f"epoch {epoch}"
         message = (
-            f"{place} says that epoch {epoch} of this application uses the storage; this driver is epoch "
+            f"{place} says that {user} of this application uses the storage; this driver is epoch "
             f"{config.epoch} and does not write."
         )
         super().__init__(Fault(Reason.FENCED, message))

@@ -5,6 +5,8 @@ pod of its own. Upgrades and pods made by hand take turns, so that whatever else
 """
 
 import argparse
+import copy
+import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +19,7 @@ from tests.bench.floor import bare
 from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
+from tidegate_spark.protocol import CONFIG_VARIABLE
 from tidegate_testing.commit_log import Batch, CommitWatch
 from tidegate_testing.live_cluster import APPS, LiveCluster, live_cluster, operator_replicas, scale_operator
 from tidegate_testing.waiting import wait_for
@@ -74,6 +77,21 @@ def gap_at(commits: Sequence[Batch], started: float) -> float:
     return min(after) - max(before) if before and after else 0.0
 
 
+def of_the_next_epoch(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a driver pod's body with the next epoch in its configuration; pure.
+
+    An epoch belongs to one pod: the storage's fence turns away another one.
+    """
+    body = copy.deepcopy(dict(pod))
+    for container in body["spec"]["containers"]:
+        for variable in container.get("env", []):
+            if variable["name"] == CONFIG_VARIABLE:
+                config = json.loads(variable["value"])
+                config["epoch"] += 1
+                variable["value"] = json.dumps(config)
+    return body
+
+
 # --- the run ---------------------------------------------------------------------------------------------------------
 
 
@@ -118,9 +136,9 @@ def _upgrade(live: LiveCluster, app: str, before: Mapping[str, Any]) -> None:
 
 
 def _make_anew(live: LiveCluster, app: str, before: Mapping[str, Any]) -> None:
-    """Delete the driver's pod and create the same again, as a person would who has saved it before."""
+    """Delete the driver's pod and create it again as the next epoch, as a person would who has saved it before."""
     name = f"{app}-driver"
-    body = bare(before, name)
+    body = of_the_next_epoch(bare(before, name))
     body["metadata"] |= {"namespace": live.namespace, "ownerReferences": before["metadata"]["ownerReferences"]}
     body |= {"apiVersion": "v1", "kind": "Pod"}
     live.tools.ctl("delete", "pod", name, "-n", live.namespace, "--wait", timeout=LIMIT_SECONDS)

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from devcluster import paths
+from devcluster.control import log_tail
 from devcluster.locking import locked
 from tidegate_testing import spark_jars
 
@@ -86,7 +87,11 @@ def _make(found: Path) -> None:
         "PYSPARK_PYTHON": sys.executable,
     }
     command = [sys.executable, str(MAKE / "make.py"), str(found / "classes.jsa"), f"{found / 'jars'}/*"]
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    log = found / "log"
+    with log.open("wb") as output:  # Spark says a lot, and a benchmark's progress would drown in it
+        done = subprocess.run(command, check=False, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        raise RuntimeError(f"the archive of classes was not made:\n{log_tail(log)}")
     conf = found / "conf.new"
     conf.mkdir(exist_ok=True)
     (conf / "spark-defaults.conf").write_text(f"spark.driver.defaultJavaOptions {_options(found)}\n")

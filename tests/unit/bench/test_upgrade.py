@@ -1,8 +1,13 @@
 """An upgrade's figure is a ratio of medians, and a gap ends with the new driver's first batch."""
 
+import json
+
 from tests.bench.turns import turns
-from tests.bench.upgrade import BY_HAND, MODES, UPGRADE, Trial, figures, gap_at, samples
+from tests.bench.upgrade import BY_HAND, MODES, UPGRADE, Trial, figures, gap_at, of_the_next_epoch, samples
+from tidegate.resources.driver import build_driver_pod
+from tidegate_spark.protocol import CONFIG_VARIABLE
 from tidegate_testing.commit_log import Batch
+from tidegate_testing.observations import PLATFORM, app_with
 
 TRIALS = [Trial(UPGRADE, 22.0), Trial(BY_HAND, 20.0), Trial(BY_HAND, 90.0), Trial(UPGRADE, 11.0), Trial(BY_HAND, 10.0)]
 
@@ -25,3 +30,15 @@ def test_a_gap_is_from_the_last_batch_of_the_old_driver_to_the_first_of_the_new(
     assert gap_at(commits, 100.0) == 29.0
     assert gap_at(commits[:4], 100.0) == 0
     assert gap_at(commits[4:], 100.0) == 0
+
+
+def test_a_pod_made_anew_by_hand_has_the_next_epoch_so_that_the_fence_lets_it_in() -> None:
+    pod = build_driver_pod(app_with(), 3, 1, PLATFORM)
+    configs = [
+        json.loads(
+            next(item["value"] for item in body["spec"]["containers"][0]["env"] if item["name"] == CONFIG_VARIABLE)
+        )
+        for body in (pod, of_the_next_epoch(pod))
+    ]
+    assert [config["epoch"] for config in configs] == [3, 4]
+    assert configs[1] == {**configs[0], "epoch": 4}

@@ -1,5 +1,6 @@
 """What keeps a driver from running is said in one sentence: what to do about it is the operator's to say."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 from tidegate_spark import preflight
 from tidegate_spark.protocol import Fault, Reason, Storage
 from tidegate_spark.storage import FaultError, fault_of, read_credentials
+from tidegate_testing.driver_process import driver_config
 
 PLACE = Storage("s3://bucket/n/a", "http://s3:9000")
 
@@ -76,3 +78,10 @@ def test_missing_keys_of_the_secret_are_one_sentence_with_their_names(tmp_path: 
     assert caught.value.fault.message == (
         "Secret 'keys' (spec.storage.credentialsSecret.name) has no AWS_SECRET_ACCESS_KEY."
     )
+
+
+@pytest.mark.parametrize(("known", "named"), [(7, "epoch 7"), (3, "another pod of epoch 3")])
+def test_a_driver_that_does_not_write_says_who_does(known: int, named: str) -> None:
+    config = replace(driver_config("app", "main.py", Storage("s3://bucket/app")), epoch=3)
+    said = str(preflight.BehindError("s3://bucket/app/fence.json", config, known, 1))
+    assert f"says that {named} of this application uses the storage; this driver is epoch 3" in said
