@@ -23,10 +23,10 @@ from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.handlers import declared
-from tidegate_spark.control.line import ADDRESS_PROPERTY, LINE_VARIABLE, QUERY_PROPERTY, TOKEN_PROPERTY
+from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
 from tidegate_spark.control.offsets import SOURCE, Positions, joins_late
 from tidegate_spark.control.works import DriverWorks
-from tidegate_spark.control_protocol import ChannelSettings, ControlReport
+from tidegate_spark.control_protocol import LINE_FILE, ChannelSettings, ControlReport
 from tidegate_spark.environment import Environment
 from tidegate_spark.logs import within
 from tidegate_spark.progress import Commit, Progress
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from tidegate_spark.control.pausing import Pauser
     from tidegate_spark.control.port import Port
 
-LINE_FILE = "control-line.json"
 KNOWN_SECONDS = 10.0
 """What a query that starts waits to know whether it is to be held."""
 OPEN_SECONDS = 30.0
@@ -95,8 +94,6 @@ class Control:
         progress.on_commit = self._committed
         queries.before_control = self.before_query
         queries.around = self.around_start
-        # The JVM passes it on to the process that plans for the source.
-        os.environ[LINE_VARIABLE] = str(Path(environment.work_directory) / LINE_FILE)
         program.hosted_by(self)
 
     def meet(self, session: SparkSession) -> None:
@@ -186,7 +183,7 @@ class Control:
             place = self._config.storage
             answers = Answers(self.desk, declared(), self._positions, self._connect, place)
             self._port = Port(answers, self._environment.bind_address, self._environment.pod_ip)
-            _write(Path(os.environ[LINE_VARIABLE]), json.dumps(vars(self._port.line)))
+            _write(Path(self._environment.work_directory) / LINE_FILE, json.dumps(vars(self._port.line)))
         if self._served is not session:
             session.dataSource.register(ControlSource)
             self._served = session

@@ -1,5 +1,6 @@
 """A query that starts is known to take part or not, and is refused where Spark would fail it. Without a JVM."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -9,9 +10,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.control import driving, program
 from tidegate_spark.control.driving import Control
-from tidegate_spark.control.line import ADDRESS_PROPERTY, LINE_VARIABLE, QUERY_PROPERTY, TOKEN_PROPERTY
-from tidegate_spark.control_protocol import ControlReport
-from tidegate_spark.environment import Environment
+from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
+from tidegate_spark.control_protocol import LINE_VARIABLE, ControlReport
+from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverState, Storage
 from tidegate_spark.queries import Queries
@@ -51,10 +52,11 @@ class World:
         self.progress = Progress(config)
         queries = Queries("s3a://bucket", 2, self.progress)
         monkeypatch.setattr(driving, "connector", lambda config, directory: lambda: library_in(self.buckets))
-        monkeypatch.setenv(LINE_VARIABLE, "")
+        before = dict(os.environ)
         desk = cast(SnapshotDesk, None)
         self.control = Control(config, environment, progress=self.progress, queries=queries, snapshots=desk)
         self.control.meet(cast(Any, self.session))
+        assert dict(os.environ) == before, "a JVM that was started ahead has not what is added now"
 
     def logged(self, text: str, batch: int = 3, query: str = "main") -> None:
         for log in ("offsets", "commits"):
@@ -112,6 +114,15 @@ def test_a_query_that_takes_part_tells_its_tasks_where_to_ask(world: World, tmp_
     with world.control.around_start("other"):
         assert world.session.properties[ADDRESS_PROPERTY] is None
     assert (tmp_path / "control-line.json").stat().st_mode & 0o077 == 0
+
+
+def test_processes_beside_the_driver_are_told_of_the_file_before_there_is_a_driver(
+    world: World, tmp_path: Path
+) -> None:
+    config = driver_config("orders", "local:///main.py", Storage(f"s3://{BUCKET}/{PREFIX}"))
+    its = inherited_variables(config, {"TIDEGATE_WORK_DIRECTORY": str(tmp_path)}, "python3")
+    world.control.serve(cast(Any, world.session))
+    assert Path(its[LINE_VARIABLE]).exists()
 
 
 def test_messages_are_not_logged_before_the_first_batch_of_each_query_that_takes_part(world: World) -> None:
