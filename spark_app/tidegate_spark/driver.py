@@ -100,7 +100,7 @@ class Driver:
         self._progress.snapshots = self._snapshots.reports
         progress, queries = self._progress, self._queries
         self._control = Control(config, environment, progress=progress, queries=queries, snapshots=self._snapshots)
-        self._control.tell(registry, output.secrets.add)
+        self._control.tell(registry, output.secrets)
         self._ending.before_stop = self._control.let_stop
         ends = self._ending.requested
         self._inside = Inside(config, self._queries, lambda: None if ends.is_set() else self._session, output.secrets)

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from tidegate_spark.logs import within
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, DriverState, Reason
 from tidegate_spark.queries import Queries
+from tidegate_spark.redaction import Secrets, clean_message
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_work import connector
 
@@ -82,7 +83,7 @@ class Control:
         answers = making.answers(channel) if channel is not None else None
         self.desk = ControlDesk(connect, self._works, declared(), time.time, answers=answers)
         self._intake = self._intake_of(channel) if channel is not None else None
-        self._keep_secret: Callable[..., None] = lambda *values: None
+        self._secrets = Secrets()
         self._positions = Positions(config.lineage)
         self._session: SparkSession | None = None
         self._pauser: Pauser | None = None
@@ -105,10 +106,10 @@ class Control:
         if self._intake is not None:
             self._intake.start()
 
-    def tell(self, registry: CollectorRegistry, keep_secret: Callable[..., None]) -> None:
-        """Tell figures to ``registry``, and ``keep_secret`` of values that must not be shown."""
+    def tell(self, registry: CollectorRegistry, secrets: Secrets) -> None:
+        """Tell figures to ``registry``, and ``secrets`` of a channel's; nothing is told with one of them in it."""
         registry.register(ChannelFigures(self._config, lambda: self.report().channel))
-        self._keep_secret = keep_secret
+        self._secrets = secrets
 
     def report(self) -> ControlReport:
         """Return how far everything is; asks nobody."""
@@ -201,10 +202,11 @@ class Control:
 
         def make() -> Channel:
             jvm = self._session.sparkContext._jvm if self._session is not None else None
-            return making.make_channel(settings, directory, name, jvm, self._keep_secret)
+            return making.make_channel(settings, directory, name, jvm, self._secrets.add)
 
         def reply(ended: Ended) -> Reply:
-            return reply_of(ended, config.namespace, config.app)
+            told = dataclasses.replace(ended, report=clean_message(ended.report, self._secrets))
+            return reply_of(told, config.namespace, config.app)
 
         return Intake(Broker(making.kind_of(settings), make, reply), self.desk, self._progress.notice)
 

@@ -6,16 +6,27 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from prometheus_client import CollectorRegistry
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.control import driving, program
+from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.driving import Control
+from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
-from tidegate_spark.control_protocol import LINE_VARIABLE, ControlReport
+from tidegate_spark.control_protocol import (
+    LINE_VARIABLE,
+    ChannelSettings,
+    ControlReport,
+    MessageReport,
+    MessageState,
+    RabbitSettings,
+)
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverState, Storage
 from tidegate_spark.queries import Queries
+from tidegate_spark.redaction import Secrets
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in
@@ -45,9 +56,9 @@ class Session:
 class World:
     """A driver with a session, whose storage is in memory."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
         self.buckets, self.session = Buckets(), Session()
-        config = driver_config("orders", "local:///main.py", Storage(f"s3://{BUCKET}/{PREFIX}"))
+        config = driver_config("orders", "local:///main.py", Storage(f"s3://{BUCKET}/{PREFIX}"), **fields)
         environment = Environment.read({"TIDEGATE_WORK_DIRECTORY": str(folder), "TIDEGATE_BIND_ADDRESS": "127.0.0.1"})
         self.progress = Progress(config)
         queries = Queries("s3a://bucket", 2, self.progress)
@@ -162,3 +173,15 @@ def test_a_driver_is_ready_while_it_is_paused(world: World) -> None:
     assert not world.progress.ready
     world.progress.control = lambda: ControlReport(paused=True)
     assert world.progress.ready
+
+
+def test_a_sender_is_told_of_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    channel = ChannelSettings(rabbitmq=RabbitSettings("amqp://broker", "control", "replies"))
+    control = World(tmp_path, monkeypatch, channel=channel).control
+    control.tell(CollectorRegistry(), Secrets(["correct horse"]))
+    failed = MessageReport("/me#1", MessageState.FAILED, 1, "HandlerFailed", "login with correct horse failed")
+    assert control._intake is not None
+    told = control._intake._broker.reply_of(Ended(Entry(1, id="/me#1"), failed))
+    assert b"login with" in told.body
+    assert b"horse" not in told.body
+    program.hosted_by(None)
