@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidegate_spark.places import checkpoint_directory
@@ -51,6 +52,7 @@ class Positions:
         """Look at a lineage."""
         self._lineage = lineage
         self._known: OrderedDict[tuple[str, int], int | None] = OrderedDict()
+        self._listed: dict[str, list[int]] = {}
         self._lock = threading.Lock()
 
     def of(self, library: Library, query: str, batch: int) -> int | None:
@@ -86,7 +88,16 @@ class Positions:
 
     def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
         """Return the first committed batch with a position of ``sequence`` or more, as far as there are any."""
-        batches = self._batches(library, query)
+        found = None
+        # Asked for many messages at a time: what was listed before tells of most of them.
+        with contextlib.suppress(LookupError):
+            found = self._first(library, query, self._listed.get(query, []), sequence)
+        if found is None:
+            self._listed[query] = self._batches(library, query)
+            found = self._first(library, query, self._listed[query], sequence)
+        return found
+
+    def _first(self, library: Library, query: str, batches: Sequence[int], sequence: int) -> int | None:
         low, high = 0, len(batches)
         while low < high:
             middle = (low + high) // 2
