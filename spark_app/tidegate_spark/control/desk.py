@@ -284,6 +284,8 @@ class ControlDesk:
     def _inspected(self, found: ControlLog, drafts: Sequence[Entry]) -> list[Entry]:
         """Return messages as they are to be logged; for those that are in the log nothing is looked at."""
         vocabulary = self._declared.vocabulary()
+        if vocabulary.any_type:
+            vocabulary = replace(vocabulary, seen=frozenset(_state_of_all(found).last))
         return [
             draft if found.find(draft.id) is not None else self._works.inspect(checked(draft, vocabulary))
             for draft in drafts

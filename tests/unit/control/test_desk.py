@@ -316,3 +316,10 @@ def test_no_query_waits_while_a_message_is_looked_at(of_broker: bool) -> None:
     else:
         office.offer(config("y"))
     assert works.planned == [1]
+
+
+def test_types_that_an_application_was_sent_are_counted() -> None:
+    office = Office(declared=Declared(any_type=True))
+    office.offer(*(ControlOrder(f"m{number}", f"type-{number}") for number in range(256)))
+    office.offer(ControlOrder("more", "type-256"), ControlOrder("again", "type-3"))
+    assert [office.said(name).state for name in ("more", "again")] == [MessageState.REJECTED, MessageState.LOGGED]
