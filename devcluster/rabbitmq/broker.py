@@ -86,7 +86,7 @@ def up(site: Site) -> str:
             site.control.start(_EPMD, [program, "-address", _LOOPBACK, "-port", str(at.epmd)], variables)
         site.control.start(_NAME, [packages.server(root)], variables)
     host, _, port = site.rabbitmq_host.rpartition(":")
-    site.control.until(_NAME, lambda: _serves(host, int(port)), timeout=90)
+    site.control.until(_NAME, lambda: _serves(host, int(port)), timeout=300)
     return (
         f"RabbitMQ for pods: amqp://{site.rabbitmq_pods}\nRabbitMQ for this machine: amqp://{site.rabbitmq_host}\n"
         f"user {site.s3_keys.access_key}, password {site.s3_keys.secret_key}"

@@ -27,6 +27,9 @@ LONGEST_ERROR = 512
 CHANNEL_CREDENTIALS_DIRECTORY = "/var/run/tidegate/control-credentials"
 """Where the Secret of a broker's channel is mounted in the driver (optional: its files may appear later)."""
 
+LINE_VARIABLE, LINE_FILE = "TIDEGATE_CONTROL_LINE", "control-line.json"
+"""Names, to the processes beside the driver, the file in its work directory that says where it answers them."""
+
 PING, RELOAD_CONFIG, RELOAD_MODEL, CLEAR_CACHES = "ping", "reload-config", "reload-model", "clear-caches"
 PAUSE, RESUME, SET_LOG_LEVEL = "pause", "resume", "set-log-level"
 SNAPSHOT, DUMP_STATE = "snapshot", "dump-state"

@@ -87,30 +87,23 @@ class Driver:
         self._config, self._environment, self._output = config, environment, output
         self._process_name, self._ahead = name, ahead
         self._end_ahead: Callable[[], None] = ahead.end if ahead is not None else lambda: None
-        self._progress = Progress(config)
-        self._queries = Queries(lineage_uri(config), config.state_partitions, self._progress)
+        self._progress = progress = Progress(config)
+        self._queries = queries = Queries(lineage_uri(config), config.state_partitions, self._progress)
         self._account = FailureAccount(environment.work_directory, config.restart, time.time, time.monotonic)
         self._ending = Ending(config, self._progress, self._queries, self._account, self._conclude)
         self._rehearsing = rehearsing_of(config, self._progress, self._ending.request)
         self._queries.on_refusal = lambda message: self._ending.request(Outcome(Reason.QUERY_REFUSED, message))
-        registry = metrics.build_registry(config, self._progress)
-        figures = SnapshotFigures(config)
+        registry, figures = metrics.build_registry(config, self._progress), SnapshotFigures(config)
         registry.register(figures)
         self._snapshots = desk_of(config, environment, pyspark.__version__, figures)
         self._progress.snapshots = self._snapshots.reports
-        progress, queries = self._progress, self._queries
         self._control = Control(config, environment, progress=progress, queries=queries, snapshots=self._snapshots)
-        self._control.tell(registry, output.secrets.add)
+        self._control.tell(registry, output.secrets)
         self._ending.before_stop = self._control.let_stop
         ends = self._ending.requested
         self._inside = Inside(config, self._queries, lambda: None if ends.is_set() else self._session, output.secrets)
-        commands = Commands(
-            stop=self._stop,
-            set_executors=self._set_executors,
-            order_snapshots=self._snapshots.give,
-            give_messages=self._control.desk.give,
-            look=self._inside.reply,
-        )
+        give_messages, look = self._control.desk.give, self._inside.reply
+        commands = Commands(self._stop, self._set_executors, self._snapshots.give, give_messages, look)
         self._agent = Agent(environment, self._progress, registry, commands, output.secrets)
         self._session: SparkSession | None = None
         self._watch: watch.Watch | None = None
@@ -160,9 +153,7 @@ class Driver:
         self._claimed = True
         self._keep_secret(credentials)
         held = self._take_fence()
-        if held is None:
-            return Outcome(Reason.STOPPED, "Stopped while starting.")
-        if not self._fill_lineage() or not self._pin_state():
+        if held is None or not self._fill_lineage() or not self._pin_state():
             return Outcome(Reason.STOPPED, "Stopped while starting.")
         self._snapshots.start()
         self._control.desk.start()

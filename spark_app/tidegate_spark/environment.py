@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate_spark import protocol
-from tidegate_spark.control_protocol import CHANNEL_CREDENTIALS_DIRECTORY
+from tidegate_spark.control_protocol import CHANNEL_CREDENTIALS_DIRECTORY, LINE_FILE, LINE_VARIABLE
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE
 
@@ -83,6 +83,10 @@ def inherited_variables(config: DriverConfig, variables: Mapping[str, str], pyth
     added = {name: variables.get(name, python) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
     # A lock taken in the JVM belongs to a thread there, which must stay the same for one thread here (stopping.py).
     added |= {"PYSPARK_PIN_THREAD": "true", protocol.LINEAGE_VARIABLE: str(config.lineage)}
+    # The JVM passes it on to the process that plans for the source of control messages. A JVM that is started ahead of
+    # the driver has to have all of this already: with other variables it would not be taken.
+    work_directory = variables.get("TIDEGATE_WORK_DIRECTORY", protocol.WORK_DIRECTORY)
+    added[LINE_VARIABLE] = f"{work_directory}/{LINE_FILE}"
     if config.export:
         added[protocol.EXPORT_VARIABLE] = config.export
     return added

@@ -68,9 +68,8 @@ AGENT_TOKEN_FILE = "/var/run/tidegate/agent/token"  # noqa: S105 - a path, not a
 """Where the agent's Secret is mounted: the bearer token of the command port."""
 
 RUNTIME_DIRECTORY = "/opt/tidegate-injected"
-"""Where the init container copies the runtime for images that do not bring it: ``python/`` and ``jars/``.
-
-Not /opt/tidegate: the volume would hide the samples that the Spark image has there."""
+"""Where the init container copies the runtime for images that do not bring it: ``python/`` and ``jars/``. It is not
+/opt/tidegate: the volume would hide the samples that the Spark image has there."""
 
 WORK_DIRECTORY = "/var/lib/tidegate"
 """A writable emptyDir in driver and executors: Spark's local directories, RocksDB, the executor template."""
@@ -81,8 +80,7 @@ STATUS_PORT = 8090
 """Agent, open: GET /healthz, /readyz, /metrics."""
 
 COMMAND_PORT = 8091
-"""Agent, bearer token: GET /v1/progress, /v1/state, /v1/windows, /v1/sources; POST /v1/stop, /v1/executors,
-/v1/snapshots, /v1/control."""
+"""Agent, bearer token: progress, looks inside, commands; the paths are in :mod:`tidegate_spark.agent`."""
 
 # --- labels and annotations ------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
-from tidegate_spark.control_protocol import MessageReport
+from tidegate_spark.control_protocol import ControlReport, MessageReport
 from tidegate_spark.protocol import ACCESS_KEY, SECRET_VARIABLES, AgentReport
 from tidegate_spark.snapshot_protocol import REDACTED, names_a_secret
 
@@ -89,17 +89,27 @@ class Secrets:
 
 def clean_report(report: AgentReport, secrets: Secrets) -> AgentReport:
     """Return the report with no secret in its words: they become conditions and events."""
-    fault, control = report.fault, report.control
+    fault = report.fault
     return dataclasses.replace(
         report,
-        control=dataclasses.replace(control, messages=tuple(_clean_message(it, secrets) for it in control.messages)),
+        control=_clean_control(report.control, secrets),
         fault=None if fault is None else dataclasses.replace(fault, message=secrets.clean(fault.message)),
         notices=tuple(dataclasses.replace(each, message=secrets.clean(each.message)) for each in report.notices),
         snapshots=tuple(dataclasses.replace(each, message=secrets.clean(each.message)) for each in report.snapshots),
     )
 
 
-def _clean_message(report: MessageReport, secrets: Secrets) -> MessageReport:
+def _clean_control(report: ControlReport, secrets: Secrets) -> ControlReport:
+    channel = report.channel
+    return dataclasses.replace(
+        report,
+        messages=tuple(clean_message(each, secrets) for each in report.messages),
+        channel=None if channel is None else dataclasses.replace(channel, message=secrets.clean(channel.message)),
+    )
+
+
+def clean_message(report: MessageReport, secrets: Secrets) -> MessageReport:
+    """Return what is said of a control message with no secret in its words."""
     queries = {
         name: dataclasses.replace(each, errors=tuple(map(secrets.clean, each.errors)))
         for name, each in report.queries.items()

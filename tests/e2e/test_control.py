@@ -26,7 +26,7 @@ SEED = 20261122
 BETWEEN = 3
 """Messages sent before each fault, and after it."""
 QUERIES = {"tasks", "records"}
-SETTLED_SECONDS = 180.0
+SETTLED_SECONDS = 600.0
 
 
 @dataclass
@@ -125,7 +125,7 @@ def listening(world: World) -> Iterator[Listening]:
 
     try:
         # What is sent before a query's first batch is in force in it, and no record of its.
-        wait_for("both queries to commit", both_run, timeout=240, interval=1.0)
+        wait_for("both queries to commit", both_run, timeout=600, interval=1.0)
         yield made
     finally:
         world.kubectl.run("delete", "ctl", "--all", "-n", NAMESPACE, "--wait=false")

@@ -18,7 +18,7 @@ from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import OPERATOR_NAMESPACE, World
 
 NAMESPACE, SENT, KILLS = "tidegate-e2e-channels", 40, 4
-GENEROUS = 300.0
+GENEROUS = 600.0
 Scene = KafkaScene | RabbitScene
 
 
@@ -113,4 +113,4 @@ def test_each_message_is_in_force_once_whoever_is_killed(world: World, scene: Sc
         status = world.get_app(app, NAMESPACE)["status"].get("control", {})
         return (status.get("received"), status.get("applied"), status.get("rejected")) == (SENT + 1, SENT, 1)
 
-    wait_for("the status", counted, 180, 5)
+    wait_for("the status", counted, GENEROUS, 5)

@@ -59,8 +59,8 @@ class Run:
 
     def apply(self, application: Application) -> None:
         self.world.kubectl.apply(application.manifest)
-        ready = ("--for=condition=Ready", "--timeout=300s")
-        self.world.kubectl.run("wait", f"sapp/{application.name}", "-n", NAMESPACE, *ready, timeout=310)
+        ready = ("--for=condition=Ready", "--timeout=600s")
+        self.world.kubectl.run("wait", f"sapp/{application.name}", "-n", NAMESPACE, *ready, timeout=610)
 
     def send(self, sent: list[Record]) -> None:
         FlightReplay(self.world.environment.kafka_host, TOPIC).run(sent, rate=RATE)
@@ -72,9 +72,9 @@ class Run:
             self.ids |= {prediction["id"] for prediction in self.reader.poll(0.5)}
             return due <= self.ids
 
-        wait_for("the last prediction", probe, timeout=300, interval=0)
+        wait_for("the last prediction", probe, timeout=600, interval=0)
 
-    def ended(self, name: str, phase: str, seconds: float = 180) -> dict[str, Any]:
+    def ended(self, name: str, phase: str, seconds: float = 600) -> dict[str, Any]:
         status = dict(self.messages.await_end(name, seconds))
         assert status["phase"] == phase, status
         return status
@@ -124,7 +124,7 @@ def test_a_model_is_dumped_mended_and_begun_again_and_every_prediction_is_the_or
         source = f"{world.bucket}/{key}"
         world.s3.copy_object(Bucket=world.bucket, Key=prefix + key.removeprefix(root), CopySource=source)
     run.messages.forget()
-    world.kubectl.run("delete", "sapp", run.first.name, "-n", NAMESPACE, "--timeout=150s", timeout=160)
+    world.kubectl.run("delete", "sapp", run.first.name, "-n", NAMESPACE, "--timeout=600s", timeout=610)
     assert world.keys(run.first.name, NAMESPACE) == []
 
     again = run.build(FLIGHTS_FROM_DUMP)

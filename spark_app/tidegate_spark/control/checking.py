@@ -22,6 +22,8 @@ LOG_LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
 _SHA256_DIGITS = 64
 DEEPEST = 64
 """Levels of lists and objects in a payload."""
+MOST_TYPES = 256
+"""Of messages to an application that reads them of whatever type."""
 
 Schema = Mapping[str, type]
 """Names that a payload, an object, must have, and of which type their values are."""
@@ -46,6 +48,8 @@ class Vocabulary:
     """It reads messages of whatever type."""
     config: Mapping[str, type] | None = None
     """Settings whose types it said."""
+    seen: frozenset[str] = frozenset()
+    """If it reads messages of whatever type: those that there were. The newest message of each is kept for it."""
 
 
 def checked(draft: Entry, vocabulary: Vocabulary) -> Entry:
@@ -93,6 +97,9 @@ def check(draft: Entry, vocabulary: Vocabulary) -> None:
         raise RejectedError(
             "UnknownType", f"The application has no handler for type {draft.type!r}; it understands {known}."
         )
+    elif draft.type not in vocabulary.seen and len(vocabulary.seen) >= MOST_TYPES:
+        words = f"The application was sent messages of {MOST_TYPES} types, and takes no other than those from now on."
+        raise RejectedError("UnknownType", words)
 
 
 def check_object(payload: Any, schema: Schema) -> None:

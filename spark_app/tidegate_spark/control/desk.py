@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tidegate_spark.control.accounts import AccountBook, Attendance, BatchAccount, needs_of, within_bounds
+from tidegate_spark.control.calling import call_handlers
 from tidegate_spark.control.channels.book import OPEN_STATES, ChannelBook, Ended
 from tidegate_spark.control.checking import checked
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind, message_of
 from tidegate_spark.control.fold import State, Verdict, in_force
-from tidegate_spark.control.handlers import FAIL, Declared
-from tidegate_spark.control.handlers import message_of as shown
+from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.log import ControlLog
 from tidegate_spark.control.log_objects import LostError
 from tidegate_spark.control.ports import Works
@@ -133,7 +133,7 @@ class ControlDesk:
         with self._work:
             position = found.settle()
             self._note_channel(found)
-            self._call_handlers(found, position)
+            self._call_handlers(position)
         with self._lock:
             self._last = max(self._last, position)
         return position
@@ -189,8 +189,9 @@ class ControlDesk:
             Exception: what the store's client raises.
         """
         found = self._opened()
+        inspected = self._inspected(found, drafts)
         with self._work:
-            found.append(self._inspected(found, drafts))
+            found.append(inspected)
             self._note_channel(found)
         with self._lock:
             self._last = max(self._last, found.last)
@@ -233,21 +234,29 @@ class ControlDesk:
     def look(self) -> bool:
         """Do what is to be done; return whether something is open. Raises what keeps it from being done."""
         with self._work:
-            library = self._library = self._reached.library()
-            if self._log is None:
-                self._begin(library)
-            assert self._log is not None
-            self._log.use(library)
-            if is_open := self._works.is_open():
-                self._log_offered(self._log)
-            if not self._log.is_settled:
-                self._log.let_expire()
-            self._note_channel(self._log)
-            self._take_commits(library, self._log)
-            self._carry_out(library, self._log)
-            more = self._tell(library, self._log, is_open)
-            self._keep_base(library, self._log)
+            library, found = self._begun()
+        is_open = self._works.is_open()
+        # Whole models are fetched for it: no query waits for that.
+        drafts = self._inspected(found, self._not_logged(found)) if is_open else []
+        with self._work:
+            if drafts:
+                found.append(drafts)
+            if not found.is_settled:
+                found.let_expire()
+            self._note_channel(found)
+            self._take_commits(library, found)
+            self._carry_out(library, found)
+            more = self._tell(library, found, is_open)
+            self._keep_base(library, found)
             return more
+
+    def _begun(self) -> tuple[Library, ControlLog]:
+        library = self._library = self._reached.library()
+        if self._log is None:
+            self._begin(library)
+        assert self._log is not None
+        self._log.use(library)
+        return library, self._log
 
     def _begin(self, library: Library) -> None:
         found = ControlLog(library, self._clock)
@@ -268,15 +277,15 @@ class ControlDesk:
             raise ControlLogError("the control log cannot be read: see the driver's log")
         return self._log
 
-    def _log_offered(self, found: ControlLog) -> None:
+    def _not_logged(self, found: ControlLog) -> list[Entry]:
         with self._lock:
-            drafts = [draft for draft in self._offered.values() if found.find(draft.id) is None]
-        if drafts:
-            found.append(self._inspected(found, drafts))
+            return [draft for draft in self._offered.values() if found.find(draft.id) is None]
 
     def _inspected(self, found: ControlLog, drafts: Sequence[Entry]) -> list[Entry]:
         """Return messages as they are to be logged; for those that are in the log nothing is looked at."""
         vocabulary = self._declared.vocabulary()
+        if vocabulary.any_type:
+            vocabulary = replace(vocabulary, seen=frozenset(_state_of_all(found).last))
         return [
             draft if found.find(draft.id) is not None else self._works.inspect(checked(draft, vocabulary))
             for draft in drafts
@@ -343,25 +352,12 @@ class ControlDesk:
         older = sorted(number for number in offered if number is not None and number <= max(self._carried, found.begin))
         return [*(entry for number in older for entry in entry_at(found, number)), *recent]
 
-    def _call_handlers(self, found: ControlLog, position: int) -> None:
+    def _call_handlers(self, position: int) -> None:
         handlers = dict(self._declared.on_driver)
         if position <= self._handled or self._library is None:
             return
-        for entry in self.messages(self._handled, position) if handlers else ():
-            handler = handlers.get(entry.type)
-            if handler is None or self._book.is_over(entry):
-                continue
-            account = self._book.get(self._library, entry.sequence)
-            if account.done:
-                continue
-            try:
-                handler.function(shown(entry))
-            except Exception as error:
-                log.exception("control: the handler for %s (%d) failed", entry.type, entry.sequence)
-                if handler.raises == FAIL:
-                    raise ControlLogError(f"the handler for {entry.type!r} failed: {_words(error)}") from error
-                account = replace(account, failed=True, reason="HandlerFailed", message=_words(error))
-            self._book.put(replace(account, done=True))
+        if handlers:
+            call_handlers(handlers, self.messages(self._handled, position), self._book, self._library)
         self._handled = position
         self._wake.set()
 
@@ -401,7 +397,3 @@ class ControlDesk:
 
 def _state_of_all(found: ControlLog) -> State:
     return found.state_at(found.last)
-
-
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

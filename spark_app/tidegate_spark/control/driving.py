@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +23,16 @@ from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.handlers import declared
-from tidegate_spark.control.line import ADDRESS_PROPERTY, LINE_VARIABLE, QUERY_PROPERTY, TOKEN_PROPERTY
+from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
 from tidegate_spark.control.offsets import SOURCE, Positions, joins_late
 from tidegate_spark.control.works import DriverWorks
-from tidegate_spark.control_protocol import ChannelSettings, ControlReport
+from tidegate_spark.control_protocol import LINE_FILE, ChannelSettings, ControlReport
 from tidegate_spark.environment import Environment
 from tidegate_spark.logs import within
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, DriverState, Reason
 from tidegate_spark.queries import Queries
+from tidegate_spark.redaction import Secrets, clean_message
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_work import connector
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from tidegate_spark.control.pausing import Pauser
     from tidegate_spark.control.port import Port
 
-LINE_FILE = "control-line.json"
 KNOWN_SECONDS = 10.0
 """What a query that starts waits to know whether it is to be held."""
 OPEN_SECONDS = 30.0
@@ -83,7 +83,7 @@ class Control:
         answers = making.answers(channel) if channel is not None else None
         self.desk = ControlDesk(connect, self._works, declared(), time.time, answers=answers)
         self._intake = self._intake_of(channel) if channel is not None else None
-        self._keep_secret: Callable[..., None] = lambda *values: None
+        self._secrets = Secrets()
         self._positions = Positions(config.lineage)
         self._session: SparkSession | None = None
         self._pauser: Pauser | None = None
@@ -95,8 +95,6 @@ class Control:
         progress.on_commit = self._committed
         queries.before_control = self.before_query
         queries.around = self.around_start
-        # The JVM passes it on to the process that plans for the source.
-        os.environ[LINE_VARIABLE] = str(Path(environment.work_directory) / LINE_FILE)
         program.hosted_by(self)
 
     def meet(self, session: SparkSession) -> None:
@@ -108,10 +106,10 @@ class Control:
         if self._intake is not None:
             self._intake.start()
 
-    def tell(self, registry: CollectorRegistry, keep_secret: Callable[..., None]) -> None:
-        """Tell figures to ``registry``, and ``keep_secret`` of values that must not be shown."""
+    def tell(self, registry: CollectorRegistry, secrets: Secrets) -> None:
+        """Tell figures to ``registry``, and ``secrets`` of a channel's; nothing is told with one of them in it."""
         registry.register(ChannelFigures(self._config, lambda: self.report().channel))
-        self._keep_secret = keep_secret
+        self._secrets = secrets
 
     def report(self) -> ControlReport:
         """Return how far everything is; asks nobody."""
@@ -186,7 +184,7 @@ class Control:
             place = self._config.storage
             answers = Answers(self.desk, declared(), self._positions, self._connect, place)
             self._port = Port(answers, self._environment.bind_address, self._environment.pod_ip)
-            _write(Path(os.environ[LINE_VARIABLE]), json.dumps(vars(self._port.line)))
+            _write(Path(self._environment.work_directory) / LINE_FILE, json.dumps(vars(self._port.line)))
         if self._served is not session:
             session.dataSource.register(ControlSource)
             self._served = session
@@ -204,10 +202,11 @@ class Control:
 
         def make() -> Channel:
             jvm = self._session.sparkContext._jvm if self._session is not None else None
-            return making.make_channel(settings, directory, name, jvm, self._keep_secret)
+            return making.make_channel(settings, directory, name, jvm, self._secrets.add)
 
         def reply(ended: Ended) -> Reply:
-            return reply_of(ended, config.namespace, config.app)
+            told = dataclasses.replace(ended, report=clean_message(ended.report, self._secrets))
+            return reply_of(told, config.namespace, config.app)
 
         return Intake(Broker(making.kind_of(settings), make, reply), self.desk, self._progress.notice)
 

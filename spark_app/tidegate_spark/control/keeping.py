@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tidegate_spark.control.entries import Entry
+from tidegate_spark.control.entries import Entry, Kind
 from tidegate_spark.control.fold import State
 from tidegate_spark.control.log import ControlLog
 from tidegate_spark.control.offsets import position_in
+from tidegate_spark.control_protocol import DUMP_STATE, PAUSE, RESUME, SNAPSHOT
 from tidegate_spark.snapshots.library import Library
+
+OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})
+"""What an application was told to do itself, once: nobody has told it to one that begins with its snapshot."""
 
 
 @dataclass(frozen=True)
@@ -66,4 +70,12 @@ def begin_with(library: Library, kept: Kept | None, lineage: int, *, own: bool) 
     if own:
         log.roll_back(kept.state, kept.entries, lineage)
     else:
-        log.begin_with(replace(kept.state, paused=False), kept.entries)
+        log.begin_with(replace(kept.state, paused=False), [_taken_along(entry) for entry in kept.entries])
+
+
+def _taken_along(entry: Entry) -> Entry:
+    """Return an entry as it stands in another application's log: its number and its place in a topic stay."""
+    if entry.kind is not Kind.MESSAGE or entry.type not in OF_THE_ORIGINAL:
+        return entry
+    words = "It was sent to the application of the snapshot with which this one begins."
+    return replace(entry, kind=Kind.REJECTED, payload="null", reason="NotSentHere", message=words)

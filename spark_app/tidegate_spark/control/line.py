@@ -1,4 +1,4 @@
-"""How workers, and the source of control messages, ask the driver. Standard library only; does I/O.
+"""How workers, and the source of control messages, ask the driver. Does I/O.
 
 Where the driver listens, and the word by which it knows its own, come with each task as local properties of Spark. The
 source's planner runs beside the driver and finds them in a file, which the variable :data:`LINE_VARIABLE` names.
@@ -14,10 +14,11 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_spark.control_protocol import LINE_VARIABLE
+
 ADDRESS_PROPERTY, TOKEN_PROPERTY = "tidegate.control.address", "tidegate.control.token"
 QUERY_PROPERTY = "tidegate.control.query"
 """Spark's local properties of a query's tasks. Spark leaves values out of its event log whose names have `token`."""
-LINE_VARIABLE = "TIDEGATE_CONTROL_LINE"
 STATE, APPLIED, POSITION, MESSAGES = "/state", "/applied", "/position", "/messages"
 TIMEOUT_SECONDS = 90.0
 """For an answer: a position waits for the log."""

@@ -22,9 +22,8 @@ from tidegate_spark.control.log_objects import BASES, SEGMENTS, Base, LogObjects
 from tidegate_spark.control.taken import Taken
 from tidegate_spark.snapshots.library import Library
 
-ATTEMPTS = 50
+ATTEMPTS, LOADS = 50, 5
 """Each is lost to a write of another process, and those get somewhere."""
-LOADS = 5
 ENTRIES_PER_BASE, SEGMENTS_PER_BASE = 256, 64
 """After so many a new base is worth its write."""
 
@@ -129,9 +128,7 @@ class ControlLog:
             try:
                 return tuple(self._entries[number] for number in range(after + 1, upto + 1))
             except KeyError as error:
-                raise LostError(
-                    f"the control log has no entry {error} any more, which is older than its oldest"
-                ) from None
+                raise LostError(f"the control log has no entry {error} any more") from None
 
     def state_at(self, position: int) -> State:
         """Return what is in force at a position that was handed out.

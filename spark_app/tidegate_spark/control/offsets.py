@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidegate_spark.places import checkpoint_directory
@@ -44,12 +46,14 @@ def joins_late(text: str) -> bool:
 
 
 class Positions:
-    """Positions of one lineage's batches, read from its checkpoints. What has been read is remembered."""
+    """Positions of one lineage's batches, read from its checkpoints; remembered once read. Thread safe."""
 
     def __init__(self, lineage: int) -> None:
         """Look at a lineage."""
         self._lineage = lineage
         self._known: OrderedDict[tuple[str, int], int | None] = OrderedDict()
+        self._listed: dict[str, list[int]] = {}
+        self._lock = threading.Lock()
 
     def of(self, library: Library, query: str, batch: int) -> int | None:
         """Return the position of a batch, None if it has none; raises what the store's client raises.
@@ -58,14 +62,18 @@ class Positions:
             LookupError: there is no such batch.
         """
         key = (query, batch)
-        if key not in self._known:
-            found = library.store.get(self._directory(library, query, OFFSETS, str(batch)))
-            if found is None:
-                raise LookupError(f"query {query!r} has no batch {batch} in its offset log")
-            self._known[key] = position_in(found[0].decode())
+        with self._lock:
+            if key in self._known:
+                return self._known[key]
+        found = library.store.get(self._directory(library, query, OFFSETS, str(batch)))
+        if found is None:
+            raise LookupError(f"query {query!r} has no batch {batch} in its offset log")
+        position = position_in(found[0].decode())
+        with self._lock:
+            self._known[key] = position
             while len(self._known) > MOST_CACHED:
                 self._known.popitem(last=False)
-        return self._known[key]
+        return position
 
     def newest_text(self, library: Library, query: str) -> str | None:
         """Return the newest entry of a query's offset log, None if there is none."""
@@ -80,7 +88,16 @@ class Positions:
 
     def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
         """Return the first committed batch with a position of ``sequence`` or more, as far as there are any."""
-        batches = self._batches(library, query)
+        found = None
+        # Asked for many messages at a time: what was listed before tells of most of them.
+        with contextlib.suppress(LookupError):
+            found = self._first(library, query, self._listed.get(query, []), sequence)
+        if found is None:
+            self._listed[query] = self._batches(library, query)
+            found = self._first(library, query, self._listed[query], sequence)
+        return found
+
+    def _first(self, library: Library, query: str, batches: Sequence[int], sequence: int) -> int | None:
         low, high = 0, len(batches)
         while low < high:
             middle = (low + high) // 2

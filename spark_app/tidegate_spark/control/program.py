@@ -10,6 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from tidegate_spark.control import handlers
 from tidegate_spark.control.offsets import SOURCE
 
+NAMED_SOURCES, SOURCE_NAME = "spark.sql.streaming.queryEvolution.enableSourceEvolution", "tidegate_control"
+"""With this setting queries know their sources by names, and take in one more."""
+
 
 class Host(Protocol):
     """The driver around the program."""
@@ -72,4 +75,7 @@ def stream(spark: SparkSession) -> DataFrame:
 
 def _records(host: Host, session: SparkSession) -> DataFrame:
     host.serve(session)
-    return session.readStream.format(SOURCE).load()
+    reader = session.readStream.format(SOURCE)
+    # Where sources have names Spark wants one of each; before 4.2 there is neither the setting nor the method.
+    named = str(session.conf.get(NAMED_SOURCES, "false")).lower() == "true"
+    return (reader.name(SOURCE_NAME) if named else reader).load()

@@ -64,13 +64,9 @@ class Worker:
         self._place = Storage("")
         self._objects: dict[str, tuple[str, Any]] = {}
         """Name of a model -> checksum of the version that was loaded last, and what was made of it."""
-        self._missed: set[tuple[str, str, int]] = set()
-        """Names, checksums and batches of what could not be had."""
         self._unfit: set[tuple[str, str]] = set()
         """Names and checksums of what could not be loaded."""
-        self._errors: dict[int, str] = {}
         self._told: set[tuple[int, str]] = set()
-        self._query, self._batch, self._applied = "", -1, False
 
     def current(self, query: str, batch: int) -> Current:
         """Return what is in force in a batch.
@@ -94,52 +90,52 @@ class Worker:
                 },
             )
             state = self._read(said, before)
-            now = Current(state, self, query, batch)
+            here = _Batch(self, query, batch)
+            now = Current(state, here, query, batch)
             self._known[query] = (batch, state, now)
-            self._query, self._batch, self._applied, self._errors = query, batch, False, {}
-            failure = self._call(from_json(Segment, said["messages"]).entries)
-            self._tell()
-            self._applied = True
+            failure = self._call(from_json(Segment, said["messages"]).entries, here)
+            self._tell(here)
+            here.applied = True
             if failure is not None:
                 # Asked for again in the next attempt at this task, it must fail again.
                 del self._known[query]
                 raise failure
             return now
 
-    # --- what a program is shown ---
+    # --- what a program is shown in a batch: see Surroundings ---
 
-    def trouble(self, sequence: int, words: str) -> None:
+    def trouble(self, here: _Batch, sequence: int, words: str) -> None:
         """Tell of what is wrong with a message; the same once."""
         with self._lock:
             if (sequence, words) in self._told:
                 return
             self._told.add((sequence, words))
             log.warning("control: message %d: %s", sequence, words)
-            self._errors.setdefault(sequence, words)
-            if self._applied:
-                self._tell()
+            here.errors.setdefault(sequence, words)
+            if here.applied:
+                self._tell(here)
 
     def made(self, kind: str) -> Any:
         """Return what this worker's handler returned last for a type."""
         return self._made.get(kind)
 
-    def file_of(self, name: str, versions: Sequence[Model]) -> Path:
+    def file_of(self, here: _Batch, name: str, versions: Sequence[Model]) -> Path:
         """Return the file of the first of a model's versions that can be had."""
         with self._lock:
             for model in versions:
-                file = self._file_of(name, model)
+                file = self._file_of(here, name, model)
                 if file is not None:
                     return file
             raise _none(name, versions)
 
-    def loaded(self, name: str, versions: Sequence[Model], loader: Callable[[Path], Any]) -> Any:
+    def loaded(self, here: _Batch, name: str, versions: Sequence[Model], loader: Callable[[Path], Any]) -> Any:
         """Return what ``loader`` makes of the file of the first version that can be had and loaded."""
         with self._lock:
             before = self._objects.get(name)
             for model in versions:
                 if before is not None and before[0] == model.sha256:
                     return before[1]
-                file = None if (name, model.sha256) in self._unfit else self._file_of(name, model)
+                file = None if (name, model.sha256) in self._unfit else self._file_of(here, name, model)
                 if file is None:
                     continue
                 try:
@@ -147,21 +143,20 @@ class Worker:
                 except Exception as error:  # whatever it is: the version before goes on
                     # The same file would fail again.
                     self._unfit.add((name, model.sha256))
-                    self.trouble(model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
+                    self.trouble(here, model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
                     continue
                 self._objects[name] = (model.sha256, made)
                 return made
             raise _none(name, versions)
 
-    def _file_of(self, name: str, model: Model) -> Path | None:
-        if (name, model.sha256, self._batch) in self._missed:
+    def _file_of(self, here: _Batch, name: str, model: Model) -> Path | None:
+        if (name, model.sha256) in here.missed:
             return None
         try:
             return models.file_of(model, self._directory, models.fetcher(self._place))
         except Exception as error:  # whatever it is: the version before goes on, and the next batch tries again
-            self._missed = {missed for missed in self._missed if missed[2] == self._batch}
-            self._missed.add((name, model.sha256, self._batch))
-            self.trouble(model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
+            here.missed.add((name, model.sha256))
+            self.trouble(here, model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
             return None
 
     # --- parts ---
@@ -177,7 +172,7 @@ class Worker:
         assert before is not None
         return before
 
-    def _call(self, entries: Iterable[Any]) -> Exception | None:
+    def _call(self, entries: Iterable[Any], here: _Batch) -> Exception | None:
         """Call the handlers; return what is to end the task."""
         failure: Exception | None = None
         for entry in entries:
@@ -188,7 +183,7 @@ class Worker:
                 self._made[entry.type] = handler.function(message_of(entry))
             except Exception as error:  # whatever a handler raises
                 words = f"{type(error).__name__}: {error}"
-                self._errors.setdefault(entry.sequence, words)
+                here.errors.setdefault(entry.sequence, words)
                 log.warning("control: the handler for %s (%d) failed: %s", entry.type, entry.sequence, words)
                 if handler.raises == FAIL:
                     failure = ControlError(f"the handler for {entry.type!r} failed: {words}")
@@ -197,10 +192,37 @@ class Worker:
             self._handled[entry.type] = entry.sequence
         return failure
 
-    def _tell(self) -> None:
-        errors = {str(sequence): words for sequence, words in self._errors.items()}
-        body = {"query": self._query, "batch": self._batch, "worker": self._name, "errors": errors}
+    def _tell(self, here: _Batch) -> None:
+        errors = {str(sequence): words for sequence, words in here.errors.items()}
+        body = {"query": here.query, "batch": here.batch, "worker": self._name, "errors": errors}
         self._ask(APPLIED, body)
+
+
+class _Batch:
+    """A worker in one batch of one query: in the driver there are several queries at a time."""
+
+    def __init__(self, worker: Worker, query: str, batch: int) -> None:
+        self._worker, self.query, self.batch = worker, query, batch
+        self.applied = False
+        self.errors: dict[int, str] = {}
+        self.missed: set[tuple[str, str]] = set()
+        """Names and checksums of what could not be had."""
+
+    def trouble(self, sequence: int, words: str) -> None:
+        """See :class:`tidegate_spark.control.in_force.Surroundings`, as of the others."""
+        self._worker.trouble(self, sequence, words)
+
+    def made(self, kind: str) -> Any:
+        """Likewise."""
+        return self._worker.made(kind)
+
+    def file_of(self, name: str, versions: Sequence[Model]) -> Path:
+        """Likewise."""
+        return self._worker.file_of(self, name, versions)
+
+    def loaded(self, name: str, versions: Sequence[Model], loader: Callable[[Path], Any]) -> Any:
+        """Likewise."""
+        return self._worker.loaded(self, name, versions, loader)
 
 
 def _none(name: str, versions: Sequence[Model]) -> ControlError:

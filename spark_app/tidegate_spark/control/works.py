@@ -131,11 +131,11 @@ class DriverWorks:
 
     def _take_snapshot(self, entry: Entry, account: Account, state: State) -> Account | None:
         """Have a snapshot taken of exactly the batches with which the message came into force."""
-        asking = self.asking()
-        if not state.paused and asking - account.queries.keys():
+        if not state.paused and self.asking() - account.queries.keys():
             return None
+        # A query that was held before the message came into force is in the snapshot with its newest batch.
         exact = {checkpoint_directory(name): said.batch for name, said in account.queries.items()}
-        order = SnapshotOrder(snapshot_id(entry), manual=True, exact={} if state.paused else exact)
+        order = SnapshotOrder(snapshot_id(entry), manual=True, exact=exact)
         self._snapshots.give(SnapshotOrders(take=(order,)))
         report = next((report for report in self._snapshots.reports() if report.id == order.id), None)
         if report is None or report.state not in (SnapshotState.READY, SnapshotState.FAILED):

@@ -32,7 +32,8 @@ def look(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 def write_to(name: str) -> Callable[[DataFrame, int], None]:
     """Return what writes a batch beside what an earlier run of it has written."""
-    return lambda batch, number: batch.coalesce(1).write.mode("append").json(f"{target}/{name}/{number:06d}")
+    # As many tasks as the batch has: that they agree is what is to be shown.
+    return lambda batch, number: batch.write.mode("append").json(f"{target}/{name}/{number:06d}")
 
 
 counts = control.controlled(rows).groupBy((f.col("value") % 10).alias("key")).count()

@@ -85,11 +85,12 @@ class Run:
         def probe() -> MessageReport | None:
             report = self.driver.report()
             assert report is not None, self.driver.output[-3000:]
-            (found,) = [each for each in report.control.messages if each.id == name]
+            found = next((each for each in report.control.messages if each.id == name), None)
+            assert found is not None, f"{name} is not in the log"
             assert found.state in FINISHED, found
             return found
 
-        found = wait_for(f"the end of message {name}", probe, 120, 0.2)
+        found = wait_for(f"the end of message {name}", probe, 600, 0.2)
         assert found is not None
         return found
 
@@ -102,7 +103,7 @@ class Run:
             assert due <= {prediction["id"] for prediction in found}, f"{len(found)} of {len(due)}"
             return found
 
-        return wait_for("the last prediction", probe, 240, 1.0)
+        return wait_for("the last prediction", probe, 600, 1.0)
 
     def export(self, snapshot: str) -> str:
         """Export a dump's snapshot as the operator has it done; return the address."""

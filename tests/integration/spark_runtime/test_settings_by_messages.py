@@ -57,7 +57,7 @@ class Sending:
         payload = json.dumps({"settings": [setting.fields() for setting in self._held]})
         self._given.append(ControlOrder(f"settings-{len(self._given)}", "settings", payload))
         self._held.clear()
-        wait_for(f"{len(self._given)} messages in the log", self._are_logged, 240, 0.1)
+        wait_for(f"{len(self._given)} messages in the log", self._are_logged, 600, 0.1)
 
     def _are_logged(self) -> bool:
         """Offer all again, as an operator does to a process that is new; say whether the log has them."""
@@ -90,7 +90,7 @@ def test_settings_that_come_as_messages_rule_the_readings_that_follow_also_after
         assert not driver.ended(), driver.output[-3000:]
         return expected.keys() <= {each["id"] for each in read_topic(broker, "decisions")}
 
-    wait_for("all decisions", decided, 240, 1.0)
+    wait_for("all decisions", decided, 600, 1.0)
     comparison = compare(expected, read_topic(broker, "decisions"))
     assert comparison.ok, comparison.report()
     assert comparison.expected > 30

@@ -36,7 +36,7 @@ from tidegate_testing.channels import event
 from tidegate_testing.control_log import library_in
 from tidegate_testing.control_works import FakeWorks
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 300.0
 
 
 class Scene(Protocol):

@@ -56,6 +56,15 @@ def test_a_program_that_reads_whatever_comes_has_no_unknown_type() -> None:
     check(message("whatever", 1), Vocabulary({}, any_type=True))
 
 
+def test_a_program_that_reads_whatever_comes_is_not_sent_types_without_end() -> None:
+    seen = frozenset(f"type-{number}" for number in range(256))
+    check(message("type-7", 1), Vocabulary({}, any_type=True, seen=seen))
+    check(message("mine", 1), Vocabulary({"mine": None}, any_type=True, seen=seen))
+    check(message("ping"), Vocabulary({}, any_type=True, seen=seen))
+    with pytest.raises(RejectedError, match="messages of 256 types"):
+        check(message("another", 1), Vocabulary({}, any_type=True, seen=seen))
+
+
 def test_a_rejected_message_is_logged_without_its_payload() -> None:
     payload = "x" * LARGEST_PAYLOAD
     logged = checked(message("reload-config", {"a": payload}), Vocabulary({}))

@@ -1,5 +1,7 @@
 """Whatever is offered is logged once, and what came of it is said, also by a process that comes later."""
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -286,3 +288,38 @@ def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
 def test_what_has_no_id_or_type_is_refused(order: ControlOrder) -> None:
     with pytest.raises(ValueError, match="needs an id and a type"):
         Office().desk.give(ControlOrders((order,)))
+
+
+@dataclass
+class Slow(FakeWorks):
+    """Looks at a message for as long as a query needs that plans a batch meanwhile."""
+
+    plan: Callable[[], int] = lambda: -1
+    planned: list[int] = field(default_factory=list)
+
+    def inspect(self, entry: Entry) -> Entry:
+        query = threading.Thread(target=lambda: self.planned.append(self.plan()), daemon=True)
+        query.start()
+        query.join(60)
+        return entry
+
+
+@pytest.mark.parametrize("of_broker", [False, True])
+def test_no_query_waits_while_a_message_is_looked_at(of_broker: bool) -> None:
+    works = Slow({"one"})
+    office = Office(works=works)
+    office.offer(config("x"))
+    works.plan = office.desk.position
+    works.planned.clear()
+    if of_broker:
+        office.desk.take_in([Entry(0, id="y", type="reload-config", payload="{}", origin="rabbitmq:control")])
+    else:
+        office.offer(config("y"))
+    assert works.planned == [1]
+
+
+def test_types_that_an_application_was_sent_are_counted() -> None:
+    office = Office(declared=Declared(any_type=True))
+    office.offer(*(ControlOrder(f"m{number}", f"type-{number}") for number in range(256)))
+    office.offer(ControlOrder("more", "type-256"), ControlOrder("again", "type-3"))
+    assert [office.said(name).state for name in ("more", "again")] == [MessageState.REJECTED, MessageState.LOGGED]

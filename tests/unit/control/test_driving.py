@@ -1,20 +1,32 @@
 """A query that starts is known to take part or not, and is refused where Spark would fail it. Without a JVM."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from prometheus_client import CollectorRegistry
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark.control import driving, program
+from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.driving import Control
-from tidegate_spark.control.line import ADDRESS_PROPERTY, LINE_VARIABLE, QUERY_PROPERTY, TOKEN_PROPERTY
-from tidegate_spark.control_protocol import ControlReport
-from tidegate_spark.environment import Environment
+from tidegate_spark.control.entries import Entry
+from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
+from tidegate_spark.control_protocol import (
+    LINE_VARIABLE,
+    ChannelSettings,
+    ControlReport,
+    MessageReport,
+    MessageState,
+    RabbitSettings,
+)
+from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverState, Storage
 from tidegate_spark.queries import Queries
+from tidegate_spark.redaction import Secrets
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in
@@ -44,17 +56,18 @@ class Session:
 class World:
     """A driver with a session, whose storage is in memory."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
         self.buckets, self.session = Buckets(), Session()
-        config = driver_config("orders", "local:///main.py", Storage(f"s3://{BUCKET}/{PREFIX}"))
+        config = driver_config("orders", "local:///main.py", Storage(f"s3://{BUCKET}/{PREFIX}"), **fields)
         environment = Environment.read({"TIDEGATE_WORK_DIRECTORY": str(folder), "TIDEGATE_BIND_ADDRESS": "127.0.0.1"})
         self.progress = Progress(config)
         queries = Queries("s3a://bucket", 2, self.progress)
         monkeypatch.setattr(driving, "connector", lambda config, directory: lambda: library_in(self.buckets))
-        monkeypatch.setenv(LINE_VARIABLE, "")
+        before = dict(os.environ)
         desk = cast(SnapshotDesk, None)
         self.control = Control(config, environment, progress=self.progress, queries=queries, snapshots=desk)
         self.control.meet(cast(Any, self.session))
+        assert dict(os.environ) == before, "a JVM that was started ahead has not what is added now"
 
     def logged(self, text: str, batch: int = 3, query: str = "main") -> None:
         for log in ("offsets", "commits"):
@@ -114,6 +127,15 @@ def test_a_query_that_takes_part_tells_its_tasks_where_to_ask(world: World, tmp_
     assert (tmp_path / "control-line.json").stat().st_mode & 0o077 == 0
 
 
+def test_processes_beside_the_driver_are_told_of_the_file_before_there_is_a_driver(
+    world: World, tmp_path: Path
+) -> None:
+    config = driver_config("orders", "local:///main.py", Storage(f"s3://{BUCKET}/{PREFIX}"))
+    its = inherited_variables(config, {"TIDEGATE_WORK_DIRECTORY": str(tmp_path)}, "python3")
+    world.control.serve(cast(Any, world.session))
+    assert Path(its[LINE_VARIABLE]).exists()
+
+
 def test_messages_are_not_logged_before_the_first_batch_of_each_query_that_takes_part(world: World) -> None:
     control = world.control
     control.serve(cast(Any, world.session))
@@ -151,3 +173,15 @@ def test_a_driver_is_ready_while_it_is_paused(world: World) -> None:
     assert not world.progress.ready
     world.progress.control = lambda: ControlReport(paused=True)
     assert world.progress.ready
+
+
+def test_a_sender_is_told_of_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    channel = ChannelSettings(rabbitmq=RabbitSettings("amqp://broker", "control", "replies"))
+    control = World(tmp_path, monkeypatch, channel=channel).control
+    control.tell(CollectorRegistry(), Secrets(["correct horse"]))
+    failed = MessageReport("/me#1", MessageState.FAILED, 1, "HandlerFailed", "login with correct horse failed")
+    assert control._intake is not None
+    told = control._intake._broker.reply_of(Ended(Entry(1, id="/me#1"), failed))
+    assert b"login with" in told.body
+    assert b"horse" not in told.body
+    program.hosted_by(None)

@@ -85,6 +85,20 @@ def test_a_fork_of_a_paused_application_is_not_paused() -> None:
     assert b'"paused":false' in buckets.content[BUCKET]["apps/fork/control/bases/000000000001.json"].body
 
 
+def test_what_the_original_was_told_between_its_queries_batches_is_not_done_by_a_fork() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    log.append([message(payload={"a": 1})])
+    log.append([message("pause"), message("dump-state", {}), message(payload={"a": 2})])
+    found = kept(buckets, one=1, other=4)
+    for _ in range(2):
+        begin_with(other(buckets), found, 1, own=False)
+    fork = ControlLog(other(buckets), Clock())
+    fork.load()
+    assert (fork.last, fork.state_at(4).paused, fork.state_at(4).config) == (4, False, {"a": 2})
+    assert [fork.verdict(number) for number in (2, 3, 4)] == [Verdict.REJECTED, Verdict.REJECTED, Verdict.IN_FORCE]
+
+
 def test_a_log_of_its_own_is_not_mixed_with_another_ones() -> None:
     buckets = app_with(9)
     found, mine = kept(buckets, one=5), app_with(3)

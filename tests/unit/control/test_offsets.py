@@ -54,6 +54,28 @@ def test_the_batch_of_a_message_is_the_first_one_behind_it() -> None:
     assert positions.newest(library, "other") is None
 
 
+def test_what_was_listed_tells_of_many_messages_and_is_listed_again_when_it_is_cleaned_up() -> None:
+    buckets = Buckets()
+    calls: list[str] = []
+
+    def write(batch: int) -> None:
+        text = HEAD + f'{{"tidegate-control": {10 * batch}}}'
+        for log, content in (("offsets", text.encode()), ("commits", b"v1\n{}")):
+            buckets.write(BUCKET, f"{PREFIX}/lineages/1/main/{log}/{batch}", content)
+
+    for batch in range(8):
+        write(batch)
+    positions, library = Positions(1), library_in(buckets, lambda call: calls.append(call.verb))
+    assert [positions.batch_of(library, "main", sequence) for sequence in range(1, 70)] == [
+        (sequence + 9) // 10 for sequence in range(1, 70)
+    ]
+    assert calls.count("list") <= 4
+    write(8)
+    for batch in range(7):
+        library.store.delete([f"{PREFIX}/lineages/1/main/{log}/{batch}" for log in ("offsets", "commits")])
+    assert Positions(1).batch_of(library, "main", 75) == positions.batch_of(library, "main", 75) == 8
+
+
 class Reader(ControlReader):
     """A source whose driver is a list."""
 

@@ -144,6 +144,17 @@ def test_a_setting_of_another_type_is_as_none_and_is_told_of(app: Application) -
     assert "setting 'limit' is 'four', and float is asked for" in app.said("x").message
 
 
+def test_trouble_of_one_query_is_not_told_as_another_ones_that_came_in_between(app: Application) -> None:
+    app.send("x", "reload-config", '{"limit": "much"}')
+    worker, batch = app.worker(), app.plan()
+    first = worker.current("main", batch)
+    app.buckets.write(BUCKET, f"{PREFIX}/lineages/1/other/offsets/7", b'v1\n{}\n{"tidegate-control": 1}')
+    worker.current("other", 7)
+    assert first.get("limit", 1.0, float) == 1.0
+    path, told = app.asked[-1]
+    assert (path, told["query"], told["batch"], list(told["errors"])) == (APPLIED, "main", batch, ["1"])
+
+
 def test_a_handler_is_called_once_in_each_worker_and_what_it_returns_is_kept(app: Application) -> None:
     app.declared.on_worker["table"] = Handler(lambda message: message.payload["rows"] * 2)
     app.declared.version = 1

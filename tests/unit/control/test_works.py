@@ -180,6 +180,12 @@ def test_a_snapshot_of_a_paused_application_is_of_the_batches_at_which_it_is_hel
     assert driver.office.orders["control-uid-1"].exact == {}
 
 
+def test_a_pause_behind_a_snapshot_does_not_change_of_which_batches_it_is() -> None:
+    driver = Driver()
+    assert driver.carry_out("snapshot", account=ACKNOWLEDGED, paused=True) is None
+    assert driver.office.orders["control-uid-1"].exact == {"one": 6}
+
+
 def test_a_snapshot_that_cannot_be_had_fails_its_message() -> None:
     driver = Driver()
     driver.office.state = SnapshotState.FAILED

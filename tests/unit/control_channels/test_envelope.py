@@ -109,6 +109,12 @@ def test_another_content_type_is_rejected() -> None:
     assert read(event(), "text/plain").reason == "UnsupportedContentType"
 
 
+def test_a_dump_needs_a_resource_that_says_where_it_is_and_a_snapshot_does_not() -> None:
+    entry = read(event(kind="dump-state"))
+    assert (entry.kind, entry.reason, entry.type) == (Kind.REJECTED, "NeedsControlMessage", "dump-state")
+    assert read(event(kind="snapshot")).kind is Kind.MESSAGE
+
+
 def test_what_is_too_large_is_not_looked_into() -> None:
     entry = read(b"", size=LARGEST_EVENT + 1)
     assert (entry.reason, entry.id) == ("EventTooLarge", "kafka:control/0@7")

@@ -21,6 +21,16 @@ OTHER: dict[str, Any] = {
     "application.env": [{"name": "OTHER", "value": "x"}],
     "application.pyFiles": ["local:///opt/other.zip"],
     "control.retention": "7h",
+    "control.channel.type": "Kafka",
+    "control.channel.kafka.bootstrapServers": "other:9092",
+    "control.channel.kafka.topic": "other",
+    "control.channel.kafka.replyTopic": "other",
+    "control.channel.kafka.startingOffsets": "Latest",
+    "control.channel.kafka.options": {"security.protocol": "SSL"},
+    "control.channel.rabbitmq.uri": "amqp://other/shop",
+    "control.channel.rabbitmq.queue": "other",
+    "control.channel.rabbitmq.replyQueue": "other",
+    "control.channel.credentialsSecret.name": "other",
     "sparkConf": {"spark.other": "x"},
     "driver.resources.cpu": "3",
     "driver.resources.cpuLimit": "4",
@@ -70,6 +80,8 @@ OTHER: dict[str, Any] = {
     "upgrade.stableBatches": 7,
     "upgrade.timeoutSeconds": 77,
 }
+KAFKA = {"control.channel.kafka.bootstrapServers": "broker:9092", "control.channel.kafka.topic": "control"}
+RABBITMQ = {"control.channel.rabbitmq.uri": "amqp://broker", "control.channel.rabbitmq.queue": "control"}
 LIVE: dict[str, set[type[Any]]] = {
     "control.retention": set(),  # its messages have decisions of their own
     "executor.instances": {SetExecutors},
@@ -79,12 +91,22 @@ LIVE: dict[str, set[type[Any]]] = {
 _TOLD = (WriteStatus, PublishEvent, RememberTold)
 
 
+def before_edit_of(path: str) -> dict[str, Any]:
+    """Return what the application has before, beside what all have: a channel has its broker's fields together."""
+    if path.startswith("control.channel.rabbitmq"):
+        return {"control.channel.type": "RabbitMQ", **RABBITMQ}
+    if path == "control.channel.type":
+        return KAFKA
+    return {"control.channel.type": "Kafka", **KAFKA} if path.startswith("control.channel") else {}
+
+
 def what_is_done_about(path: str) -> set[type[Any]]:
     """Return the kinds of actions, beside telling, after an edit of one field of an application that runs."""
-    old = launched(app_with(), phase=Phase.RUNNING)
+    before = before_edit_of(path)
+    old = launched(app_with(before), phase=Phase.RUNNING)
     if path == "upgrade.rollBackTo":
         old = upgraded(old, app_with({"application.image": "shop/orders:0"}))
-    edited = app_with({path: OTHER[path]}, status=old.status)
+    edited = app_with({**before, path: OTHER[path]}, status=old.status)
     driver = running_driver(old, ready=True)
     plan = decide(observe(edited, driver=driver, agent=report_of(driver)), NOW)
     return {type(action) for action in plan.actions if not isinstance(action, _TOLD)}

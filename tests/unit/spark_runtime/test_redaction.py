@@ -6,6 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate_spark.control_protocol import (
+    ChannelReport,
+    ControlReport,
+    MessageReport,
+    MessageState,
+    QueryAcknowledgement,
+)
 from tidegate_spark.protocol import (
     SECRET_VARIABLES,
     AgentReport,
@@ -108,6 +115,17 @@ def test_what_the_operator_is_told_has_no_secret_in_it() -> None:
         state=DriverState.WAITING,
         fault=Fault(Reason.BROKER_UNAVAILABLE, f"no answer to {PASSWORD}"),
         notices=(Notice(1, "CheckpointRedirected", f"s3a://u:{PASSWORD}@b"),),
+        control=ControlReport(
+            messages=(
+                MessageReport(
+                    "m",
+                    MessageState.FAILED,
+                    message=f"no {PASSWORD}",
+                    queries={"main": QueryAcknowledgement(1, errors=(f"ValueError: {PASSWORD}",))},
+                ),
+            ),
+            channel=ChannelReport("Kafka", message=f"Invalid value {PASSWORD} for sasl.jaas.config"),
+        ),
     )
     assert PASSWORD not in to_json(clean_report(report, secrets))
     ended = Termination(Reason.APPLICATION_FAILED, f"ValueError: {PASSWORD}", 1)

@@ -34,7 +34,13 @@ def table(message: control.Message) -> int:
 @control.on_driver("tell")
 def tell(message: control.Message) -> None:
     """Say it."""
-    print(f"driver {json.dumps(message.payload)}", flush=True)
+    say("driver", message.payload)
+
+
+def say(word: str, what: Any) -> None:
+    """Write a line as a whole: several queries do at a time."""
+    sys.stdout.write(f"{word} {json.dumps(what)}\n")
+    sys.stdout.flush()
 
 
 def asked(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -49,7 +55,7 @@ def tell_main(batch: DataFrame, number: int) -> None:
     """Say what its workers said, and what the driver is told of the same batch; then take as long as that says."""
     found: list[Any] = sorted({row["said"] for row in batch.collect()})
     now = control.current()
-    print(f"main {json.dumps([number, now.position, [json.loads(each) for each in found]])}", flush=True)
+    say("main", [number, now.position, [json.loads(each) for each in found]])
     time.sleep(now.get("hold", 0.0, float))
 
 
@@ -58,7 +64,7 @@ def tell_rows(name: str) -> Any:
 
     def tell_each(batch: DataFrame, number: int) -> None:
         for row in batch.collect():
-            print(f"{name} {json.dumps([number, *(str(value) for value in row)])}", flush=True)
+            say(name, [number, *(str(value) for value in row)])
 
     return tell_each
 

@@ -1,0 +1,47 @@
+"""Calls the handlers that a program has for messages at the driver. I/O through their accounts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tidegate_spark.control.accounts import AccountBook
+from tidegate_spark.control.entries import ControlLogError, Entry
+from tidegate_spark.control.handlers import FAIL, Handler, message_of
+from tidegate_spark.snapshots.library import Library
+
+log = logging.getLogger("tidegate")
+
+
+def call_handlers(
+    handlers: Mapping[str, Handler], entries: Iterable[Entry], book: AccountBook, library: Library
+) -> None:
+    """Call what a program has for each message that comes into force, unless its account says that it was called.
+
+    Args:
+        handlers: by type.
+        entries: messages, in the order of the log.
+        book: is told what came of them.
+        library: where it has its accounts.
+
+    Raises:
+        ControlLogError: one failed whose exceptions are to fail the query.
+        Exception: what the store's client raises.
+    """
+    for entry in entries:
+        handler = handlers.get(entry.type)
+        if handler is None or book.is_over(entry):
+            continue
+        account = book.get(library, entry.sequence)
+        if account.done:
+            continue
+        try:
+            handler.function(message_of(entry))
+        except Exception as error:
+            log.exception("control: the handler for %s (%d) failed", entry.type, entry.sequence)
+            words = f"{type(error).__name__}: {error}"
+            if handler.raises == FAIL:
+                raise ControlLogError(f"the handler for {entry.type!r} failed: {words}") from error
+            account = replace(account, failed=True, reason="HandlerFailed", message=words)
+        book.put(replace(account, done=True))
