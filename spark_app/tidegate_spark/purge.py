@@ -1,5 +1,7 @@
 """``python3 -m tidegate_spark.purge``: deletes every object below the application's prefix. Does I/O.
 
+What another application has kept further below, which is gone itself, is left alone: nobody asked for that to go.
+
 Idempotent: it can be interrupted and started again at any time. Exit codes: 0 nothing is left, or the storage belongs
 to another application; 75 (EXIT_DEPENDENCY) storage does not answer; 1 no usable configuration.
 """
@@ -10,8 +12,9 @@ import logging
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate_spark import preflight, storage
@@ -47,6 +50,20 @@ TIMEOUT_SECONDS = 60.0
 log = logging.getLogger("tidegate")
 
 
+@dataclass(frozen=True)
+class Purged:
+    """How many objects are gone, and the places of other applications that stay, each with a slash at its end."""
+
+    objects: int
+    kept: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        """What is said of it in the pod's last words."""
+        kept = f" Kept, for other applications have claimed them: {', '.join(self.kept)}." if self.kept else ""
+        return f"{self.objects} objects deleted.{kept}"
+
+
 def main() -> int:
     """Purge, say how far it is, and return the exit code."""
     log_to_stderr(os.environ)
@@ -60,7 +77,7 @@ def main() -> int:
     credentials = None
     try:
         credentials = storage.read_credentials(environment.credentials_directory, config.credentials_secret)
-        message = f"{purge(storage.connect(config.storage, credentials, TIMEOUT_SECONDS), config)} objects deleted."
+        message = purge(storage.connect(config.storage, credentials, TIMEOUT_SECONDS), config).message
     except FaultError as error:
         reason, message = error.fault.reason, error.fault.message
     except Exception as error:
@@ -74,8 +91,29 @@ def main() -> int:
     return EXIT_CODES[reason]
 
 
-def purge(client: S3Client, config: DriverConfig) -> int:
-    """Delete everything below the application's prefix; return the number of objects.
+def _places_of_others(client: S3Client, config: DriverConfig) -> tuple[str, ...]:
+    """Return the prefixes below the application's that another application claimed; each ends with a slash.
+
+    No such application runs: the operator refuses storage inside another one's. But one that was deleted may have kept
+    its own, and an application that came later may have been given a place around it.
+    """
+    claims = [
+        key
+        for page in list_pages(client, config)
+        for key in page
+        if key.endswith(f"/{APP_FILE}") and key != config.storage.key(APP_FILE)
+    ]
+    return tuple(key.removesuffix(APP_FILE) for key in claims if _is_claimed_by_another(client, config, key))
+
+
+def _is_claimed_by_another(client: S3Client, config: DriverConfig, claim: str) -> bool:
+    place = replace(config.storage, uri=f"s3://{config.storage.bucket}/{claim.removesuffix('/' + APP_FILE)}")
+    found = preflight.read_claim(client, replace(config, storage=place))
+    return found is not None and found[0].get("uid") not in (None, config.uid)
+
+
+def purge(client: S3Client, config: DriverConfig) -> Purged:
+    """Delete everything below the application's prefix but what another application claimed there.
 
     It works page by page: memory does not grow with the number of objects, and what is deleted stays deleted if it is
     interrupted.
@@ -89,18 +127,24 @@ def purge(client: S3Client, config: DriverConfig) -> int:
     if not config.storage.prefix:
         raise FaultError(Fault(Reason.STORAGE_OWNED, f"{config.storage.uri} is a whole bucket, not an application's."))
     _refuse_foreign(client, config)
+    kept = _places_of_others(client, config)
     claim = config.storage.key(APP_FILE)
     deleted = 0
     # Stores that keep objects as files refuse to delete a directory's marker while something is in the directory. The
     # claim goes last: until then nobody else can take the place of what is being deleted.
-    for wanted in (lambda key: key != claim and not _is_marker(key), _is_marker, lambda key: True):
+    passes: tuple[Callable[[str], bool], ...] = (
+        lambda key: key != claim and not _is_marker(key) and not _belongs(key, kept),
+        lambda key: _is_marker(key) and not _belongs(key, kept),
+        lambda key: not _belongs(key, kept),
+    )
+    for wanted in passes:
         for number in _clear(client, config, wanted):
             deleted += number
             log.info("%d objects deleted so far", deleted)
-    left = next((key for page in list_pages(client, config) for key in page), None)
+    left = next((key for page in list_pages(client, config) for key in page if not _belongs(key, kept)), None)
     if left is not None:
         raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"The store does not delete {left}; see the pod's log."))
-    return deleted
+    return Purged(deleted, kept)
 
 
 def list_pages(client: S3Client, config: DriverConfig) -> Iterator[list[str]]:
@@ -110,6 +154,11 @@ def list_pages(client: S3Client, config: DriverConfig) -> Iterator[list[str]]:
     )
     for page in pages:
         yield [item["Key"] for item in page.get("Contents", [])]
+
+
+def _belongs(key: str, kept: Sequence[str]) -> bool:
+    """Return whether a key is in one of the kept places, or the marker of a directory around one."""
+    return key.startswith(tuple(kept)) or (_is_marker(key) and any(place.startswith(key) for place in kept))
 
 
 def _is_marker(key: str) -> bool:

@@ -53,6 +53,7 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
     elif status.get("phase") == "Completed" and app["spec"]["restart"]["policy"] != "Always":
         if status.get("appliedSpecHash") != version_in_force(app, w.check.hash_of(app)):
             yield "completed with another spec"
+        yield from _of_rehearsals(pods)
     else:
         yield from _of_running(w, app, pods)
 
@@ -109,8 +110,7 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
         yield "has no driver"
         return
     yield from _of_driver(w, app, driver)
-    if any(pod["metadata"]["labels"][LABEL_ROLE] == ROLE_REHEARSAL for pod in pods):
-        yield "has the pod of a rehearsal"
+    yield from _of_rehearsals(pods)
     yield from _of_places(w, app)
     executors = [pod for pod in pods if pod["metadata"]["labels"][LABEL_ROLE] == ROLE_EXECUTOR]
     if not w.drivers_may(
@@ -126,6 +126,12 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
     wanted = app["spec"]["executor"]["instances"]
     if len(right) != wanted or len(executors) != wanted:
         yield f"has {len(right)} right ones of {len(executors)} executors, and wants {wanted}"
+
+
+def _of_rehearsals(pods: list[Body]) -> Iterator[str]:
+    """What comes of a rehearsal decides how the application goes on, also of one whose version before has completed."""
+    if any(pod["metadata"]["labels"][LABEL_ROLE] == ROLE_REHEARSAL for pod in pods):
+        yield "has the pod of a rehearsal"
 
 
 def _of_places(w: World, app: Body) -> Iterator[str]:

@@ -17,6 +17,7 @@ from tests.scenario.loop import StuckError, VirtualLoop
 from tests.scenario.restart_rules import FOR_GOOD, reason_of
 from tests.scenario.weather import Pair
 from tests.scenario.world import NAMESPACE, World
+from tidegate.decide.status import FIGURES_INTERVAL
 from tidegate_spark.protocol import APP_FILE
 
 Note = Callable[[float, str, str], None]
@@ -135,9 +136,10 @@ async def _settles(world: World, began: float) -> bool:
 
 
 def _lateness(world: World) -> float:
-    """Return for how long some process does not see how things are."""
+    """Return for how long some process does not see how things are, or takes figures for newer than they are."""
     late = [until - world.now() for each in world.operators for until in each.stalled_until.values()]
-    return max([0.0, *late])
+    set_back = [FIGURES_INTERVAL for each in world.operators if each.skew < 0]
+    return max([0.0, *late]) + max([0.0, *set_back])
 
 
 async def _passes(world: World, seconds: float) -> bool:

@@ -62,7 +62,7 @@ class PurgeProcess:
         reason, message = Reason.COMPLETED, ""
         self._world.purging(self._config)
         try:
-            message = f"{purge.purge(self._client, self._config)} objects deleted."
+            message = purge.purge(self._client, self._config).message
         except FaultError as error:
             reason, message = error.fault.reason, error.fault.message
         except Exception as error:

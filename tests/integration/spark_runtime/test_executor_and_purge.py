@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,21 @@ def test_a_purge_pod_says_how_much_it_deleted_and_is_done_when_started_again(
     told = from_json(Termination, (tmp_path / "termination").read_text())
     assert told.reason is Reason.COMPLETED
     assert told.message == "0 objects deleted."
+
+
+def test_a_purge_pod_leaves_what_another_application_kept_inside(
+    object_store: ObjectStore, place: Storage, variables: dict[str, str], tmp_path: Path
+) -> None:
+    config = driver_config("app", "local:///main.py", place)
+    inner = replace(config, app="inner", uid="another", storage=replace(place, uri=f"{place.uri}/shop/inner"))
+    for each in (config, inner):
+        preflight.claim(object_store.client, each)
+    kept = object_store.keys(place.bucket, inner.storage.prefix + "/")
+    assert start("purge", variables, tmp_path / "output").wait(300) == EXIT_OK
+    left = object_store.keys(place.bucket, place.prefix + "/")
+    assert [key for key in left if not key.endswith("/")] == kept
+    told = from_json(Termination, (tmp_path / "termination").read_text())
+    assert told.message.endswith(f"Kept, for other applications have claimed them: {inner.storage.prefix}/.")
 
 
 def test_a_purge_pod_without_its_credentials_asks_to_be_started_again(

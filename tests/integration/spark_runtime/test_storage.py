@@ -214,12 +214,12 @@ def test_a_purge_deletes_page_after_page_and_leaves_the_neighbour_alone(
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda key: client.put_object(Bucket=bucket, Key=key, Body=b"x"), [*keys, *neighbours]))
 
-    deleted = purge.purge(storage.connect(config.storage, Credentials(ACCESS, SECRET)), config)
+    deleted = purge.purge(storage.connect(config.storage, Credentials(ACCESS, SECRET)), config).objects
     assert deleted >= len(keys) + 1
     assert object_store.keys(bucket, config.storage.prefix + "/") == []
     left = [key for key in object_store.keys(bucket, "") if not key.endswith("/")]
     assert sorted(left) == sorted(neighbours)
-    assert purge.purge(client, config) == 0
+    assert purge.purge(client, config).objects == 0
 
 
 def test_a_purge_deletes_nothing_of_another_application(

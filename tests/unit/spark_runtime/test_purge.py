@@ -35,23 +35,27 @@ class Store:
         self.keys, self.owner, self.stuck = sorted([*keys, CLAIM]), owner, stuck
         self.order: list[str] = []
         self.held = self.most_held = 0
+        self.listings = 0
+        self.others: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
         if Key not in self.keys:
             raise ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 404}}, "GetObject")  # type: ignore[typeddict-item] # as much as is read
-        return {"Body": io.BytesIO(json.dumps({"uid": self.owner}).encode()), "ETag": "e"}
+        content = {"uid": self.owner} if Key == CLAIM else {"uid": self.others[Key]} if Key in self.others else {}
+        return {"Body": io.BytesIO(json.dumps(content).encode()), "ETag": "e"}
 
     def get_paginator(self, name: str) -> "Store":
         return self
 
     def paginate(self, Bucket: str, Prefix: str, PaginationConfig: dict[str, int]) -> Iterator[dict[str, Any]]:  # noqa: N803 - likewise
+        self.listings += 1
         last = Prefix
         while True:
             with self._lock:
                 below = [key for key in self.keys[bisect.bisect_left(self.keys, last) :] if key.startswith(Prefix)]
                 page = [key for key in below if key > last or key == Prefix][: PaginationConfig["PageSize"]]
-                self.held += len(page)
+                self.held += len(page) if self.listings > 1 else 0  # the first one looks for claims, and keeps no other
                 self.most_held = max(self.most_held, self.held)
             yield {"Contents": [{"Key": key} for key in page]}
             if not page:
@@ -73,7 +77,7 @@ class Store:
 
 def purged(store: Store) -> int:
     client: Any = store
-    return purge.purge(client, CONFIG)
+    return purge.purge(client, CONFIG).objects
 
 
 def below(*names: str) -> list[str]:
@@ -115,3 +119,11 @@ def test_another_applications_storage_is_not_touched() -> None:
     with pytest.raises(FaultError) as caught:
         purged(store)
     assert (caught.value.fault.reason, store.order) == (Reason.STORAGE_OWNED, [])
+
+
+def test_what_another_application_kept_further_below_stays() -> None:
+    inner = below("shop/inner/", "shop/inner/app.json", "shop/inner/lineages/1/main/offsets/0")
+    store = Store([*inner, *below("a", "shop/", "shop/inner-2", "rehearsals/1/app.json", "data/app.json")])
+    store.others = {inner[1]: "u-0", below("rehearsals/1/app.json")[0]: "u-1"}
+    assert purged(store) == 5
+    assert store.keys == [below("shop/")[0], *inner]
