@@ -50,6 +50,8 @@ class ControlLog:
         """The newest entry, up to where everything is decided, and the base that was read first."""
         self._folded: deque[State] = deque(maxlen=MOST_FOLDED)
         """What was in force at the newest positions that were asked for: each as good as a base to go on from."""
+        self._gone = 0
+        """Up to where entries were removed by this process."""
         self._segments, self._since = 0, clock()
         """How many segments came after the newest base, and since when it is the newest."""
 
@@ -128,7 +130,7 @@ class ControlLog:
         """
         with self._lock:
             missing = [number for number in range(after + 1, upto + 1) if number not in self._entries]
-            if missing:
+            if missing and missing[-1] > self._gone:
                 self._read_back(missing[0], missing[-1])
             if not whole:
                 return tuple(self._entries[number] for number in range(after + 1, upto + 1) if number in self._entries)
@@ -310,7 +312,7 @@ class ControlLog:
             old = [first for first, following in itertools.pairwise(segments) if following <= kept + 1]
             self._objects.delete(SEGMENTS, old)
             self._entries = {number: entry for number, entry in self._entries.items() if number > kept}
-            self._begin = max(self._begin, kept)
+            self._begin, self._gone = max(self._begin, kept), kept
             return kept
 
     # --- parts ---
