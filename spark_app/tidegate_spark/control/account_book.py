@@ -72,7 +72,7 @@ class AccountBook:
             self._changed -= set(_numbers(first))
 
     def forget(self, library: Library, upto: int, but: Iterable[int]) -> None:
-        """Remove pages of messages up to ``upto``, but those with one of some; raises what the store's client raises."""
+        """Remove pages of messages up to ``upto``, but those that have one of some; raises what the client raises."""
         kept = {_first(sequence) for sequence in but}
         prefix = library.key(ACKS) + "/"
         names = (entry.key[len(prefix) :].removesuffix(".json") for entry in library.store.list(prefix))

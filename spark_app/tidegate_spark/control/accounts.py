@@ -1,4 +1,4 @@
-"""What came of each message: what its queries and the driver say. Pure, but for :class:`Attendance`, which is shared."""
+"""What came of each message: what its queries and the driver say. Pure, but for :class:`Attendance`."""
 
 from __future__ import annotations
 
