@@ -1,7 +1,4 @@
-"""What came of each message: what its queries and the driver say. Pure, but for :class:`AccountBook`.
-
-``control/acks/<sequence>.json`` keeps it, so that a driver process that comes later says the same.
-"""
+"""What came of each message: what its queries and the driver say. Pure, but for :class:`Attendance`."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.fold import Verdict
-from tidegate_spark.control.log_objects import ACKS
 from tidegate_spark.control_protocol import (
     CLEAR_CACHES,
     DUMP_STATE,
@@ -27,8 +23,6 @@ from tidegate_spark.control_protocol import (
     MessageState,
     QueryAcknowledgement,
 )
-from tidegate_spark.json_form import from_json, to_json
-from tidegate_spark.snapshots.library import Library
 
 OF_THE_DRIVER = frozenset({PAUSE, RESUME, SET_LOG_LEVEL})
 """What no query has to take part in."""
@@ -187,61 +181,3 @@ def _without_words(report: MessageReport) -> MessageReport:
         for name, each in report.queries.items()
     }
     return replace(report, message=report.message[:SHORT_MESSAGE], queries=queries)
-
-
-class AccountBook:
-    """All accounts, in the application's storage. Not thread safe; does I/O."""
-
-    def __init__(self, together: dict[int, Account] | None = None) -> None:
-        """Begin with none; ``together``: those that somebody else keeps, in one object."""
-        self._accounts: dict[int, Account] = {}
-        self._together = {} if together is None else together
-        self._changed: set[int] = set()
-
-    def is_over(self, entry: Entry) -> bool:
-        """Return whether a message is a broker's of which nothing more comes: there is no account of it any more."""
-        return bool(entry.origin) and entry.sequence not in self._together
-
-    def get(self, library: Library, sequence: int) -> Account:
-        """Return what is known of a message; raises what the store's client raises."""
-        if sequence in self._together:
-            return self._together[sequence]
-        if sequence not in self._accounts:
-            found = library.store.get(_key(library, sequence))
-            self._accounts[sequence] = _read(found[0], sequence) if found is not None else Account(sequence)
-        return self._accounts[sequence]
-
-    def put(self, account: Account) -> None:
-        """Take note of more; it is kept with the next :meth:`save`."""
-        if account.sequence in self._together:
-            self._together[account.sequence] = account
-        elif self._accounts.get(account.sequence) != account:
-            self._accounts[account.sequence] = account
-            self._changed.add(account.sequence)
-
-    def save(self, library: Library) -> None:
-        """Write what has changed; raises what the store's client raises, and can be called again then."""
-        for sequence in sorted(self._changed):
-            library.store.put(_key(library, sequence), to_json(self._accounts[sequence]).encode())
-            self._changed.discard(sequence)
-
-    def forget(self, library: Library, upto: int, but: Iterable[int]) -> None:
-        """Remove accounts of messages up to ``upto``, except some; raises what the store's client raises."""
-        kept = set(but)
-        prefix = library.key(ACKS) + "/"
-        numbers = {entry.key: entry.key[len(prefix) :].removesuffix(".json") for entry in library.store.list(prefix)}
-        old = [key for key, name in numbers.items() if name.isdigit() and int(name) <= upto and int(name) not in kept]
-        library.store.delete(old)
-        self._accounts = {at: it for at, it in self._accounts.items() if at > upto or at in kept}
-
-
-def _key(library: Library, sequence: int) -> str:
-    return library.key(ACKS, f"{sequence:012d}.json")
-
-
-def _read(body: bytes, sequence: int) -> Account:
-    try:
-        return from_json(Account, body)
-    except ValueError:
-        # It says what was done, and no more: what can be found out again is.
-        return Account(sequence)

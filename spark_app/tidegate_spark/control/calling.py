@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tidegate_spark.control.accounts import AccountBook
+from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.entries import ControlLogError, Entry
 from tidegate_spark.control.handlers import FAIL, Handler, message_of
 from tidegate_spark.snapshots.library import Library

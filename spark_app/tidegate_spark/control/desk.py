@@ -14,7 +14,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tidegate_spark.control.accounts import AccountBook, Attendance, BatchAccount, needs_of, within_bounds
+from tidegate_spark.control.account_book import AccountBook
+from tidegate_spark.control.accounts import Attendance, BatchAccount, needs_of, within_bounds
 from tidegate_spark.control.calling import call_handlers
 from tidegate_spark.control.channels.book import OPEN_STATES, ChannelBook, Ended
 from tidegate_spark.control.checking import checked
@@ -34,6 +35,8 @@ READY_SECONDS = 60.0
 LOOK_SECONDS, IDLE_SECONDS = 1.0, 60.0
 """Between two looks, while something is open and while nothing is."""
 LONGEST_PAUSE_SECONDS = 30.0
+BREATH_SECONDS = 0.02
+"""Between two looks at least: whoever waits for the first to end would not wake up before the second begins."""
 BASE_SECONDS = 3600.0
 MOST_ORDERS = 1000
 
@@ -229,6 +232,7 @@ class ControlDesk:
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
                 continue
             pause, seen = 1.0, ""
+            self._stopping.wait(BREATH_SECONDS)
             self._wake.wait(LOOK_SECONDS if more else IDLE_SECONDS)
 
     def look(self) -> bool:
@@ -325,32 +329,41 @@ class ControlDesk:
 
     def _carry_out(self, library: Library, found: ControlLog) -> None:
         """Do the driver's part of what is logged, each message as far as it can be done now."""
-        waiting = [entry for entry in self._of_interest(found) if self._waits_for_driver(library, entry)]
-        if not waiting:
-            return
+        upto = found.last
+        waiting = [entry for entry in self._of_interest(found, upto) if self._waits_for_driver(library, entry)]
+        left = self._carry_out_some(library, found, waiting) if waiting else []
+        # What is behind the driver is looked at no more, however much that is.
+        self._carried = max(self._carried, min(left, default=upto + 1) - 1)
+
+    def _carry_out_some(self, library: Library, found: ControlLog, waiting: Sequence[Entry]) -> list[int]:
+        """Do the driver's part of these messages; return those that are not done yet."""
         decided = found.decide(entry.sequence for entry in waiting)
         state = _state_of_all(found)
         with self._lock:
             self._paused = state.paused
         self._works.pause(state.paused)
+        left = []
         for entry in (entry for entry in waiting if decided.get(entry.sequence) is Verdict.IN_FORCE):
             done = self._works.carry_out(entry, self._book.get(library, entry.sequence), state)
-            if done is not None:
-                self._book.put(done)
-                log.info("control: %s (%d) is done", entry.type, entry.sequence, extra={"action": "control"})
+            if done is None:
+                left.append(entry.sequence)
+                continue
+            self._book.put(done)
+            log.info("control: %s (%d) is done", entry.type, entry.sequence, extra={"action": "control"})
+        return left
 
     def _waits_for_driver(self, library: Library, entry: Entry) -> bool:
         if entry.kind is not Kind.MESSAGE or not needs_of(entry.type, ()).driver or self._book.is_over(entry):
             return False
         return not self._book.get(library, entry.sequence).done
 
-    def _of_interest(self, found: ControlLog) -> list[Entry]:
-        """Return the entries behind the base that this process began with, and older ones that are offered."""
+    def _of_interest(self, found: ControlLog, upto: int) -> list[Entry]:
+        """Return the entries of which the driver's part is not behind it, and older ones that are offered."""
         with self._lock:
             offered = [found.find(name) for name in self._offered]
-        recent = found.entries(max(self._carried, found.begin), found.last)
-        older = sorted(number for number in offered if number is not None and number <= max(self._carried, found.begin))
-        return [*(entry for number in older for entry in entry_at(found, number)), *recent]
+        carried = max(self._carried, found.begin)
+        older = sorted(number for number in offered if number is not None and number <= carried)
+        return [*(entry for number in older for entry in entry_at(found, number)), *found.entries(carried, upto)]
 
     def _call_handlers(self, position: int) -> None:
         handlers = dict(self._declared.on_driver)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -24,8 +25,10 @@ from tidegate_spark.snapshots.library import Library
 
 ATTEMPTS, LOADS = 50, 5
 """Each is lost to a write of another process, and those get somewhere."""
-ENTRIES_PER_BASE, SEGMENTS_PER_BASE = 256, 64
-"""After so many a new base is worth its write."""
+ENTRIES_PER_BASE, SEGMENTS_PER_BASE, KNOWN_PER_ENTRY = 256, 64, 8
+"""After so many a new base is worth its write; after more entries where it has to name many messages: one for so
+many of them."""
+MOST_FOLDED = 8
 
 
 class ControlLog:
@@ -44,6 +47,10 @@ class ControlLog:
         """Those that there are; None: not read yet."""
         self._last = self._settled = self._begin = 0
         """The newest entry, up to where everything is decided, and the base that was read first."""
+        self._folded: deque[State] = deque(maxlen=MOST_FOLDED)
+        """What was in force at the newest positions that were asked for: each as good as a base to go on from."""
+        self._gone = 0
+        """Up to where entries were removed by this process."""
         self._segments, self._since = 0, clock()
         """How many segments came after the newest base, and since when it is the newest."""
 
@@ -98,6 +105,7 @@ class ControlLog:
         self._bases = dict.fromkeys(self._objects.numbers(BASES))
         newest = self._base_at(max(self._bases, default=0))
         self._entries, self._taken = {}, Taken(newest.known, newest.state.consumed)
+        self._folded.clear()
         self._last = self._settled = self._begin = newest.state.position
         self._segments = 0
         for first in self._objects.numbers(SEGMENTS):
@@ -121,7 +129,7 @@ class ControlLog:
         """
         with self._lock:
             missing = [number for number in range(after + 1, upto + 1) if number not in self._entries]
-            if missing:
+            if missing and missing[-1] > self._gone:
                 self._read_back(missing[0], missing[-1])
             if not whole:
                 return tuple(self._entries[number] for number in range(after + 1, upto + 1) if number in self._entries)
@@ -141,9 +149,14 @@ class ControlLog:
             while True:
                 state, entries = self._window(limit, position)
                 try:
-                    return fold(state, entries)
+                    found = fold(state, entries)
                 except OtherBranchError as error:
                     limit = error.position
+                    continue
+                # Only where no message before it is decided later may one go on from there.
+                if position == self._settled and entries:
+                    self._folded.append(found)
+                return found
 
     def verdict(self, sequence: int) -> Verdict | None:
         """Return what is known of a message now, None if the entry is none; raises LostError as :meth:`entries`."""
@@ -258,7 +271,9 @@ class ControlLog:
         """Return whether a new base is worth its write: after many entries, or some and ``seconds``; without I/O."""
         with self._lock:
             entries = self._last - max(self._bases, default=0)
-            if entries >= ENTRIES_PER_BASE or self._segments >= SEGMENTS_PER_BASE:
+            # What it costs grows with what it has to name.
+            many = max(ENTRIES_PER_BASE, self._taken.count // KNOWN_PER_ENTRY)
+            if entries >= many or self._segments >= SEGMENTS_PER_BASE:
                 return True
             return entries > 0 and self._clock() - self._since >= seconds
 
@@ -294,7 +309,7 @@ class ControlLog:
             old = [first for first, following in itertools.pairwise(segments) if following <= kept + 1]
             self._objects.delete(SEGMENTS, old)
             self._entries = {number: entry for number, entry in self._entries.items() if number > kept}
-            self._begin = max(self._begin, kept)
+            self._begin, self._gone = max(self._begin, kept), kept
             return kept
 
     # --- parts ---
@@ -368,15 +383,22 @@ class ControlLog:
             return self._window(self._settled, self._last)
 
     def _window(self, position: int, upto: int) -> tuple[State, tuple[Entry, ...]]:
-        """Return what is in force at the newest base up to ``position``, and the entries from there to ``upto``."""
+        """Return what is in force at some place up to ``position``, and the entries from there to ``upto``."""
         try:
-            state = self._base_at(position).state
+            state = self._nearest(position)
             return state, self.entries(state.position, upto)
         except LostError:
             # Somebody else has written a newer base, and removed what is before it.
             self._bases = {base: self._bases.get(base) for base in self._objects.numbers(BASES)}
-            state = self._base_at(position).state
+            self._folded.clear()
+            state = self._nearest(position)
             return state, self.entries(state.position, upto)
+
+    def _nearest(self, position: int) -> State:
+        folded = max((it for it in self._folded if it.position <= position), key=_position, default=None)
+        if folded is not None and folded.position > max((base for base in self._bases if base <= position), default=0):
+            return folded
+        return self._base_at(position).state
 
     def _base_at(self, position: int) -> Base:
         """Return the newest base up to ``position``; before the first one there is nothing."""
@@ -392,6 +414,10 @@ class ControlLog:
         for number, following in zip(segments, [*segments[1:], last + 1], strict=False):
             if number <= last and following > first:
                 self._entries.update((entry.sequence, entry) for entry in self._objects.segment(number))
+
+
+def _position(state: State) -> int:
+    return state.position
 
 
 def _end(state: State, entries: Sequence[Entry]) -> int:

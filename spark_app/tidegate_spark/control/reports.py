@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate_spark.control import accounts
-from tidegate_spark.control.accounts import AccountBook, needs_of
+from tidegate_spark.control.account_book import AccountBook
+from tidegate_spark.control.accounts import needs_of
 from tidegate_spark.control.entries import Entry, Kind
 from tidegate_spark.control.fold import Verdict
 from tidegate_spark.control.log import ControlLog

@@ -40,6 +40,11 @@ class Taken:
         """Part of a topic -> the offset from which on nothing was taken yet."""
         return dict(self._consumed)
 
+    @property
+    def count(self) -> int:
+        """How many messages are remembered."""
+        return len(self._known)
+
     def find(self, name: str) -> int | None:
         """Return the sequence of the message of this id, None if it is not known."""
         known = self._known.get(name)

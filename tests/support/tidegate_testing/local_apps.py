@@ -31,7 +31,8 @@ class LocalApps:
 
     def __init__(self) -> None:
         """Start nothing yet."""
-        self._site = LocalSite()
+        self.site = LocalSite()
+        """Where a broker can be started, too."""
         self._temporary = tempfile.TemporaryDirectory(prefix="tidegate-local-", ignore_cleanup_errors=True)
         self.folder = Path(self._temporary.name)
         """For files of whoever uses it."""
@@ -39,29 +40,29 @@ class LocalApps:
 
     def __enter__(self) -> Self:
         """Start the S3 server."""
-        self._site.__enter__()
+        self.site.__enter__()
         try:
-            s3.up(self._site)
-            s3.ensure_bucket(self._site, BUCKET)
+            s3.up(self.site)
+            s3.ensure_bucket(self.site, BUCKET)
             self._jars = class_archive.jars()
         except BaseException:
             self.__exit__(None, None, None)
             raise
-        keys = self._site.s3_keys
-        self.store = ObjectStore(self._site.s3_endpoint_host, keys.access_key, keys.secret_key)
+        keys = self.site.s3_keys
+        self.store = ObjectStore(self.site.s3_endpoint_host, keys.access_key, keys.secret_key)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """End everything."""
         for driver in self.drivers:
             driver.kill()
-        self._site.__exit__(kind, error, at)
+        self.site.__exit__(kind, error, at)
         self._temporary.cleanup()
 
     def place(self, app: str) -> Storage:
         """Return the storage of an application."""
         uri = application_uri(f"s3://{BUCKET}/apps", NAMESPACE, app)
-        return Storage(uri, self._site.s3_endpoint_host, s3.REGION, True)
+        return Storage(uri, self.site.s3_endpoint_host, s3.REGION, True)
 
     def start(
         self, app: str, script: Path, args: tuple[str, ...], *, briefly: bool = False, **fields: Any
@@ -82,7 +83,7 @@ class LocalApps:
 
     def commit_log(self, app: str, query: str = "main") -> CommitLog:
         """Return where the first lineage of an application keeps a query's batches."""
-        data = self._site.folder / "s3" / "data" / BUCKET / "apps" / NAMESPACE / app
+        data = self.site.folder / "s3" / "data" / BUCKET / "apps" / NAMESPACE / app
         return CommitLog(data / "lineages" / "1" / query)
 
 

@@ -17,7 +17,7 @@ from tidegate_spark.control_protocol import (
     QueryAcknowledgement,
 )
 from tidegate_spark.json_form import to_json
-from tidegate_spark.snapshots.memory import Buckets
+from tidegate_spark.snapshots.memory import Buckets, Call
 from tidegate_testing.control_log import Clock, keys, library_in, opened
 from tidegate_testing.control_works import FakeWorks
 
@@ -282,6 +282,53 @@ def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
     first, last = office.said("m000").queries["one"], office.said("m255").queries["one"]
     assert (len(first.errors), first.more_errors) == (8, 12)
     assert (last.errors, last.more_errors) == ((), 20)
+
+
+def requests_of(office: Office, messages: int) -> int:
+    """Return how many requests it takes until so many messages are acknowledged."""
+    asked: list[Call] = []
+    desk = ControlDesk(lambda: library_in(office.buckets, asked.append), office.works, office.declared, office.clock)
+    desk.look()
+    asked.clear()
+    desk.give(ControlOrders(tuple(config(f"n{number}") for number in range(messages))))
+    desk.look()
+    desk.committed("one", 1, desk.position())
+    desk.look()
+    assert {report.state for report in desk.report().messages} == {MessageState.DONE}
+    return sum(not call.done for call in asked)
+
+
+def test_many_messages_at_once_take_few_requests() -> None:
+    assert requests_of(Office(works=FakeWorks({"one"})), 200) == requests_of(Office(works=FakeWorks({"one"})), 1)
+    assert requests_of(Office(works=FakeWorks({"one"})), 1000) < 40
+
+
+def test_a_message_that_the_driver_has_behind_it_is_not_looked_at_again() -> None:
+    office = Office(works=FakeWorks({"one"}, undone=True))
+    office.offer(config("x"), ControlOrder("y", "resume"), config("z"))
+    assert office.works.carried == ["resume"]
+    office.works.undone = False
+    office.offer(config("a"))
+    office.offer(ControlOrder("b", "resume"), forget=("x", "y", "z"))
+    assert office.works.carried == ["resume", "resume", "resume"]
+
+
+def test_what_another_process_knew_of_other_messages_is_kept() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(config("x"))
+    old = office.desk
+    office.restart()
+    office.offer(config("x"), config("y"))
+    office.commit("one", 5, 1)
+    office.works.queries.add("other")
+    old.committed("other", 3, 1)
+    old.look()
+    office.commit("one", 6, 2)
+    office.restart()
+    office.offer(config("x"), config("y"))
+    told = {name: office.said(name).queries for name in "xy"}
+    assert told["x"]["one"] == QueryAcknowledgement(5, 1, 1)
+    assert told["y"]["one"] == QueryAcknowledgement(6, 1, 1)
 
 
 @pytest.mark.parametrize("order", [ControlOrder("", "ping"), ControlOrder("x", "")])

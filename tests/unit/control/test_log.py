@@ -6,7 +6,7 @@ from tidegate_spark.control.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control.fold import Verdict
 from tidegate_spark.control.log import ControlLog
 from tidegate_spark.control.log_objects import LostError
-from tidegate_spark.snapshots.memory import Buckets
+from tidegate_spark.snapshots.memory import Buckets, Call
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, message, opened
 
 
@@ -191,3 +191,49 @@ def test_what_is_no_segment_is_named(body: bytes) -> None:
     buckets.write(BUCKET, f"{PREFIX}/control/segments/000000000001.json", body)
     with pytest.raises(ControlLogError, match=r"segments/000000000001\.json"):
         opened(buckets)
+
+
+def test_what_was_asked_for_before_a_decision_does_not_hide_it() -> None:
+    log = opened(Buckets())
+    log.append([message(payload={"a": 1}, expires=2000.0)])
+    assert log.state_at(1).config == {}
+    log.append([message(payload={"b": 1})])
+    position = log.settle()
+    assert [log.state_at(position).config for _ in range(2)] == [{"a": 1, "b": 1}] * 2
+    log.append([message(payload={"c": 1})])
+    assert log.state_at(log.settle()).config == {"a": 1, "b": 1, "c": 1}
+    assert log.state_at(2).config == {"b": 1}
+
+
+def test_what_was_asked_for_before_a_rollback_is_taken_back() -> None:
+    log = opened(Buckets())
+    log.append([message(payload={"a": 1})])
+    pinned = log.state_at(log.settle())
+    log.append([message(payload={"a": 2})])
+    assert log.state_at(log.settle()).config == {"a": 2}
+    assert log.state_at(log.roll_back(pinned, (), 2)).config == {"a": 1}
+
+
+def test_a_base_that_names_many_messages_is_written_less_often() -> None:
+    log = opened(Buckets())
+    log.append([message() for _ in range(8 * 300)])
+    assert log.wants_base(3600.0)
+    log.write_base()
+    log.append([message() for _ in range(290)])
+    assert not log.wants_base(3600.0)
+    log.append([message() for _ in range(100)])
+    assert log.wants_base(3600.0)
+
+
+def test_what_this_process_removed_is_not_looked_for() -> None:
+    asked: list[Call] = []
+    log = ControlLog(library_in(Buckets(), asked.append), Clock())
+    log.load()
+    for number in range(3):
+        log.append([message(payload={"n": number})])
+        log.write_base()
+    assert log.remove_before(3) == 2
+    asked.clear()
+    with pytest.raises(LostError):
+        log.entries(0, 2)
+    assert asked == []

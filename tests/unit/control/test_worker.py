@@ -1,6 +1,7 @@
 """What a worker is told of a batch it is told once, and what it makes of it the driver comes to know."""
 
 import hashlib
+import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -296,6 +297,17 @@ def test_workers_are_answered_over_the_wire_if_they_know_the_word(app: Applicati
     for each in (caller, stranger):
         each.close()
     assert port.line.token not in repr(port.line)
+
+
+def test_an_answer_comes_in_one_piece_and_at_once(app: Application) -> None:
+    port = Port(app.answers, "127.0.0.1", "127.0.0.1")
+    host, _, number = port.line.address.rpartition(":")
+    question = f"POST /position HTTP/1.1\r\nAuthorization: Bearer {port.line.token}\r\nContent-Length: 2\r\n\r\n{{}}"
+    with socket.create_connection((host, int(number)), timeout=10) as line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(20):
+            line.sendall(question.encode())
+            assert line.recv(65536).endswith(b'{"position": 0}')
 
 
 def test_a_store_that_does_not_answer_is_told_apart(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,6 +197,18 @@ def test_records_come_with_the_place_to_read_on_from_and_new_parts_are_found() -
     assert (topic.assigned, channel.waiting()) == ("0:2 1:0", 11)
 
 
+def test_what_is_there_behind_a_poll_comes_with_it_up_to_a_bound() -> None:
+    def polls(size: int) -> list[bytes]:
+        return [poll_of(*((0, first + n, 0, b"", b"x" * size) for n in range(500))) for first in range(0, 5000, 500)]
+
+    small, large = channel_of(FakeTopic("0:0:9", polls(1))), channel_of(FakeTopic("0:0:9", polls(4096)))
+    for channel, expected in ((small, 2000), (large, 1500)):
+        channel.open({})
+        delivery = channel.receive(1.0)
+        assert [message.offset for message in delivery.messages] == list(range(expected))
+        assert delivery.positions == {PART: expected}
+
+
 def test_without_our_jar_it_is_said_that_it_is_missing() -> None:
     channel = channel_of(FakeTopic("0:0:0"))
     channel._jvm.dev.tidegate.spark.ControlTopic = object()

@@ -33,6 +33,8 @@ from tidegate_spark.faults import KAFKA_ERRORS, Link, java_chain
 KIND = "Kafka"
 LOOK_SECONDS = 10.0
 """Between two looks at what there is to read, which also finds a broker that is away."""
+MOST_RECEIVED, MOST_BYTES = 2000, 4 * 2**20
+"""Messages of one delivery, and bytes of them: with so many it is logged."""
 _COUNT, _RECORD, _LENGTH = struct.Struct(">i"), struct.Struct(">iqi"), struct.Struct(">i")
 _OUT_OF_RANGE = "org.apache.kafka.clients.consumer.OffsetOutOfRangeException"
 _CONFIG = "org.apache.kafka.common.config.ConfigException"
@@ -112,7 +114,7 @@ class KafkaChannel:
                 if told.lost:
                     return told
             try:
-                messages = list(records_in(self._topic.poll(int(seconds * 1000)), self._part))
+                messages = self._polled(seconds)
             except Py4JJavaError as error:
                 if not any(link.is_a(_OUT_OF_RANGE) for link in java_chain(error.java_exception)):
                     raise
@@ -120,6 +122,17 @@ class KafkaChannel:
         positions = {message.origin: message.offset + 1 for message in messages}
         self._positions.update((int(part.rpartition("/")[2]), offset) for part, offset in positions.items())
         return Delivery(tuple(messages), positions)
+
+    def _polled(self, seconds: float) -> list[Received]:
+        """Return what comes next, and what is there behind it: whoever logs it waits for others with each delivery."""
+        found = more = list(records_in(self._topic.poll(int(seconds * 1000)), self._part))
+        while more and len(found) < MOST_RECEIVED and sum(len(each.body) for each in found) < MOST_BYTES:
+            try:
+                more = list(records_in(self._topic.poll(0), self._part))
+            except Py4JJavaError:
+                break  # the next one says it again
+            found = [*found, *more]
+        return found
 
     def taken(self, delivery: Delivery) -> None:
         """Do nothing: the log itself says where to go on."""
