@@ -37,6 +37,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "RememberTold": (),
     "WriteMessageStatus": ("PATCH controlmessages status",),
     "GiveMessages": ("POST agent",),
+    "MakeSnapshot": ("POST streamsnapshots",),
     "DeleteMessage": ("DELETE controlmessages",),
     "TellOfMessage": ("POST events",),
 }
