@@ -57,9 +57,10 @@ class Files:
             if is_not_found(error):
                 return []
             raise
-        # One text for all of them: there may be hundreds, and each would be several calls.
-        paths = str(self._jvm.java.util.Arrays.toString(self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(statuses)))
-        return sorted(int(name) for name in re.findall(r"/(\d+)(?=[,\]])", paths))
+        # One text for all of them: there may be hundreds, and each would be several calls. Py4J gives an array of a
+        # subclass, as S3A's are, only to a method that takes any object.
+        told = str(self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(statuses).mkString("\n"))
+        return sorted(int(name) for name in re.findall(r"path=[^;\n]*/(\d+); isDirectory=", told))
 
     def exists(self, name: str) -> bool:
         """Return whether there is such a file or directory."""
