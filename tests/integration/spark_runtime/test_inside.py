@@ -271,13 +271,13 @@ def numbers(spark: SparkSession) -> DataFrame:
 
 
 def sums(spark: SparkSession) -> DataFrame:
-    keys = (F.col("value") % 11).alias("k"), F.concat(F.lit("t"), F.col("value") % 2).alias("t")
-    return numbers(spark).groupBy(*keys).agg(F.count("*").alias("n"))
+    keys = {"k": F.col("value") % 11, "t": F.concat(F.lit("t"), F.col("value") % 2)}
+    return numbers(spark).withColumns(keys).groupBy(*keys).agg(F.count("*").alias("n"))
 
 
 def windowed(spark: SparkSession) -> DataFrame:
-    watched = numbers(spark).withWatermark("timestamp", "1 second")
-    return watched.groupBy(F.window("timestamp", "2 seconds"), (F.col("value") % 3).alias("third")).count()
+    watched = numbers(spark).withWatermark("timestamp", "1 second").withColumn("third", F.col("value") % 3)
+    return watched.groupBy(F.window("timestamp", "2 seconds"), "third").count()
 
 
 @pytest.fixture(scope="module")

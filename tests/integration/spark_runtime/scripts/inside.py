@@ -51,7 +51,7 @@ def start(query: DataFrame, name: str, mode: str) -> None:
 
 two_seconds = f.window("timestamp", "2 seconds")
 watched = numbers().withWatermark("timestamp", "1 second")
-start(watched.groupBy(two_seconds, (f.col("value") % 3).alias("third")).count(), "windows", "update")
+start(watched.withColumn("third", f.col("value") % 3).groupBy(two_seconds, "third").count(), "windows", "update")
 distinct = watched.dropDuplicates(["value", "timestamp"])
 start(distinct.groupBy(two_seconds).agg(f.count("*").alias("n")), "chained", "append")
 shoppers = numbers().withColumn("id", f.concat(f.lit("shopper "), f.col("value") % 5)).groupBy("id")
