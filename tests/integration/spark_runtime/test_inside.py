@@ -292,7 +292,7 @@ def test_the_library_gives_what_a_query_keeps_as_a_dataframe(spark: SparkSession
     (kept,) = inside.operators(spark, checkpoints["sums"], BATCH)
     assert (kept.operator, kept.name, kept.kind) == (0, "default", "rows")
     rows = inside.state(spark, checkpoints["sums"], batch=BATCH)
-    found = {(row.key.k, row.key.t): row.value.n for row in rows.collect()}
+    found = {(row.key.k, row.key.t): row.value["count"] for row in rows.collect()}
     values = values_until(BATCH)
     keys = {(value % 11, f"t{value % 2}") for value in values}
     assert found == {key: sum(1 for v in values if (v % 11, f"t{v % 2}") == key) for key in keys}
@@ -325,7 +325,7 @@ def test_every_key_is_in_the_partition_where_it_is_looked_for_first(
     for row in inside.state(spark, checkpoints["sums"], batch=BATCH).collect():
         key = json.dumps({"k": row.key.k, "t": row.key.t})
         answer = looker.answer(Rows("sums", 0, key=key, seconds=60))
-        assert [each["value"]["n"] for each in answer["rows"]] == [row.value.n]
+        assert [each["value"]["count"] for each in answer["rows"]] == [row.value["count"]]
         assert answer["partitions"] == {"read": 1, "of": 2}, key
     (window,) = looker.answer(Windows("windowed", which="all", limit=1, seconds=60))["operators"][0]["windows"]
     key = json.dumps({"window": {"start": window["start"], "end": window["end"]}, "third": 1})
