@@ -10,7 +10,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from tidegate_spark.control.offsets import position_of_progress
+from tidegate_spark.control.offsets import position_of_progress, without_control
 from tidegate_spark.lag import lag_of
 from tidegate_spark.progress import Commit, Progress
 
@@ -32,18 +32,27 @@ def read_commit(progress: dict[str, Any]) -> Commit:
     """
     duration_ms = int(progress.get("batchDuration") or progress.get("durationMs", {}).get("triggerExecution", 0))
     operators = progress.get("stateOperators") or []
+    sources = progress.get("sources") or []
+    # Beside a source of Spark's first interface, messages count as rows in Spark's sum though none of them is read.
+    data = without_control(sources)
+    of_data = {**progress, **_sum_of(data)} if len(data) < len(sources) else progress
     return Commit(
         batch_id=int(progress["batchId"]),
-        input_rows=max(0, int(progress.get("numInputRows") or 0)),
-        input_rows_per_second=_rate(progress.get("inputRowsPerSecond")),
-        processed_rows_per_second=_rate(progress.get("processedRowsPerSecond")),
+        input_rows=max(0, int(of_data.get("numInputRows") or 0)),
+        input_rows_per_second=_rate(of_data.get("inputRowsPerSecond")),
+        processed_rows_per_second=_rate(of_data.get("processedRowsPerSecond")),
         batch_duration_ms=duration_ms,
         state_rows=sum(int(o.get("numRowsTotal") or 0) for o in operators),
         state_bytes=sum(_state_bytes(o) for o in operators),
         time=_seconds(progress["timestamp"]) + duration_ms / 1000,
-        lag_rows=lag_of(progress.get("sources") or []),
-        control=position_of_progress(progress.get("sources") or []),
+        lag_rows=lag_of(sources),
+        control=position_of_progress(sources),
     )
+
+
+def _sum_of(sources: list[Mapping[str, Any]]) -> dict[str, float]:
+    names = ("numInputRows", "inputRowsPerSecond", "processedRowsPerSecond")
+    return {name: sum(_rate(source.get(name)) for source in sources) for name in names}
 
 
 def _rate(value: Any) -> float:

@@ -37,6 +37,12 @@ def position_of_progress(sources: list[Mapping[str, Any]]) -> int:
     return max(found, default=-1)
 
 
+def without_control(sources: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return Spark's reports of sources without that of control messages, unless there is no other."""
+    others = [source for source in sources if position_of_progress([source]) < 0]
+    return others or sources
+
+
 def joins_late(text: str) -> bool:
     """Return whether a query with these offsets cannot be given a source of control messages.
 

@@ -154,7 +154,10 @@ def test_control_messages_hold_no_watermark_back(app: DriverProcess) -> None:
     assert {count for _, count in lines(app, "windows")} == {"20"}
 
 
-def test_rows_of_a_source_of_files_are_counted_beside_an_idle_control_source(app: DriverProcess, folder: Path) -> None:
+def test_rows_of_a_source_of_files_are_counted_without_messages_beside_them(app: DriverProcess, folder: Path) -> None:
+    app.await_batch(0, "files")
+    for number in range(20):  # some of them come into force with the rows
+        send(app, f"beside-{number}", "ping")
     (folder / "one.json").write_text('{"value": 1}\n{"value": 2}\n')
     wait_for("the file", lambda: len(lines(app, "files")) == 2, PATIENCE, 0.2)
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.listener import SparkCalls
+from tidegate_spark.control.offsets import SOURCE
+from tidegate_spark.listener import SparkCalls, read_commit
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import AgentReport, DriverState, QueryReport, Storage, from_json, to_json
 from tidegate_testing.driver_process import driver_config
@@ -86,6 +87,22 @@ def test_all_figures_of_a_batch_are_taken_from_one_text() -> None:
     query = driver.query
     assert (query.name, query.batch_id, query.committed, query.input_rows_total) == ("counts", 4, 1, 5)
     assert (query.state_rows, query.state_bytes, query.batch_duration_ms) == (9, 77, 250)
+
+
+def test_messages_are_no_rows_of_input_unless_there_is_nothing_else_to_read() -> None:
+    files = {
+        "numInputRows": 2,
+        "inputRowsPerSecond": "NaN",
+        "processedRowsPerSecond": 4.0,
+        "endOffset": {"logOffset": 1},
+    }
+    control = {"numInputRows": 40, "inputRowsPerSecond": 80.0, "endOffset": {SOURCE: 40}}
+    told = {"batchId": 1, "timestamp": "2026-01-01T00:00:00.000Z", "numInputRows": 42, "processedRowsPerSecond": 84.0}
+    both = read_commit({**told, "sources": [files, control]})
+    assert (both.input_rows, both.input_rows_per_second, both.processed_rows_per_second) == (2, 0.0, 4.0)
+    assert both.control == 40
+    alone = read_commit({**told, "sources": [control]})
+    assert (alone.input_rows, alone.processed_rows_per_second) == (42, 84.0)
 
 
 def test_an_unnamed_query_goes_by_its_id() -> None:
