@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from py4j import java_gateway, protocol
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from devcluster import kafka, rabbitmq
@@ -27,6 +28,12 @@ def kafka_site(site: LocalSite) -> LocalSite:
 def rabbitmq_site(site: LocalSite) -> LocalSite:
     rabbitmq.up(site)
     return site
+
+
+@pytest.fixture(autouse=True)
+def exceptions_as_py4j_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Spark session that this process had before has left its own way with exceptions, which asks for its JVM."""
+    monkeypatch.setattr(java_gateway, "get_return_value", protocol.get_return_value)
 
 
 @pytest.fixture(scope="session")

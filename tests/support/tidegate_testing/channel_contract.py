@@ -128,6 +128,8 @@ class Application:
     def stop(self) -> None:
         if self.intake is not None:
             self.intake.stop()
+            # A process that has ended takes nothing in; this one may be in the middle of it.
+            assert self.intake.join(PATIENCE_SECONDS)
             self.desk.stop()
 
     def logged(self) -> list[Entry]:

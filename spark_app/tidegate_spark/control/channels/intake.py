@@ -92,17 +92,25 @@ class Intake:
         self._stopping, self._lock = threading.Event(), threading.Lock()
         self._connected, self._reason, self._message, self._since = False, "", "", clock()
         self._waiting = -1
+        self._thread: threading.Thread | None = None
         self._pause = self._answer_pause = FIRST_PAUSE_SECONDS
         self._answer_at = 0.0
         """When answers are tried again that the broker did not take."""
 
     def start(self) -> None:
         """Begin to take messages in, in a thread."""
-        threading.Thread(target=self.run, name="control-channel", daemon=True).start()
+        self._thread = threading.Thread(target=self.run, name="control-channel", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         """Take nothing more in; returns at once."""
         self._stopping.set()
+
+    def join(self, seconds: float) -> bool:
+        """Wait at most so long after :meth:`stop`; return whether nothing is taken in any more."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+        return self._thread is None or not self._thread.is_alive()
 
     def report(self) -> ChannelReport:
         """Return how it is with the channel, and what came from it."""
