@@ -180,7 +180,7 @@ def test_an_application_says_how_long_messages_stay(
         },
     }
     if taken:
-        assert create(api_kubectl, namespace, app)["spec"]["control"] == {"retention": retention}
+        assert create(api_kubectl, namespace, app)["spec"]["control"]["retention"] == retention
         return
     with pytest.raises(KubectlError, match=r"control.retention|spec.control.retention"):
         create(api_kubectl, namespace, app)

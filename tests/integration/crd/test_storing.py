@@ -39,6 +39,7 @@ def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, nam
             "rollback": "Auto",
             "rollBackTo": "",
         },
+        "control": {"retention": "24h", "channel": {"type": "Storage"}},
         "restartNonce": 0,
         "suspend": False,
     }
@@ -112,6 +113,20 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
             "timeoutSeconds": 60,
             "rollback": "Never",
             "rollBackTo": "up-9f31a2c4-7-3",
+        },
+        "control": {
+            "retention": "7d",
+            "channel": {
+                "type": "Kafka",
+                "kafka": {
+                    "bootstrapServers": "kafka.messaging:9092",
+                    "topic": "orders-control",
+                    "replyTopic": "orders-control-replies",
+                    "startingOffsets": "Latest",
+                    "options": {"security.protocol": "SASL_SSL"},
+                },
+                "credentialsSecret": {"name": "kafka-control"},
+            },
         },
         "restartNonce": 7,
         "suspend": True,
