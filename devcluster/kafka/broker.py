@@ -64,7 +64,12 @@ def up(site: Site) -> str:
         properties = folder / "server.properties"
         if not properties.exists():
             _format(site, properties, classpath)
-        site.control.start(_NAME, [*_JAVA, "-cp", classpath, "kafka.Kafka", properties])
+        hosts = folder / "hosts"
+        hosts.write_text(f"127.0.0.1 localhost\n{site.listeners.host} kafka\n")
+        # A login looks up the name of the broker's own address, which in the cluster's namespace no name server knows:
+        # clients would have given up before it does.
+        names = f"-Djdk.net.hosts.file={hosts}"
+        site.control.start(_NAME, [*_JAVA, names, "-cp", classpath, "kafka.Kafka", properties])
     admin = AdminClient({"bootstrap.servers": host_bootstrap, "log_level": 0})
     site.control.until(_NAME, lambda: _serves(admin), timeout=PATIENCE)
     return f"Kafka for pods: {site.kafka_pods}\nKafka for this machine: {host_bootstrap}"
