@@ -39,7 +39,8 @@ class Run:
     """The sample, and what it is told."""
 
     def __init__(self, world: World) -> None:
-        self.world, self.first = world, self.build(FLIGHTS)
+        self.world = world
+        self.first = self.build(FLIGHTS)
         kubernetes = Kubernetes(world.kubectl.binary, tools.program("helm"), world.kubectl.kubeconfig)
         self.messages = Messages(kubernetes, self.first)
         self.reader = TopicReader(world.environment.kafka_host, OUTPUT)
