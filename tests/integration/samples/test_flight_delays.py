@@ -63,7 +63,7 @@ class Run:
 
     def kill(self) -> None:
         """SIGKILL when it has something to lose; then as the kubelet would."""
-        self.driver.await_batch(2, "arrivals")
+        self.driver.await_batch(0, "arrivals")
         self.driver.kill()
         self.driver.start()
 
