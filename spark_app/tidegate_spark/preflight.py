@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark import storage as store
-from tidegate_spark.protocol import APP_FILE, DEPENDENCY_REASONS, DriverConfig, Fault, Reason
+from tidegate_spark.protocol import APP_FILE, DEPENDENCY_REASONS, DriverConfig, Fault, Reason, Storage
 from tidegate_spark.storage import Credentials, FaultError
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def find_fault(config: DriverConfig, credentials: Credentials | None) -> Fault |
     """
     try:
         with faults_of(config):
-            read_claim(_reach(config, credentials), config)
+            read_claim(_reach(config, credentials), config.storage)
     except FaultError as error:
         return error.fault
     return None
@@ -223,7 +223,7 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
     for _ in range(CLAIM_ATTEMPTS):
         if store.create_object(client, config.storage, key, _document(ours_now)):
             return
-        existing = read_claim(client, config)
+        existing = read_claim(client, config.storage)
         if existing is None:
             continue
         content, etag = existing
@@ -238,9 +238,9 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
     )
 
 
-def read_claim(client: S3Client, config: DriverConfig) -> tuple[dict[str, Any], str] | None:
+def read_claim(client: S3Client, place: Storage) -> tuple[dict[str, Any], str] | None:
     """Return ``app.json``'s content and ETag, None if there is none; content that is not an object counts as empty."""
-    found = store.read_object(client, config.storage, config.storage.key(APP_FILE))
+    found = store.read_object(client, place, place.key(APP_FILE))
     if found is None:
         return None
     body, etag = found

@@ -91,27 +91,6 @@ def main() -> int:
     return EXIT_CODES[reason]
 
 
-def _places_of_others(client: S3Client, config: DriverConfig) -> tuple[str, ...]:
-    """Return the prefixes below the application's that another application claimed; each ends with a slash.
-
-    No such application runs: the operator refuses storage inside another one's. But one that was deleted may have kept
-    its own, and an application that came later may have been given a place around it.
-    """
-    claims = [
-        key
-        for page in list_pages(client, config)
-        for key in page
-        if key.endswith(f"/{APP_FILE}") and key != config.storage.key(APP_FILE)
-    ]
-    return tuple(key.removesuffix(APP_FILE) for key in claims if _is_claimed_by_another(client, config, key))
-
-
-def _is_claimed_by_another(client: S3Client, config: DriverConfig, claim: str) -> bool:
-    place = replace(config.storage, uri=f"s3://{config.storage.bucket}/{claim.removesuffix('/' + APP_FILE)}")
-    found = preflight.read_claim(client, replace(config, storage=place))
-    return found is not None and found[0].get("uid") not in (None, config.uid)
-
-
 def purge(client: S3Client, config: DriverConfig) -> Purged:
     """Delete everything below the application's prefix but what another application claimed there.
 
@@ -132,28 +111,44 @@ def purge(client: S3Client, config: DriverConfig) -> Purged:
     deleted = 0
     # Stores that keep objects as files refuse to delete a directory's marker while something is in the directory. The
     # claim goes last: until then nobody else can take the place of what is being deleted.
-    passes: tuple[Callable[[str], bool], ...] = (
-        lambda key: key != claim and not _is_marker(key) and not _belongs(key, kept),
-        lambda key: _is_marker(key) and not _belongs(key, kept),
-        lambda key: not _belongs(key, kept),
-    )
-    for wanted in passes:
-        for number in _clear(client, config, wanted):
+    for wanted in (lambda key: key != claim and not _is_marker(key), _is_marker, lambda key: True):
+        for number in _clear(client, config, kept, wanted):
             deleted += number
             log.info("%d objects deleted so far", deleted)
-    left = next((key for page in list_pages(client, config) for key in page if not _belongs(key, kept)), None)
+    left = next((key for page in list_pages(client, config, kept) for key in page), None)
     if left is not None:
         raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"The store does not delete {left}; see the pod's log."))
     return Purged(deleted, kept)
 
 
-def list_pages(client: S3Client, config: DriverConfig) -> Iterator[list[str]]:
-    """Yield the keys below the application's prefix, in pages as the store gives them."""
+def list_pages(client: S3Client, config: DriverConfig, kept: Sequence[str] = ()) -> Iterator[list[str]]:
+    """Yield the keys below the application's prefix but those of kept places, in pages as the store has them."""
     pages = client.get_paginator("list_objects_v2").paginate(
         Bucket=config.storage.bucket, Prefix=config.storage.prefix + "/", PaginationConfig={"PageSize": PAGE}
     )
     for page in pages:
-        yield [item["Key"] for item in page.get("Contents", [])]
+        yield [item["Key"] for item in page.get("Contents", []) if not _belongs(item["Key"], kept)]
+
+
+def _places_of_others(client: S3Client, config: DriverConfig) -> tuple[str, ...]:
+    """Return the prefixes below the application's that another application claimed; each ends with a slash.
+
+    No such application runs: the operator refuses storage inside another one's. But one that was deleted may have kept
+    its own, and an application that came later may have been given a place around it.
+    """
+    claims = [
+        key
+        for page in list_pages(client, config)
+        for key in page
+        if key.endswith(f"/{APP_FILE}") and key != config.storage.key(APP_FILE)
+    ]
+    return tuple(key.removesuffix(APP_FILE) for key in claims if _is_claimed_by_another(client, config, key))
+
+
+def _is_claimed_by_another(client: S3Client, config: DriverConfig, claim: str) -> bool:
+    place = replace(config.storage, uri=f"s3://{config.storage.bucket}/{claim.removesuffix('/' + APP_FILE)}")
+    found = preflight.read_claim(client, place)
+    return found is not None and found[0].get("uid") not in (None, config.uid)
 
 
 def _belongs(key: str, kept: Sequence[str]) -> bool:
@@ -165,24 +160,24 @@ def _is_marker(key: str) -> bool:
     return key.endswith("/")
 
 
-def _clear(client: S3Client, config: DriverConfig, wanted: Callable[[str], bool]) -> Iterator[int]:
+def _clear(client: S3Client, config: DriverConfig, kept: Sequence[str], wanted: Callable[[str], bool]) -> Iterator[int]:
     """Delete what is wanted, pass after pass until one deletes nothing; yield how many went with each request.
 
     One pass may leave something: a last object of a driver that was just killed, a directory inside which was another.
     """
     for _ in range(PASSES):
         gone = 0
-        for number in _sweep(client, config, wanted):
+        for number in _sweep(client, config, kept, wanted):
             gone += number
             yield number
         if not gone:
             return
 
 
-def _sweep(client: S3Client, config: DriverConfig, wanted: Callable[[str], bool]) -> Iterator[int]:
+def _sweep(client: S3Client, config: DriverConfig, kept: Sequence[str], wanted: Callable[[str], bool]) -> Iterator[int]:
     under_way: deque[Future[int]] = deque()
     with ThreadPoolExecutor(PARALLEL) as pool:
-        for page in list_pages(client, config):
+        for page in list_pages(client, config, kept):
             # Backwards, so that a directory comes after what is in it.
             keys = sorted(filter(wanted, page), reverse=True)
             if not keys:
@@ -208,7 +203,7 @@ def _delete_page(client: S3Client, config: DriverConfig, keys: list[str]) -> int
 
 
 def _refuse_foreign(client: S3Client, config: DriverConfig) -> None:
-    existing = preflight.read_claim(client, config)
+    existing = preflight.read_claim(client, config.storage)
     if existing is not None and existing[0].get("uid") != config.uid:
         raise FaultError(
             Fault(

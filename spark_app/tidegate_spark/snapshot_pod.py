@@ -78,7 +78,7 @@ def keeper_of(config: DriverConfig, credentials_directory: str) -> SnapshotKeepe
     def refuse_foreign() -> None:
         try:
             credentials = storage.read_credentials(credentials_directory, config.credentials_secret)
-            claim = preflight.read_claim(storage.connect(config.storage, credentials), config)
+            claim = preflight.read_claim(storage.connect(config.storage, credentials), config.storage)
         except ValueError as error:
             fault = storage.fault_of(error, config.storage, config.credentials_secret)
             raise (FaultError(fault) if fault else error) from error

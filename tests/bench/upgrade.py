@@ -83,12 +83,10 @@ def of_the_next_epoch(pod: Mapping[str, Any]) -> dict[str, Any]:
     An epoch belongs to one pod: the storage's fence turns away another one.
     """
     body = copy.deepcopy(dict(pod))
-    for container in body["spec"]["containers"]:
-        for variable in container.get("env", []):
-            if variable["name"] == CONFIG_VARIABLE:
-                config = json.loads(variable["value"])
-                config["epoch"] += 1
-                variable["value"] = json.dumps(config)
+    variables = [variable for container in body["spec"]["containers"] for variable in container.get("env", [])]
+    (given,) = [variable for variable in variables if variable["name"] == CONFIG_VARIABLE]
+    config = json.loads(given["value"])
+    given["value"] = json.dumps({**config, "epoch": config["epoch"] + 1})
     return body
 
 

@@ -138,8 +138,8 @@ async def _settles(world: World, began: float) -> bool:
 def _lateness(world: World) -> float:
     """Return for how long some process does not see how things are, or takes figures for newer than they are."""
     late = [until - world.now() for each in world.operators for until in each.stalled_until.values()]
-    set_back = [FIGURES_INTERVAL for each in world.operators if each.skew < 0]
-    return max([0.0, *late]) + max([0.0, *set_back])
+    set_back = FIGURES_INTERVAL if any(each.skew < 0 for each in world.operators) else 0.0
+    return max([0.0, *late]) + set_back
 
 
 async def _passes(world: World, seconds: float) -> bool:

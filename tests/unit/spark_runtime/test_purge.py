@@ -32,17 +32,16 @@ class Store:
     """Lists in order and by page; deletes all but ``stuck``, and, like a disk, no directory that is not empty."""
 
     def __init__(self, keys: list[str], owner: str = "u-1", stuck: str = "") -> None:
-        self.keys, self.owner, self.stuck = sorted([*keys, CLAIM]), owner, stuck
+        self.keys, self.owners, self.stuck = sorted([*keys, CLAIM]), {CLAIM: owner}, stuck
         self.order: list[str] = []
         self.held = self.most_held = 0
         self.listings = 0
-        self.others: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
         if Key not in self.keys:
             raise ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 404}}, "GetObject")  # type: ignore[typeddict-item] # as much as is read
-        content = {"uid": self.owner} if Key == CLAIM else {"uid": self.others[Key]} if Key in self.others else {}
+        content = {"uid": self.owners[Key]} if Key in self.owners else {}
         return {"Body": io.BytesIO(json.dumps(content).encode()), "ETag": "e"}
 
     def get_paginator(self, name: str) -> "Store":
@@ -124,6 +123,6 @@ def test_another_applications_storage_is_not_touched() -> None:
 def test_what_another_application_kept_further_below_stays() -> None:
     inner = below("shop/inner/", "shop/inner/app.json", "shop/inner/lineages/1/main/offsets/0")
     store = Store([*inner, *below("a", "shop/", "shop/inner-2", "rehearsals/1/app.json", "data/app.json")])
-    store.others = {inner[1]: "u-0", below("rehearsals/1/app.json")[0]: "u-1"}
+    store.owners |= {inner[1]: "u-0", below("rehearsals/1/app.json")[0]: "u-1"}
     assert purged(store) == 5
     assert store.keys == [below("shop/")[0], *inner]
