@@ -170,6 +170,11 @@ def row(prediction: Prediction) -> Row:
     )
 
 
+def tally_of(held: Mapping[str, int]) -> Tally:
+    """Return the tally that a dump's record holds."""
+    return Tally(held["flights"], held["minutes"], held["squares"])
+
+
 def read_model(file: Path) -> Model:
     """Return the model that a file holds.
 
@@ -216,10 +221,11 @@ class Forecaster(StatefulProcessor):
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803 - Spark's
         """Take over what a dump holds of a carrier."""
-        total = initialState["total"]
-        routes = {tuple(pair["key"]): Tally(*pair["value"]) for pair in initialState["routes"] or ()}
-        days = {pair["key"]["day"]: Tally(*pair["value"]) for pair in initialState["days"] or ()}
-        self._keep(Learned(), Learned(Tally(*total) if total else UNKNOWN, routes, days))
+        # By their names: what is within a column is a dictionary here, and in what state returns it is a tuple.
+        total, routes = initialState["total"], initialState["routes"] or ()
+        by_route = {(pair["key"]["origin"], pair["key"]["dest"]): tally_of(pair["value"]) for pair in routes}
+        by_day = {pair["key"]["day"]: tally_of(pair["value"]) for pair in initialState["days"] or ()}
+        self._keep(Learned(), Learned(tally_of(total) if total else UNKNOWN, by_route, by_day))
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,

@@ -98,7 +98,8 @@ class Run:
         """Return the predictions of a topic once all that are due are there."""
 
         def probe() -> list[dict[str, Any]]:
-            assert not self.driver.ended(), self.driver.output[-3000:]
+            if self.driver.ended():  # not an AssertionError, which would be waited out
+                raise RuntimeError(self.driver.output[-3000:])
             found = read_topic(self.broker, topic)
             assert due <= {prediction["id"] for prediction in found}, f"{len(found)} of {len(due)}"
             return found
@@ -150,7 +151,7 @@ def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_i
     uri = run.export(told.results["snapshot"])
     dump = read_dump(bucket(object_store.client, uri))
     seen = run.before(dump)
-    assert 0 < len(seen) < 2 * THIRD
+    assert THIRD <= len(seen) <= 2 * THIRD  # all of them if the machine is slow
     assert dump.differences(expected_state(record for record in RECORDS if named(record) in seen)) == []
 
     # A model that makes no sense is refused, and the one before goes on; one that does is used from one batch on.
