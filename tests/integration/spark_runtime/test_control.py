@@ -225,6 +225,8 @@ def paused(app: DriverProcess, start_shared: StartDriver, folder: Path) -> Pause
     fields = {"script": "controlled.py", "args": (str(folder),)}
     stopped = start_shared("app", epoch=2, **fields)
     wait_for("a paused start", lambda: _is_paused_and_ready(stopped), STARTS, 0.2)
+    # A query is there before its newest batch is told of.
+    wait_for("each query's batch", lambda: min(batches(stopped).values()) >= 0, STARTS, 0.2)
     time.sleep(1)
     began = batches(stopped)
     stopped.terminate()
