@@ -71,7 +71,7 @@ class Story:
     def pause(self, wanted: bool) -> None:
         """Nothing is held."""
 
-    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
         self.carried.append(entry.sequence)
         return replace(account, done=True)
 

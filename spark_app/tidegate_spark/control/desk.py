@@ -344,7 +344,7 @@ class ControlDesk:
         self._works.pause(state.paused)
         left = []
         for entry in (entry for entry in waiting if decided.get(entry.sequence) is Verdict.IN_FORCE):
-            done = self._works.carry_out(entry, self._book.get(library, entry.sequence), state)
+            done = self._works.carry_out(library, entry, self._book.get(library, entry.sequence), state)
             if done is None:
                 left.append(entry.sequence)
                 continue

@@ -92,6 +92,10 @@ class Positions:
         batches = self._batches(library, query)
         return self.of(library, query, batches[-1]) if batches else None
 
+    def newest_batch(self, library: Library, query: str) -> int:
+        """Return a query's newest committed batch, -1 if there is none."""
+        return max(self._batches(library, query), default=-1)
+
     def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
         """Return the first committed batch with a position of ``sequence`` or more, as far as there are any."""
         found = None

@@ -25,7 +25,7 @@ class Works(Protocol):
     def pause(self, wanted: bool) -> None:
         """Hold queries between two batches from now on, or let them go on; returns at once."""
 
-    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
         """Do the driver's part of a built-in message; return what came of it, None if it is not done yet.
 
         ``state`` is what is in force at the end of the log.

@@ -98,12 +98,12 @@ class DriverWorks:
         """Return the oldest position that a batch of the lineage can still be asked for."""
         return self._positions.oldest(library)
 
-    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
         """Do the driver's part of a built-in message; return what came of it, None if it is not done yet."""
         if entry.type in (SNAPSHOT, DUMP_STATE):
             return self._take_snapshot(entry, account, state)
         if entry.type == PAUSE:
-            return self._await_pause(account, state)
+            return self._await_pause(library, account, state)
         if entry.type in (SET_LOG_LEVEL, CLEAR_CACHES):
             if self._session is None:
                 return None
@@ -119,14 +119,15 @@ class DriverWorks:
         else:
             set_log_level(session, str(json.loads(entry.payload)["level"]).upper())
 
-    def _await_pause(self, account: Account, state: State) -> Account | None:
+    def _await_pause(self, library: Library, account: Account, state: State) -> Account | None:
         if not state.paused:
             return dataclasses.replace(account, done=True, message="Resumed by a later message.")
         held = self._pauser.held() if self._pauser is not None else None
         if held is None:
             return None
-        batches = {query.name: query.batch_id for query in self._progress.report().queries}
-        queries = {name: QueryAcknowledgement(batches.get(name, -1), 1, 1) for name in held}
+        # Spark tells of a batch a moment after it is committed, and that would be one too few.
+        batches = {name: self._positions.newest_batch(library, name) for name in held}
+        queries = {name: QueryAcknowledgement(batch, 1, 1) for name, batch in batches.items()}
         return dataclasses.replace(account, done=True, queries=queries)
 
     def _take_snapshot(self, entry: Entry, account: Account, state: State) -> Account | None:

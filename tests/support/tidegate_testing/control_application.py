@@ -85,7 +85,7 @@ class Application:
     def pause(self, wanted: bool) -> None:
         """Nothing is held."""
 
-    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
         return replace(account, done=True)
 
     def begin(self, state: State) -> None:

@@ -32,7 +32,7 @@ class FakeWorks:
     def pause(self, wanted: bool) -> None:
         self.paused = wanted
 
-    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
         self.carried.append(entry.type)
         return None if self.undone else replace(account, done=True)
 

@@ -44,7 +44,7 @@ class OneQuery:
     def pause(self, wanted: bool) -> None:
         """Nothing is to be held."""
 
-    def carry_out(self, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
         return None
 
     def begin(self, state: State) -> None:

@@ -20,6 +20,8 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotReport,
     SnapshotState,
 )
+from tidegate_spark.snapshots.memory import Buckets
+from tidegate_testing.control_log import library_in
 from tidegate_testing.driver_process import driver_config
 
 
@@ -103,13 +105,20 @@ class Driver:
             self.progress, cast(SnapshotDesk, self.office), 1, is_open=lambda: True, inspect=lambda entry: entry
         )
         self.works.asks("one")
+        self.buckets = Buckets()
+
+    def commit(self, query: str, batch: int) -> None:
+        """Have a batch in Spark's logs, of which Spark has not told yet."""
+        library = library_in(self.buckets)
+        for directory in ("offsets", "commits"):
+            library.store.put(library.lineage_key(1, query, directory, str(batch)), b"v1")
 
     def meet(self) -> None:
         self.works.meet(cast(Any, self.spark), cast(Any, self.holder))
 
     def carry_out(self, kind: str, payload: str = "null", account: Account | None = None, **state: Any) -> Any:
         entry = Entry(3, id="uid-1", type=kind, payload=payload)
-        return self.works.carry_out(entry, account or Account(3), State(**state))
+        return self.works.carry_out(library_in(self.buckets), entry, account or Account(3), State(**state))
 
 
 ACKNOWLEDGED = Account(3, queries={"one": QueryAcknowledgement(6, 2, 2)})
@@ -155,8 +164,9 @@ def test_a_pause_is_done_when_every_query_is_held() -> None:
     assert driver.holder.wanted
     assert driver.carry_out("pause", paused=True) is None
     driver.holder.holds = ["one", "other"]
+    driver.commit("one", 8)
     done = driver.carry_out("pause", paused=True)
-    assert done.queries == {name: QueryAcknowledgement(7, 1, 1) for name in ("one", "other")}
+    assert done.queries == {"one": QueryAcknowledgement(8, 1, 1), "other": QueryAcknowledgement(-1, 1, 1)}
 
 
 def test_a_pause_that_was_taken_back_is_done() -> None:
