@@ -379,7 +379,9 @@ class ControlDesk:
             return
         self._channel.save(library, whole=True)  # what was not noted would be gone
         open_ones = [report.sequence for report in self.report().messages]
-        newest = found.write_base()
+        with self._lock:
+            offered = frozenset(self._offered)
+        newest = found.write_base(offered)
         oldest = self._works.oldest(library)
         gone = found.remove_before(newest if oldest is None else oldest)
         self._carried = max(self._carried, gone)

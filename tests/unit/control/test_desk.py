@@ -269,6 +269,32 @@ def test_many_messages_leave_a_base_and_few_segments() -> None:
     assert len(keys(office.buckets, "segments")) < 150
 
 
+def test_a_message_that_is_open_for_weeks_is_logged_once() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(config("old"), config("new", '{"a": 2}'))
+    for number in range(4):
+        office.clock.now += 4 * 86400
+        office.offer(config(f"m{number}", "{}"))
+    office.restart()
+    office.offer(config("old"), config("new", '{"a": 2}'))
+    assert [office.said(name).sequence for name in ("old", "new")] == [1, 2]
+    assert office.desk.report().last == 6
+    assert len(keys(office.buckets, "bases")) == 2
+
+
+def test_a_message_that_was_open_when_its_application_was_suspended_for_weeks_is_logged_once() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(config("x"))
+    office.clock.now += 8 * 86400
+    office.restart()
+    for number in range(70):  # a broker's, before the operator has come
+        office.desk.take_in([Entry(0, id=f"b{number}", type="ping", origin="rabbitmq:control")])
+    office.desk.look()
+    assert keys(office.buckets, "bases") != []
+    office.offer(config("x"))
+    assert office.said("x").sequence == 1
+
+
 def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(*(config(f"m{number:03}") for number in range(256)))
