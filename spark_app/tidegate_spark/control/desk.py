@@ -377,10 +377,14 @@ class ControlDesk:
     def _keep_base(self, library: Library, found: ControlLog) -> None:
         if not found.wants_base(BASE_SECONDS):
             return
-        self._channel.save(library, whole=True)  # what was not noted would be gone
-        open_ones = [report.sequence for report in self.report().messages]
         with self._lock:
-            offered = frozenset(self._offered)
+            offered = dict(self._offered)
+        # What was not noted would be gone.
+        telling = Telling(library, found, self._book, None, frozenset())
+        telling.note_verdicts([*telling.logged(offered.values()), *self._channel.open])
+        self._book.save(library)
+        self._channel.save(library, whole=True)
+        open_ones = [report.sequence for report in self.report().messages]
         newest = found.write_base(offered)
         oldest = self._works.oldest(library)
         gone = found.remove_before(newest if oldest is None else oldest)

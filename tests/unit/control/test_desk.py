@@ -269,6 +269,41 @@ def test_many_messages_leave_a_base_and_few_segments() -> None:
     assert len(keys(office.buckets, "segments")) < 150
 
 
+def send_by_broker(office: Office, number: int) -> None:
+    """Log so many messages that the log forgets its oldest ones."""
+    for each in range(number):
+        office.desk.take_in([Entry(0, id=f"b{each}", type="ping", origin="rabbitmq:control")])
+        if each % 60 == 0:
+            office.desk.look()
+
+
+def test_what_came_of_a_message_is_said_as_long_as_somebody_asks_though_the_log_has_forgotten_it() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    offered = (ControlOrder("meaningless", "no-such-type"), config("late", expires=900.0), config("x"))
+    office.offer(*offered)
+    office.commit("one", 1)
+    said = office.desk.report().messages
+    assert [each.state for each in said] == [MessageState.REJECTED, MessageState.EXPIRED, MessageState.DONE]
+    send_by_broker(office, 400)
+    assert "000000000001.json" not in keys(office.buckets, "segments")
+    assert office.desk.report().messages == said
+    office.restart()
+    office.offer(*offered)
+    assert office.desk.report().messages == said
+
+
+def test_a_query_that_is_new_acknowledges_what_the_log_has_forgotten() -> None:
+    office = Office()
+    office.offer(config("x"), ControlOrder("meaningless", "no-such-type"))
+    send_by_broker(office, 400)
+    assert "000000000001.json" not in keys(office.buckets, "segments")
+    office.works.queries.add("one")
+    office.works.batches = {("one", number): 0 for number in (1, 2)}
+    office.commit("one", 0)
+    assert (office.said("x").state, office.said("x").queries["one"].batch) == (MessageState.DONE, 0)
+    assert office.said("meaningless").state is MessageState.REJECTED
+
+
 def test_a_message_that_is_open_for_weeks_is_logged_once() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(config("old"), config("new", '{"a": 2}'))
@@ -287,9 +322,7 @@ def test_a_message_that_was_open_when_its_application_was_suspended_for_weeks_is
     office.offer(config("x"))
     office.clock.now += 8 * 86400
     office.restart()
-    for number in range(70):  # a broker's, before the operator has come
-        office.desk.take_in([Entry(0, id=f"b{number}", type="ping", origin="rabbitmq:control")])
-    office.desk.look()
+    send_by_broker(office, 130)  # before the operator has come
     assert keys(office.buckets, "bases") != []
     office.offer(config("x"))
     assert office.said("x").sequence == 1
