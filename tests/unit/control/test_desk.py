@@ -304,6 +304,36 @@ def test_a_query_that_is_new_acknowledges_what_the_log_has_forgotten() -> None:
     assert office.said("meaningless").state is MessageState.REJECTED
 
 
+def test_a_handler_of_the_driver_is_called_though_a_base_was_written_before_the_next_batch() -> None:
+    office = Office(works=FakeWorks({"one"}, oldest_position=1))
+    called: list[int] = []
+    office.declared.on_driver["tell"] = Handler(lambda message: called.append(message.sequence))
+    office.declared.types["tell"] = None
+    office.offer(config("x"), ControlOrder("called", "tell"))
+    office.commit("one", 1)
+    office.offer(ControlOrder("t", "tell"))
+    send_by_broker(office, 400)
+    assert called == [2]
+    office.restart()
+    office.desk.begins("one", 2)
+    for batch in (2, 3):
+        office.commit("one", batch)
+    assert called == [2, 3]
+
+
+def test_what_a_broker_asks_of_the_driver_is_done_by_the_next_process_though_a_base_was_written() -> None:
+    office = Office(works=FakeWorks({"one"}, oldest_position=1, undone=True))
+    office.desk.take_in([Entry(0, id="s", type="snapshot", origin="rabbitmq:control")])
+    office.commit("one", 1)
+    send_by_broker(office, 400)
+    assert keys(office.buckets, "bases") != []
+    office.works.undone = False
+    office.works.carried.clear()
+    office.restart()
+    office.desk.look()
+    assert office.works.carried.count("snapshot") == 1
+
+
 def test_a_message_that_is_open_for_weeks_is_logged_once() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(config("old"), config("new", '{"a": 2}'))
