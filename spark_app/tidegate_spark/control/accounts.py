@@ -36,7 +36,7 @@ OF_BOTH = frozenset({PING, CLEAR_CACHES, SNAPSHOT, DUMP_STATE})
 
 @dataclass(frozen=True)
 class Account:
-    """What is known of one message that is in force."""
+    """What is known of one message."""
 
     sequence: int
     done: bool = False
@@ -47,6 +47,8 @@ class Account:
     """The driver's words."""
     queries: dict[str, QueryAcknowledgement] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    """What the log said of it, noted before that forgets it; None: the log can be asked."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def report_of(
 
     Args:
         entry: the message.
-        verdict: what the log says of it; None: it is so old that the log does not.
+        verdict: what the log says of it; None: it is so old that the log does not, and its account may.
         account: what came of it.
         needs: who has to do something.
         asking: the queries that ask what is in force; None: it is not known yet.
@@ -136,8 +138,10 @@ def report_of(
         dict(account.queries),
         dict(account.results),
     )
+    verdict = verdict or account.verdict
     if verdict is Verdict.REJECTED:
-        return replace(base, state=MessageState.REJECTED, reason=entry.reason, message=entry.message)
+        reason, message = entry.reason or account.reason, entry.message or account.message
+        return replace(base, state=MessageState.REJECTED, reason=reason, message=message)
     if verdict is Verdict.EXPIRED:
         message = "Its time had passed when the next batch was planned."
         return replace(base, state=MessageState.EXPIRED, reason="Expired", message=message)

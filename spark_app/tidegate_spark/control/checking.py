@@ -109,7 +109,8 @@ def check_object(payload: Any, schema: Schema) -> None:
         RejectedError: it is not.
     """
     if not isinstance(payload, dict):
-        raise RejectedError("InvalidPayload", f"The payload must be an object, with {', '.join(sorted(schema))}.")
+        names = f" with {', '.join(sorted(schema))}" if schema else ""
+        raise RejectedError("InvalidPayload", f"The payload must be an object{names}.")
     missing = sorted(schema.keys() - payload.keys())
     if missing:
         raise RejectedError("InvalidPayload", f"The payload has no {missing[0]!r}.")

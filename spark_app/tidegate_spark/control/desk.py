@@ -136,7 +136,7 @@ class ControlDesk:
         with self._work:
             position = found.settle()
             self._note_channel(found)
-            self._call_handlers(position)
+            self._call_handlers(found, position)
         with self._lock:
             self._last = max(self._last, position)
         return position
@@ -270,7 +270,7 @@ class ControlDesk:
         with self._lock:
             self._paused, self._last = state.paused, found.last
         # Of older ones those are looked at that are offered again.
-        self._handled = self._carried = found.begin
+        self._handled, self._carried = -1, found.begin
         self._works.pause(state.paused)
         self._works.begin(state)
         self._log = found
@@ -330,7 +330,8 @@ class ControlDesk:
     def _carry_out(self, library: Library, found: ControlLog) -> None:
         """Do the driver's part of what is logged, each message as far as it can be done now."""
         upto = found.last
-        waiting = [entry for entry in self._of_interest(found, upto) if self._waits_for_driver(library, entry)]
+        entries = self._of_interest(library, found, upto)
+        waiting = [entry for entry in entries if self._waits_for_driver(library, entry)]
         left = self._carry_out_some(library, found, waiting) if waiting else []
         # What is behind the driver is looked at no more, however much that is.
         self._carried = max(self._carried, min(left, default=upto + 1) - 1)
@@ -357,29 +358,50 @@ class ControlDesk:
             return False
         return not self._book.get(library, entry.sequence).done
 
-    def _of_interest(self, found: ControlLog, upto: int) -> list[Entry]:
-        """Return the entries of which the driver's part is not behind it, and older ones that are offered."""
+    def _of_interest(self, library: Library, found: ControlLog, upto: int) -> list[Entry]:
+        """Return the entries of which the driver's part is not behind it, and older ones that are open."""
         with self._lock:
             offered = [found.find(name) for name in self._offered]
+        of_channel = [entry.sequence for entry in self._channel.open if self._waits_for_driver(library, entry)]
         carried = max(self._carried, found.begin)
-        older = sorted(number for number in offered if number is not None and number <= carried)
+        older = sorted({number for number in (*offered, *of_channel) if number is not None and number <= carried})
         return [*(entry for number in older for entry in entry_at(found, number)), *found.entries(carried, upto)]
 
-    def _call_handlers(self, position: int) -> None:
+    def _call_handlers(self, found: ControlLog, position: int) -> None:
         handlers = dict(self._declared.on_driver)
         if position <= self._handled or self._library is None:
             return
         if handlers:
-            call_handlers(handlers, self.messages(self._handled, position), self._book, self._library)
+            call_handlers(handlers, self._uncalled(found, position), self._book, self._library)
         self._handled = position
         self._wake.set()
+
+    def _uncalled(self, found: ControlLog, position: int) -> tuple[Entry, ...]:
+        """Return the messages up to a position for which this process has not called handlers.
+
+        Those of before were called before the newest batch was planned: a base may be of behind it.
+        """
+        if self._handled >= 0:
+            return self.messages(self._handled, position)
+        with self._lock:
+            planned = max(self._positions.values(), default=found.begin)
+        try:
+            return self.messages(max(0, min(planned, found.begin)), position)
+        except LostError:
+            return self.messages(found.begin, position)
 
     def _keep_base(self, library: Library, found: ControlLog) -> None:
         if not found.wants_base(BASE_SECONDS):
             return
-        self._channel.save(library, whole=True)  # what was not noted would be gone
+        with self._lock:
+            offered = dict(self._offered)
+        # What was not noted would be gone.
+        telling = Telling(library, found, self._book, None, frozenset())
+        telling.note_verdicts([*telling.logged(offered.values()), *self._channel.open])
+        self._book.save(library)
+        self._channel.save(library, whole=True)
         open_ones = [report.sequence for report in self.report().messages]
-        newest = found.write_base()
+        newest = found.write_base(offered)
         oldest = self._works.oldest(library)
         gone = found.remove_before(newest if oldest is None else oldest)
         self._carried = max(self._carried, gone)

@@ -32,7 +32,7 @@ class OtherBranchError(Exception):
         self.position = position
 
 
-class Verdict(Enum):
+class Verdict(str, Enum):
     """What is known of a message at the end of some entries."""
 
     IN_FORCE = "in force"

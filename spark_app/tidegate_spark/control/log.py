@@ -14,13 +14,13 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from tidegate_spark.control.entries import VERSION, ControlLogError, Entry, Kind
 from tidegate_spark.control.fold import OtherBranchError, State, Verdict, fold, rollbacks, verdicts
 from tidegate_spark.control.log_objects import BASES, SEGMENTS, Base, LogObjects, LostError
-from tidegate_spark.control.taken import Taken
+from tidegate_spark.control.taken import KNOWN_SECONDS, Taken
 from tidegate_spark.snapshots.library import Library
 
 ATTEMPTS, LOADS = 50, 5
@@ -29,6 +29,8 @@ ENTRIES_PER_BASE, SEGMENTS_PER_BASE, KNOWN_PER_ENTRY = 256, 64, 8
 """After so many a new base is worth its write; after more entries where it has to name many messages: one for so
 many of them."""
 MOST_FOLDED = 8
+OFFERED_SECONDS = 3600.0
+"""A process forgets no id for its age before: by then whatever has not come to its end was offered to it again."""
 
 
 class ControlLog:
@@ -52,6 +54,7 @@ class ControlLog:
         self._gone = 0
         """Up to where entries were removed by this process."""
         self._segments, self._since = 0, clock()
+        self._opened = self._since
         """How many segments came after the newest base, and since when it is the newest."""
 
     def use(self, library: Library) -> None:
@@ -277,15 +280,21 @@ class ControlLog:
                 return True
             return entries > 0 and self._clock() - self._since >= seconds
 
-    def write_base(self) -> int:
-        """Write what is in force now as a base; return its position."""
+    def write_base(self, offered: Collection[str] = ()) -> int:
+        """Write what is in force now as a base, and forget old ids; return its position.
+
+        Args:
+            offered: ids that are offered still, however old they are: forgotten, they would be taken again.
+        """
         with self._lock:
             position = self.settle()
+            now = self._clock()
+            self._taken.remembered(now - KNOWN_SECONDS if now - self._opened >= OFFERED_SECONDS else 0.0, offered)
             base = self._base_of(self.state_at(position))
             # One that is there says the same of what is in force.
             self._objects.put_base(base)
             self._bases[position] = base
-            self._segments, self._since = 0, self._clock()
+            self._segments, self._since = 0, now
             return position
 
     def remove_before(self, oldest: int) -> int:
@@ -369,7 +378,7 @@ class ControlLog:
 
     def _base_of(self, state: State) -> Base:
         """Return a base that remembers all that was taken, also what came after its state."""
-        return Base(VERSION, state, self._taken.remembered(self._clock()))
+        return Base(VERSION, state, self._taken.all())
 
     def _behind(self) -> tuple[State, tuple[Entry, ...]]:
         """Return a state and the entries behind it, in which everything is that is undecided."""

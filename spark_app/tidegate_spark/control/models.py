@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -20,6 +22,8 @@ from tidegate_spark.places import Storage
 from tidegate_spark.storage import status_of
 
 PIECE = 1 << 20
+UNUSED_SECONDS = 86400.0
+"""Files that nobody asked for in so long a time are removed when a new one comes: executors run for months."""
 
 Fetch = Callable[[str, BinaryIO], None]
 """Writes what is at an address."""
@@ -32,13 +36,16 @@ class ModelError(Exception):
 def file_of(model: Model, directory: Path, fetch: Fetch) -> Path:
     """Return a file with the model; it is fetched if it is not there. Other processes may do the same meanwhile.
 
+    Whoever keeps the path for longer than a batch opens the file, or asks again.
+
     Raises:
         ModelError: what is there has another checksum.
         Exception: what ``fetch`` raises.
     """
     wanted = model.sha256.lower()
     place = directory / wanted
-    if place.exists():
+    with contextlib.suppress(FileNotFoundError):
+        os.utime(place)
         return place
     directory.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=directory)
@@ -51,7 +58,16 @@ def file_of(model: Model, directory: Path, fetch: Fetch) -> Path:
         os.replace(name, place)
     finally:
         Path(name).unlink(missing_ok=True)
+    _remove_unused(directory)
     return place
+
+
+def _remove_unused(directory: Path) -> None:
+    """Remove models of long ago, and what a process left that was killed while it fetched one."""
+    with contextlib.suppress(OSError):  # another process does the same, and disks are seldom full
+        for path in directory.iterdir():
+            if path.stat().st_mtime < time.time() - UNUSED_SECONDS:
+                path.unlink(missing_ok=True)
 
 
 def inspected(entry: Entry, fetch: Fetch) -> Entry:
@@ -98,7 +114,8 @@ def _is_refusal(error: Exception) -> bool:
 
     if isinstance(error, known.ClientError):
         status = status_of(error)
-        return 400 <= status < 500 and status not in (408, 429)
+        # Also where it is said to look elsewhere, in another region: tried again for ever it would hold up all others.
+        return 300 <= status < 500 and status not in (408, 429)
     return isinstance(error, (ModelError, ValueError, known.ParamValidationError))
 
 

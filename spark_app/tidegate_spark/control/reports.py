@@ -59,6 +59,14 @@ class Telling:
             reports.append(accounts.report_of(entry, told.get(entry.sequence), account, needs, self.asking))
         return reports
 
+    def note_verdicts(self, entries: Iterable[Entry]) -> None:
+        """Have the accounts of messages say what the log says of them, which is to forget the oldest."""
+        known = {entry.sequence: entry for entry in entries}
+        for sequence, verdict in self.log.verdicts(known).items():
+            account, entry = self.book.get(self.library, sequence), known[sequence]
+            reason, message = account.reason or entry.reason, account.message or entry.message
+            self.book.put(replace(account, verdict=verdict, reason=reason, message=message))
+
     def acknowledge_late(self, works: Works, entries: Iterable[Entry], positions: Mapping[str, int]) -> None:
         """Say which batch it was for messages that a process did not come to say it of, which ended meanwhile.
 
@@ -78,7 +86,7 @@ class Telling:
         ][:MOST_LATE]
         told = self.log.verdicts(entry.sequence for _, entry in late)
         for query, entry in late:
+            account = self.book.get(self.library, entry.sequence)
             batch = works.batch_of(self.library, query, entry.sequence)
-            if batch is not None and told.get(entry.sequence) is Verdict.IN_FORCE:
-                account = self.book.get(self.library, entry.sequence)
+            if batch is not None and told.get(entry.sequence, account.verdict) is Verdict.IN_FORCE:
                 self.book.put(replace(account, queries={**account.queries, query: QueryAcknowledgement(batch, 1, 1)}))

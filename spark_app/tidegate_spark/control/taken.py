@@ -6,7 +6,7 @@ well, which holds for ever: ids are remembered for a while only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate_spark.control.entries import Entry, Kind
@@ -56,12 +56,18 @@ class Taken:
             self._known.setdefault(entry.id, Known(entry.id, entry.sequence, entry.time, bool(entry.origin)))
         self._consumed = consumed_after(self._consumed, [entry]) if entry.offset >= 0 else self._consumed
 
-    def remembered(self, now: float) -> tuple[Known, ...]:
-        """Forget what is old; return what is left, in the order of the log."""
-        recent = [it for it in self._known.values() if it.time >= now - KNOWN_SECONDS]
-        kept = [it for of in (True, False) for it in sorted(_of(recent, of), key=_sequence)[-MOST_KNOWN:]]
-        self._known = {it.id: it for it in sorted(kept, key=_sequence)}
-        return tuple(self._known.values())
+    def all(self) -> tuple[Known, ...]:
+        """Return all that is remembered, in the order of the log."""
+        return tuple(sorted(self._known.values(), key=_sequence))
+
+    def remembered(self, since: float, but: Collection[str] = ()) -> tuple[Known, ...]:
+        """Forget what is older, or too much, but these ids, which somebody still offers; return what is left."""
+        kept = {name: self._known[name] for name in but if name in self._known}
+        recent = [it for it in self._known.values() if it.time >= since]
+        for of in (True, False):
+            kept.update((it.id, it) for it in sorted(_of(recent, of), key=_sequence)[-MOST_KNOWN:])
+        self._known = kept
+        return self.all()
 
     def new_among(self, drafts: Sequence[Entry], decided: Iterable[int], lineage: int) -> list[Entry]:
         """Return those drafts that are not in the log, by what they do there.

@@ -18,7 +18,7 @@ from typing import Any
 from pyspark import SparkContext, TaskContext, cloudpickle
 
 from tidegate_spark.control import models, program
-from tidegate_spark.control.entries import Segment
+from tidegate_spark.control.entries import Entry, Segment
 from tidegate_spark.control.fold import Model, State
 from tidegate_spark.control.handlers import FAIL, Handler, message_of
 from tidegate_spark.control.in_force import Current
@@ -58,15 +58,18 @@ class Worker:
         self._known: dict[str, tuple[int, State, Current]] = {}
         self._handlers: Mapping[str, Handler] = {}
         self._version = 0
-        self._handled: dict[str, int] = {}
-        """Type -> sequence of the newest message that a handler was called for."""
-        self._made: dict[str, Any] = {}
+        self._handled: dict[tuple[str, str], int] = {}
+        """Query and type -> sequence of the newest message that a handler was called for."""
+        self._made: dict[tuple[str, str], Any] = {}
+        """Query and type -> what the handler returned: two queries are at different messages for a while."""
+        self._last_made: dict[str, tuple[int, Any]] = {}
+        """Type -> sequence of the message that the handler was called for last, if it did not fail, and the result."""
         self._place = Storage("")
         self._objects: dict[str, tuple[str, Any]] = {}
         """Name of a model -> checksum of the version that was loaded last, and what was made of it."""
-        self._unfit: set[tuple[str, str]] = set()
-        """Names and checksums of what could not be loaded."""
-        self._told: set[tuple[int, str]] = set()
+        self._unfit: dict[tuple[str, str], str] = {}
+        """Names and checksums of what could not be loaded -> why."""
+        self._told: set[tuple[str, int, str]] = set()
 
     def current(self, query: str, batch: int) -> Current:
         """Return what is in force in a batch.
@@ -105,19 +108,19 @@ class Worker:
     # --- what a program is shown in a batch: see Surroundings ---
 
     def trouble(self, here: _Batch, sequence: int, words: str) -> None:
-        """Tell of what is wrong with a message; the same once."""
+        """Tell of what is wrong with a message; the same once for each query."""
         with self._lock:
-            if (sequence, words) in self._told:
+            if (here.query, sequence, words) in self._told:
                 return
-            self._told.add((sequence, words))
+            self._told.add((here.query, sequence, words))
             log.warning("control: message %d: %s", sequence, words)
             here.errors.setdefault(sequence, words)
             if here.applied:
                 self._tell(here)
 
-    def made(self, kind: str) -> Any:
-        """Return what this worker's handler returned last for a type."""
-        return self._made.get(kind)
+    def made(self, query: str, kind: str) -> Any:
+        """Return what this worker's handler returned for a query's newest message of a type."""
+        return self._made.get((query, kind))
 
     def file_of(self, here: _Batch, name: str, versions: Sequence[Model]) -> Path:
         """Return the file of the first of a model's versions that can be had."""
@@ -135,15 +138,19 @@ class Worker:
             for model in versions:
                 if before is not None and before[0] == model.sha256:
                     return before[1]
-                file = None if (name, model.sha256) in self._unfit else self._file_of(here, name, model)
+                unfit = self._unfit.get((name, model.sha256))
+                if unfit is not None:
+                    self.trouble(here, model.sequence, unfit)  # it may be another query's
+                    continue
+                file = self._file_of(here, name, model)
                 if file is None:
                     continue
                 try:
                     made = loader(file)
                 except Exception as error:  # whatever it is: the version before goes on
                     # The same file would fail again.
-                    self._unfit.add((name, model.sha256))
-                    self.trouble(here, model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
+                    words = self._unfit[(name, model.sha256)] = f"model {name!r}: {type(error).__name__}: {error}"
+                    self.trouble(here, model.sequence, words)
                     continue
                 self._objects[name] = (model.sha256, made)
                 return made
@@ -172,15 +179,15 @@ class Worker:
         assert before is not None
         return before
 
-    def _call(self, entries: Iterable[Any], here: _Batch) -> Exception | None:
+    def _call(self, entries: Iterable[Entry], here: _Batch) -> Exception | None:
         """Call the handlers; return what is to end the task."""
         failure: Exception | None = None
         for entry in entries:
-            handler = self._handlers.get(entry.type)
-            if handler is None or self._handled.get(entry.type, 0) >= entry.sequence:
+            handler, key = self._handlers.get(entry.type), (here.query, entry.type)
+            if handler is None or self._handled.get(key, 0) >= entry.sequence:
                 continue
             try:
-                self._made[entry.type] = handler.function(message_of(entry))
+                self._made[key] = self._result(handler, entry)
             except Exception as error:  # whatever a handler raises
                 words = f"{type(error).__name__}: {error}"
                 here.errors.setdefault(entry.sequence, words)
@@ -189,8 +196,16 @@ class Worker:
                     failure = ControlError(f"the handler for {entry.type!r} failed: {words}")
                     failure.__cause__ = error
                     continue
-            self._handled[entry.type] = entry.sequence
+            self._handled[key] = entry.sequence
         return failure
+
+    def _result(self, handler: Handler, entry: Entry) -> Any:
+        """Call a handler, unless it was called last for this very message, by another query."""
+        last = self._last_made.pop(entry.type, None)
+        if last is None or last[0] != entry.sequence:
+            last = (entry.sequence, handler.function(message_of(entry)))
+        self._last_made[entry.type] = last
+        return last[1]
 
     def _tell(self, here: _Batch) -> None:
         errors = {str(sequence): words for sequence, words in here.errors.items()}
@@ -214,7 +229,7 @@ class _Batch:
 
     def made(self, kind: str) -> Any:
         """Likewise."""
-        return self._worker.made(kind)
+        return self._worker.made(self.query, kind)
 
     def file_of(self, name: str, versions: Sequence[Model]) -> Path:
         """Likewise."""

@@ -19,6 +19,7 @@ class FakeWorks:
     batches: dict[tuple[str, int], int] = field(default_factory=dict)
     undone: bool = False
     carried: list[str] = field(default_factory=list)
+    oldest_position: int | None = None
 
     def is_open(self) -> bool:
         return self.open
@@ -43,4 +44,4 @@ class FakeWorks:
         return self.batches.get((query, sequence))
 
     def oldest(self, library: Library) -> int | None:
-        return None
+        return self.oldest_position

@@ -35,7 +35,8 @@ def test_what_can_be_meant_is_taken(kind: str, payload: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "payload", "words"),
     [
-        ("reload-config", [], "must be an object"),
+        ("reload-config", [], "must be an object\\."),
+        ("reload-model", None, "must be an object with name, sha256, uri\\."),
         ("reload-config", {"limit": "2"}, "'limit' of the payload must be float"),
         ("reload-config", {"limit": True}, "must be float, not True"),
         ("reload-model", {"name": "m", "uri": "s3://b/k"}, "has no 'sha256'"),

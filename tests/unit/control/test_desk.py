@@ -269,6 +269,95 @@ def test_many_messages_leave_a_base_and_few_segments() -> None:
     assert len(keys(office.buckets, "segments")) < 150
 
 
+def send_by_broker(office: Office, number: int) -> None:
+    """Log so many messages that the log forgets its oldest ones."""
+    for each in range(number):
+        office.desk.take_in([Entry(0, id=f"b{each}", type="ping", origin="rabbitmq:control")])
+        if each % 60 == 0:
+            office.desk.look()
+
+
+def test_what_came_of_a_message_is_said_as_long_as_somebody_asks_though_the_log_has_forgotten_it() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    offered = (ControlOrder("meaningless", "no-such-type"), config("late", expires=900.0), config("x"))
+    office.offer(*offered)
+    office.commit("one", 1)
+    said = office.desk.report().messages
+    assert [each.state for each in said] == [MessageState.REJECTED, MessageState.EXPIRED, MessageState.DONE]
+    send_by_broker(office, 400)
+    assert "000000000001.json" not in keys(office.buckets, "segments")
+    assert office.desk.report().messages == said
+    office.restart()
+    office.offer(*offered)
+    assert office.desk.report().messages == said
+
+
+def test_a_query_that_is_new_acknowledges_what_the_log_has_forgotten() -> None:
+    office = Office()
+    office.offer(config("x"), ControlOrder("meaningless", "no-such-type"))
+    send_by_broker(office, 400)
+    assert "000000000001.json" not in keys(office.buckets, "segments")
+    office.works.queries.add("one")
+    office.works.batches = {("one", number): 0 for number in (1, 2)}
+    office.commit("one", 0)
+    assert (office.said("x").state, office.said("x").queries["one"].batch) == (MessageState.DONE, 0)
+    assert office.said("meaningless").state is MessageState.REJECTED
+
+
+def test_a_handler_of_the_driver_is_called_though_a_base_was_written_before_the_next_batch() -> None:
+    office = Office(works=FakeWorks({"one"}, oldest_position=1))
+    called: list[int] = []
+    office.declared.on_driver["tell"] = Handler(lambda message: called.append(message.sequence))
+    office.declared.types["tell"] = None
+    office.offer(config("x"), ControlOrder("called", "tell"))
+    office.commit("one", 1)
+    office.offer(ControlOrder("t", "tell"))
+    send_by_broker(office, 400)
+    assert called == [2]
+    office.restart()
+    office.desk.begins("one", 2)
+    for batch in (2, 3):
+        office.commit("one", batch)
+    assert called == [2, 3]
+
+
+def test_what_a_broker_asks_of_the_driver_is_done_by_the_next_process_though_a_base_was_written() -> None:
+    office = Office(works=FakeWorks({"one"}, oldest_position=1, undone=True))
+    office.desk.take_in([Entry(0, id="s", type="snapshot", origin="rabbitmq:control")])
+    office.commit("one", 1)
+    send_by_broker(office, 400)
+    assert keys(office.buckets, "bases") != []
+    office.works.undone = False
+    office.works.carried.clear()
+    office.restart()
+    office.desk.look()
+    assert office.works.carried.count("snapshot") == 1
+
+
+def test_a_message_that_is_open_for_weeks_is_logged_once() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(config("old"), config("new", '{"a": 2}'))
+    for number in range(4):
+        office.clock.now += 4 * 86400
+        office.offer(config(f"m{number}", "{}"))
+    office.restart()
+    office.offer(config("old"), config("new", '{"a": 2}'))
+    assert [office.said(name).sequence for name in ("old", "new")] == [1, 2]
+    assert office.desk.report().last == 6
+    assert len(keys(office.buckets, "bases")) == 2
+
+
+def test_a_message_that_was_open_when_its_application_was_suspended_for_weeks_is_logged_once() -> None:
+    office = Office(works=FakeWorks({"one"}))
+    office.offer(config("x"))
+    office.clock.now += 8 * 86400
+    office.restart()
+    send_by_broker(office, 130)  # before the operator has come
+    assert keys(office.buckets, "bases") != []
+    office.offer(config("x"))
+    assert office.said("x").sequence == 1
+
+
 def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(*(config(f"m{number:03}") for number in range(256)))

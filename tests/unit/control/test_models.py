@@ -1,14 +1,18 @@
 """A model that nobody can have is refused before it is in force; what may pass by itself is not."""
 
 import hashlib
+import os
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from tidegate_spark.control.entries import Entry, Kind
-from tidegate_spark.control.models import ModelError, inspected
+from tidegate_spark.control.fold import Model
+from tidegate_spark.control.models import UNUSED_SECONDS, ModelError, file_of, inspected
 from tidegate_testing.control_log import message
 
 SHA = hashlib.sha256(b"weights").hexdigest()
@@ -49,7 +53,9 @@ def test_one_with_another_checksum_is_refused_and_says_which_it_has() -> None:
     assert SHA in entry.message
 
 
-@pytest.mark.parametrize("error", [answer(404), answer(403), ModelError("ftp:// is not read"), ValueError("odd")])
+@pytest.mark.parametrize(
+    "error", [answer(301), answer(404), answer(403), ModelError("ftp:// is not read"), ValueError("odd")]
+)
 def test_one_that_cannot_be_had_is_refused(error: Exception) -> None:
     assert inspected(reload(), Store(error)).reason == "ModelNotFound"
 
@@ -65,3 +71,22 @@ def test_nothing_else_is_looked_at() -> None:
     entries = (reload("file:///opt/a.bin"), message(), replace(reload(), kind=Kind.REJECTED, payload="null"))
     assert [inspected(entry, store) for entry in entries] == list(entries)
     assert store.asked == []
+
+
+def test_files_that_nobody_asked_for_in_a_day_go_when_a_new_one_comes(tmp_path: Path) -> None:
+    def fetch(uri: str, file: BinaryIO) -> None:
+        file.write(uri.encode())
+
+    def have(name: str) -> Path:
+        return file_of(Model(name, hashlib.sha256(name.encode()).hexdigest(), 1), tmp_path, fetch)
+
+    unused, used = have("unused"), have("used")
+    left_by_a_killed_process = tmp_path / "tmpabc"
+    left_by_a_killed_process.touch()
+    long_ago = time.time() - UNUSED_SECONDS - 60
+    for path in (unused, used, left_by_a_killed_process):
+        os.utime(path, (long_ago, long_ago))
+    assert have("used") == used
+    new = have("new")
+    assert sorted(tmp_path.iterdir()) == sorted([used, new])
+    assert have("unused").read_bytes() == b"unused"

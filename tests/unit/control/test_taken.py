@@ -84,4 +84,12 @@ def test_markers_are_in_force_for_nobody() -> None:
 def test_messages_from_a_broker_displace_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memories, "MOST_KNOWN", 2)
     known = [Known("uid", 1, 0.0), *(Known(f"/test#{number}", number, 0.0, True) for number in range(2, 6))]
-    assert [it.id for it in Taken(known).remembered(1.0)] == ["uid", "/test#4", "/test#5"]
+    assert [it.id for it in Taken(known).remembered(0.0)] == ["uid", "/test#4", "/test#5"]
+
+
+def test_what_is_offered_still_is_remembered_however_old_it_is_and_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memories, "MOST_KNOWN", 2)
+    known = [Known("old", 1, 0.0), *(Known(f"m{number}", number, 9.0) for number in range(2, 6))]
+    assert [it.id for it in Taken(known).remembered(5.0, {"old", "never there"})] == ["old", "m4", "m5"]

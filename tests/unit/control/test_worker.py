@@ -1,6 +1,7 @@
 """What a worker is told of a batch it is told once, and what it makes of it the driver comes to know."""
 
 import hashlib
+import json
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +92,11 @@ class Application:
         self.buckets.write(BUCKET, f"{PREFIX}/lineages/1/main/offsets/{self.batch}", text.encode())
         return self.batch
 
+    def plan_of(self, query: str, batch: int, position: int) -> int:
+        text = f'v1\n{{}}\n{{"tidegate-control": {position}}}'
+        self.buckets.write(BUCKET, f"{PREFIX}/lineages/1/{query}/offsets/{batch}", text.encode())
+        return batch
+
     def commit(self) -> None:
         self.desk.committed("main", self.batch, self.desk.position())
         self.desk.look()
@@ -149,8 +155,7 @@ def test_trouble_of_one_query_is_not_told_as_another_ones_that_came_in_between(a
     app.send("x", "reload-config", '{"limit": "much"}')
     worker, batch = app.worker(), app.plan()
     first = worker.current("main", batch)
-    app.buckets.write(BUCKET, f"{PREFIX}/lineages/1/other/offsets/7", b'v1\n{}\n{"tidegate-control": 1}')
-    worker.current("other", 7)
+    worker.current("other", app.plan_of("other", 7, 1))
     assert first.get("limit", 1.0, float) == 1.0
     path, told = app.asked[-1]
     assert (path, told["query"], told["batch"], list(told["errors"])) == (APPLIED, "main", batch, ["1"])
@@ -166,6 +171,52 @@ def test_a_handler_is_called_once_in_each_worker_and_what_it_returns_is_kept(app
     app.send("z", "table", '{"rows": 5}')
     assert worker.current("main", app.plan()).made("table") == 10
     assert app.worker("later").current("main", app.plan()).made("table") == 10
+
+
+def test_what_a_handler_returns_is_that_of_the_querys_own_batch(app: Application, tmp_path: Path) -> None:
+    book = tmp_path / "called"
+
+    def table(message: Message) -> object:
+        with book.open("a") as file:
+            file.write(f"{message.sequence}\n")
+        return message.payload
+
+    app.declared.on_worker["table"] = Handler(table)
+    app.declared.version = 1
+    app.send("x", "table", "7")
+    app.send("y", "table", "9")
+    worker = app.worker()
+    ahead, behind = worker.current("main", app.plan()), worker.current("other", app.plan_of("other", 0, 1))
+    assert (ahead.made("table"), behind.made("table")) == (9, 7)
+    assert worker.current("other", app.plan_of("other", 1, 2)).made("table") == 9
+    # Whatever else it does was done for the newest message last; and once, where no query was behind.
+    app.send("z", "table", "11")
+    worker.current("main", app.plan())
+    assert worker.current("other", app.plan_of("other", 2, 3)).made("table") == 11
+    assert book.read_text().split() == ["2", "1", "2", "3"]
+
+
+def test_what_fails_for_one_query_is_told_of_by_another_one_too(app: Application, tmp_path: Path) -> None:
+    app.declared.on_worker["table"] = Handler(_raise)
+    app.declared.version = 1
+    app.send("x", "table")
+    app.send("y", "reload-config", '{"limit": "much"}')
+    file = tmp_path / "model"
+    file.write_bytes(b"nothing")
+    said = {"name": "m", "uri": f"file://{file}", "sha256": hashlib.sha256(b"nothing").hexdigest()}
+    app.send("z", "reload-model", json.dumps(said))
+    worker = app.worker()
+    for query, batch in (("main", app.plan()), ("other", app.plan_of("other", 0, 3))):
+        current = worker.current(query, batch)
+        current.get("limit", 1.0, float)
+        with pytest.raises(ControlError, match="cannot be had in any version"):
+            current.load("m", _refuse)
+        path, told = app.asked[-1]
+        assert (path, told["query"], sorted(told["errors"])) == (APPLIED, query, ["1", "2", "3"])
+
+
+def _refuse(file: Path) -> None:
+    raise ValueError("no model")
 
 
 def test_a_handler_that_raises_is_told_of(app: Application) -> None:

@@ -126,7 +126,7 @@ def test_what_a_topic_has_removed_is_told_of_and_the_rest_is_read() -> None:
 
 def test_a_reply_says_what_came_of_a_message_and_is_the_same_event_whenever_it_is_told() -> None:
     scene = Scene(MemoryBroker(TOPIC))
-    acknowledged = QueryAcknowledgement(7, 2, 3, ("1/10: ValueError: no",), 1)
+    acknowledged = QueryAcknowledgement(7, 2, 5, ("1/10: ValueError: no",), 1, ("2/20: it ended",))
     scene.desk.ended = [ended(queries={"main": acknowledged}, results={"snapshot": "s1"}, reason="", message="")]
     scene.attend()
     (reply,) = scene.broker.replies
@@ -146,7 +146,14 @@ def test_a_reply_says_what_came_of_a_message_and_is_the_same_event_whenever_it_i
             "reason": "",
             "message": "",
             "queries": {
-                "main": {"batch": 7, "applied": 2, "ran": 3, "errors": ["1/10: ValueError: no"], "moreErrors": 1}
+                "main": {
+                    "batch": 7,
+                    "applied": 2,
+                    "ran": 5,
+                    "errors": ["1/10: ValueError: no"],
+                    "moreErrors": 1,
+                    "missing": ["2/20: it ended"],
+                }
             },
             "results": {"snapshot": "s1"},
             "origin": "kafka:control/0",

@@ -21,6 +21,7 @@ def reply_of(ended: Ended, namespace: str, app: str) -> Reply:
             "ran": told.ran,
             **({"errors": list(told.errors)} if told.errors else {}),
             **({"moreErrors": told.more_errors} if told.more_errors else {}),
+            **({"missing": list(told.missing)} if told.missing else {}),
         }
         for name, told in sorted(report.queries.items())
     }
