@@ -156,4 +156,4 @@ def _message(origin: str, body: bytes, offset: int = -1) -> Received:
 
 
 def _identity(event: Any) -> str:
-    return str(event.get("id")) if isinstance(event, dict) else ""
+    return str(event["id"]) if isinstance(event, dict) and "id" in event else json.dumps(event, sort_keys=True)

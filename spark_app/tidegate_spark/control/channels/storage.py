@@ -84,7 +84,8 @@ class StorageChannel:
         self._waiting = 0
         self._following: dict[str, int] = {}
         """Writer -> the number behind his last object that was listed."""
-        self._delivered: list[str] = []
+        self._delivered: dict[str, None] = {}
+        """Keys of what was delivered and not taken yet."""
         self._due = self._sweep_due = 0.0
         self._sweep: Iterator[Entry] | None = None
 
@@ -110,10 +111,10 @@ class StorageChannel:
             return self._read(self._some())
 
     def taken(self, delivery: Delivery) -> None:
-        """Remove the objects of what was delivered last: it is in the log."""
+        """Remove the objects of everything that was delivered so far: it is in the log."""
         with self._faults():
             self._library.store.delete(self._delivered)
-            self._delivered = []
+            self._delivered.clear()
 
     def answer(self, replies: Sequence[Reply]) -> None:
         """Put replies where those look who wrote the messages."""
@@ -143,6 +144,7 @@ class StorageChannel:
         prefix = self._library.key(INBOX_PREFIX) + "/"
         found = list(itertools.islice(self._library.store.list(prefix), MOST_LISTED))
         self._due = began + (self._settings.poll_seconds if len(found) < MOST_LISTED else 0.0)
+        found = [entry for entry in found if entry.key not in self._delivered]
         held = set()
         for entry in sorted(found, key=lambda entry: entry.key):
             name = entry.key[len(prefix) :]
@@ -187,11 +189,10 @@ class StorageChannel:
     def _read(self, some: Sequence[Entry]) -> Delivery:
         found: list[Received] = []
         positions: dict[str, int] = {}
-        self._delivered = []
         for entry, messages in zip(some, self._pool.map(self._messages_of, some), strict=False):
             if messages is None:
                 continue  # another driver took it
-            self._delivered.append(entry.key)
+            self._delivered[entry.key] = None
             found += messages
             batch = inbox.batch_of(self._name(entry))
             if batch is not None:
