@@ -6,7 +6,7 @@ A producer whose writer was killed goes on with another one, and sends again wha
 
 import json
 import random
-from collections.abc import Iterator
+import time
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -89,6 +89,7 @@ class Producer:
     def act(self) -> None:
         try:
             if self.writer is None:
+                time.sleep(0.002)  # names of one moment have no order between two writers
                 store = MemoryStore(self.buckets, BUCKET, self.mortal.watch)
                 self.writer = DirectWriter(f"s3://{BUCKET}/{PREFIX}", source=self.name, pace=PACE, store=store)
                 again = range(self.known, self.sent)
@@ -142,7 +143,8 @@ class Driver:
         except KilledError:
             self.desk, self.deaths = None, self.deaths + 1
         except Exception as error:  # what was written by another process is loaded; another look does better
-            assert isinstance(error, LostError) or "another process" in str(error), error
+            if not isinstance(error, LostError) and "another process" not in str(error):
+                raise
 
     def read(self, desk: ControlDesk, deliveries: int) -> None:
         def told(ended: Ended) -> Reply:
@@ -213,14 +215,12 @@ class Story:
 
 
 @pytest.fixture(autouse=True)
-def narrowly(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def narrowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have few of everything, so that each bound is met."""
     monkeypatch.setattr(writers, "FIRST_PAUSE_SECONDS", 0)
     monkeypatch.setattr(storage, "MOST_OBJECTS", 3)
     monkeypatch.setattr(storage, "MOST_LISTED", 5)
     monkeypatch.setattr(storage, "AT_ONCE", 1)
-    return
-    yield
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -119,14 +119,15 @@ def test_what_is_larger_than_an_object_may_be_is_not_fetched() -> None:
 
 def test_a_later_object_of_a_writer_waits_for_the_earlier_one_that_a_listing_lacks() -> None:
     inbox = MemoryInbox(settings=AT_ONCE)
-    inbox.put(*batch(2))
     inbox.put(*batch(0, writer=OTHER))
+    inbox.put(*batch(2, at=2))
+    inbox.put(*batch(1, writer=OTHER, at=3))
     with closing(opened(inbox, {f"storage:{ONE}": 1})) as channel:
         first = channel.receive(0)
         assert ids(first) == ["2-0"]
         channel.taken(first)
-        inbox.put(*batch(1))
-        assert ids(channel.receive(0)) == ["1-1", "1-2"]
+        inbox.put(*batch(1, at=1))
+        assert ids(channel.receive(0)) == ["1-1", "1-2", "2-1"]
 
 
 def test_what_the_next_look_lacks_as_well_is_gone_and_not_waited_for() -> None:

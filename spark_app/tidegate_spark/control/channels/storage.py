@@ -148,7 +148,8 @@ class StorageChannel:
         held = set()
         for entry in sorted(found, key=lambda entry: entry.key):
             name = entry.key[len(prefix) :]
-            if self._follows(name):
+            # Who goes on where another writer ended has a later name: nothing passes by what is held back.
+            if not held and self._follows(name):
                 self._listed.append(entry)
             else:
                 held.add(name)
@@ -160,7 +161,7 @@ class StorageChannel:
 
         A listing is not of one moment: it may lack an object that was put while it was made, and have a later one of
         the same writer. Such a later one is held back until the next look, which has both: each is put when the one
-        before it is there. If the next look lacks the earlier one as well, it is gone, by whomever.
+        before it is there. If the next look lacks the earlier one as well, it is gone, or another driver took it.
         """
         batch = inbox.batch_of(name)
         if batch is None:
