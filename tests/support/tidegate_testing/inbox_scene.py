@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError, EndpointConnectionError
@@ -11,7 +12,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from devcluster import s3
 from devcluster.site import Site
 from tidegate_spark.control.channels.storage import StorageChannel
-from tidegate_spark.control_protocol import ChannelSettings, InboxSettings
+from tidegate_spark.control_protocol import InboxSettings
 from tidegate_spark.control_writer import ControlWriter, Credentials
 from tidegate_spark.places import INBOX_PREFIX, REPLIES_PREFIX, Storage
 from tidegate_spark.snapshot_work import reach_library
@@ -90,24 +91,22 @@ class InboxScene:
 
     replays = has_content_types = False
 
-    def __init__(self, site: Site, bucket: str = "inbox", app: str = "") -> None:
-        self.site = site
+    def __init__(self, place: Storage, credentials: Credentials, site: Site | None = None) -> None:
+        """Look at a place; ``site`` is whose server it is, where that may be stopped."""
+        self.place, self.credentials, self.site = place, credentials, site
+        self.library = reach_library(place, credentials)
+
+    @classmethod
+    def on(cls, site: Site, bucket: str = "inbox") -> InboxScene:
+        """Return a place of its own on a site's server."""
         s3.ensure_bucket(site, bucket)
-        uri = f"s3://{bucket}/apps/tests/{app or f'inbox-{next(_numbers)}'}"
-        self.place = Storage(uri, site.s3_endpoint_host, s3.REGION, True)
-        self._credentials = Credentials(site.s3_keys.access_key, site.s3_keys.secret_key)
-        self.library = reach_library(self.place, self._credentials)
+        place = Storage(f"s3://{bucket}/apps/tests/inbox-{next(_numbers)}", site.s3_endpoint_host, s3.REGION, True)
+        return cls(place, Credentials(site.s3_keys.access_key, site.s3_keys.secret_key), site)
 
     def writer(self, source: str = "/test", **more: Any) -> ControlWriter:
         """Return a writer, as anybody has it who may write to the bucket."""
-        return ControlWriter(
-            self.place.uri,
-            source=source,
-            endpoint=self.place.endpoint,
-            path_style_access=True,
-            credentials=self._credentials,
-            **more,
-        )
+        where: dict[str, Any] = {"endpoint": self.place.endpoint, "path_style_access": self.place.path_style_access}
+        return ControlWriter(self.place.uri, source=source, credentials=self.credentials, **where, **more)
 
     def send(self, body: bytes, content_type: str = "") -> None:
         name = f"{next(_numbers):09d}.json"
@@ -116,18 +115,18 @@ class InboxScene:
     def replies(self) -> list[dict[str, Any]]:
         return replies_in(self.library)
 
+    def unread(self) -> list[str]:
+        return unread(self.library)
+
     def channel(self, *, password: str = "", name: str = "") -> StorageChannel:
-        place = Storage(f"s3://{name}/apps" if name else self.place.uri, self.place.endpoint, s3.REGION, True)
-        keys = self.site.s3_keys
-        credentials = Credentials(keys.access_key, password or keys.secret_key)
+        place = replace(self.place, uri=f"s3://{name}/apps") if name else self.place
+        credentials = replace(self.credentials, secret_key=password) if password else self.credentials
         return StorageChannel(InboxSettings(), lambda: reach_library(place, credentials), place)
 
-    def channel_settings(self) -> ChannelSettings:
-        """Return what a driver is told of it."""
-        return ChannelSettings(storage=InboxSettings())
-
     def stop(self) -> None:
+        assert self.site is not None
         s3.stop(self.site, grace=0)
 
     def start(self) -> None:
+        assert self.site is not None
         s3.start(self.site)
