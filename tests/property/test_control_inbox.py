@@ -197,8 +197,8 @@ class Story:
 
     def settle(self) -> None:
         """Let everything come to its end."""
-        for each in (*self.producers, *self.drivers):
-            each.mortal.until_death = -1
+        for mortal in [each.mortal for each in self.producers] + [each.mortal for each in self.drivers]:
+            mortal.until_death = -1
         for producer in self.producers:
             producer.act()
         last = self.drivers[0]

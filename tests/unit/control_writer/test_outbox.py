@@ -1,5 +1,7 @@
 """Which messages are written together, and under which name: the same until they are written, and in their order."""
 
+from typing import Any
+
 import pytest
 
 from tidegate_spark.control.channels.inbox import LARGEST_BATCH
@@ -9,8 +11,8 @@ from tidegate_spark.control_writer.outbox import Batch, Outbox
 WRITER = "0" * 16
 
 
-def outbox(number: int = 0, size: int = 1, **pace: float) -> Outbox:
-    made = Outbox(WRITER, Pace(**pace))  # type: ignore[arg-type] # whole numbers are floats
+def outbox(number: int = 0, size: int = 1, **pace: Any) -> Outbox:
+    made = Outbox(WRITER, Pace(**pace))
     for each in range(number):
         made.add(str(each), b"x" * size, float(each))
     return made
@@ -79,6 +81,6 @@ def test_what_waits_is_bounded_by_number_and_by_bytes() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"most_in_batch": 0}, {"most_in_batch": 1001}, {"linger_seconds": -1}])
-def test_a_pace_that_cannot_be_kept_is_refused(wrong: dict[str, float]) -> None:
+def test_a_pace_that_cannot_be_kept_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         outbox(**wrong)

@@ -127,8 +127,8 @@ def test_messages_of_several_threads_are_each_there_once(bucket: Bucket) -> None
             thread.join()
     found = bucket.ids()
     assert len(found) == len(set(found)) == 400
-    for thread in range(4):
-        mine = [name for name in found if name.startswith(f"{thread}-")]
+    for number in range(4):
+        mine = [name for name in found if name.startswith(f"{number}-")]
         assert mine == sorted(mine)
 
 

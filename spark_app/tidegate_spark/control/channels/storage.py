@@ -145,7 +145,7 @@ class StorageChannel:
         found = list(itertools.islice(self._library.store.list(prefix), MOST_LISTED))
         self._due = began + (self._settings.poll_seconds if len(found) < MOST_LISTED else 0.0)
         found = [entry for entry in found if entry.key not in self._delivered]
-        held = set()
+        held: set[str] = set()
         for entry in sorted(found, key=lambda entry: entry.key):
             name = entry.key[len(prefix) :]
             # Who goes on where another writer ended has a later name: nothing passes by what is held back.
