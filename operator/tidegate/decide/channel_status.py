@@ -6,13 +6,14 @@ import datetime
 
 from tidegate.decide.verdict import Verdict
 from tidegate.model.status import ControlStatus
-from tidegate.model.streaming_app import Condition, Phase
+from tidegate.model.streaming_app import ChannelType, Condition, Phase
 from tidegate.observe.observation import Observation
 from tidegate_spark.control_protocol import ChannelReport, MessageState
 
 CONTROL_CHANNEL = "ControlChannel"
 """Type of the condition."""
 CONNECTED, NOT_KNOWN, CONNECTING = "Connected", "NoDriver", "Connecting"
+_PLACES = {ChannelType.STORAGE.value: "the inbox in the application's storage"}
 _AT_REST = frozenset({Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED, Phase.DELETING})
 
 
@@ -68,7 +69,11 @@ def _said(report: ChannelReport | None) -> tuple[str, str, str]:
     if report is None:
         return "Unknown", NOT_KNOWN, "No driver reads the channel; messages wait there."
     if report.connected:
-        return "True", report.reason or CONNECTED, report.message or f"Control messages are read from {report.kind}."
+        return (
+            "True",
+            report.reason or CONNECTED,
+            report.message or f"Control messages are read from {_PLACES.get(report.kind, report.kind)}.",
+        )
     if not report.reason:
         return "Unknown", CONNECTING, f"The driver begins to read from {report.kind} when the application runs."
     return "False", report.reason, f"{report.message} The application goes on; the driver tries again by itself."

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,8 +49,6 @@ _REASONS = {
     Reason.CREDENTIALS_REJECTED: CREDENTIALS_REJECTED,
     Reason.BUCKET_NOT_FOUND: MISSING,
 }
-
-log = logging.getLogger("tidegate")
 
 
 class StorageChannel:
