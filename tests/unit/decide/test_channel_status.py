@@ -64,7 +64,9 @@ def test_what_was_known_stays_while_nobody_answers_and_goes_when_nobody_reads() 
 
 def test_an_inbox_in_the_storage_has_a_condition_and_counts_as_a_broker_has() -> None:
     o = seen(ChannelReport("Storage", connected=True, received=3), channel={"control.channel.storage": {}})
-    assert said(o) == ("True", "Connected")
+    (condition,) = channel_condition(o, RUNNING, NOW)
+    assert (condition.status, condition.reason) == ("True", "Connected")
+    assert "the inbox in the application's storage" in condition.message
     assert control_status(o) == ControlStatus(channel="Storage", received=3)
 
 
