@@ -152,21 +152,32 @@ class RabbitSettings:
 
 
 @dataclass(frozen=True)
+class InboxSettings:
+    """The inbox in the application's own storage, which is read, too."""
+
+    poll_seconds: float = 1.0
+    """Between two looks at it."""
+    keep_replies_seconds: float = 86400.0
+    """For how long it can be read what came of messages; 0: nobody is told."""
+
+
+@dataclass(frozen=True)
 class ChannelSettings:
-    """A broker's channel beside the one that always is: one of the two."""
+    """A channel beside ControlMessages: one of the three."""
 
     kafka: KafkaSettings | None = None
     rabbitmq: RabbitSettings | None = None
     credentials_secret: str = ""
     """Name of the Secret that is mounted at :data:`CHANNEL_CREDENTIALS_DIRECTORY`, for messages only."""
+    storage: InboxSettings | None = None
 
 
 @dataclass(frozen=True)
 class ChannelReport:
-    """How it is with a broker's channel, and what came from it since the application began."""
+    """How it is with a channel, and what came from it since the application began."""
 
     kind: str
-    """``Kafka`` or ``RabbitMQ``."""
+    """``Kafka``, ``RabbitMQ`` or ``Storage``."""
     connected: bool = False
     reason: str = ""
     """CamelCase, for a condition: why it is not connected, or what else is wrong; empty if nothing is."""
@@ -179,7 +190,7 @@ class ChannelReport:
     ended: dict[str, int] = field(default_factory=dict)
     """:class:`MessageState` -> how many of them ended so."""
     waiting: int = -1
-    """Messages in the broker that are not read yet; -1: the broker does not tell, or is not asked."""
+    """Messages in the broker, or the inbox, that are not read yet; -1: nobody tells, or nobody is asked."""
 
 
 @dataclass(frozen=True)
@@ -194,4 +205,4 @@ class ControlReport:
     messages: tuple[MessageReport, ...] = ()
     """Of the ids offered and not yet forgotten, oldest first."""
     channel: ChannelReport | None = None
-    """None: there is no broker's channel."""
+    """None: there is none but ControlMessages."""

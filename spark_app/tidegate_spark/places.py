@@ -59,6 +59,10 @@ UPGRADE_PREFIX = "upgrades"
 """``upgrades/<id of the pin>.json``: the batches that the version before an upgrade committed last."""
 
 
+INBOX_PREFIX, REPLIES_PREFIX = "control/inbox", "control/replies"
+"""Where control messages are put by who has access to the storage alone, and where it is told what came of them."""
+
+
 def application_uri(base_uri: str, namespace: str, name: str) -> str:
     """Return the place of one application below the ``storage.uri`` of its spec."""
     return f"{base_uri.rstrip('/')}/{namespace}/{name}"

@@ -206,7 +206,7 @@ class DriverConfig:
     rehearsal: Rehearsal | None = None
     """Rehearse, in ``storage`` alone, which is within the application's; what queries put out goes nowhere."""
     channel: ChannelSettings | None = None
-    """A broker's topic or queue from which control messages come, too; a rehearsal reads none."""
+    """A topic, a queue or an inbox from which control messages come, too; a rehearsal reads none."""
 
 
 @dataclass(frozen=True)

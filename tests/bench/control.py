@@ -12,7 +12,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.bench import control_figures as figures
-from tests.bench.control_apps import HEAP_MIB, LIMIT_SECONDS, SCRIPT, Judging, Sender, StorageSender, Topic, start_kafka
+from tests.bench.control_apps import (
+    HEAP_MIB,
+    INBOX,
+    LIMIT_SECONDS,
+    SCRIPT,
+    AgentSender,
+    InboxSender,
+    Judging,
+    Sender,
+    Topic,
+    start_kafka,
+)
 from tests.bench.control_figures import KINDS, LOGS, LONG, Burst, Latency, Window
 from tests.bench.report import print_report
 from tests.bench.telling import say
@@ -140,10 +151,13 @@ def _long_log(apps: LocalApps, options: argparse.Namespace) -> Part:
 
 
 def _latency(apps: LocalApps, options: argparse.Namespace) -> Part:
-    """Send messages at random moments, on both channels, and see from when on tasks find them in force."""
+    """Send messages at random moments, and see from when on tasks find them in force.
+
+    Those of ``storage`` are given to the driver's agent, as ControlMessages are; the others are written to a topic.
+    """
     topic = Topic(apps)
     app = Judging(apps, "latency", options.trigger_rows, options.interval, channel=topic.channel)
-    senders: list[Sender] = [StorageSender(app.driver), topic.sender()]
+    senders: list[Sender] = [AgentSender(app.driver), topic.sender()]
     app.until_connected()
     app.until_batch(AGE_BATCHES)
     sent: dict[str, dict[int, float]] = {sender.key: {} for sender in senders}
@@ -198,24 +212,36 @@ def _latency_samples(measured: Sequence[Latency]) -> dict[str, list[float]]:
 
 
 def _bursts(apps: LocalApps, options: argparse.Namespace) -> Part:
-    """Send many messages in a short time, on one channel and then on the other."""
-    topic = Topic(apps)
-    app = Judging(apps, "burst", options.trigger_rows, options.interval, channel=topic.channel)
-    app.until_connected()
-    app.until_batch(AGE_BATCHES)
-    found = [_burst(app, sender, options) for sender in (StorageSender(app.driver), topic.sender())]
-    sent = found[-1].sent
-    say("burst: replies")
-    end = time.monotonic() + REPLY_SECONDS
-    while topic.replies() < sent and time.monotonic() < end:
-        time.sleep(1)
-    replied = {"burst_replied_kafka": topic.replies() / sent}
-    app.driver.kill()
+    """Send many messages in a short time, to an application with an inbox by the library's writer, and to a topic."""
+    found, replied = [], {}
+    for key in figures.CHANNELS:
+        burst, told = _burst_on(apps, key, options)
+        found.append(burst)
+        replied[f"burst_replied_{key}"] = told / burst.sent
     return figures.bursts(found) | replied, figures.samples(found)
 
 
+def _burst_on(apps: LocalApps, key: str, options: argparse.Namespace) -> tuple[Burst, int]:
+    """Return what came of a burst on one channel, and how many messages were told of."""
+    topic = Topic(apps) if key == figures.KAFKA else None
+    name = f"burst-{key}"
+    channel = topic.channel if topic is not None else INBOX
+    app = Judging(apps, name, options.trigger_rows, options.interval, channel=channel)
+    app.until_connected()
+    app.until_batch(AGE_BATCHES)
+    inbox = InboxSender(apps, name)
+    burst = _burst(app, topic.sender() if topic is not None else inbox, options)
+    say(f"burst: {key}: replies")
+    replies = topic.replies if topic is not None else inbox.replies
+    end = time.monotonic() + REPLY_SECONDS
+    while (told := replies()) < burst.sent and time.monotonic() < end:
+        time.sleep(1)
+    app.driver.kill()
+    return burst, told
+
+
 def _burst(app: Judging, sender: Sender, options: argparse.Namespace) -> Burst:
-    before, began = _logged(app, sender), time.time()
+    before, began = _logged(app), time.time()
     at = began
     for tick in range(options.seconds * TICKS):
         _sleep_until(began + tick / TICKS)
@@ -229,16 +255,14 @@ def _burst(app: Judging, sender: Sender, options: argparse.Namespace) -> Burst:
     except AssertionError as never:
         say(f"burst: {never}")
         lag = LIMIT_SECONDS
-    burst = Burst(sender.key, sender.number, rate, options.rate, _logged(app, sender) - before, lag)
+    burst = Burst(sender.key, sender.number, rate, options.rate, _logged(app) - before, lag)
     say(f"burst: {sender.key}: in force {lag:.2f} s after the last, {burst.logged} in the log")
     return burst
 
 
-def _logged(app: Judging, sender: Sender) -> int:
-    """Return how many messages of a channel are in the log."""
+def _logged(app: Judging) -> int:
+    """Return how many messages of the channel are in the log."""
     told = app.control()
-    if sender.key == figures.STORAGE:
-        return told.last
     return told.channel.received if told.channel is not None else 0
 
 

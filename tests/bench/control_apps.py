@@ -10,9 +10,17 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from devcluster import kafka
 from tests.bench.control_figures import KAFKA, STORAGE, WITH, InForce, Use, in_force, uses_in
-from tidegate_spark.control_protocol import CONTROL_COMMAND, RELOAD_CONFIG, ChannelSettings, ControlReport
+from tidegate_spark.control_protocol import (
+    CONTROL_COMMAND,
+    RELOAD_CONFIG,
+    ChannelSettings,
+    ControlReport,
+    InboxSettings,
+)
+from tidegate_spark.control_writer import ControlWriter, Credentials
 from tidegate_testing.channels import event
 from tidegate_testing.driver_process import DriverProcess
+from tidegate_testing.inbox_scene import replies_in
 from tidegate_testing.kafka_scene import KafkaScene
 from tidegate_testing.local_apps import LocalApps, until_committed
 from tidegate_testing.waiting import wait_for
@@ -40,8 +48,11 @@ class Sender(Protocol):
         """Wait until all that was sent is taken."""
 
 
-class StorageSender:
-    """Gives messages to the driver, as the operator does, and has it forget those that are in force."""
+class AgentSender:
+    """Gives messages to the driver's agent, as the operator does, and has it forget those that are in force.
+
+    It is the way of ControlMessages from the operator on: what an API server and a watch take is not in it.
+    """
 
     key = STORAGE
 
@@ -65,6 +76,38 @@ class StorageSender:
     def finish(self) -> None:
         """Have it forget what it need not know any more."""
         self.send(0)
+
+
+class InboxSender:
+    """Sends messages by the library's writer, as anybody does who may write to the application's storage."""
+
+    key = STORAGE
+
+    def __init__(self, apps: LocalApps, app: str) -> None:
+        """Begin with the first message."""
+        self.number = self.known = 0
+        self._library = apps.library(app)
+        place, keys = apps.place(app), Credentials(apps.store.access_key, apps.store.secret_key)
+        self._writer = ControlWriter(
+            place.uri, endpoint=place.endpoint, path_style_access=place.path_style_access, credentials=keys
+        )
+
+    def send(self, count: int = 1) -> float:
+        """Send so many, each by itself."""
+        now = time.time()
+        for _ in range(count):
+            self.number += 1
+            # A store that is behind makes the burst a slow one, which counts as not kept up.
+            self._writer.send(RELOAD_CONFIG, {self.key: self.number}, wait_seconds=LIMIT_SECONDS)
+        return now
+
+    def finish(self) -> None:
+        """Wait until the storage has all."""
+        self._writer.flush()
+
+    def replies(self) -> int:
+        """Return how many messages were told of."""
+        return len(replies_in(self._library))
 
 
 class KafkaSender:
@@ -92,6 +135,10 @@ class KafkaSender:
     def finish(self) -> None:
         """Wait until the broker has all."""
         assert self._producer.flush(60) == 0
+
+
+INBOX = ChannelSettings(storage=InboxSettings())
+"""The inbox as it is where nothing else is said of it."""
 
 
 class Topic:
@@ -161,7 +208,7 @@ class Judging:
         wait_for(what, lambda: holds(self.control()), LIMIT_SECONDS, every)
 
     def until_connected(self) -> None:
-        """Wait until the broker's channel is read."""
+        """Wait until the channel is read."""
         self.until("the channel", lambda told: told.channel is not None and told.channel.connected)
 
     def until_batch(self, batch: int) -> float:
@@ -170,7 +217,7 @@ class Judging:
 
     def fill(self, messages: int) -> None:
         """Have so many messages in the log and in force, and nothing more to be said of them."""
-        sender = StorageSender(self.driver)
+        sender = AgentSender(self.driver)
         self.until("an agent", lambda told: True)
         while sender.number < messages:
             sender.send(min(AT_ONCE, messages - sender.number))

@@ -1,5 +1,8 @@
-"""Messages from a topic or a queue, while driver, executor and operator are being killed: each one once, in order."""
+"""Messages from a topic, a queue or the storage's inbox, while driver, executor and operator are being killed: each one
+once, in order.
+"""
 
+import contextlib
 import random
 import threading
 import time
@@ -10,7 +13,10 @@ import pytest
 
 from devcluster import rabbitmq
 from devcluster.cluster import Cluster
+from tidegate_spark.control_writer import Credentials
+from tidegate_spark.places import Storage, application_uri
 from tidegate_testing.channels import event
+from tidegate_testing.inbox_scene import InboxScene
 from tidegate_testing.kafka_scene import KafkaScene
 from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.rabbitmq_scene import RabbitScene
@@ -19,10 +25,16 @@ from tidegate_testing.world import OPERATOR_NAMESPACE, World
 
 NAMESPACE, SENT, KILLS = "tidegate-e2e-channels", 40, 4
 GENEROUS = 600.0
-Scene = KafkaScene | RabbitScene
+Scene = KafkaScene | RabbitScene | InboxScene
 
 
-@pytest.fixture(params=["kafka", "rabbitmq"])
+def name_of(scene: Scene) -> str:
+    """Return the application's name: each channel has one of its own."""
+    kinds = {KafkaScene: "kafka", RabbitScene: "rabbitmq", InboxScene: "storage"}
+    return f"listening-{kinds[type(scene)]}"
+
+
+@pytest.fixture(params=["kafka", "rabbitmq", "storage"])
 def scene(request: pytest.FixtureRequest, world: World) -> Iterator[Scene]:
     cluster = world.environment.cluster
     if cluster is None:
@@ -36,6 +48,10 @@ def scene(request: pytest.FixtureRequest, world: World) -> Iterator[Scene]:
         rabbitmq.up(cluster)
         yield RabbitScene(cluster)
         rabbitmq.down(cluster)
+    elif request.param == "storage":
+        uri = application_uri(world.storage["uri"], NAMESPACE, "listening-storage")
+        place = Storage(uri, world.environment.s3_endpoint_host, path_style_access=True)
+        yield InboxScene(place, Credentials(keys.access_key, keys.secret_key))
     else:
         yield KafkaScene(cluster, None)
     world.delete_apps(NAMESPACE)
@@ -43,6 +59,8 @@ def scene(request: pytest.FixtureRequest, world: World) -> Iterator[Scene]:
 
 def channel_of(scene: Scene, cluster: Cluster) -> dict[str, Any]:
     """Return the spec's channel, as pods reach it."""
+    if isinstance(scene, InboxScene):
+        return {"type": "Storage", "storage": {"keepReplies": "7d"}}
     secret = {"credentialsSecret": {"name": "broker"}}
     if isinstance(scene, KafkaScene):
         kafka = {
@@ -75,21 +93,27 @@ def kill_somebody(world: World, app: str, choice: random.Random) -> None:
     world.kubectl.run("delete", "pod", *choice.choice(victims), "--grace-period=0", "--force", "--wait=false")
 
 
+def produce(scene: Scene) -> None:
+    """Send all messages, into an inbox by the library's writer."""
+    with scene.writer() if isinstance(scene, InboxScene) else contextlib.nullcontext() as writer:
+        for number in range(SENT):
+            if writer is not None:
+                writer.send("reload-config", {"n": number}, id=str(number))
+            else:
+                scene.send(event(str(number), data={"n": number}))
+            time.sleep(2)
+
+
 def test_each_message_is_in_force_once_whoever_is_killed(world: World, scene: Scene) -> None:
     cluster = world.environment.cluster
     assert cluster is not None
-    app = f"listening-{'kafka' if isinstance(scene, KafkaScene) else 'rabbitmq'}"
+    app = name_of(scene)
     spec = {"control": {"channel": channel_of(scene, cluster)}, "storage": {"onDelete": "Delete"}}
     world.kubectl.apply(world.app(app, NAMESPACE, main="script:controlled.py", spec=spec))
     wait_for("the channel", lambda: condition(world, app) == "True", GENEROUS, 2)
     choice = random.Random(7)
 
-    def produce() -> None:
-        for number in range(SENT):
-            scene.send(event(str(number), data={"n": number}))
-            time.sleep(2)
-
-    producer = threading.Thread(target=produce)
+    producer = threading.Thread(target=produce, args=(scene,))
     producer.start()
     for _ in range(KILLS):
         time.sleep(SENT * 2 / (KILLS + 1))

@@ -39,6 +39,8 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "control.channel.rabbitmq.uri": ChangeClass.RESTART,
     "control.channel.rabbitmq.queue": ChangeClass.RESTART,
     "control.channel.rabbitmq.replyQueue": ChangeClass.RESTART,
+    "control.channel.storage.pollIntervalSeconds": ChangeClass.RESTART,
+    "control.channel.storage.keepReplies": ChangeClass.RESTART,
     "control.channel.credentialsSecret.name": ChangeClass.RESTART,
     "control.retention": ChangeClass.LIVE,
     "sparkConf": ChangeClass.RESTART,

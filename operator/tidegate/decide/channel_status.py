@@ -1,4 +1,4 @@
-"""What the status says of a broker's control channel. No I/O."""
+"""What the status says of the control channel. No I/O."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from tidegate_spark.control_protocol import ChannelReport, MessageState
 CONTROL_CHANNEL = "ControlChannel"
 """Type of the condition."""
 CONNECTED, NOT_KNOWN, CONNECTING = "Connected", "NoDriver", "Connecting"
+_PLACES = {ChannelType.STORAGE.value: "the inbox in the application's storage"}
 _AT_REST = frozenset({Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED, Phase.DELETING})
 
 
 def channel_condition(o: Observation, verdict: Verdict, now: float) -> tuple[Condition, ...]:
-    """Return the condition of the channel; none if the application has none of a broker's.
+    """Return the condition of the channel; none if the application has none but ControlMessages.
 
     It is apart from the other three: an application whose broker is away is as ready as it was.
     """
-    if o.app.spec.control.channel.type is ChannelType.STORAGE:
+    if not o.app.spec.control.channel.is_read:
         return ()
     known, report = o.app.status.condition(CONTROL_CHANNEL), _report(o)
     if report is None and known is not None and verdict.phase not in _AT_REST and not verdict.launch:
@@ -42,7 +43,7 @@ def channel_condition(o: Observation, verdict: Verdict, now: float) -> tuple[Con
 
 def control_status(o: Observation) -> ControlStatus | None:
     """Return what came through the channel; what was known stays while nobody tells."""
-    if o.app.spec.control.channel.type is ChannelType.STORAGE:
+    if not o.app.spec.control.channel.is_read:
         return None
     report = _report(o)
     if report is None:
@@ -66,9 +67,13 @@ def _report(o: Observation) -> ChannelReport | None:
 def _said(report: ChannelReport | None) -> tuple[str, str, str]:
     """Return status, reason and message of the condition."""
     if report is None:
-        return "Unknown", NOT_KNOWN, "No driver reads the channel; messages wait in the broker."
+        return "Unknown", NOT_KNOWN, "No driver reads the channel; messages wait there."
     if report.connected:
-        return "True", report.reason or CONNECTED, report.message or f"Control messages are read from {report.kind}."
+        return (
+            "True",
+            report.reason or CONNECTED,
+            report.message or f"Control messages are read from {_PLACES.get(report.kind, report.kind)}.",
+        )
     if not report.reason:
         return "Unknown", CONNECTING, f"The driver begins to read from {report.kind} when the application runs."
     return "False", report.reason, f"{report.message} The application goes on; the driver tries again by itself."

@@ -154,7 +154,7 @@ class ChannelType(StrEnum):
     """Where control messages come from beside ControlMessages."""
 
     STORAGE = "Storage"
-    """From nowhere else."""
+    """From the inbox in the application's storage, if the channel has one; otherwise from nowhere else."""
     KAFKA = "Kafka"
     RABBITMQ = "RabbitMQ"
 
@@ -184,13 +184,26 @@ class RabbitMQChannel(Struct, frozen=True, kw_only=True, rename="camel"):
     reply_queue: str = ""
 
 
+class StorageChannel(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The inbox in the application's storage; with empty ``keep_replies`` nobody is told what came of its messages."""
+
+    poll_interval_seconds: int = 1
+    keep_replies: str = "24h"
+
+
 class ChannelSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A broker's channel; the one of its type is there, and no other."""
+    """The one of its type is there, and no other; an inbox only where it is asked for."""
 
     type: ChannelType = ChannelType.STORAGE
     kafka: KafkaChannel | None = None
     rabbitmq: RabbitMQChannel | None = None
+    storage: StorageChannel | None = None
     credentials_secret: LocalReference | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether messages come from anywhere but ControlMessages."""
+        return self.type is not ChannelType.STORAGE or self.storage is not None
 
 
 class ControlSpec(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -221,7 +221,7 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 
 class ControlStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What came through a broker's channel since the application began, and what became of it."""
+    """What came through a channel since the application began, and what became of it."""
 
     channel: str
     received: int = 0

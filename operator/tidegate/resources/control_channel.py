@@ -1,14 +1,16 @@
-"""A broker's channel in the driver's pod: its settings, and its Secret. No I/O."""
+"""A channel in the driver's pod: its settings, and its Secret. No I/O."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tidegate.model.duration import seconds_of
 from tidegate.model.spec import ChannelSpec, StartingOffsets
 from tidegate.model.streaming_app import StreamingApp
 from tidegate_spark.control_protocol import (
     CHANNEL_CREDENTIALS_DIRECTORY,
     ChannelSettings,
+    InboxSettings,
     KafkaSettings,
     RabbitSettings,
 )
@@ -17,11 +19,11 @@ _VOLUME = "tidegate-control-credentials"
 
 
 def channel_settings(app: StreamingApp) -> ChannelSettings | None:
-    """Return what the driver is to know of the application's channel, None if it has none of a broker's."""
+    """Return what the driver is to know of the application's channel, None if it has none but ControlMessages."""
     channel = app.spec.control.channel
-    if channel.kafka is None and channel.rabbitmq is None:
+    if channel.kafka is None and channel.rabbitmq is None and channel.storage is None:
         return None
-    return ChannelSettings(_kafka(channel), _rabbitmq(channel), _secret(channel))
+    return ChannelSettings(_kafka(channel), _rabbitmq(channel), _secret(channel), _storage(channel))
 
 
 def mount_credentials(spec: dict[str, Any], app: StreamingApp) -> None:
@@ -55,3 +57,11 @@ def _kafka(channel: ChannelSpec) -> KafkaSettings | None:
 def _rabbitmq(channel: ChannelSpec) -> RabbitSettings | None:
     rabbit = channel.rabbitmq
     return RabbitSettings(rabbit.uri, rabbit.queue, rabbit.reply_queue) if rabbit is not None else None
+
+
+def _storage(channel: ChannelSpec) -> InboxSettings | None:
+    storage = channel.storage
+    if storage is None:
+        return None
+    keep = seconds_of(storage.keep_replies) if storage.keep_replies else 0.0
+    return InboxSettings(float(storage.poll_interval_seconds), keep)

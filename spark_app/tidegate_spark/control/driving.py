@@ -20,6 +20,7 @@ from tidegate_spark.control.channels.figures import ChannelFigures
 from tidegate_spark.control.channels.intake import Broker, Intake
 from tidegate_spark.control.channels.ports import Channel, Reply
 from tidegate_spark.control.channels.replies import reply_of
+from tidegate_spark.control.channels.storage import StorageChannel
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.handlers import declared
@@ -201,6 +202,8 @@ class Control:
         name = f"tidegate-{config.namespace}-{config.app}"
 
         def make() -> Channel:
+            if settings.storage is not None:
+                return StorageChannel(settings.storage, self._connect, config.storage, config.credentials_secret)
             jvm = self._session.sparkContext._jvm if self._session is not None else None
             return making.make_channel(settings, directory, name, jvm, self._secrets.add)
 

@@ -15,6 +15,8 @@ from tidegate_spark.json_form import from_json, to_json
 from tidegate_spark.snapshots.store import SnapshotError
 
 VERSION = 1
+WRITERS = "storage:"
+"""Origins that begin so are of the inbox in the application's storage."""
 
 
 class ControlLogError(SnapshotError):
@@ -61,9 +63,14 @@ class Entry:
     lineage: int = 0
     """That begins with the position that is rolled back to."""
     origin: str = ""
-    """Of a message from a broker: the part of a topic, or the queue, that it came from."""
+    """Of a message from a channel: the part of a topic, the queue, or the writer, that it came from."""
     offset: int = -1
     """Its number there, if there are numbers; of ``consumed``: where reading goes on."""
+
+
+def is_by_writer(entry: Entry) -> bool:
+    """Return whether an entry is of one of the writers into the storage's inbox, who number their messages."""
+    return entry.offset >= 0 and entry.origin.startswith(WRITERS)
 
 
 @dataclass(frozen=True)

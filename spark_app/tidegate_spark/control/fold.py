@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control.entries import Entry, Kind, is_by_writer
 from tidegate_spark.control_protocol import PAUSE, RELOAD_CONFIG, RELOAD_MODEL, RESUME, SET_LOG_LEVEL
 
 MOST_BEFORE = 3
@@ -107,7 +107,8 @@ def fold(state: State, entries: Sequence[Entry]) -> State:
         state,
         position=entries[-1].sequence if entries else state.position,
         lineage=max(lineage, state.lineage),
-        consumed=consumed_after(state.consumed, entries),
+        # There may be any number of writers, and no other application has them: the log alone remembers those.
+        consumed=consumed_after(state.consumed, (entry for entry in entries if not is_by_writer(entry))),
     )
 
 

@@ -85,9 +85,9 @@ class ControlLog:
 
     @property
     def consumed(self) -> dict[str, int]:
-        """Part of a broker's topic -> the offset from which on nothing was taken yet; without I/O."""
+        """Part of a broker's topic, or writer -> the offset from which on nothing was taken yet; without I/O."""
         with self._lock:
-            return self._taken.consumed
+            return self._taken.places
 
     # --- reading ---
 
@@ -107,7 +107,7 @@ class ControlLog:
     def _load(self) -> None:
         self._bases = dict.fromkeys(self._objects.numbers(BASES))
         newest = self._base_at(max(self._bases, default=0))
-        self._entries, self._taken = {}, Taken(newest.known, newest.state.consumed)
+        self._entries, self._taken = {}, Taken(newest.known, newest.state.consumed, newest.writers)
         self._folded.clear()
         self._last = self._settled = self._begin = newest.state.position
         self._segments = 0
@@ -378,7 +378,7 @@ class ControlLog:
 
     def _base_of(self, state: State) -> Base:
         """Return a base that remembers all that was taken, also what came after its state."""
-        return Base(VERSION, state, self._taken.all())
+        return Base(VERSION, state, self._taken.all(), self._taken.writers(self._clock()))
 
     def _behind(self) -> tuple[State, tuple[Entry, ...]]:
         """Return a state and the entries behind it, in which everything is that is undecided."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidegate_spark.control.entries import VERSION, ControlLogError, Entry, decode, encode
 from tidegate_spark.control.fold import State
-from tidegate_spark.control.taken import Known
+from tidegate_spark.control.taken import Known, Writer
 from tidegate_spark.json_form import from_json, to_json
 from tidegate_spark.snapshots.library import Library
 
@@ -26,6 +26,7 @@ class Base:
     version: int
     state: State
     known: tuple[Known, ...] = ()
+    writers: tuple[Writer, ...] = ()
 
 
 @dataclass(frozen=True)

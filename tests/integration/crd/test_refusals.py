@@ -60,6 +60,21 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         {"channel": {"credentialsSecret": {"name": "x"}}},
         ["spec.control.channel", "storage.credentialsSecret"],
     ),
+    "an inbox beside a topic": (
+        "spec/control",
+        {"channel": {**kafka()["channel"], "storage": {}}},
+        ["spec.control.channel", "storage goes with type Storage"],
+    ),
+    "a look each moment": (
+        "spec/control",
+        {"channel": {"storage": {"pollIntervalSeconds": 0}}},
+        ["control.channel.storage.pollIntervalSeconds", "greater than or equal to 1"],
+    ),
+    "replies that are kept for a while": (
+        "spec/control",
+        {"channel": {"storage": {"keepReplies": "long"}}},
+        ["control.channel.storage.keepReplies", "such as 24h"],
+    ),
     "a topic with a blank": ("spec/control", kafka(topic="a b"), ["control.channel.kafka.topic", "letters, digits"]),
     "offsets of a consumer": (
         "spec/control",

@@ -44,6 +44,8 @@ class Scene(Protocol):
 
     replays: bool
     """Whether it is read again from where one says."""
+    has_content_types: bool
+    """Whether messages say what they are."""
 
     def send(self, body: bytes, content_type: str = "") -> None:
         """Write a message, which the broker has when this returns."""
@@ -163,7 +165,7 @@ class ChannelContract:
         scene.send(event())
         with opened(scene) as channel:
             found = [message.content_type for message in messages(received(channel, 2))]
-        assert found == ["application/cloudevents+json", ""]
+        assert found == ["application/cloudevents+json" if scene.has_content_types else "", ""]
 
     def test_what_is_too_large_comes_as_its_size_and_what_follows_comes_too(self, scene: Scene) -> None:
         scene.send(b"x" * 200_000)

@@ -20,6 +20,7 @@ class KafkaScene:
     """See :class:`Scene`; a topic of its own, with one partition."""
 
     replays = True
+    has_content_types = True
 
     def __init__(self, site: Site, jvm: Any) -> None:
         self.site, self.jvm = site, jvm

@@ -19,6 +19,7 @@ class RabbitScene:
     """See :class:`Scene`; a queue of its own."""
 
     replays = False
+    has_content_types = True
 
     def __init__(self, site: Site, kind: str = "classic") -> None:
         self.site = site

@@ -33,10 +33,15 @@ def test_the_wheel_holds_the_two_import_packages_and_nothing_else(wheel: zipfile
     assert {top for top in tops if not top.endswith(".dist-info")} == {"tidegate", "tidegate_spark"}
 
 
-def test_the_wheel_offers_the_extras_operator_spark_and_dev(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_offers_the_extras_operator_spark_writer_and_dev(wheel: zipfile.ZipFile) -> None:
     (metadata,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
     lines = wheel.read(metadata).decode().splitlines()
-    assert {line.split(": ")[1] for line in lines if line.startswith("Provides-Extra")} == {"operator", "spark", "dev"}
+    assert {line.split(": ")[1] for line in lines if line.startswith("Provides-Extra")} == {
+        "operator",
+        "spark",
+        "writer",
+        "dev",
+    }
 
 
 def test_what_the_library_writes_into_manifests_is_the_distributions_version() -> None:

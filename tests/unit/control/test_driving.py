@@ -18,6 +18,7 @@ from tidegate_spark.control_protocol import (
     LINE_VARIABLE,
     ChannelSettings,
     ControlReport,
+    InboxSettings,
     MessageReport,
     MessageState,
     RabbitSettings,
@@ -27,8 +28,10 @@ from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverState, Storage
 from tidegate_spark.queries import Queries
 from tidegate_spark.redaction import Secrets
+from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshots.memory import Buckets
+from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in
 from tidegate_testing.driver_process import driver_config
 
@@ -173,6 +176,23 @@ def test_a_driver_is_ready_while_it_is_paused(world: World) -> None:
     assert not world.progress.ready
     world.progress.control = lambda: ControlReport(paused=True)
     assert world.progress.ready
+
+
+def test_an_inbox_is_read_in_the_applications_own_storage_and_by_no_rehearsal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ChannelSettings(storage=InboxSettings())
+    world = World(tmp_path, monkeypatch, channel=settings)
+    intake = world.control._intake
+    assert intake is not None
+    channel = intake._broker.make()
+    world.buckets.write(BUCKET, f"{PREFIX}/control/inbox/mine.json", event("1"))
+    channel.open({})
+    assert ([message.body for message in channel.receive(0).messages], intake._broker.kind) == ([event("1")], "Storage")
+    channel.close()
+    rehearsal = Rehearsal(batches=1, timeout_seconds=1)
+    assert World(tmp_path, monkeypatch, channel=settings, rehearsal=rehearsal).control._intake is None
+    program.hosted_by(None)
 
 
 def test_a_sender_is_told_of_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

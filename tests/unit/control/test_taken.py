@@ -5,7 +5,7 @@ import pytest
 from tidegate_spark.control import taken as memories
 from tidegate_spark.control.entries import Entry, Kind
 from tidegate_spark.control.fold import fold
-from tidegate_spark.control.taken import Known, Taken
+from tidegate_spark.control.taken import Known, Taken, Writer
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import message, opened
 
@@ -93,3 +93,56 @@ def test_what_is_offered_still_is_remembered_however_old_it_is_and_however_many_
     monkeypatch.setattr(memories, "MOST_KNOWN", 2)
     known = [Known("old", 1, 0.0), *(Known(f"m{number}", number, 9.0) for number in range(2, 6))]
     assert [it.id for it in Taken(known).remembered(5.0, {"old", "never there"})] == ["old", "m4", "m5"]
+
+
+# --- writers into the storage's inbox ---
+
+WRITER = "storage:0123456789abcdef"
+
+
+def written(number: int, name: str = "", writer: str = WRITER) -> Entry:
+    return Entry(0, id=name or f"/test#{writer}-{number}", type="ping", origin=writer, offset=number)
+
+
+def test_what_a_writer_sent_is_known_by_its_number_when_its_id_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memories, "MOST_KNOWN", 1)
+    buckets = Buckets()
+    log = opened(buckets)
+    log.append([written(0), written(1)])
+    log.write_base()
+    again = opened(buckets)
+    assert again.find(written(0).id) is None
+    again.append([written(0), written(1), written(2)])
+    assert (again.last, again.consumed) == (3, {WRITER: 3})
+
+
+def test_that_only_known_messages_of_a_writer_came_is_written_down() -> None:
+    log = opened(Buckets())
+    log.append([written(0, "/test#a"), written(1, "/test#a"), Entry(0, Kind.CONSUMED, origin=WRITER, offset=2)])
+    assert ([entry.kind for entry in log.entries(0, 2)], log.consumed) == ([Kind.MESSAGE, Kind.CONSUMED], {WRITER: 2})
+
+
+def test_no_other_application_has_the_writers_of_a_snapshots() -> None:
+    log = opened(Buckets())
+    log.append([written(0), record(0)])
+    assert log.state_at(2).consumed == {PART: 1}
+    fork = opened(Buckets())
+    fork.begin_with(log.state_at(2), ())
+    assert fork.consumed == {PART: 1}
+
+
+def test_a_rollback_takes_nothing_back_of_how_far_a_writer_was_read() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    pinned = log.state_at(0)
+    log.append([written(0), written(1)])
+    log.roll_back(pinned, (), 2)
+    for found in (log, opened(buckets)):
+        assert (found.consumed, found.state_at(found.last).consumed) == ({WRITER: 2}, {})
+
+
+def test_the_newest_writers_are_remembered_and_no_longer_than_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memories, "MOST_WRITERS", 2)
+    writers = [Writer(f"storage:{number}", 1, number, 1000.0 * number) for number in range(1, 5)]
+    assert [it.sequence for it in Taken(writers=reversed(writers)).writers(5000.0)] == [3, 4]
+    assert [it.sequence for it in Taken(writers=writers).writers(3500.0 + memories.KNOWN_SECONDS)] == [4]

@@ -23,7 +23,7 @@ from tidegate_spark.control.channels.ports import (
     Received,
 )
 from tidegate_spark.control.channels.rabbitmq import RabbitChannel, parameters
-from tidegate_spark.control_protocol import ChannelSettings, KafkaSettings, RabbitSettings
+from tidegate_spark.control_protocol import ChannelSettings, InboxSettings, KafkaSettings, RabbitSettings
 from tidegate_spark.faults import KAFKA_ERRORS, Link
 
 TOPIC = KafkaSettings("broker:9092", "control", "replies")
@@ -276,6 +276,8 @@ def test_each_library_is_for_its_own_channel() -> None:
         (ChannelSettings(KafkaSettings("b:1", "t")), False),
         (ChannelSettings(rabbitmq=QUEUE), True),
         (ChannelSettings(rabbitmq=RabbitSettings("amqp://b", "q")), False),
+        (ChannelSettings(storage=InboxSettings()), True),
+        (ChannelSettings(storage=InboxSettings(keep_replies_seconds=0)), False),
     ],
 )
 def test_it_is_told_what_came_of_messages_if_there_is_a_place_for_it(settings: ChannelSettings, answers: bool) -> None:

@@ -1,4 +1,4 @@
-"""The broker in memory keeps the contract, as a topic and as a queue; so do the desk and the intake behind it."""
+"""The broker in memory keeps the contract, as a topic and as a queue; so does the inbox, and what is behind them."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from tidegate_spark.control.channels import intake
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_testing.channel_contract import ChannelContract, Scene
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker, MemoryChannel
+from tidegate_testing.inbox_scene import MemoryInbox
 
 
 class MemoryScene:
@@ -15,7 +16,7 @@ class MemoryScene:
 
     def __init__(self, kind: str) -> None:
         self.broker = MemoryBroker(kind)
-        self.replays = kind == TOPIC
+        self.replays, self.has_content_types = kind == TOPIC, True
 
     def send(self, body: bytes, content_type: str = "") -> None:
         if len(body) <= LARGEST_EVENT:
@@ -39,9 +40,19 @@ class MemoryScene:
         self.broker.is_up = True
 
 
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPEN_SECONDS", "FIRST_PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS"):
+        monkeypatch.setattr(intake, name, 0.02)
+
+
 class TestChannelInMemory(ChannelContract):
     @pytest.fixture(params=[TOPIC, QUEUE])
-    def scene(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Scene:
-        for name in ("OPEN_SECONDS", "FIRST_PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS"):
-            monkeypatch.setattr(intake, name, 0.02)
+    def scene(self, request: pytest.FixtureRequest) -> Scene:
         return MemoryScene(request.param)
+
+
+class TestInboxInMemory(ChannelContract):
+    @pytest.fixture
+    def scene(self) -> Scene:
+        return MemoryInbox()

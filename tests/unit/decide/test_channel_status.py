@@ -62,6 +62,14 @@ def test_what_was_known_stays_while_nobody_answers_and_goes_when_nobody_reads() 
     assert said(silent, REST) == ("Unknown", "NoDriver")
 
 
+def test_an_inbox_in_the_storage_has_a_condition_and_counts_as_a_broker_has() -> None:
+    o = seen(ChannelReport("Storage", connected=True, received=3), channel={"control.channel.storage": {}})
+    (condition,) = channel_condition(o, RUNNING, NOW)
+    assert (condition.status, condition.reason) == ("True", "Connected")
+    assert "the inbox in the application's storage" in condition.message
+    assert control_status(o) == ControlStatus(channel="Storage", received=3)
+
+
 def test_the_time_of_the_condition_is_that_of_its_last_change() -> None:
     before = channel_condition(seen(ChannelReport("Kafka", connected=True)), RUNNING, NOW)
     same = seen(ChannelReport("Kafka", connected=True, reason="ControlRepliesRefused"), conditions=before)

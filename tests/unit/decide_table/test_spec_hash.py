@@ -39,6 +39,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "control.channel.rabbitmq.uri": names,
     "control.channel.rabbitmq.queue": names,
     "control.channel.rabbitmq.replyQueue": names,
+    "control.channel.storage.pollIntervalSeconds": st.integers(2, 3600),
+    "control.channel.storage.keepReplies": st.sampled_from(["1h", "7d", ""]),
     "control.channel.credentialsSecret.name": names,
     "control.retention": names,
     "sparkConf": st.dictionaries(names, words, min_size=1, max_size=4),

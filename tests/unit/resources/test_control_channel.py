@@ -3,11 +3,14 @@
 import json
 from typing import Any
 
+import pytest
+
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.platform import Platform
 from tidegate_spark.control_protocol import (
     CHANNEL_CREDENTIALS_DIRECTORY,
     ChannelSettings,
+    InboxSettings,
     KafkaSettings,
     RabbitSettings,
 )
@@ -60,6 +63,18 @@ def test_a_queue_is_told_likewise() -> None:
         "control.channel.rabbitmq.queue": "control",
     }
     assert config(values).channel == ChannelSettings(rabbitmq=RabbitSettings("amqp://b/shop", "control"))
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({}, InboxSettings(1.0, 86400.0)),
+        ({"pollIntervalSeconds": 5, "keepReplies": "30m"}, InboxSettings(5.0, 1800.0)),
+        ({"keepReplies": ""}, InboxSettings(1.0, 0.0)),
+    ],
+)
+def test_an_inbox_is_told_if_it_is_asked_for(said: dict[str, Any], told: InboxSettings) -> None:
+    assert config({"control.channel": {"type": "Storage", "storage": said}}).channel == ChannelSettings(storage=told)
 
 
 def test_a_secret_is_mounted_and_need_not_be_there_yet() -> None:

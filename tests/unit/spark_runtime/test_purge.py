@@ -2,6 +2,7 @@
 
 import bisect
 import io
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -111,6 +112,21 @@ def test_what_the_store_does_not_delete_is_named() -> None:
     with pytest.raises(FaultError, match=stuck) as caught:
         purged(Store(below("a", "locked"), stuck=stuck))
     assert caught.value.fault.reason is Reason.STORAGE_UNAVAILABLE
+
+
+def test_whoever_goes_on_writing_messages_does_not_keep_a_purge_from_its_end() -> None:
+    numbers = itertools.count()
+
+    class Written(Store):
+        """Somebody puts a message into the inbox at each listing."""
+
+        def paginate(self, *arguments: Any, **named: Any) -> Iterator[dict[str, Any]]:
+            self.keys = sorted([*self.keys, *below(f"control/inbox/{next(numbers)}.json")])
+            return super().paginate(*arguments, **named)
+
+    store = Written(below("a", "control/segments/000000000001.json"))
+    purged(store)
+    assert [key for key in store.keys if "/control/inbox/" not in key] == []
 
 
 def test_another_applications_storage_is_not_touched() -> None:

@@ -1,10 +1,11 @@
-"""Channels of brokers: messages that producers write to a topic or a queue get into the control log from there.
+"""Channels: messages that producers write to a topic, a queue or an inbox get into the control log from there.
 
 The log stays the one sequence of messages, and the driver its one writer. A channel is one more way into it:
 
 ``envelope``, ``wire``, ``proto/cloudevent.proto``   what a message looks like: pure
-``ports``                                           what is asked of a broker
+``inbox``                                           what an inbox in the storage looks like: pure
+``ports``                                           what is asked of a channel
 ``intake``                                          reads, has logged, acknowledges; waits for a broker that is away
 ``book``                                            what is still to be said of messages, and how many there were
-``kafka``, ``rabbitmq``                             the brokers
+``kafka``, ``rabbitmq``, ``storage``                the brokers, and the inbox
 """

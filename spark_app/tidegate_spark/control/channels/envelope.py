@@ -27,8 +27,8 @@ LONGEST_ATTRIBUTE, LONGEST_TYPE, LONGEST_WORDS = 512, 128, 500
 INVALID, TOO_LARGE, UNSUPPORTED, PAYLOAD = "InvalidEvent", "EventTooLarge", "UnsupportedContentType", "InvalidPayload"
 NEEDS_RESOURCE = "NeedsControlMessage"
 NO_DUMP = (
-    "A dump is asked for by a ControlMessage, whose status says where it is. A broker's message may ask for a "
-    "snapshot, and that can be exported."
+    "A dump is asked for by a ControlMessage, whose status says where it is. A message from a channel may ask for "
+    "a snapshot, and that can be exported."
 )
 _AT_ONCE = 1e-3
 """Expired long ago: 0 would be never."""
@@ -39,6 +39,8 @@ def entry_of(received: Received) -> Entry:
     """Return a message as an entry that has no number yet, rejected if it is no event. Never raises."""
     event: dict[str, Any] = {}
     try:
+        if received.unreadable:
+            raise RejectedError(TOO_LARGE if received.size else INVALID, received.unreadable)
         if received.size:
             words = f"The message has {received.size} bytes, and at most {LARGEST_EVENT} are looked into."
             raise RejectedError(TOO_LARGE, words)

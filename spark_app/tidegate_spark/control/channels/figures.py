@@ -1,4 +1,4 @@
-"""What Prometheus is told of a broker's channel. No I/O."""
+"""What Prometheus is told of a channel: a broker's, or the storage's inbox. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABELS = ("namespace", "app", "epoch")
 
 
 class ChannelFigures(Collector):
-    """Made of the newest report, at each scrape; nothing without a broker's channel."""
+    """Made of the newest report, at each scrape; nothing where there are ControlMessages alone."""
 
     def __init__(self, config: DriverConfig, report: Callable[[], ChannelReport | None]) -> None:
         """Label everything with the application and epoch of ``config``."""
@@ -27,14 +27,14 @@ class ChannelFigures(Collector):
             return
         connected = GaugeMetricFamily(
             "tidegate_control_channel_connected",
-            "1 while control messages are read from the broker.",
+            "1 while control messages are read from the broker or the inbox.",
             labels=(*LABELS, "kind"),
         )
         connected.add_metric((*self._labels, found.kind), float(found.connected))
         yield connected
         waiting = GaugeMetricFamily(
             "tidegate_control_channel_waiting_messages",
-            "Control messages in the broker that are not read yet, when it was looked last.",
+            "Control messages in the broker or the inbox that are not read yet, when it was looked last.",
             labels=LABELS,
         )
         if found.waiting >= 0:
@@ -42,7 +42,7 @@ class ChannelFigures(Collector):
         yield waiting
         received = CounterMetricFamily(
             "tidegate_control_channel_received",
-            "Control messages that came from the broker into the log, since the application began.",
+            "Control messages that came from the broker or the inbox into the log, since the application began.",
             labels=LABELS,
         )
         received.add_metric(self._labels, found.received)

@@ -167,7 +167,7 @@ class Intake:
         try:
             self._desk.take_in(drafts)
         except Exception as error:
-            words = f"The control log cannot be written, so nothing is taken from the broker: {error}"
+            words = f"The control log cannot be written, so nothing is taken from {self._broker.kind}: {error}"
             raise ChannelError(LOG_UNAVAILABLE, words) from error
         channel.taken(delivery)
 

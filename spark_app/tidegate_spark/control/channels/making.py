@@ -12,11 +12,15 @@ from tidegate_spark.control_protocol import ChannelSettings
 
 def kind_of(settings: ChannelSettings) -> str:
     """Return what the broker is called."""
+    if settings.storage is not None:
+        return "Storage"
     return "Kafka" if settings.kafka is not None else "RabbitMQ"
 
 
 def answers(settings: ChannelSettings) -> bool:
     """Return whether it is told what came of messages."""
+    if settings.storage is not None:
+        return settings.storage.keep_replies_seconds > 0
     if settings.kafka is not None:
         return bool(settings.kafka.reply_topic)
     return settings.rabbitmq is not None and bool(settings.rabbitmq.reply_queue)
@@ -25,7 +29,7 @@ def answers(settings: ChannelSettings) -> bool:
 def make_channel(
     settings: ChannelSettings, directory: str, name: str, jvm: Any, keep_secret: Callable[..., None]
 ) -> Channel:
-    """Return a channel that is not open yet, with the credentials of the moment.
+    """Return a broker's channel that is not open yet, with the credentials of the moment.
 
     Args:
         settings: which it is.

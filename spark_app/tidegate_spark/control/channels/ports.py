@@ -1,4 +1,4 @@
-"""What the intake asks of a broker's channel. No I/O."""
+"""What the intake asks of a channel: a broker's, or the inbox in the storage. No I/O."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ class Received:
     """Its number there; -1: there are none."""
     size: int = 0
     """Bytes of it, if it is larger than :data:`LARGEST_EVENT` and ``body`` is left out; otherwise 0."""
+    unreadable: str = ""
+    """Why it cannot be read, where the channel knows that: then it is not looked into."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,13 @@ class Reply:
     """The id that its sender gave it."""
     body: bytes
     """A CloudEvent in JSON."""
+    origin: str = ""
+    offset: int = -1
+    """Of the message."""
 
 
 class Channel(Protocol):
-    """One broker's channel. Used by one thread; every method but ``close`` raises ChannelError."""
+    """One channel. Used by one thread; every method but ``close`` raises ChannelError."""
 
     def open(self, consumed: Mapping[str, int]) -> Delivery:
         """Connect.

@@ -47,4 +47,4 @@ def reply_of(ended: Ended, namespace: str, app: str) -> Reply:
         "datacontenttype": "application/json",
         "data": data,
     }
-    return Reply(event_id(entry), json.dumps(event, sort_keys=True).encode())
+    return Reply(event_id(entry), json.dumps(event, sort_keys=True).encode(), entry.origin, entry.offset)
