@@ -30,6 +30,8 @@ OTHER: dict[str, Any] = {
     "control.channel.rabbitmq.uri": "amqp://other/shop",
     "control.channel.rabbitmq.queue": "other",
     "control.channel.rabbitmq.replyQueue": "other",
+    "control.channel.storage.pollIntervalSeconds": 5,
+    "control.channel.storage.keepReplies": "7d",
     "control.channel.credentialsSecret.name": "other",
     "sparkConf": {"spark.other": "x"},
     "driver.resources.cpu": "3",
