@@ -5,6 +5,8 @@ The log stays the one sequence of messages, and the driver its one writer. A cha
 ``envelope``, ``wire``, ``proto/cloudevent.proto``   what a message looks like: pure
 ``ports``                                           what is asked of a broker
 ``intake``                                          reads, has logged, acknowledges; waits for a broker that is away
+``admission``                                       which messages are taken: pure
+``cluster_part``                                    what the operator is told of, and does
 ``book``                                            what is still to be said of messages, and how many there were
 ``kafka``, ``rabbitmq``                             the brokers
 """
