@@ -40,6 +40,7 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "control.channel.rabbitmq.queue": ChangeClass.RESTART,
     "control.channel.rabbitmq.replyQueue": ChangeClass.RESTART,
     "control.channel.credentialsSecret.name": ChangeClass.RESTART,
+    "control.channel.types": ChangeClass.RESTART,
     "control.retention": ChangeClass.LIVE,
     "sparkConf": ChangeClass.RESTART,
     "driver.resources.cpu": ChangeClass.RESTART,

@@ -185,12 +185,13 @@ class RabbitMQChannel(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ChannelSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A broker's channel; the one of its type is there, and no other."""
+    """A broker's channel; the one of its type is there, and no other. No ``types``: every type may be sent."""
 
     type: ChannelType = ChannelType.STORAGE
     kafka: KafkaChannel | None = None
     rabbitmq: RabbitMQChannel | None = None
     credentials_secret: LocalReference | None = None
+    types: tuple[str, ...] = ()
 
 
 class ControlSpec(Struct, frozen=True, kw_only=True, rename="camel"):

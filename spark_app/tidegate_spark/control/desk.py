@@ -18,8 +18,8 @@ from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.accounts import Attendance, BatchAccount, needs_of, within_bounds
 from tidegate_spark.control.calling import call_handlers
 from tidegate_spark.control.channels.admission import within_limit
-from tidegate_spark.control.channels.book import OPEN_STATES, ChannelBook, Ended
-from tidegate_spark.control.channels.cluster_part import has_part
+from tidegate_spark.control.channels.book import ChannelBook, Ended
+from tidegate_spark.control.channels.cluster_part import OPEN_STATES, has_part
 from tidegate_spark.control.checking import checked
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind, message_of
 from tidegate_spark.control.fold import State, Verdict
