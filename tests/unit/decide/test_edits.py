@@ -31,6 +31,7 @@ OTHER: dict[str, Any] = {
     "control.channel.rabbitmq.queue": "other",
     "control.channel.rabbitmq.replyQueue": "other",
     "control.channel.credentialsSecret.name": "other",
+    "control.channel.types": ["ping"],
     "sparkConf": {"spark.other": "x"},
     "driver.resources.cpu": "3",
     "driver.resources.cpuLimit": "4",
