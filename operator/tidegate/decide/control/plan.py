@@ -89,7 +89,7 @@ def decide_control(o: ControlObservation, now: float) -> ControlPlan:
     made = [MakeSnapshot(it.seen.message, it.verdict.makes) for it in judged if it.verdict.makes is not None]
     # Made after what the API server must hear of anyway: a quota may refuse it.
     new = [MakeMessage(manifest) for manifest in from_channel.to_be_made(o)]
-    actions = (*actions, *made, *new, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]))
+    actions = (*actions, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]), *made, *new)
     more = 0.0 if len(retired) > MOST_REMOVED or new else None
     # The watch brings no news of what we write ourselves.
     ending_now = (ending.retention_of(it.seen) for it in judged if it.uid in ended and not it.verdict.silent)
