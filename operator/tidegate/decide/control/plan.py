@@ -86,8 +86,8 @@ def decide_control(o: ControlObservation, now: float) -> ControlPlan:
     actions: tuple[ControlAction, ...] = writes
     if dispatch.give is not None:
         actions = (*actions, dispatch.give)
-    made = [MakeSnapshot(it.seen.message, it.verdict.makes) for it in judged if it.verdict.makes is not None]
     # Made after what the API server must hear of anyway: a quota may refuse it.
+    made = [MakeSnapshot(it.seen.message, it.verdict.makes) for it in judged if it.verdict.makes is not None]
     new = [MakeMessage(manifest) for manifest in from_channel.to_be_made(o)]
     actions = (*actions, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]), *made, *new)
     more = 0.0 if len(retired) > MOST_REMOVED or new else None

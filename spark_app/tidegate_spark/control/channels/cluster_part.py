@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from tidegate_spark.control.accounts import within_bounds
 from tidegate_spark.control.channels.envelope import event_id
 from tidegate_spark.control.entries import Entry, Kind
 from tidegate_spark.control_protocol import (
@@ -67,9 +68,9 @@ class ClusterPart:
             entries: messages from a channel whose end is not written down.
             reports: what the driver knows of each, by sequence.
         """
-        told = tuple(
-            _asked(entry, reports[entry.sequence]) for entry in entries if has_part(entry) and entry.sequence in reports
-        )
+        known = [entry for entry in entries if has_part(entry) and entry.sequence in reports]
+        bounded = within_bounds([reports[entry.sequence] for entry in known])
+        told = tuple(map(_asked, known, bounded))
         names = {each.report.id for each in told}
         with self._lock:
             self._ends = {name: end for name, end in self._ends.items() if name in names}
