@@ -53,7 +53,7 @@ class ControlPart:
     def wake_for(self, app: Key) -> None:
         """Have the messages to an application looked at, if there are any, or its driver still tells of some."""
         report = self.index.reports.get(app)
-        told = report is not None and bool(report.report.control.messages)
+        told = report is not None and bool(report.report.control.messages or report.report.control.asked)
         if told or self.index.control.has_messages(app):
             self.queue.wake(app)
 

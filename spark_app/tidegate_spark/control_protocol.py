@@ -18,6 +18,12 @@ LARGEST_PAYLOAD = 64 * 1024
 LARGEST_CONTROL_ORDERS = 512 * 1024
 """Bytes of one body."""
 
+MOST_ASKED = 8
+"""Messages from a channel in which the cluster has a part, open at a time: what is more is rejected."""
+
+LONGEST_ASKED = 8 * 1024
+"""Bytes of the payload of one of them."""
+
 MOST_ERRORS = 8
 """Errors of workers that one report of a query names; the rest are counted."""
 
@@ -63,15 +69,6 @@ class ControlOrder:
     """Not in force in a batch that is planned after this, seconds since the epoch; 0: never expires."""
     source: str = ""
     """Who sent it, for people: ``namespace/name`` of the resource."""
-
-
-@dataclass(frozen=True)
-class ControlOrders:
-    """The unfinished messages of one application, oldest first, and those whose end has been written down."""
-
-    messages: tuple[ControlOrder, ...] = ()
-    forget: tuple[str, ...] = ()
-    """Ids that need not be reported any more."""
 
 
 class MessageState(str, Enum):
@@ -127,6 +124,46 @@ class MessageReport:
 
 
 @dataclass(frozen=True)
+class AskedMessage:
+    """A message from a channel in which the cluster has a part: told of until a :class:`MessageEnd` says it is done."""
+
+    report: MessageReport
+    """Its id is 32 hexadecimal digits, which no other message of the application has."""
+    type: str
+    payload: str = "null"
+    """JSON text, at most :data:`LONGEST_ASKED` bytes."""
+    origin: str = ""
+    """The part of a topic, or the queue, that it came from."""
+    source: str = ""
+    event: str = ""
+    """Source and id that its sender gave it."""
+
+
+@dataclass(frozen=True)
+class MessageEnd:
+    """What came of the cluster's part of a message from a channel, and so of the message."""
+
+    id: str
+    """That of its report."""
+    state: MessageState
+    reason: str = ""
+    message: str = ""
+    results: dict[str, str] = field(default_factory=dict)
+    """Beside what the driver knows of."""
+
+
+@dataclass(frozen=True)
+class ControlOrders:
+    """The unfinished messages of one application, oldest first, and those whose end has been written down."""
+
+    messages: tuple[ControlOrder, ...] = ()
+    forget: tuple[str, ...] = ()
+    """Ids that need not be reported any more."""
+    ended: tuple[MessageEnd, ...] = ()
+    """Of messages from a channel."""
+
+
+@dataclass(frozen=True)
 class KafkaSettings:
     """A topic from which control messages are read, too."""
 
@@ -170,6 +207,8 @@ class ChannelSettings:
     credentials_secret: str = ""
     """Name of the Secret that is mounted at :data:`CHANNEL_CREDENTIALS_DIRECTORY`, for messages only."""
     storage: InboxSettings | None = None
+    types: tuple[str, ...] = ()
+    """What may be sent through it; empty: every type."""
 
 
 @dataclass(frozen=True)
@@ -206,3 +245,5 @@ class ControlReport:
     """Of the ids offered and not yet forgotten, oldest first."""
     channel: ChannelReport | None = None
     """None: there is none but ControlMessages."""
+    asked: tuple[AskedMessage, ...] | None = None
+    """Messages from channels in which the cluster has a part, oldest first; None: it is not known yet."""

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
-from tidegate_spark.control_protocol import ControlReport, MessageReport
+from tidegate_spark.control_protocol import AskedMessage, ControlReport, MessageReport
 from tidegate_spark.protocol import ACCESS_KEY, SECRET_VARIABLES, AgentReport
 from tidegate_spark.snapshot_protocol import REDACTED, names_a_secret
 
@@ -105,7 +105,12 @@ def _clean_control(report: ControlReport, secrets: Secrets) -> ControlReport:
         report,
         messages=tuple(clean_message(each, secrets) for each in report.messages),
         channel=None if channel is None else dataclasses.replace(channel, message=secrets.clean(channel.message)),
+        asked=None if report.asked is None else tuple(_clean_asked(each, secrets) for each in report.asked),
     )
+
+
+def _clean_asked(asked: AskedMessage, secrets: Secrets) -> AskedMessage:
+    return dataclasses.replace(asked, report=clean_message(asked.report, secrets))
 
 
 def clean_message(report: MessageReport, secrets: Secrets) -> MessageReport:

@@ -83,6 +83,12 @@ def condition(world: World, app: str) -> str:
     return next((str(each["status"]) for each in conditions if each["type"] == "ControlChannel"), "")
 
 
+def resources_of(world: World, plural: str, app: str) -> list[dict[str, Any]]:
+    """Return the resources that were made of messages from the application's channel."""
+    found = world.kubectl.list(plural, NAMESPACE, f"tidegate.dev/app={app}")
+    return [each for each in found if each["metadata"]["name"].startswith(f"{app}-")]
+
+
 def kill_somebody(world: World, app: str, choice: random.Random) -> None:
     """Delete a driver or an executor at once, or an operator's pod."""
     victims = (
@@ -138,3 +144,44 @@ def test_each_message_is_in_force_once_whoever_is_killed(world: World, scene: Sc
         return (status.get("received"), status.get("applied"), status.get("rejected")) == (SENT + 1, SENT, 1)
 
     wait_for("the status", counted, GENEROUS, 5)
+
+
+@pytest.mark.parametrize("scene", ["kafka"], indirect=True)
+def test_a_snapshot_and_a_dump_that_a_broker_asked_for_are_made_once(world: World, scene: Scene) -> None:
+    """Driver and operator are killed when the messages are under way."""
+    cluster = world.environment.cluster
+    assert cluster is not None
+    app = "asking"
+    channel = {**channel_of(scene, cluster), "types": ["snapshot", "dump-state"]}
+    spec = {"control": {"channel": channel}, "storage": {"onDelete": "Delete"}}
+    world.kubectl.apply(world.app(app, NAMESPACE, main="script:counting_controlled.py", spec=spec))
+    wait_for("the channel", lambda: condition(world, app) == "True", GENEROUS, 2)
+    scene.send(event("a snapshot", "snapshot"))
+    scene.send(event("a dump", "dump-state", {"format": "Csv"}))
+    scene.send(event("a pause", "pause"))
+    wait_for("their resources", lambda: len(resources_of(world, "ctl", app)) == 2, GENEROUS, 1)
+    world.kubectl.run(
+        *("delete", "pod", "-n", OPERATOR_NAMESPACE, "-l", SELECTOR, "--grace-period=0", "--force", "--wait=false")
+    )
+    driver = f"tidegate.dev/app={app},tidegate.dev/role=driver"
+    world.kubectl.run("delete", "pod", "-n", NAMESPACE, "-l", driver, "--grace-period=0", "--force", "--wait=false")
+
+    def found() -> dict[str, dict[str, Any]]:
+        return {reply["data"]["id"]: reply["data"] for reply in scene.replies()}
+
+    wait_for("replies", lambda: len(found()) == 3, GENEROUS, 5)
+    told = found()
+    assert (told["a pause"]["state"], told["a pause"]["reason"]) == ("Rejected", "TypeNotAllowed")
+    assert {told[name]["state"] for name in ("a snapshot", "a dump")} == {"Done"}
+    assert told["a dump"]["results"]["uri"].startswith("s3")
+    made = {told[name]["results"]["streamSnapshot"] for name in ("a snapshot", "a dump")}
+    assert {each["metadata"]["name"] for each in resources_of(world, "snap", app)} == made
+    messages = {each["metadata"]["name"]: each["status"] for each in resources_of(world, "ctl", app)}
+    assert messages.keys() == made
+    assert {status["phase"] for status in messages.values()} == {"Applied"}
+    assert {status["origin"]["channel"] for status in messages.values()} == {"kafka"}
+    # What comes again is known, and nothing more is made of it.
+    scene.send(event("a dump", "dump-state", {"format": "Csv"}))
+    scene.send(event("another snapshot", "snapshot"))
+    wait_for("another reply", lambda: "another snapshot" in found(), GENEROUS, 5)
+    assert len(resources_of(world, "ctl", app)) == 3

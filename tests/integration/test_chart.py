@@ -409,6 +409,10 @@ def test_a_type_that_is_restricted_is_for_its_groups_and_users(
     assert (refusal or "created") in said
 
 
+def test_what_the_operator_makes_of_brokers_messages_is_not_judged(kubectl: Kubectl, restricted: None) -> None:
+    assert "created" in send(kubectl, "dump-state", "team-a", "--as", ACCOUNT, "--as-group", "everybody")
+
+
 def test_a_policy_reaches_no_further_than_the_operator(kubectl: Kubectl, restricted: None) -> None:
     said = send(kubectl, "pause", "team-b", "--as", "bob", "--as-group", "everybody")
     assert "created" in said

@@ -38,6 +38,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "WriteMessageStatus": ("PATCH controlmessages status",),
     "GiveMessages": ("POST agent",),
     "MakeSnapshot": ("POST streamsnapshots",),
+    "MakeMessage": ("POST controlmessages",),
     "DeleteMessage": ("DELETE controlmessages",),
     "TellOfMessage": ("POST events",),
 }

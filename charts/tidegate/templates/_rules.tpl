@@ -17,10 +17,11 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [tidegate.dev]
   resources: [streamsnapshots/status]
   verbs: [patch]
-# The control messages: read, say what came of each, and remove what ended a while ago.
+# The control messages: read, say what came of each, and remove what ended a while ago; made for those from brokers that
+# ask for a snapshot or a dump.
 - apiGroups: [tidegate.dev]
   resources: [controlmessages]
-  verbs: [get, list, watch, delete]
+  verbs: [get, list, watch, create, delete]
 - apiGroups: [tidegate.dev]
   resources: [controlmessages/status]
   verbs: [patch]

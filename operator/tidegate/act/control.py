@@ -17,7 +17,7 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
 from tidegate.metrics.figures import Figures
-from tidegate.model.control_message import CONTROL_KIND, ControlMessage, encode_message_status
+from tidegate.model.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, ControlMessage, encode_message_status
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.index import Index
 from tidegate.observe.pods import process_of
@@ -70,6 +70,8 @@ class ControlActor:
                 return await self._give(app, action, now)
             case do.MakeSnapshot(message=message, manifest=manifest):
                 return await self._make_snapshot(app, message, dict(manifest))
+            case do.MakeMessage(manifest=manifest):
+                return await self._make_message(app, dict(manifest))
             case do.DeleteMessage(message=message):
                 return await self._delete(message)
             case do.TellOfMessage(message=message, event=event):
@@ -109,6 +111,7 @@ class ControlActor:
             ordered_to=process_of(action.pod),
             ordered=frozenset(order.id for order in orders.messages),
             forgotten=frozenset(orders.forget),
+            told=frozenset(end.id for end in orders.ended),
             not_taken=not_taken,
         )
         return LookAgain(f"the messages were not taken: {not_taken}") if not_taken else None
@@ -124,6 +127,26 @@ class ControlActor:
         if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
             raise RetryLaterError(f"creation of StreamSnapshot {name}: {answer}")
         return None
+
+    async def _make_message(self, app: Key, manifest: dict[str, Any]) -> Outcome:
+        metadata = manifest["metadata"]
+        key, name = (metadata["namespace"], metadata["name"]), metadata["annotations"][ANNOTATION_LOGGED_AS]
+        answer = await self._client.create(collection_of(manifest), manifest, ControlMessage)
+        if isinstance(answer, AlreadyExists):
+            # The watch is late, or it is somebody else's.
+            answer = await self._client.get(item(CONTROL_KIND, *key), ControlMessage)
+        if isinstance(answer, Invalid):
+            return self._refuse(app, name, answer.message)
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"creation of message {key[1]}: {answer}")
+        if answer.log_id != name:
+            return self._refuse(app, name, f"there is another ControlMessage {key[1]}")
+        self._index.control.put(answer)
+        return None
+
+    def _refuse(self, app: Key, name: str, words: str) -> Outcome:
+        self._remember(app, refused={**self._index.control.memory(app).refused, name: words})
+        return LookAgain(f"a ControlMessage is refused: {words}")
 
     async def _delete(self, message: ControlMessage) -> Outcome:
         metadata = message.metadata

@@ -42,6 +42,7 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "control.channel.storage.pollIntervalSeconds": ChangeClass.RESTART,
     "control.channel.storage.keepReplies": ChangeClass.RESTART,
     "control.channel.credentialsSecret.name": ChangeClass.RESTART,
+    "control.channel.types": ChangeClass.RESTART,
     "control.retention": ChangeClass.LIVE,
     "sparkConf": ChangeClass.RESTART,
     "driver.resources.cpu": ChangeClass.RESTART,

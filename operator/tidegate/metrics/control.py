@@ -22,6 +22,7 @@ _REASONS = frozenset(
         "ExportFailed",
         "HandlerFailed",
         "InvalidPayload",
+        "MessageLost",
         "ModelDamaged",
         "ModelNotFound",
         "PayloadTooLarge",

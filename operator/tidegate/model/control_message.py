@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -14,13 +16,22 @@ from tidegate.model.errors import UnreadableAppError
 from tidegate.model.spec import LocalReference
 from tidegate.model.status import Condition
 from tidegate.model.streaming_app import Metadata
-from tidegate_spark.control_protocol import LARGEST_PAYLOAD
+from tidegate_spark.control_protocol import DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT
+from tidegate_spark.protocol import ANNOTATION_APP_UID
 
 CONTROL_KIND = "ControlMessage"
 CONTROL_PLURAL = "controlmessages"
 
 APPLIED = "Applied"
 """Type of the condition that people wait for."""
+
+LABEL_CHANNEL = "tidegate.dev/channel"
+ANNOTATION_LOGGED_AS = "tidegate.dev/logged-as"
+ANNOTATION_SOURCE, ANNOTATION_EVENT = "tidegate.dev/event-source", "tidegate.dev/event-id"
+"""On a message that came from a channel: which, by which id its driver tells of it, and what its sender called it."""
+CLUSTER_TYPES = frozenset({SNAPSHOT, DUMP_STATE})
+"""Messages that have a snapshot taken, of which the operator makes a StreamSnapshot."""
+_LOGGED_AS = re.compile("[0-9a-f]{32}")
 
 
 class MessagePhase(StrEnum):
@@ -58,6 +69,14 @@ class MessageQuery(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     missing: tuple[str, ...] = ()
 
 
+class MessageOrigin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Where a message came from that is none of a person's: a channel, and the event's source and id there."""
+
+    channel: str
+    source: str = ""
+    id: str = ""
+
+
 class ControlMessageStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the operator did about it and what the driver told.
 
@@ -71,6 +90,7 @@ class ControlMessageStatus(Struct, frozen=True, kw_only=True, rename="camel", om
     observed_generation: int = 0
     order: str = ""
     app_uid: str = ""
+    origin: MessageOrigin | None = None
     offered_at: datetime | None = None
     expires_at: datetime | None = None
     sequence: int = 0
@@ -104,6 +124,40 @@ class ControlMessage(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.metadata.namespace, self.spec.app_ref.name
 
     @property
+    def is_from_channel(self) -> bool:
+        """Whether it stands for one that is in the log already: made by the operator, and never given to a driver.
+
+        Whoever else gives one such a name and annotations may send messages of its type anyway.
+        """
+        noted = self.metadata.annotations.get(ANNOTATION_LOGGED_AS, "")
+        if not _LOGGED_AS.fullmatch(noted) or self.spec.type not in CLUSTER_TYPES:
+            return False
+        return self.metadata.name == channel_message_name(self.spec.app_ref.name, self._noted_app, noted)
+
+    @property
+    def log_id(self) -> str:
+        """By which id the application's driver tells of it."""
+        return self.metadata.annotations[ANNOTATION_LOGGED_AS] if self.is_from_channel else self.metadata.uid
+
+    @property
+    def app_uid(self) -> str:
+        """The application that it belongs to; empty: to none yet."""
+        return self.status.app_uid or (self._noted_app if self.is_from_channel else "")
+
+    @property
+    def origin(self) -> MessageOrigin | None:
+        """The channel that it came from, None if somebody made it."""
+        if not self.is_from_channel:
+            return None
+        said, labels = self.metadata.annotations, self.metadata.labels
+        channel, source = labels.get(LABEL_CHANNEL, ""), said.get(ANNOTATION_SOURCE, "")
+        return MessageOrigin(channel=channel, source=source, id=said.get(ANNOTATION_EVENT, ""))
+
+    @property
+    def _noted_app(self) -> str:
+        return self.metadata.annotations.get(ANNOTATION_APP_UID, "")
+
+    @property
     def is_final(self) -> bool:
         """Whether nothing more comes of it."""
         return self.status.phase in FINAL
@@ -120,6 +174,14 @@ class ControlMessage(Struct, frozen=True, kw_only=True, rename="camel"):
             return self.created + seconds_of(self.spec.ttl) if self.spec.ttl else 0.0
         except ValueError:
             return 0.0
+
+
+def channel_message_name(app: str, app_uid: str, log_id: str) -> str:
+    """Return the name of the resource of a message from a channel: the same one whenever it is made.
+
+    It is also that of its StreamSnapshot, and short enough for one.
+    """
+    return f"{app}-{hashlib.sha256(f'{app_uid} {log_id}'.encode()).hexdigest()[:12]}"
 
 
 _json = msgspec.json.Decoder(ControlMessage)

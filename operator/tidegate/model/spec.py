@@ -192,13 +192,14 @@ class StorageChannel(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ChannelSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The one of its type is there, and no other; an inbox only where it is asked for."""
+    """The one of its type is there, and no other; an inbox only if it is asked for. No ``types``: any may be sent."""
 
     type: ChannelType = ChannelType.STORAGE
     kafka: KafkaChannel | None = None
     rabbitmq: RabbitMQChannel | None = None
     storage: StorageChannel | None = None
     credentials_secret: LocalReference | None = None
+    types: tuple[str, ...] = ()
 
     @property
     def is_read(self) -> bool:

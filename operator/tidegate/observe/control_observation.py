@@ -21,12 +21,15 @@ class ControlMemory:
     """Uid of the driver pod and number of its restarts: another process has to be told again."""
     ordered: frozenset[str] = frozenset()
     forgotten: frozenset[str] = frozenset()
-    """Ids in the last orders: of what is to be published, and of what need not be reported any more."""
+    told: frozenset[str] = frozenset()
+    """Ids in the last orders: of what is to be published, of what need not be reported any more, and of messages from
+    a channel that have ended."""
     not_taken: str = ""
     """Why the agent did not take the last orders; empty if it did."""
     progress_written_at: float = 0.0
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Uid of a message -> why the API server refuses the StreamSnapshot of what it had taken."""
+    """Uid of a message -> why the API server refuses the StreamSnapshot of what it had taken; id of one from a channel
+    -> why it refuses its resource."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidegate.model.control_message import ControlMessage
+from tidegate.model.control_message import CLUSTER_TYPES, ControlMessage
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
-from tidegate.resources.message_snapshot import TAKING_TYPES, message_snapshot_name
+from tidegate.resources.message_snapshot import message_snapshot_name
 from tidegate.resources.names import driver_pod_name
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_DRIVER
@@ -44,6 +44,6 @@ def observe_control(index: Index, app_key: Key, now: float, clock_skew: float = 
 
 
 def _snapshots(index: Index, messages: Iterable[ControlMessage]) -> dict[str, StreamSnapshot]:
-    asking = (message for message in messages if message.spec.type in TAKING_TYPES and not message.is_final)
+    asking = (message for message in messages if message.spec.type in CLUSTER_TYPES and not message.is_final)
     found = ((it.metadata.uid, index.snapshots.get((it.key[0], message_snapshot_name(it)))) for it in asking)
     return {uid: snapshot for uid, snapshot in found if snapshot is not None}

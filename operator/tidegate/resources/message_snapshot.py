@@ -18,11 +18,9 @@ from tidegate.model.stream_snapshot import (
     ReclaimPolicy,
 )
 from tidegate.model.streaming_app import API_VERSION, StreamingApp
-from tidegate_spark.control_protocol import DUMP_STATE, SNAPSHOT
+from tidegate_spark.control_protocol import DUMP_STATE
 from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 
-TAKING_TYPES = frozenset({SNAPSHOT, DUMP_STATE})
-"""Messages that have a snapshot taken."""
 _LONGEST_NAME = 54
 _EXPORT_FIELDS = ("format", "states", "cores", "resources", "timeoutSeconds")
 """Of a dump's payload, as in spec.export. The image is none of them: who may send messages may not run anything."""
@@ -30,11 +28,14 @@ _EXPORT_FIELDS = ("format", "states", "cores", "resources", "timeoutSeconds")
 
 def taken_id(message: ControlMessage) -> str:
     """Return the id that the driver gives to the snapshot of a message."""
-    return f"{OF_MESSAGE}{message.metadata.uid}"
+    return f"{OF_MESSAGE}{message.log_id}"
 
 
 def message_snapshot_name(message: ControlMessage) -> str:
     """Return the resource's name: two messages have two, whatever they are called."""
+    if message.is_from_channel:
+        # Not by its uid: one that somebody deletes too early is made again, and is about the same snapshot.
+        return message.metadata.name
     end = f"-{message.metadata.uid.replace('-', '')[:8]}"
     return message.metadata.name.replace(".", "-")[: _LONGEST_NAME - len(end)].rstrip("-") + end
 

@@ -17,16 +17,17 @@ from dataclasses import replace
 from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.accounts import Attendance, BatchAccount, needs_of, within_bounds
 from tidegate_spark.control.calling import call_handlers
-from tidegate_spark.control.channels.book import OPEN_STATES, ChannelBook, Ended
+from tidegate_spark.control.channels.admission import within_limit
+from tidegate_spark.control.channels.book import ChannelBook, Ended
+from tidegate_spark.control.channels.cluster_part import OPEN_STATES, has_part
 from tidegate_spark.control.checking import checked
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind, message_of
-from tidegate_spark.control.fold import State, Verdict, in_force
+from tidegate_spark.control.fold import State, Verdict
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.log import ControlLog
-from tidegate_spark.control.log_objects import LostError
 from tidegate_spark.control.ports import Works
 from tidegate_spark.control.reaching import Reached
-from tidegate_spark.control.reports import Telling, entry_at
+from tidegate_spark.control.reports import Telling, entry_at, messages_between, new_in_batch, uncalled
 from tidegate_spark.control_protocol import ControlOrders, ControlReport, MessageReport
 from tidegate_spark.snapshots.library import Library
 
@@ -106,12 +107,14 @@ class ControlDesk:
             for name in orders.forget:
                 self._offered.pop(name, None)
             self._reports = tuple(report for report in self._reports if report.id in self._offered)
+        self._channel.cluster.learn(orders.ended)
         self._wake.set()
 
     def report(self) -> ControlReport:
         """Return how far everything is."""
         with self._lock:
-            return ControlReport(self._last, dict(self._positions), self._paused, self._reports)
+            positions = dict(self._positions)
+            return ControlReport(self._last, positions, self._paused, self._reports, asked=self._channel.asked)
 
     def is_known(self, seconds: float) -> bool:
         """Wait until it is known what is in force, at most so long; return whether it is."""
@@ -150,8 +153,7 @@ class ControlDesk:
 
         What a rollback took back may have been removed; nothing else was.
         """
-        found = self._opened()
-        return in_force(found.entries(after, upto, whole=False), found.state_at(after).lineage if after else 0)
+        return messages_between(self._opened(), after, upto)
 
     def committed(self, query: str, batch: int, position: int) -> None:
         """Take note that a batch is committed, and which position it had."""
@@ -194,7 +196,8 @@ class ControlDesk:
         found = self._opened()
         inspected = self._inspected(found, drafts)
         with self._work:
-            found.append(inspected)
+            asked = sum(has_part(entry) for entry in self._channel.open)
+            found.append(within_limit(inspected, asked, lambda name: found.find(name) is not None))
             self._note_channel(found)
         with self._lock:
             self._last = max(self._last, found.last)
@@ -307,7 +310,7 @@ class ControlDesk:
                     return
                 query, batch, position, workers = self._commits[0]
                 before = self._positions.get(query, -1)
-            new = self._new_in(found, before, position)
+            new = new_in_batch(found, before, position)
             for entry in (entry for entry in new if not self._book.is_over(entry)):
                 account = self._book.get(library, entry.sequence)
                 if query not in account.queries:
@@ -316,16 +319,6 @@ class ControlDesk:
             with self._lock:
                 self._commits.pop(0)
                 self._positions[query] = max(before, position)
-
-    def _new_in(self, found: ControlLog, before: int, position: int) -> tuple[Entry, ...]:
-        if position <= before:
-            return ()
-        # A query that is new begins with what is in force, and acknowledges what nobody has forgotten.
-        after = max(before, 0) if before >= 0 else min(found.begin, position)
-        try:
-            return self.messages(after, position)
-        except LostError:
-            return ()
 
     def _carry_out(self, library: Library, found: ControlLog) -> None:
         """Do the driver's part of what is logged, each message as far as it can be done now."""
@@ -372,23 +365,12 @@ class ControlDesk:
         if position <= self._handled or self._library is None:
             return
         if handlers:
-            call_handlers(handlers, self._uncalled(found, position), self._book, self._library)
+            with self._lock:
+                planned = max(self._positions.values(), default=found.begin)
+            new = uncalled(found, self._handled, planned, position)
+            call_handlers(handlers, new, self._book, self._library)
         self._handled = position
         self._wake.set()
-
-    def _uncalled(self, found: ControlLog, position: int) -> tuple[Entry, ...]:
-        """Return the messages up to a position for which this process has not called handlers.
-
-        Those of before were called before the newest batch was planned: a base may be of behind it.
-        """
-        if self._handled >= 0:
-            return self.messages(self._handled, position)
-        with self._lock:
-            planned = max(self._positions.values(), default=found.begin)
-        try:
-            return self.messages(max(0, min(planned, found.begin)), position)
-        except LostError:
-            return self.messages(found.begin, position)
 
     def _keep_base(self, library: Library, found: ControlLog) -> None:
         if not found.wants_base(BASE_SECONDS):

@@ -211,7 +211,8 @@ class Control:
             told = dataclasses.replace(ended, report=clean_message(ended.report, self._secrets))
             return reply_of(told, config.namespace, config.app)
 
-        return Intake(Broker(making.kind_of(settings), make, reply), self.desk, self._progress.notice)
+        broker = Broker(making.kind_of(settings), make, reply, settings.types)
+        return Intake(broker, self.desk, self._progress.notice)
 
     def _committed(self, query: str, commit: Commit) -> None:
         if commit.control >= 0:

@@ -9,7 +9,7 @@ from tidegate_spark.control import accounts
 from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.accounts import needs_of
 from tidegate_spark.control.entries import Entry, Kind
-from tidegate_spark.control.fold import Verdict
+from tidegate_spark.control.fold import Verdict, in_force
 from tidegate_spark.control.log import ControlLog
 from tidegate_spark.control.log_objects import LostError
 from tidegate_spark.control.ports import Works
@@ -26,6 +26,44 @@ def entry_at(found: ControlLog, sequence: int) -> tuple[Entry, ...]:
         return found.entries(sequence - 1, sequence)
     except LostError:
         return ()
+
+
+def messages_between(found: ControlLog, after: int, upto: int) -> tuple[Entry, ...]:
+    """Return the messages that come into force behind a position, up to another one; may raise as the log does.
+
+    What a rollback took back may have been removed; nothing else was.
+    """
+    return in_force(found.entries(after, upto, whole=False), found.state_at(after).lineage if after else 0)
+
+
+def new_in_batch(found: ControlLog, before: int, position: int) -> tuple[Entry, ...]:
+    """Return the messages that came into force with a batch: ``before`` is the position of the one before it, or -1."""
+    if position <= before:
+        return ()
+    # A query that is new begins with what is in force, and acknowledges what nobody has forgotten.
+    after = max(before, 0) if before >= 0 else min(found.begin, position)
+    try:
+        return messages_between(found, after, position)
+    except LostError:
+        return ()
+
+
+def uncalled(found: ControlLog, handled: int, planned: int, position: int) -> tuple[Entry, ...]:
+    """Return the messages up to a position for which a process has not called the driver's handlers.
+
+    Args:
+        found: the log.
+        handled: up to where this process has; below 0: it has called none yet.
+        planned: the newest position of a batch that was there when it began. What is before it had been called; a base
+            may be of behind it.
+        position: up to where.
+    """
+    if handled >= 0:
+        return messages_between(found, handled, position)
+    try:
+        return messages_between(found, max(0, min(planned, found.begin)), position)
+    except LostError:
+        return messages_between(found, found.begin, position)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tidegate_spark.control.accounts import Account
+from tidegate_spark.control.channels.cluster_part import asked_id
 from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.fold import State
 from tidegate_spark.control.offsets import Positions
@@ -161,6 +162,8 @@ def set_log_level(session: SparkSession, level: str) -> None:
 
 def snapshot_id(entry: Entry) -> str:
     """Return the id of the snapshot that a message asks for: the same one whenever it is asked."""
+    if entry.origin:
+        return f"control-{asked_id(entry)}"
     if re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,50}[a-z0-9])?", entry.id):
         return f"control-{entry.id}"
     return f"control-{hashlib.sha256(entry.id.encode()).hexdigest()[:32]}"

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from tidegate.model.control_message import decode_message, payload_text
+from tidegate.resources.channel_message import build_channel_message
+from tidegate_spark.control_protocol import AskedMessage, MessageReport, MessageState
 from tidegate_testing.crd import REMOVED, create
 from tidegate_testing.kubectl import Kubectl, KubectlError
+from tidegate_testing.values import app
 
 MESSAGE: dict[str, Any] = {
     "apiVersion": "tidegate.dev/v1alpha1",
@@ -21,6 +24,7 @@ STATUS = {
     "observedGeneration": 1,
     "order": "412",
     "appUid": "u-1",
+    "origin": {"channel": "kafka", "source": "/pricing", "id": "7f2c"},
     "offeredAt": "2026-01-01T00:00:00Z",
     "expiresAt": "2026-01-01T00:10:00Z",
     "sequence": 12,
@@ -136,15 +140,28 @@ def test_a_message_does_not_change_not_even_deep_inside_of_its_payload(
 def test_kubectl_shows_the_line_of_messages(api_kubectl: Kubectl, namespace: str) -> None:
     create(api_kubectl, namespace, MESSAGE)
     fresh = [line.split() for line in api_kubectl.run("get", "ctl", "-n", namespace).splitlines()]
-    assert fresh[0] == ["NAME", "TYPE", "APP", "PHASE", "SEQ", "BATCH", "ACKS", "AGE"]
+    assert fresh[0] == ["NAME", "TYPE", "APP", "PHASE", "SEQ", "BATCH", "ACKS", "ORIGIN", "AGE"]
     assert fresh[1][:3] == ["faster", "reload-config", "orders"]
     write_status(api_kubectl, namespace)
     wide = [line.split() for line in api_kubectl.run("get", "ctl", "-n", namespace, "-o", "wide").splitlines()]
-    assert wide[1][:7] == ["faster", "reload-config", "orders", "Applied", "12", "310", "4/4"]
-    assert wide[0][8:] == ["EXPIRES", "RESULT", "REASON"]
-    assert wide[1][8:] == [STATUS["expiresAt"], STATUS["results"]["uri"], "Applied"]  # type: ignore[index] # a mapping
+    assert wide[1][:8] == ["faster", "reload-config", "orders", "Applied", "12", "310", "4/4", "kafka"]
+    assert wide[0][9:] == ["EXPIRES", "RESULT", "SOURCE", "REASON"]
+    uri = STATUS["results"]["uri"]  # type: ignore[index] # a mapping
+    assert wide[1][9:] == [STATUS["expiresAt"], uri, "/pricing", "Applied"]
     for condition in ("Ready", "Applied"):
         api_kubectl.run("wait", f"--for=condition={condition}", "ctl/faster", "-n", namespace, "--timeout=10s")
+
+
+def test_what_the_operator_makes_of_a_brokers_message_is_stored_and_found_by_its_label(
+    api_kubectl: Kubectl, namespace: str
+) -> None:
+    told = MessageReport("0123456789abcdef" * 2, MessageState.LOGGED, 12)
+    asked = AskedMessage(told, "dump-state", '{"format":"Csv"}', "kafka:control:x/0", "/pricing/ä \u2028", "7f2c")
+    built = build_channel_message(asked, app({}))
+    stored = create(api_kubectl, namespace, {**built, "metadata": {**built["metadata"], "namespace": namespace}})
+    assert decode_message(json.dumps(stored).encode()).is_from_channel
+    found = api_kubectl.run("get", "ctl", "-l", "tidegate.dev/channel=kafka", "-n", namespace, "-o", "name")
+    assert found.strip().endswith(built["metadata"]["name"])
 
 
 def test_the_whole_status_is_stored_and_nobody_writes_it_with_the_spec(api_kubectl: Kubectl, namespace: str) -> None:
@@ -169,7 +186,7 @@ def test_messages_are_ordered_by_their_first_versions(api_kubectl: Kubectl, name
 def test_an_application_says_how_long_messages_stay(
     api_kubectl: Kubectl, namespace: str, retention: str, taken: bool
 ) -> None:
-    app = {
+    manifest = {
         "apiVersion": "tidegate.dev/v1alpha1",
         "kind": "StreamingApp",
         "metadata": {"name": "app"},
@@ -180,7 +197,7 @@ def test_an_application_says_how_long_messages_stay(
         },
     }
     if taken:
-        assert create(api_kubectl, namespace, app)["spec"]["control"]["retention"] == retention
+        assert create(api_kubectl, namespace, manifest)["spec"]["control"]["retention"] == retention
         return
     with pytest.raises(KubectlError, match=r"control.retention|spec.control.retention"):
-        create(api_kubectl, namespace, app)
+        create(api_kubectl, namespace, manifest)

@@ -92,6 +92,16 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         ["control.channel.rabbitmq.uri", "user and password belong into the Secret"],
     ),
     "a queue without a name": ("spec/control", rabbitmq(queue=""), ["control.channel.rabbitmq.queue"]),
+    "a type without a name": (
+        "spec/control",
+        {"channel": {**kafka()["channel"], "types": [""]}},
+        ["control.channel.types[0]", "at least 1"],
+    ),
+    "a type that is named twice": (
+        "spec/control",
+        {"channel": {**kafka()["channel"], "types": ["ping", "ping"]}},
+        ["control.channel.types[1]", "Duplicate"],
+    ),
     "arguments that are one string": ("spec/application/args", "--a --b", ["spec.application.args", "array"]),
     "an argument that is a number": ("spec/application/args", ["--n", 3], ["spec.application.args[1]", "string"]),
     "a variable without a name": ("spec/application/env", [{"value": "x"}], ["spec.application.env[0].name: Required"]),

@@ -126,6 +126,7 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
                     "options": {"security.protocol": "SASL_SSL"},
                 },
                 "credentialsSecret": {"name": "kafka-control"},
+                "types": ["reload-config", "order:new"],
             },
         },
         "restartNonce": 7,

@@ -12,19 +12,20 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent_client import Unanswered
 from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
-from tidegate.kube.failures import Unavailable
+from tidegate.kube.failures import Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.model.control_message import ControlMessage, MessagePhase
+from tidegate.model.control_message import ControlMessage, MessagePhase, channel_message_name
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_control import NO_APP, ControlReconciler
 from tidegate.workqueue import Key, RetryLaterError
-from tidegate_spark.control_protocol import ControlOrders, MessageReport, MessageState
+from tidegate_spark.control_protocol import AskedMessage, ControlOrders, ControlReport, MessageReport, MessageState
+from tidegate_spark.protocol import AgentReport, DriverState
 from tidegate_testing.control_observations import APP, SENT, agent, ended, message, report
 from tidegate_testing.dictionary_server import ApiServer
-from tidegate_testing.observations import NOW, running_driver
+from tidegate_testing.observations import NOW, UID, running_driver
 
 ORDERS = ("shop", "orders")
 
@@ -77,6 +78,14 @@ class World:
         self.index.put_app(APP)
         self.index.put_pod(driver)
         self.index.reports[ORDERS] = TimedReport(agent(*reports), self.now, driver.uid, driver.restarts)
+
+    def asks(self, *asked: AskedMessage) -> None:
+        """Have the driver tell of a broker's messages."""
+        driver = running_driver(APP)
+        self.index.put_app(APP)
+        self.index.put_pod(driver)
+        report = AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, control=ControlReport(asked=asked))
+        self.index.reports[ORDERS] = TimedReport(report, self.now, driver.uid, driver.restarts)
 
     async def look(self, key: Key = ORDERS) -> float | None:
         return await self.reconciler.reconcile(key)
@@ -223,3 +232,57 @@ async def test_a_message_that_can_not_be_read_says_so_and_the_others_go_on() -> 
     assert (stalled.reason, "spec.type" in stalled.message) == ("InvalidSpec", True)
     await world.look()
     assert world.agent.given == [["uid-first"]]
+
+
+ASKED = AskedMessage(MessageReport("0123456789abcdef" * 2, MessageState.LOGGED, 12), "snapshot", origin="kafka:c/0")
+NAME = channel_message_name("orders", UID, ASKED.report.id)
+MESSAGES = "/apis/tidegate.dev/v1alpha1/namespaces/shop/controlmessages"
+
+
+async def test_a_brokers_message_gets_its_resource_at_once_and_is_given_to_nobody() -> None:
+    world = World()
+    world.asks(ASKED)
+    assert await world.look() == 0.0
+    await world.look()
+    (made,) = world.index.control.in_order(ORDERS)
+    assert (made.metadata.name, made.status.phase, made.status.sequence) == (NAME, MessagePhase.PUBLISHED, 12)
+    assert world.agent.orders == []
+
+
+async def test_one_that_was_made_before_and_that_the_watch_has_not_told_of_is_read() -> None:
+    world, again = World(), World()
+    for each in (world, again):
+        each.asks(ASKED)
+        again.api.objects = world.api.objects
+        await each.look()
+    assert [each.metadata.name for each in again.index.control.in_order(ORDERS)] == [NAME]
+
+
+async def test_its_driver_is_told_that_the_api_server_refuses_its_resource() -> None:
+    world = World()
+    world.api.refusing[MESSAGES] = Invalid("spec.payload: no")
+    world.asks(ASKED)
+    assert await world.look() == 0.0
+    await world.look()
+    (end,) = world.agent.orders[-1].ended
+    assert (end.id, end.state, end.reason) == (ASKED.report.id, MessageState.FAILED, "MessageRefused")
+
+
+async def test_its_driver_is_told_that_somebody_elses_message_has_its_name() -> None:
+    other = message(NAME)
+    world = World()
+    world.api.keep(path(other), other)
+    world.asks(ASKED)
+    await world.look()
+    await world.look()
+    (end,) = world.agent.orders[-1].ended
+    assert "there is another ControlMessage" in end.message
+
+
+async def test_what_a_quota_refuses_waits() -> None:
+    world = World()
+    world.api.refusing[MESSAGES] = Forbidden("exceeded quota")
+    world.asks(ASKED)
+    with pytest.raises(RetryLaterError, match="exceeded quota"):
+        await world.look()
+    assert world.agent.orders == []

@@ -23,7 +23,7 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("tidegate.dev", "streamingapps/status"): {"patch"},
     ("tidegate.dev", "streamsnapshots"): {"get", "list", "watch", "create", "patch", "delete"},
     ("tidegate.dev", "streamsnapshots/status"): {"patch"},
-    ("tidegate.dev", "controlmessages"): {"get", "list", "watch", "delete"},
+    ("tidegate.dev", "controlmessages"): {"get", "list", "watch", "create", "delete"},
     ("tidegate.dev", "controlmessages/status"): {"patch"},
     ("", "pods"): {"get", "list", "watch", "create", "delete"},
     ("", "secrets"): {"get", "create", "delete"},

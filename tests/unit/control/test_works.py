@@ -216,3 +216,8 @@ def test_a_messages_snapshot_has_an_id_of_its_own(name: str) -> None:
     assert made == snapshot_id(replace(Entry(2), id=name))
     assert len(made) <= 63
     assert set(made) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+def test_an_event_that_is_sent_again_when_it_is_forgotten_has_a_snapshot_of_its_own() -> None:
+    first = Entry(1, id="/test#1", origin="rabbitmq:control")
+    assert snapshot_id(first) == snapshot_id(first) != snapshot_id(replace(first, sequence=9))

@@ -6,16 +6,17 @@ import pytest
 
 from tidegate_spark.control.channels import book as books
 from tidegate_spark.control.channels.book import ChannelBook
+from tidegate_spark.control.channels.cluster_part import asked_id
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind
-from tidegate_spark.control_protocol import MessageReport, MessageState
+from tidegate_spark.control_protocol import MessageEnd, MessageReport, MessageState
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in
 
 KEY = f"{PREFIX}/control/channel.json"
 
 
-def entry(sequence: int, kind: Kind = Kind.MESSAGE, origin: str = "kafka:control/0") -> Entry:
-    return Entry(sequence, kind, id=f"/test#{sequence}", type="ping", payload='"long"', origin=origin, offset=sequence)
+def entry(sequence: int, kind: Kind = Kind.MESSAGE, origin: str = "kafka:control/0", asks: str = "ping") -> Entry:
+    return Entry(sequence, kind, id=f"/test#{sequence}", type=asks, payload='"long"', origin=origin, offset=sequence)
 
 
 def report(sequence: int, state: MessageState = MessageState.DONE) -> MessageReport:
@@ -133,3 +134,43 @@ def test_too_many_are_let_go_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -
     book.save(library_in(buckets))
     assert [it.sequence for it in book.open] == [4, 5]
     assert [it.entry.sequence for it in book.ready] == [3]
+
+
+def test_what_the_cluster_has_a_part_in_is_told_of_with_its_payload_and_not_let_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(books, "MOST_OPEN", 0)
+    buckets = Buckets()
+    book = loaded(buckets)
+    book.note([entry(1, asks="dump-state"), entry(2)], 2)
+    book.end([report(1), report(2, MessageState.LOGGED)], answered=True)
+    book.save(library_in(buckets))
+    assert [it.entry.sequence for it in book.ready] == [2]
+    (asked,) = book.asked or ()
+    assert (asked.type, asked.payload, asked.event, asked.report.state) == (
+        "dump-state",
+        '"long"',
+        "1",
+        MessageState.DONE,
+    )
+
+
+def test_it_ends_when_the_operator_says_so_in_whatever_process() -> None:
+    buckets = Buckets()
+    book = loaded(buckets)
+    book.note([entry(1, asks="snapshot")], 1)
+    done = replace(report(1), results={"snapshot": "control-a"})
+    book.end([done], answered=True)
+    book.save(library_in(buckets))
+    again = loaded(buckets)
+    again.end([done], answered=True)
+    again.save(library_in(buckets))
+    assert (again.ready, again.asked) == ((), book.asked)
+    name = asked_id(again.open[0])
+    again.cluster.learn([MessageEnd(name, MessageState.FAILED, "SnapshotFailed", "No.", {"streamSnapshot": "a"})])
+    again.end([done], answered=True)
+    again.save(library_in(buckets))
+    told = again.ready[0].report
+    assert (told.id, told.state, told.reason) == ("/test#1", MessageState.FAILED, "SnapshotFailed")
+    assert told.results == {"snapshot": "control-a", "streamSnapshot": "a"}
+    assert (again.asked, again.ended) == ((), {"Failed": 1})

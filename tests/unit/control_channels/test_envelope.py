@@ -109,10 +109,9 @@ def test_another_content_type_is_rejected() -> None:
     assert read(event(), "text/plain").reason == "UnsupportedContentType"
 
 
-def test_a_dump_needs_a_resource_that_says_where_it_is_and_a_snapshot_does_not() -> None:
-    entry = read(event(kind="dump-state"))
-    assert (entry.kind, entry.reason, entry.type) == (Kind.REJECTED, "NeedsControlMessage", "dump-state")
-    assert read(event(kind="snapshot")).kind is Kind.MESSAGE
+@pytest.mark.parametrize("kind", ["snapshot", "dump-state"])
+def test_a_snapshot_and_a_dump_are_asked_for_as_everything_else(kind: str) -> None:
+    assert (read(event(kind=kind)).kind, read(event(kind=kind)).type) == (Kind.MESSAGE, kind)
 
 
 def test_what_is_too_large_is_not_looked_into() -> None:

@@ -65,6 +65,7 @@ class Scene:
     desk: FakeDesk = field(default_factory=FakeDesk)
     clock: Clock = field(default_factory=Clock)
     notices: list[tuple[str, str]] = field(default_factory=list)
+    types: tuple[str, ...] = ()
 
     def attend(self) -> Intake:
         """Read until nothing more comes."""
@@ -78,7 +79,7 @@ class Scene:
         def notice(reason: str, message: str, warning: bool) -> None:
             self.notices.append((reason, message))
 
-        intake = Intake(Broker("Kafka", make, told), self.desk, notice, self.clock)
+        intake = Intake(Broker("Kafka", make, told, self.types), self.desk, notice, self.clock)
         intake.attend()
         return intake
 
@@ -96,6 +97,15 @@ def test_messages_are_taken_with_the_place_up_to_which_they_were_read() -> None:
     ids = [entry.id for entry in scene.desk.taken if entry.kind is Kind.MESSAGE]
     assert ids == [f"/test#{number}" for number in range(6)]
     assert scene.desk.consumed() == {"kafka:control/0": 6}
+
+
+def test_what_may_not_be_sent_is_logged_as_rejected_and_what_is_read_goes_on() -> None:
+    scene = Scene(MemoryBroker(TOPIC), types=("ping",))
+    for number, kind in enumerate(("pause", "ping")):
+        scene.broker.send(event(str(number), kind))
+    scene.attend()
+    logged = [(entry.kind, entry.reason) for entry in scene.desk.taken if entry.id]
+    assert logged == [(Kind.REJECTED, "TypeNotAllowed"), (Kind.MESSAGE, "")]
 
 
 def test_a_queue_keeps_what_could_not_be_logged() -> None:

@@ -45,7 +45,7 @@ def test_a_time_until_which_it_holds_is_said_in_seconds_as_a_span_or_as_a_time(e
         ({"payload": [1]}, "InvalidPayload", "must be an object"),
         ({"kind": "reload-model", "payload": {"name": "m"}}, "InvalidPayload", "'sha256'"),
         ({"kind": "set-log-level", "payload": {"level": "LOUD"}}, "InvalidPayload", "'level'"),
-        ({"kind": "dump-state"}, "NeedsControlMessage", "ControlMessage"),
+        ({"kind": "dump-state", "payload": {"format": "Xml"}}, "InvalidPayload", "'format'"),
         ({"expires": 0}, "InvalidExpires", "'expires'"),
         ({"expires": float("inf")}, "InvalidExpires", "'expires'"),
         ({"expires": 1e300}, "InvalidExpires", "'expires'"),

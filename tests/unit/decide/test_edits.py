@@ -33,6 +33,7 @@ OTHER: dict[str, Any] = {
     "control.channel.storage.pollIntervalSeconds": 5,
     "control.channel.storage.keepReplies": "7d",
     "control.channel.credentialsSecret.name": "other",
+    "control.channel.types": ["ping"],
     "sparkConf": {"spark.other": "x"},
     "driver.resources.cpu": "3",
     "driver.resources.cpuLimit": "4",

@@ -51,9 +51,10 @@ def test_a_topic_is_told_with_all_that_was_said_of_it() -> None:
         "control.channel.kafka.startingOffsets": "Latest",
         "control.channel.kafka.options": {"security.protocol": "SSL"},
         "control.channel.credentialsSecret.name": "broker",
+        "control.channel.types": ["ping"],
     }
     kafka = KafkaSettings("b:9092", "control", "replies", from_latest=True, options={"security.protocol": "SSL"})
-    assert config({**KAFKA, **more}).channel == ChannelSettings(kafka, None, "broker")
+    assert config({**KAFKA, **more}).channel == ChannelSettings(kafka, None, "broker", types=("ping",))
 
 
 def test_a_queue_is_told_likewise() -> None:

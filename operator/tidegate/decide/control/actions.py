@@ -49,6 +49,13 @@ class MakeSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class MakeMessage:
+    """Make the ControlMessage that stands for a message from a channel."""
+
+    manifest: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class TellOfMessage:
     """Publish an event about a message."""
 
@@ -56,7 +63,9 @@ class TellOfMessage:
     event: PublishEvent
 
 
-ControlAction: TypeAlias = WriteMessageStatus | GiveMessages | MakeSnapshot | DeleteMessage | TellOfMessage
+ControlAction: TypeAlias = (
+    WriteMessageStatus | GiveMessages | MakeSnapshot | MakeMessage | DeleteMessage | TellOfMessage
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from tidegate.decide.control.verdict import Seen, ordered_seconds_ago, takes_mes
 from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
 from tidegate.model.control_message import ControlMessage, payload_text
 from tidegate.observe.control_observation import ControlObservation
-from tidegate_spark.control_protocol import LARGEST_CONTROL_ORDERS, ControlOrder, ControlOrders
+from tidegate_spark.control_protocol import LARGEST_CONTROL_ORDERS, ControlOrder, ControlOrders, MessageEnd
 
 ORDER_PAUSE = 5.0
 """Seconds between two orders to an agent whose report does not show the first: the next report is on its way."""
@@ -42,13 +42,16 @@ class Dispatch:
     wake_after: float | None = None
 
 
-def choose(o: ControlObservation, line: Sequence[Seen], ended: frozenset[str], now: float) -> Dispatch:
+def choose(
+    o: ControlObservation, line: Sequence[Seen], ended: frozenset[str], ends: tuple[MessageEnd, ...], now: float
+) -> Dispatch:
     """Return what is to be given.
 
     Args:
         o: everything that is known.
         line: messages that are to be given, in order.
         ended: uids of messages whose end is written down, or will be before anything is given.
+        ends: what the driver is to know of messages from a channel.
         now: seconds since the epoch.
     """
     if not takes_messages(o) or o.driver is None or o.agent is None:
@@ -56,32 +59,34 @@ def choose(o: ControlObservation, line: Sequence[Seen], ended: frozenset[str], n
     unfinished = {m.metadata.uid for m in o.messages if m.metadata.deletion_timestamp is None} - ended
     reported = [report.id for report in o.agent.control.messages]
     under_way = sum(1 for name in reported if name in unfinished)
-    orders = _fitting([s.message for s in line], MOST_UNDER_WAY - under_way)
+    taken = _FRAME + len(msgspec.json.encode(ends))
+    orders = _fitting([s.message for s in line], MOST_UNDER_WAY - under_way, taken)
     # What has no resource any more was deleted: nobody reads what came of it.
     forget = tuple(name for name in reported if name not in unfinished)[:MOST_FORGOTTEN]
     chosen = frozenset(order.id for order in orders)
-    if not chosen and not forget:
+    if not chosen and not forget and not ends:
         return Dispatch(under_way=under_way)
-    left = _pause_left(o, chosen, frozenset(forget), now)
+    left = _pause_left(o, chosen, frozenset(forget), frozenset(end.id for end in ends), now)
     if left > 0:
         return Dispatch(chosen, under_way, wake_after=left)
-    give = GiveMessages(o.driver, ControlOrders(orders, forget))
-    return Dispatch(chosen, under_way, give, ORDER_PAUSE if chosen else FORGET_PAUSE)
+    give = GiveMessages(o.driver, ControlOrders(orders, forget, ends))
+    return Dispatch(chosen, under_way, give, ORDER_PAUSE if chosen or ends else FORGET_PAUSE)
 
 
-def _pause_left(o: ControlObservation, chosen: frozenset[str], forget: frozenset[str], now: float) -> float:
+def _pause_left(
+    o: ControlObservation, chosen: frozenset[str], forget: frozenset[str], told: frozenset[str], now: float
+) -> float:
     since = ordered_seconds_ago(o, now)
     if o.memory.not_taken:
         return NOT_TAKEN_PAUSE - since
-    if not (chosen <= o.memory.ordered and forget <= o.memory.forgotten):
+    if not (chosen <= o.memory.ordered and forget <= o.memory.forgotten and told <= o.memory.told):
         return 0.0
-    return (ORDER_PAUSE if chosen else FORGET_PAUSE) - since
+    return (ORDER_PAUSE if chosen or told else FORGET_PAUSE) - since
 
 
-def _fitting(line: Sequence[ControlMessage], room: int) -> tuple[ControlOrder, ...]:
-    """Return as much of the head of the line as one body may hold."""
+def _fitting(line: Sequence[ControlMessage], room: int, size: int = _FRAME) -> tuple[ControlOrder, ...]:
+    """Return as much of the head of the line as one body may hold; ``size``: bytes of what else is in it."""
     orders: list[ControlOrder] = []
-    size = _FRAME
     for message in line[: max(0, min(MOST_AT_ONCE, room))]:
         order = build_order(message)
         size += len(msgspec.json.encode(order)) + 1

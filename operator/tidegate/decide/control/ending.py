@@ -5,6 +5,7 @@ Whether a message that was once offered is in the log, only a driver knows: such
 
 from __future__ import annotations
 
+from tidegate.decide.control.from_channel import is_told
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import MessagePhase, is_too_large
@@ -29,6 +30,8 @@ def keep_final(s: Seen, now: float) -> MessageVerdict | None:
         return None
     ended = status.finished_at.timestamp() if status.finished_at is not None else s.message.created
     left = ended + retention_of(s) - s.at
+    if not is_told(s):
+        return MessageVerdict(status.phase, Health.READY, "", "", silent=True)
     if left <= 0:
         return MessageVerdict(status.phase, Health.READY, "", "", retires=True, silent=True)
     return MessageVerdict(status.phase, Health.READY, "", "", silent=True, wake_after=left)
@@ -36,7 +39,7 @@ def keep_final(s: Seen, now: float) -> MessageVerdict | None:
 
 def give_up_with_app(s: Seen, now: float) -> MessageVerdict | None:
     """Give up if the application is gone to which it was sent: one of the same name is another one."""
-    if not s.message.status.app_uid or s.o.app_unreadable or refers_to_its_app(s):
+    if not s.message.app_uid or s.o.app_unreadable or refers_to_its_app(s):
         return None
     what = "was deleted" if s.o.app is None else "was deleted and made anew"
     known = "before the message was given to it" if not s.was_offered else "before it told what came of the message"

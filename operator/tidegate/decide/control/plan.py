@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tidegate.decide.actions import PublishEvent
-from tidegate.decide.control import ending, reporting, taken, waiting
+from tidegate.decide.control import ending, from_channel, reporting, taken, waiting
 from tidegate.decide.control.actions import (
     ControlAction,
     ControlPlan,
     DeleteMessage,
+    MakeMessage,
     MakeSnapshot,
     TellOfMessage,
     WriteMessageStatus,
@@ -30,6 +31,7 @@ from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import FINAL, ControlMessageStatus
 from tidegate.observe.control_observation import ControlObservation
+from tidegate_spark.control_protocol import MessageEnd
 
 MessageRule: TypeAlias = Callable[[Seen, float], MessageVerdict | None]
 
@@ -42,6 +44,7 @@ MESSAGE_RULES: tuple[MessageRule, ...] = (
     ending.refuse_too_large,
     ending.let_expire,
     waiting.wait_for_app,
+    from_channel.await_word,
     waiting.wait_after_refusal,
     waiting.send,
     waiting.wait_for_driver,
@@ -77,16 +80,17 @@ def decide_control(o: ControlObservation, now: float) -> ControlPlan:
     """
     judged = _judge(o, now)
     ended = frozenset(it.uid for it in judged if it.verdict.phase in FINAL)
-    dispatch = choose(o, [it.seen for it in judged if it.verdict.sends], ended, now)
+    dispatch = choose(o, [it.seen for it in judged if it.verdict.sends], ended, _ends(o, judged), now)
     writes, due = _writes(o, [_in_turn(it, dispatch) for it in judged], dispatch, now)
     retired = [it.seen.message for it in judged if it.verdict.retires]
     actions: tuple[ControlAction, ...] = writes
     if dispatch.give is not None:
         actions = (*actions, dispatch.give)
-    made = [MakeSnapshot(it.seen.message, it.verdict.makes) for it in judged if it.verdict.makes is not None]
     # Made after what the API server must hear of anyway: a quota may refuse it.
-    actions = (*actions, *made, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]))
-    more = 0.0 if len(retired) > MOST_REMOVED else None
+    made = [MakeSnapshot(it.seen.message, it.verdict.makes) for it in judged if it.verdict.makes is not None]
+    new = [MakeMessage(manifest) for manifest in from_channel.to_be_made(o)]
+    actions = (*actions, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]), *made, *new)
+    more = 0.0 if len(retired) > MOST_REMOVED or new else None
     # The watch brings no news of what we write ourselves.
     ending_now = (ending.retention_of(it.seen) for it in judged if it.uid in ended and not it.verdict.silent)
     wake_after = earliest(due, dispatch.wake_after, more, *ending_now, *(it.verdict.wake_after for it in judged))
@@ -95,12 +99,28 @@ def decide_control(o: ControlObservation, now: float) -> ControlPlan:
 
 def _judge(o: ControlObservation, now: float) -> list[_Judged]:
     reports = {report.id: report for report in o.agent.control.messages} if o.agent is not None else {}
+    asked = {it.report.id: it.report for it in from_channel.asked_of(o)}
     judged = []
     for message in o.messages:
         uid = message.metadata.uid
-        seen = Seen(message, o, now - o.clock_skew, reports.get(uid), o.snapshots.get(uid))
+        report = asked.get(message.log_id) if message.is_from_channel else reports.get(uid)
+        seen = Seen(message, o, now - o.clock_skew, report, o.snapshots.get(uid))
         judged.append(_Judged(seen, first_verdict(MESSAGE_RULES, seen, now)[1]))
     return judged
+
+
+def _ends(o: ControlObservation, judged: list[_Judged]) -> tuple[MessageEnd, ...]:
+    """Return what the driver is told of messages from a channel: their ends are written down before it is."""
+    ended = (it for it in judged if it.seen.message.is_from_channel and it.verdict.phase in FINAL)
+    return from_channel.ends_of(
+        o,
+        (
+            (it.seen.message.log_id, it.seen.message.status)
+            if it.verdict.silent
+            else (it.seen.message.log_id, build_message_status(it.seen, it.verdict, False))
+            for it in ended
+        ),
+    )
 
 
 def _in_turn(it: _Judged, dispatch: Dispatch) -> _Judged:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.decide.verdict import Health
-from tidegate.model.control_message import MessagePhase
+from tidegate.model.control_message import CLUSTER_TYPES, MessagePhase
 from tidegate.model.stream_snapshot import (
     ANNOTATION_SNAPSHOT_ID,
     EXPORTED,
@@ -20,7 +20,6 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshot,
 )
 from tidegate.resources.message_snapshot import (
-    TAKING_TYPES,
     build_message_snapshot,
     message_snapshot_name,
     taken_id,
@@ -32,7 +31,7 @@ _AGAIN = "Send another message."
 
 def follow_snapshot(s: Seen, now: float) -> MessageVerdict | None:
     """Have a StreamSnapshot made of what the driver took, and say what comes of that."""
-    if s.message.spec.type not in TAKING_TYPES:
+    if s.message.spec.type not in CLUSTER_TYPES:
         return None
     made = s.snapshot
     if made is None:

@@ -31,7 +31,7 @@ class Seen:
     @property
     def was_offered(self) -> bool:
         """Whether a driver may have taken it."""
-        return self.message.status.offered_at is not None
+        return self.message.status.offered_at is not None or self.message.is_from_channel
 
     @property
     def waiting_phase(self) -> MessagePhase:
@@ -65,7 +65,7 @@ class MessageVerdict:
 
 def refers_to_its_app(s: Seen) -> bool:
     """Return whether the application is there, and is the one that was recorded if one was."""
-    recorded = s.message.status.app_uid
+    recorded = s.message.app_uid
     return s.o.app is not None and recorded in ("", s.o.app.metadata.uid)
 
 

@@ -6,6 +6,8 @@ The log stays the one sequence of messages, and the driver its one writer. A cha
 ``inbox``                                           what an inbox in the storage looks like: pure
 ``ports``                                           what is asked of a channel
 ``intake``                                          reads, has logged, acknowledges; waits for a broker that is away
+``admission``                                       which messages are taken: pure
+``cluster_part``                                    what the operator is told of, and does
 ``book``                                            what is still to be said of messages, and how many there were
 ``kafka``, ``rabbitmq``, ``storage``                the brokers, and the inbox
 """

@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tidegate_spark.control.accounts import Account
+from tidegate_spark.control.channels.cluster_part import OPEN_STATES, ClusterPart, has_part
 from tidegate_spark.control.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control.log_objects import PREFIX
-from tidegate_spark.control_protocol import MessageReport, MessageState
+from tidegate_spark.control_protocol import AskedMessage, MessageReport
 from tidegate_spark.json_form import from_json, to_json
 from tidegate_spark.snapshots.library import Library
 
 NAME = "channel.json"
 MOST_OPEN, MOST_UNSENT = 10_000, 2_000
 """Messages of which nothing final is known, and answers that the broker does not take: what is more is let go."""
-OPEN_STATES = frozenset({MessageState.LOGGED, MessageState.IN_FORCE})
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class OpenMessage:
     """A message of which something may still come."""
 
     entry: Entry
-    """Without its payload."""
+    """Without its payload, unless the operator is told that."""
     account: Account
 
 
@@ -65,6 +65,10 @@ class ChannelBook:
         self._upto = 0
         self._saved, self._etag = Page(), ""
         self._ready: tuple[Ended, ...] = ()
+        self.cluster = ClusterPart()
+        self._reports: dict[int, MessageReport] = {}
+        """What the driver knows of those in which the cluster has a part."""
+        self._asked: tuple[AskedMessage, ...] | None = None
 
     @property
     def upto(self) -> int:
@@ -80,6 +84,11 @@ class ChannelBook:
     def ready(self) -> tuple[Ended, ...]:
         """What is to be told, and is written down: in the order in which it came to be."""
         return self._ready
+
+    @property
+    def asked(self) -> tuple[AskedMessage, ...] | None:
+        """What the operator is to be told of, as it is written down; None: not yet."""
+        return self._asked
 
     def load(self, library: Library, last: int, *, begin: bool = False) -> None:
         """Read what is kept.
@@ -115,15 +124,19 @@ class ChannelBook:
         for entry in entries:
             if entry.sequence <= self._upto or not entry.origin or entry.kind not in (Kind.MESSAGE, Kind.REJECTED):
                 continue
-            self._entries[entry.sequence] = replace(entry, payload="null")
+            self._entries[entry.sequence] = entry if has_part(entry) else replace(entry, payload="null")
             self.accounts[entry.sequence] = Account(entry.sequence)
             self.received += 1
         self._upto = max(self._upto, upto)
 
     def end(self, reports: Iterable[MessageReport], *, answered: bool) -> None:
         """Take note of what is known of open messages; those that have ended are to be told, if ``answered``."""
-        reports = list(reports)
-        too_many = {report.sequence for report in reports[: max(0, len(reports) - MOST_OPEN)]}
+        known = list(reports)
+        self._reports = {it.sequence: it for it in known if has_part(self._entries[it.sequence])}
+        reports = [self.cluster.completed(self._entries[it.sequence], it) for it in known]
+        # Of what the cluster has a part in there are few, and nothing is let go.
+        others = [report for report in reports if report.sequence not in self._reports]
+        too_many = {report.sequence for report in others[: max(0, len(reports) - MOST_OPEN)]}
         for report in reports:
             if report.state in OPEN_STATES and report.sequence not in too_many:
                 continue
@@ -162,6 +175,7 @@ class ChannelBook:
             self._etag = self._put(library, to_json(page).encode())
             self._saved = page
         self._ready = page.unsent
+        self._asked = self.cluster.asked(self.open, self._reports)
 
     def _put(self, library: Library, body: bytes) -> str:
         key = library.key(PREFIX, NAME)

@@ -17,7 +17,6 @@ from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control.channels.wire import Moment, read_event
 from tidegate_spark.control.checking import RejectedError
 from tidegate_spark.control.entries import Entry, Kind
-from tidegate_spark.control_protocol import DUMP_STATE
 
 SPEC_VERSION = "1.0"
 JSON_TYPE, PROTOBUF_TYPE = "application/cloudevents+json", "application/cloudevents+protobuf"
@@ -25,11 +24,6 @@ _JSON_TYPES = frozenset({JSON_TYPE, "application/json", "text/json"})
 LONGEST_ATTRIBUTE, LONGEST_TYPE, LONGEST_WORDS = 512, 128, 500
 """Characters of id and source, of the type, and of what is said about a message."""
 INVALID, TOO_LARGE, UNSUPPORTED, PAYLOAD = "InvalidEvent", "EventTooLarge", "UnsupportedContentType", "InvalidPayload"
-NEEDS_RESOURCE = "NeedsControlMessage"
-NO_DUMP = (
-    "A dump is asked for by a ControlMessage, whose status says where it is. A message from a channel may ask for "
-    "a snapshot, and that can be exported."
-)
 _AT_ONCE = 1e-3
 """Expired long ago: 0 would be never."""
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
@@ -46,9 +40,6 @@ def entry_of(received: Received) -> Entry:
             raise RejectedError(TOO_LARGE, words)
         event, data = _read(received.body, received.content_type.partition(";")[0].strip().lower())
         name, source, kind = _identity(event)
-        if kind == DUMP_STATE:
-            # The files are written by a pod, which the operator makes for a resource: "Done" would not be true.
-            raise RejectedError(NEEDS_RESOURCE, NO_DUMP)
         payload = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         payload.encode()
         return Entry(

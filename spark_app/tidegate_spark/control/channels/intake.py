@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tidegate_spark.control.channels.admission import of_allowed_types
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.envelope import entry_of
 from tidegate_spark.control.channels.ports import (
@@ -73,6 +74,8 @@ class Broker:
     """Returns a channel that is not open yet; may raise ChannelError."""
     reply_of: Callable[[Ended], Reply]
     """Says what is told of a message."""
+    types: tuple[str, ...] = ()
+    """What may be sent through it; none: every type."""
 
 
 class Intake:
@@ -161,7 +164,7 @@ class Intake:
             self._notice(LOST, delivery.lost, True)
         if not delivery.messages and not delivery.positions:
             return
-        drafts = [entry_of(message) for message in delivery.messages]
+        drafts = of_allowed_types(map(entry_of, delivery.messages), self._broker.types)
         # Needed only where the last messages are known already: then no entry says that they were read.
         drafts += [Entry(0, Kind.CONSUMED, origin=part, offset=at) for part, at in sorted(delivery.positions.items())]
         try:

@@ -1,0 +1,90 @@
+"""Messages from a channel in which the cluster has a part: each gets a resource, its driver what came of it. No I/O.
+
+They are in the log before they have a resource, so they are never given to a driver. Everything else about them is as
+about those that people make. The driver tells of each until it knows its end, so all of it can be done again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app, takes_messages
+from tidegate.decide.verdict import Health
+from tidegate.model.control_message import APPLIED, CLUSTER_TYPES, ControlMessageStatus, MessagePhase
+from tidegate.observe.control_observation import ControlObservation
+from tidegate.resources.channel_message import build_channel_message
+from tidegate_spark.control_protocol import LONGEST_ASKED, MOST_ASKED, AskedMessage, MessageEnd, MessageState
+
+_ID = re.compile("[0-9a-f]{32}")
+
+
+def asked_of(o: ControlObservation) -> tuple[AskedMessage, ...]:
+    """Return the messages that a driver tells of, as many as one may: what answers is the application's own process."""
+    told = (o.agent.control.asked or ()) if o.agent is not None else ()
+    fit = (it for it in told if _ID.fullmatch(it.report.id) and it.type in CLUSTER_TYPES)
+    return tuple(it for it in fit if len(it.payload.encode()) <= LONGEST_ASKED)[:MOST_ASKED]
+
+
+def to_be_made(o: ControlObservation) -> list[Mapping[str, Any]]:
+    """Return the resources of messages that have none yet."""
+    app = o.app
+    if app is None or app.metadata.deletion_timestamp is not None:
+        return []
+    known = {message.log_id for message in o.messages}
+    new = (it for it in asked_of(o) if it.report.id not in known and it.report.id not in o.memory.refused)
+    return [build_channel_message(it, app) for it in new]
+
+
+def ends_of(o: ControlObservation, statuses: Iterable[tuple[str, ControlMessageStatus]]) -> tuple[MessageEnd, ...]:
+    """Return what the driver is to be told: of messages whose end is written down, and of those that can have none.
+
+    Args:
+        o: everything that is known.
+        statuses: log id and status of each message that has ended.
+    """
+    ended = dict(statuses)
+    names = [it.report.id for it in asked_of(o)]
+    told = [_end(name, ended[name]) for name in names if name in ended]
+    return (*told, *(_refused(name, o.memory.refused[name]) for name in names if name in o.memory.refused))
+
+
+def is_told(s: Seen) -> bool:
+    """Return whether the driver knows its end: before that its resource may not go, or it would be made again."""
+    if not s.message.is_from_channel or not refers_to_its_app(s):
+        return True
+    asked = s.o.agent.control.asked if s.o.agent is not None else None
+    return asked is not None and all(it.report.id != s.message.log_id for it in asked)
+
+
+def await_word(s: Seen, now: float) -> MessageVerdict | None:
+    """Wait for the driver to tell of it again; one that runs and does not know of it never will."""
+    if not s.message.is_from_channel:
+        return None
+    if takes_messages(s.o) and is_told(s):
+        message = "The application's driver knows of no such message any more. Send another one."
+        return MessageVerdict(MessagePhase.FAILED, Health.STALLED, "MessageLost", message)
+    message = (
+        f"It came from a channel of StreamingApp {s.o.app_name}, whose driver tells what comes of it when it runs."
+    )
+    return MessageVerdict(s.waiting_phase, Health.RECONCILING, "AppNotRunning", message)
+
+
+def _end(name: str, status: ControlMessageStatus) -> MessageEnd:
+    condition = status.condition(APPLIED)
+    reason, words = (condition.reason, condition.message) if condition is not None else ("", "")
+    if status.phase is MessagePhase.APPLIED:
+        return MessageEnd(name, MessageState.DONE, message=words, results=dict(status.results))
+    return MessageEnd(name, _state(status.phase, reason), reason, words, dict(status.results))
+
+
+def _state(phase: MessagePhase | None, reason: str) -> MessageState:
+    if phase is MessagePhase.EXPIRED:
+        return MessageState.EXPIRED
+    return MessageState.ROLLED_BACK if reason == MessageState.ROLLED_BACK.value else MessageState.FAILED
+
+
+def _refused(name: str, words: str) -> MessageEnd:
+    message = f"The API server refuses its ControlMessage: {words}"
+    return MessageEnd(name, MessageState.FAILED, "MessageRefused", message)

@@ -1,0 +1,54 @@
+"""Which messages from a channel are taken: who may write to a topic is none of those whom Kubernetes knows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from tidegate_spark.control.channels.cluster_part import has_part
+from tidegate_spark.control.checking import rejected
+from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_protocol import LONGEST_ASKED, MOST_ASKED
+
+NOT_ALLOWED, TOO_MANY, TOO_LARGE = "TypeNotAllowed", "TooManyOpen", "PayloadTooLarge"
+
+
+def of_allowed_types(drafts: Iterable[Entry], types: Collection[str]) -> list[Entry]:
+    """Return messages of which those are rejected whose type may not be sent; no ``types``: every type may."""
+    return [_checked(draft, types) for draft in drafts]
+
+
+def within_limit(drafts: Sequence[Entry], open_ones: int, is_known: Callable[[str], bool]) -> list[Entry]:
+    """Return messages of which those are rejected that ask more of the cluster at a time than one application may.
+
+    They cannot wait: what they ask for is of the very batch with which they come into force.
+
+    Args:
+        drafts: messages, in their order.
+        open_ones: how many there are already.
+        is_known: whether a message of an id is in the log.
+    """
+    names: set[str] = set()
+    found = []
+    for draft in drafts:
+        is_new = has_part(draft) and draft.id not in names and not is_known(draft.id)
+        if is_new and open_ones + len(names) >= MOST_ASKED:
+            words = f"{MOST_ASKED} messages of types snapshot and dump-state are not done yet: send it again later."
+            found.append(rejected(draft, TOO_MANY, f"{words} It needs another id then."))
+            continue
+        if is_new:
+            names.add(draft.id)
+        found.append(draft)
+    return found
+
+
+def _checked(draft: Entry, types: Collection[str]) -> Entry:
+    if draft.kind is not Kind.MESSAGE:
+        return draft
+    if types and draft.type not in types:
+        words = f"Messages of type {draft.type!r} are not taken from the channel (spec.control.channel.types)."
+        return rejected(draft, NOT_ALLOWED, words)
+    size = len(draft.payload.encode())
+    if has_part(draft) and size > LONGEST_ASKED:
+        words = f"The payload has {size} bytes, and of this type at most {LONGEST_ASKED} are taken from a channel."
+        return rejected(draft, TOO_LARGE, words)
+    return draft
