@@ -253,7 +253,7 @@ def test_without_the_intent_a_message_that_is_called_expired_is_in_the_log(monke
 
 def test_without_a_line_later_messages_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     fitting = dispatch._fitting
-    monkeypatch.setattr(dispatch, "_fitting", lambda line, room: tuple(reversed(fitting(line, room))))
+    monkeypatch.setattr(dispatch, "_fitting", lambda line, room, size: tuple(reversed(fitting(line, room, size))))
     world = ControlWorld()
     world.send("a")
     world.send("b")

@@ -48,7 +48,7 @@ def without_the_rule_for_what_ended_for_good(patch: pytest.MonkeyPatch) -> None:
 
 def without_a_line_of_messages(patch: pytest.MonkeyPatch) -> None:
     fitting = dispatch._fitting
-    patch.setattr(dispatch, "_fitting", lambda line, room: tuple(reversed(fitting(line, room))))
+    patch.setattr(dispatch, "_fitting", lambda line, room, size: tuple(reversed(fitting(line, room, size))))
 
 
 @pytest.mark.parametrize(
