@@ -42,6 +42,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "control.channel.storage.pollIntervalSeconds": st.integers(2, 3600),
     "control.channel.storage.keepReplies": st.sampled_from(["1h", "7d", ""]),
     "control.channel.credentialsSecret.name": names,
+    "control.channel.types": st.lists(names, min_size=1, max_size=3),
     "control.retention": names,
     "sparkConf": st.dictionaries(names, words, min_size=1, max_size=4),
     "driver.resources.cpu": cpus,
