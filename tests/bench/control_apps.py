@@ -119,7 +119,9 @@ class KafkaSender:
         """Begin with the first message."""
         self.number = self.known = 0
         self._topic = topic
-        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0})
+        # Not told by it: that the broker is gone, which ends before the producer does.
+        quiet = {"log_level": 2}
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0, **quiet})
         # Connections, and which broker has the topic, are looked up at the first use.
         self._producer.list_topics(topic, timeout=30)
 
