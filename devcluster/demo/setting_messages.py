@@ -70,7 +70,7 @@ def complaints(told: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
     Each is to be in force, with a number in the log after that of the one before, and in no earlier batch.
     """
-    found = [f"{name}: {described(status)}" for name, status in told.items() if status.get("phase") != "Applied"]
+    found = [f"{name}: {described(status)}" for name, status in told.items() if not _is_in_force(status)]
     if found:
         return found
     for (before, earlier), (name, status) in itertools.pairwise(told.items()):
@@ -79,3 +79,7 @@ def complaints(told: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if status["batch"] < earlier["batch"]:
             found.append(f"{name} is in force from batch {status['batch']} on, and {before} from {earlier['batch']}")
     return found
+
+
+def _is_in_force(status: Mapping[str, Any]) -> bool:
+    return status.get("phase") == "Applied" and {"sequence", "batch"} <= status.keys()

@@ -137,10 +137,11 @@ def test_of_messages_that_were_in_force_in_order_there_is_nothing_to_complain() 
     ("second", "said"),
     [
         ({"phase": "Published", "sequence": 2}, "b: Published"),
+        ({"phase": "Applied", "sequence": 2}, "b: Applied"),
         (applied(1, 5), "b has number 1, and a has 1"),
         (applied(2, 3), "b is in force from batch 3 on, and a from 4"),
     ],
-    ids=["not in force", "logged twice", "in an earlier batch"],
+    ids=["not in force", "in force nobody knows from when on", "logged twice", "in an earlier batch"],
 )
 def test_what_is_wrong_with_a_message_is_said(second: dict[str, Any], said: str) -> None:
     assert complaints({"a": applied(1, 4), "b": second}) == [said]
