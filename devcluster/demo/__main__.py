@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from devcluster import s3
+from devcluster.demo import setting_batches
 from devcluster.demo.application import (
     BUCKET,
     BY_MESSAGES,
@@ -30,6 +31,7 @@ from devcluster.demo.replay import Replay, create_topics, delete_topics
 from devcluster.demo.scenario import Scenario
 from devcluster.demo.setting_messages import SettingMessages, complaints
 from devcluster.demo.setting_up import clean_up_hint, connect, kubectl_hint, set_up
+from devcluster.demo.snapshot_cut import ends_in, read_positions
 from devcluster.demo.watch import SECONDS_BETWEEN_LOOKS, DecisionWatch, Once, Repeatedly, StatusWatch
 from devcluster.environment import Environment
 
@@ -110,7 +112,7 @@ class Demo:
         decisions = self._replay()
         self._compare(decisions)
         if self._messages is not None:
-            self._account(self._messages)
+            self._account(self._messages, decisions)
         self._hints(own)
 
     # --- before the data ---
@@ -250,15 +252,33 @@ class Demo:
         times = "once" if restarts == 1 else f"{restarts} times"
         self._narrator.say(f"  the driver was restarted in place {times}; nothing was lost")
 
-    def _account(self, messages: SettingMessages) -> None:
-        """See that each message was in force once and in order; which setting ruled what, the decisions have shown."""
+    def _account(self, messages: SettingMessages, decisions: DecisionWatch) -> None:
+        """See that each message was in force once, in order, and in the batch of each decision that it led to."""
         with self._narrator.step("Looking at what came of the messages", self._look_at_the_app()):
             told = messages.await_ends(MESSAGE_SECONDS)
+            positions = read_positions(self._site.kafka_host, self._topics.readings)
+            ends = self._ends_of_batches()
         if wrong := complaints(told):
             raise self._trouble("The messages are not in force as they were sent:\n" + "\n".join(wrong[:5]))
         batches = [status["batch"] for status in told.values()]
         where = f"in force from batches {batches[0]} to {batches[-1]} on, in the order in which they were sent"
         self._narrator.say(f"  {len(told)} control messages, each once in the log: {where}", "green")
+        found = setting_batches.look(decisions.consumed, messages.sent, told, positions, ends)
+        if found.too_late or not found.in_force:
+            raise self._trouble(f"The messages were not in force where their settings ruled: {found}")
+        left = f"; of {found.unknown:,} more the checkpoint tells nothing any more" if found.unknown else ""
+        where = "made in a batch in which the message with their setting was in force"
+        self._narrator.say(f"  {found.in_force:,} decisions were {where}{left}", "green")
+
+    def _ends_of_batches(self) -> dict[int, dict[int, int]]:
+        """Return, by batch and partition, up to where the readings were read, as far as the checkpoint tells."""
+        prefix = self._application.offsets()
+        listed = self._s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ())
+        ends = {}
+        for batch in committed_batches(entry["Key"] for entry in listed):
+            text = self._s3.get_object(Bucket=BUCKET, Key=f"{prefix}{batch}")["Body"].read().decode()
+            ends[batch] = ends_in(text, self._topics.readings)
+        return ends
 
     def _restarts(self) -> int:
         path = "jsonpath={.status.containerStatuses[?(@.name=='driver')].restartCount}"

@@ -1,6 +1,7 @@
 """The demo's settings as control messages: what is sent, when a reading may follow, and what is made of the end."""
 
 import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ SCENARIO = Scenario(readings=4_800)
 SETTINGS = [record for record in SCENARIO.records() if isinstance(record, Setting)]
 
 
+@dataclass(frozen=True)
 class Cluster(Kubernetes):
-    """One whose log has each message at the second look, unless it says otherwise; it writes down what it is told."""
+    """One in which a message is in a phase at the second look; it writes down what it is told."""
 
-    told: list[dict[str, Any]]
-    ending = "Published"
-    looks = 0
+    phase: str = "Published"
+    told: list[dict[str, Any]] = field(default_factory=list)
+    looks: list[str] = field(default_factory=list)
 
     def ctl(self, *arguments: str, stdin: str | None = None, timeout: float = 60.0) -> str:
         self.told.extend(json.loads(stdin or "")["items"])
@@ -32,18 +34,16 @@ class Cluster(Kubernetes):
 
     def get(self, kind: str, name: str, namespace: str) -> dict[str, Any]:
         assert (kind, namespace) == ("ctl", "demo")
-        object.__setattr__(self, "looks", self.looks + 1)
-        if self.looks % 2:
+        self.looks.append(name)
+        if len(self.looks) % 2:
             return {"status": {"phase": "Pending"}}
-        return {"status": {"phase": self.ending, "sequence": len(self.told)}}
+        return {"status": {"phase": self.phase, "sequence": len(self.told)}}
 
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr("devcluster.demo.messages.SECONDS_BETWEEN_LOOKS", 0.0)
-    made = Cluster(Path("kubectl"), Path("helm"), Path("kubeconfig"))
-    object.__setattr__(made, "told", [])
-    return made
+    return Cluster(Path("kubectl"), Path("helm"), Path("kubeconfig"))
 
 
 def sender(cluster: Cluster, said: list[str] | None = None) -> SettingMessages:
@@ -55,7 +55,7 @@ def test_what_is_held_goes_as_one_message_and_is_told_of_when_the_log_has_it(clu
     messages = sender(cluster, said)
     for setting in SETTINGS[:3]:
         messages.hold(setting)
-    assert (messages.publish(), cluster.looks) == (3, 2)
+    assert (messages.publish(), len(cluster.looks)) == (3, 2)
     (sent,) = cluster.told
     assert sent["spec"]["appRef"] == {"name": "temperature-by-messages"}
     assert (sent["metadata"]["name"], sent["spec"]["type"]) == ("settings-000", "settings")
@@ -70,8 +70,7 @@ def test_where_nothing_is_held_nothing_is_sent(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("phase", ["Failed", "Expired"])
 def test_readings_do_not_follow_a_message_that_is_never_in_force(cluster: Cluster, phase: str) -> None:
-    object.__setattr__(cluster, "ending", phase)
-    messages = sender(cluster)
+    messages = sender(replace(cluster, phase=phase))
     messages.hold(SETTINGS[0])
     with pytest.raises(RuntimeError, match=f"message settings-000 is not in force: {phase}"):
         messages.publish()
@@ -80,7 +79,7 @@ def test_readings_do_not_follow_a_message_that_is_never_in_force(cluster: Cluste
 class Producer:
     """A broker's client that confirms everything at once."""
 
-    def __init__(self, _settings: dict[str, Any]) -> None:
+    def __init__(self) -> None:
         self.produced: list[str] = []
 
     def produce(self, topic: str, value: bytes, key: str, on_delivery: Any) -> None:
@@ -97,15 +96,15 @@ class Producer:
 def test_a_reading_goes_out_when_the_log_has_every_setting_before_it_and_no_setting_goes_to_a_topic(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Producer] = []
-    monkeypatch.setattr("devcluster.demo.replay.Producer", lambda told: made.append(Producer(told)) or made[-1])
+    producer = Producer()
+    monkeypatch.setattr("devcluster.demo.replay.Producer", lambda _settings: producer)
     sent_before: list[tuple[int, int]] = []
 
     class Watched(SettingMessages):
         def publish(self) -> int:
             count = super().publish()
             if count:
-                sent_before.append((len(cluster.told), len(made[0].produced)))
+                sent_before.append((len(cluster.told), len(producer.produced)))
             return count
 
     messages = Watched(Messages(cluster, APPLICATION), 30, lambda _: None)
@@ -113,7 +112,7 @@ def test_a_reading_goes_out_when_the_log_has_every_setting_before_it_and_no_sett
     sent = Replay("k:1", "readings", messages).run(records)
     readings = [record for record in records if isinstance(record, Reading)]
     assert (sent.readings, sent.settings) == (len(readings), len(SETTINGS))
-    assert len(made[0].produced) == len(readings)
+    assert len(producer.produced) == len(readings)
     assert [setting for each in messages.sent.values() for setting in each] == SETTINGS
     # The number of readings that go out before the n-th message is that of readings before its first setting.
     firsts = [records.index(settings[0]) for settings in messages.sent.values()]
