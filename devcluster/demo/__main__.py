@@ -264,8 +264,11 @@ class Demo:
         where = f"in force from batches {batches[0]} to {batches[-1]} on, in the order in which they were sent"
         self._narrator.say(f"  {len(told)} control messages, each once in the log: {where}", "green")
         found = setting_batches.look(decisions.consumed, messages.sent, told, positions, ends)
-        if found.too_late or not found.in_force:
-            raise self._trouble(f"The messages were not in force where their settings ruled: {found}")
+        if found.too_late:
+            some = f"{len(found.too_late):,} decisions, {', '.join(found.too_late[:3])} among them"
+            raise self._trouble(f"Settings ruled before their message was in force: {some}")
+        if not found.in_force:
+            raise self._trouble("The checkpoint does not tell in which batch any decision was made")
         left = f"; of {found.unknown:,} more the checkpoint tells nothing any more" if found.unknown else ""
         where = "made in a batch in which the message with their setting was in force"
         self._narrator.say(f"  {found.in_force:,} decisions were {where}{left}", "green")
