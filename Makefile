@@ -89,9 +89,13 @@ attack: tools ## snapshots while Spark cleans up under them, each compared with 
 
 # --- the development cluster ------------------------------------------------------------------------------------------
 
-.PHONY: demo variants flights cluster-up cluster-down kubectl s3-up s3-down kafka-up kafka-down rabbitmq-up rabbitmq-down images
+.PHONY: demo settings variants flights cluster-up cluster-down kubectl s3-up s3-down kafka-up kafka-down rabbitmq-up rabbitmq-down images
 demo: setup ## the whole thing at work: real data through Kafka into an application on a real Kubernetes
 	@$(PYTHON) -m devcluster.demo --name $(NAME) $(ARGS)
+
+# Each hour of readings waits until the log has the message before it: fewer of them take as long.
+settings: setup ## the demo with its settings as control messages, which need no topic: sent, checked
+	@$(PYTHON) -m devcluster.demo --name $(NAME) --settings-from messages --readings 3600 $(ARGS)
 
 variants: setup ## after a demo: two variants of its application on one snapshot, compared (table, picture)
 	@$(PYTHON) -m devcluster.demo.forking --name $(NAME) $(ARGS)

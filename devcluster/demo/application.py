@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import yaml
 
 SAMPLES = Path(__file__).parents[2] / "spark_app" / "samples"
 MANIFEST = SAMPLES / "temperature-control.yaml"
+BY_MESSAGES = SAMPLES / "temperature-by-messages.yaml"
+"""The same application, whose settings are control messages."""
 VARIANTS = SAMPLES / "temperature-as-it-is.yaml", SAMPLES / "temperature-calm.yaml"
 """Two applications that begin with one snapshot of it."""
 FLIGHTS, FLIGHTS_FROM_DUMP = SAMPLES / "flight-delays.yaml", SAMPLES / "flight-delays-from-dump.yaml"
@@ -24,21 +26,30 @@ class Topics:
 
     readings: str = "readings"
     settings: str = "settings"
+    """Empty where settings are control messages."""
     decisions: str = "decisions"
 
     @classmethod
-    def on(cls, *, own: bool) -> Topics:
-        """Return the sample's own names for a broker of our own, and names that nobody else has for a foreign one."""
-        return cls() if own else cls(**{name: f"{BUCKET}-{name}" for name in cls().options()})
+    def on(cls, *, own: bool, by_messages: bool = False) -> Topics:
+        """Return the sample's own names for a broker of our own, and names that nobody else has for a foreign one.
+
+        Where settings are messages, both topics are others: that application runs beside the first one, and makes no
+        topic anew that the first one reads.
+        """
+        named = cls("readings-by-messages", "", "decisions-by-messages") if by_messages else cls()
+        foreign = {option: f"{BUCKET}-{topic}" for option, topic in named.options().items()}
+        return named if own else replace(named, **foreign)
 
     def options(self) -> dict[str, str]:
         """Return the sample's options that name them."""
-        return {"readings": self.readings, "settings": self.settings, "decisions": self.decisions}
+        named = {"readings": self.readings, "settings": self.settings, "decisions": self.decisions}
+        return {option: topic for option, topic in named.items() if topic}
 
     @property
     def partitions(self) -> dict[str, int]:
         """Return how many partitions each has."""
-        return {self.readings: 4, self.settings: 4, self.decisions: 2}
+        counts = {self.readings: 4, self.settings: 4, self.decisions: 2}
+        return {topic: count for topic, count in counts.items() if topic}
 
 
 @dataclass(frozen=True)
@@ -68,11 +79,18 @@ class Application:
 
     def commits(self) -> str:
         """Return the prefix of the objects that say which batches are committed."""
-        return f"apps/{self.namespace}/{self.name}/lineages/1/decisions/commits/"
+        return f"{self._checkpoint()}/commits/"
+
+    def offsets(self) -> str:
+        """Return the prefix of the objects that say where each batch ends in its sources."""
+        return f"{self._checkpoint()}/offsets/"
+
+    def _checkpoint(self) -> str:
+        return f"apps/{self.namespace}/{self.name}/lineages/1/decisions"
 
 
 def committed_batches(keys: Iterable[str]) -> list[int]:
-    """Return the batches that objects below a ``commits/`` prefix stand for.
+    """Return the batches that objects below a ``commits/`` or ``offsets/`` prefix stand for.
 
     Hadoop's connector makes an empty object for the folder itself, and files on their way have other names: both are
     there before anything is committed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from devcluster.demo.application import Application
@@ -11,6 +11,7 @@ from devcluster.demo.kubernetes import Kubernetes
 
 LABEL = "tidegate.dev/demo"
 ENDS = frozenset({"Applied", "Failed", "Expired"})
+LOGGED = ENDS | {"Published"}
 SECONDS_BETWEEN_LOOKS = 0.5
 
 
@@ -36,17 +37,25 @@ class Messages:
 
     def await_end(self, name: str, seconds: float) -> Mapping[str, Any]:
         """Return the status of a message that is at its end; raise TimeoutError if it is not in time."""
+        return self._await(name, ENDS, "at its end", seconds)
+
+    def await_log(self, name: str, seconds: float) -> Mapping[str, Any]:
+        """Return the status of a message that is in the log, or that will never be; raise TimeoutError likewise."""
+        return self._await(name, LOGGED, "in the log", seconds)
+
+    def _await(self, name: str, phases: Collection[str], where: str, seconds: float) -> Mapping[str, Any]:
         deadline = time.monotonic() + seconds
-        while (status := self.status(name)).get("phase") not in ENDS:
+        while (status := self.status(name)).get("phase") not in phases:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"message {name} is not at its end after {seconds:.0f} s: {described(status)}")
+                raise TimeoutError(f"message {name} is not {where} after {seconds:.0f} s: {described(status)}")
             time.sleep(SECONDS_BETWEEN_LOOKS)
         return status
 
     def forget(self) -> None:
         """Delete those that the demo sent, now or in an earlier run, and before them the snapshots that they are of."""
-        namespace, gone = self._application.namespace, ("--ignore-not-found", "--cascade=foreground", "--timeout=150s")
-        self._kubernetes.ctl("delete", "ctl", "-n", namespace, "-l", LABEL, *gone, timeout=160)
+        of_it = ("-n", self._application.namespace, "-l", f"{LABEL}={self._application.name}")
+        gone = ("--ignore-not-found", "--cascade=foreground", "--timeout=150s")
+        self._kubernetes.ctl("delete", "ctl", *of_it, *gone, timeout=160)
 
 
 def build_message(application: Application, name: str, kind: str, payload: Any) -> dict[str, Any]:

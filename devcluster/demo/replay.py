@@ -21,13 +21,14 @@ from confluent_kafka.cimpl import NewTopic
 from rich.progress import MofNCompleteColumn, Progress
 
 from devcluster.demo.scenario import Reading, Record, Scenario, Setting, encode
+from devcluster.demo.setting_messages import SettingMessages
 
 CONFIRM_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What the broker has confirmed."""
+    """What the broker has confirmed, or the log of control messages."""
 
     readings: int
     settings: int
@@ -39,10 +40,12 @@ class Replay:
 
     Raises:
         KafkaException: if the broker refuses a record or does not confirm it in time.
+        RuntimeError, TimeoutError: likewise of a control message.
     """
 
-    def __init__(self, brokers: str, readings_topic: str, settings_topic: str) -> None:
-        self._topics = {Reading: readings_topic, Setting: settings_topic}
+    def __init__(self, brokers: str, readings_topic: str, settings: str | SettingMessages) -> None:
+        """Send readings to a topic, and settings to another one or as control messages."""
+        self._readings, self._settings = readings_topic, settings
         # Idempotent: a retry after a lost acknowledgement makes no second record and changes no order.
         self._producer = Producer(
             {
@@ -92,7 +95,9 @@ class Replay:
         return Sent(self._confirmed[Reading], self._confirmed[Setting], time.monotonic() - started)
 
     def confirm(self) -> None:
-        """Wait until the broker has confirmed everything sent so far."""
+        """Wait until everything sent so far is confirmed."""
+        if isinstance(self._settings, SettingMessages):
+            self._confirmed[Setting] += self._settings.publish()
         waiting = self._producer.flush(CONFIRM_SECONDS)
         if self._refused is not None:
             raise KafkaException(self._refused)
@@ -102,6 +107,14 @@ class Replay:
             )
 
     def _send(self, record: Record) -> None:
+        if isinstance(record, Reading):
+            self._produce(record, self._readings)
+        elif isinstance(self._settings, SettingMessages):
+            self._settings.hold(record)
+        else:
+            self._produce(record, self._settings)
+
+    def _produce(self, record: Record, topic: str) -> None:
         kind = type(record)
 
         def delivered(error: KafkaError | None, _message: Message) -> None:
@@ -112,7 +125,7 @@ class Replay:
 
         while True:
             try:
-                self._producer.produce(self._topics[kind], encode(record), key=record.sensor, on_delivery=delivered)
+                self._producer.produce(topic, encode(record), key=record.sensor, on_delivery=delivered)
                 break
             except BufferError:  # the client's queue is full; confirm() is bounded and raises if nothing moves
                 self.confirm()

@@ -28,11 +28,15 @@ def ends_of(status: Mapping[str, Any], topic: str) -> dict[int, int]:
         ValueError: the snapshot has no query that reads it.
     """
     for query in status["queries"]:
-        for line in str(query["offsets"]).splitlines():
-            found = _of_topic(line, topic)
-            if found:
-                return found
+        found = ends_in(str(query["offsets"]), topic)
+        if found:
+            return found
     raise ValueError(f"no query of the snapshot reads {topic}")
+
+
+def ends_in(offsets: str, topic: str) -> dict[int, int]:
+    """Return the same of a batch's entry in Spark's log of offsets; nothing if it has no such topic."""
+    return next((found for line in offsets.splitlines() if (found := _of_topic(line, topic))), {})
 
 
 def _of_topic(line: str, topic: str) -> dict[int, int]:

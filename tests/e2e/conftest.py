@@ -26,6 +26,7 @@ from tidegate_testing.world import OPERATOR_NAMESPACE, World
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 LONGEST_FIRST = (
+    "test_control_channels.py",
     "test_upgrade.py",
     "test_life_cycle.py",
     "test_high_availability.py",

@@ -16,6 +16,14 @@ import pytest
 from devcluster import tools
 from devcluster.demo.kubernetes import CommandError, Kubernetes
 from tidegate_testing.kubectl import KubectlError
+from tidegate_testing.listening import (
+    QUERIES,
+    SCRIPT,
+    Output,
+    Told,
+    assert_each_was_in_force_once_in_order_and_in_one_batch,
+    have_begun,
+)
 from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import OPERATOR_NAMESPACE, World
@@ -25,7 +33,6 @@ APP = "listening"
 SEED = 20261122
 BETWEEN = 3
 """Messages sent before each fault, and after it."""
-QUERIES = {"tasks", "records"}
 SETTLED_SECONDS = 600.0
 
 
@@ -34,8 +41,7 @@ class Listening:
     """The application, and what was sent to it."""
 
     world: World
-    folder: str
-    """Of what it writes, in the bucket."""
+    output: Output
     sent: list[str] = field(default_factory=list)
 
     def send(self, name: str, kind: str, payload: Any) -> None:
@@ -72,17 +78,6 @@ class Listening:
 
         return wait_for(f"{len(names)} messages to be {phase}", probe, timeout, 1.0)
 
-    def written(self, query: str) -> dict[int, list[dict[str, Any]]]:
-        """Return what a query wrote, by batch, of every run of each."""
-        listing = self.world.s3.get_paginator("list_objects_v2")
-        pages = listing.paginate(Bucket=self.world.bucket, Prefix=f"{self.folder}/{query}/")
-        keys = [o["Key"] for page in pages for o in page.get("Contents", [])]
-        found: dict[int, list[dict[str, Any]]] = {}
-        for key in (key for key in keys if "/part-" in key and "_temporary" not in key):
-            lines = self.world.read(key).splitlines()
-            found.setdefault(int(key.split("/")[-2]), []).extend(json.loads(line) for line in lines)
-        return found
-
     # --- faults -------------------------------------------------------------------------------------------------------
 
     def kill_the_jvm(self) -> None:
@@ -112,20 +107,13 @@ def listening(world: World) -> Iterator[Listening]:
     """The application runs, and each of its queries has committed a batch."""
     world.make_namespace(NAMESPACE)
     # Whoever runs this once more on the same cluster finds nothing of this run.
-    folder = f"output/{NAMESPACE}/{time.time():.0f}"
-    target = f"s3a://{world.bucket}/{folder}"
+    output = Output(world, f"output/{NAMESPACE}/{time.time():.0f}")
     spec = {"state": {"partitions": 2}, "storage": {"onDelete": "Delete"}}
-    world.kubectl.apply(world.app(APP, NAMESPACE, main="script:listening.py", args=[target], spec=spec))
-    made = Listening(world, folder)
-
-    def both_run() -> bool:
-        status = world.get_app(APP, NAMESPACE).get("status", {})
-        begun = {query["name"] for query in status.get("queries", []) if query.get("batchId", -1) >= 0}
-        return status.get("phase") == "Running" and begun >= QUERIES
+    world.kubectl.apply(world.app(APP, NAMESPACE, main=SCRIPT, args=[output.target], spec=spec))
+    made = Listening(world, output)
 
     try:
-        # What is sent before a query's first batch is in force in it, and no record of its.
-        wait_for("both queries to commit", both_run, timeout=600, interval=1.0)
+        wait_for("both queries to commit", lambda: have_begun(world, APP, NAMESPACE), timeout=600, interval=1.0)
         yield made
     finally:
         world.kubectl.run("delete", "ctl", "--all", "-n", NAMESPACE, "--wait=false")
@@ -157,40 +145,10 @@ def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_kill
         listening.await_phase(listening.sent[-1:], "Applied")
 
     told = listening.await_phase(listening.sent, "Applied")
-    assert_the_log_has_each_once_in_order(listening, told)
-    assert_every_task_saw_the_same(listening, told)
-    assert_each_is_a_record_of_one_batch(listening, told)
+    batches = {name: {query: batch_of(told[name], query) for query in QUERIES} for name in listening.sent}
+    each = {name: Told(told[name]["sequence"], batches[name]) for name in listening.sent}
+    assert_each_was_in_force_once_in_order_and_in_one_batch(listening.output, each)
     assert_a_dump_is_of_the_batch_of_its_message(listening)
-
-
-def assert_the_log_has_each_once_in_order(listening: Listening, told: dict[str, dict[str, Any]]) -> None:
-    numbers = [told[name]["sequence"] for name in listening.sent]
-    assert numbers == sorted(set(numbers))
-    for query in QUERIES:
-        batches = [batch_of(told[name], query) for name in listening.sent]
-        assert batches == sorted(batches), query
-
-
-def assert_every_task_saw_the_same(listening: Listening, told: dict[str, dict[str, Any]]) -> None:
-    """In a batch all tasks of all runs saw the same, and each message was in force from the batch on that is told."""
-    batches = listening.written("tasks")
-    seen = {batch: {(line["position"], line["sent"]) for line in lines} for batch, lines in batches.items()}
-    assert {batch: said for batch, said in seen.items() if len(said) != 1} == {}
-    in_force = {batch: json.loads(next(iter(said))[1]) for batch, said in sorted(seen.items())}
-    for batch, names in in_force.items():
-        due = [name for name in listening.sent if batch_of(told[name], "tasks") <= batch]
-        assert names == due, f"batch {batch}"
-    assert list(in_force.values())[-1] == listening.sent
-
-
-def assert_each_is_a_record_of_one_batch(listening: Listening, told: dict[str, dict[str, Any]]) -> None:
-    came: dict[str, set[int]] = {}
-    for batch, lines in listening.written("records").items():
-        for line in lines:
-            (name,) = json.loads(line["payload"])["sent"]
-            came.setdefault(name, set()).add(batch)
-            assert line["sequence"] == told[name]["sequence"]
-    assert came == {name: {batch_of(told[name], "records")} for name in listening.sent}
 
 
 def assert_a_dump_is_of_the_batch_of_its_message(listening: Listening) -> None:

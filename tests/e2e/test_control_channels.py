@@ -1,5 +1,8 @@
 """Messages from a topic, a queue or the storage's inbox, while driver, executor and operator are being killed: each one
 once, in order.
+
+What was in force is told by every task of every batch, also of those that were run again; what came of a message, by
+its reply.
 """
 
 import contextlib
@@ -18,12 +21,22 @@ from tidegate_spark.places import Storage, application_uri
 from tidegate_testing.channels import event
 from tidegate_testing.inbox_scene import InboxScene
 from tidegate_testing.kafka_scene import KafkaScene
+from tidegate_testing.listening import (
+    QUERIES,
+    SCRIPT,
+    Output,
+    Told,
+    assert_each_was_in_force_once_in_order_and_in_one_batch,
+    have_begun,
+)
 from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.rabbitmq_scene import RabbitScene
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import OPERATOR_NAMESPACE, World
 
-NAMESPACE, SENT, KILLS = "tidegate-e2e-channels", 40, 4
+NAMESPACE, KILLS = "tidegate-e2e-channels", 4
+SENT = [f"m{number:03}" for number in range(40)]
+SECONDS_BETWEEN = 2.0
 GENEROUS = 600.0
 Scene = KafkaScene | RabbitScene | InboxScene
 
@@ -99,51 +112,60 @@ def kill_somebody(world: World, app: str, choice: random.Random) -> None:
     world.kubectl.run("delete", "pod", *choice.choice(victims), "--grace-period=0", "--force", "--wait=false")
 
 
-def produce(scene: Scene) -> None:
-    """Send all messages, into an inbox by the library's writer."""
-    with scene.writer() if isinstance(scene, InboxScene) else contextlib.nullcontext() as writer:
-        for number in range(SENT):
-            if writer is not None:
-                writer.send("reload-config", {"n": number}, id=str(number))
-            else:
-                scene.send(event(str(number), data={"n": number}))
-            time.sleep(2)
-
-
-def test_each_message_is_in_force_once_whoever_is_killed(world: World, scene: Scene) -> None:
+def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_killed(world: World, scene: Scene) -> None:
     cluster = world.environment.cluster
     assert cluster is not None
     app = name_of(scene)
-    spec = {"control": {"channel": channel_of(scene, cluster)}, "storage": {"onDelete": "Delete"}}
-    world.kubectl.apply(world.app(app, NAMESPACE, main="script:controlled.py", spec=spec))
+    # Whoever runs this once more on the same cluster finds nothing of this run.
+    output = Output(world, f"output/{NAMESPACE}/{app}-{time.time():.0f}")
+    control = {"channel": channel_of(scene, cluster)}
+    spec = {"control": control, "state": {"partitions": 2}, "storage": {"onDelete": "Delete"}}
+    world.kubectl.apply(world.app(app, NAMESPACE, main=SCRIPT, args=[output.target], spec=spec))
     wait_for("the channel", lambda: condition(world, app) == "True", GENEROUS, 2)
-    choice = random.Random(7)
-
-    producer = threading.Thread(target=produce, args=(scene,))
-    producer.start()
-    for _ in range(KILLS):
-        time.sleep(SENT * 2 / (KILLS + 1))
-        kill_somebody(world, app, choice)
-    producer.join()
-    scene.send(b"nothing that anybody understands")
+    wait_for("both queries to commit", lambda: have_begun(world, app, NAMESPACE), GENEROUS, 1)
+    send_while_somebody_is_killed(world, scene, app)
 
     def found() -> dict[str, dict[str, Any]]:
         return {reply["data"]["id"]: reply["data"] for reply in scene.replies()}
 
-    wait_for("replies", lambda: len(found()) == SENT + 1, GENEROUS, 5)
+    wait_for("replies", lambda: len(found()) == len(SENT) + 1, GENEROUS, 5)
     told = found()
-    in_order = sorted((data["sequence"], name) for name, data in told.items() if name)
-    assert [name for _, name in in_order] == [str(number) for number in range(SENT)]
-    assert {data["state"] for name, data in told.items() if name} == {"Done"}
-    assert told[""]["state"] == "Rejected"
-    batches = [told[str(number)]["queries"]["main"]["batch"] for number in range(SENT)]
-    assert batches == sorted(batches)
+    assert told.pop("")["state"] == "Rejected"
+    assert {name: data["state"] for name, data in told.items()} == dict.fromkeys(SENT, "Done")
+    batches = {name: {query: told[name]["queries"][query]["batch"] for query in QUERIES} for name in SENT}
+    each = {name: Told(told[name]["sequence"], batches[name]) for name in SENT}
+    assert_each_was_in_force_once_in_order_and_in_one_batch(output, each)
 
     def counted() -> bool:
         status = world.get_app(app, NAMESPACE)["status"].get("control", {})
-        return (status.get("received"), status.get("applied"), status.get("rejected")) == (SENT + 1, SENT, 1)
+        counts = (status.get("received"), status.get("applied"), status.get("rejected"))
+        return counts == (len(SENT) + 1, len(SENT), 1)
 
     wait_for("the status", counted, GENEROUS, 5)
+
+
+def send_while_somebody_is_killed(world: World, scene: Scene, app: str) -> None:
+    """Send settings, each of which is there for good, and after them what is no event."""
+    choice = random.Random(7)
+    producer = threading.Thread(target=produce, args=(scene,))
+    producer.start()
+    for _ in range(KILLS):
+        time.sleep(len(SENT) * SECONDS_BETWEEN / (KILLS + 1))
+        kill_somebody(world, app, choice)
+    producer.join()
+    scene.send(b"nothing that anybody understands")
+
+
+def produce(scene: Scene) -> None:
+    """Send all settings, into an inbox by the library's writer."""
+    with scene.writer() if isinstance(scene, InboxScene) else contextlib.nullcontext() as writer:
+        for name in SENT:
+            data = {"sent": {name: 1}}
+            if writer is not None:
+                writer.send("reload-config", data, id=name)
+            else:
+                scene.send(event(name, data=data))
+            time.sleep(SECONDS_BETWEEN)
 
 
 @pytest.mark.parametrize("scene", ["kafka"], indirect=True)

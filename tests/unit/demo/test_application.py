@@ -11,6 +11,7 @@ import tidegate_spark
 from devcluster import images
 from devcluster.cluster import Cluster
 from devcluster.demo.application import (
+    BY_MESSAGES,
     FLIGHTS,
     FLIGHTS_FROM_DUMP,
     MANIFEST,
@@ -57,6 +58,26 @@ def test_topics_of_a_foreign_broker_have_names_that_are_the_demos_alone_because_
     spec = build_application(image="i", endpoint="http://e", options=topics.options()).manifest["spec"]
     parsed = parse(spec["application"]["args"])
     assert {parsed.readings, parsed.settings, parsed.decisions} == set(topics.partitions)
+
+
+def test_on_the_development_cluster_that_with_settings_as_messages_is_applied_as_it_is_in_its_file() -> None:
+    built = build_application(
+        image=images.SPARK.name,
+        options={"brokers": Cluster("dev").kafka_pods, **Topics.on(own=True, by_messages=True).options()},
+        endpoint=Cluster("dev").s3_endpoint_pods,
+        file=BY_MESSAGES,
+    )
+    assert built.manifest == load(BY_MESSAGES)
+
+
+def test_settings_as_messages_need_no_topic_and_none_that_the_first_application_has() -> None:
+    topics = Topics.on(own=False, by_messages=True)
+    assert topics.partitions == {"tidegate-demo-readings-by-messages": 4, "tidegate-demo-decisions-by-messages": 2}
+    assert not topics.partitions.keys() & Topics.on(own=False).partitions.keys()
+    built = build_application(image="i", endpoint="http://e", options=topics.options(), file=BY_MESSAGES)
+    assert not built.option("settings")
+    parsed = parse(built.manifest["spec"]["application"]["args"])
+    assert (parsed.settings_from, {parsed.readings, parsed.decisions}) == ("messages", set(topics.partitions))
 
 
 def test_the_secret_that_the_manifest_names_is_made() -> None:

@@ -64,3 +64,25 @@ def test_the_end_of_a_message_is_waited_for_and_not_for_ever(monkeypatch: pytest
     monkeypatch.setattr(Cluster, "phases", ["Published"])
     with pytest.raises(TimeoutError, match="message look is not at its end after 0 s: Published"):
         messages.await_end("look", 0)
+
+
+def test_a_message_that_is_in_the_log_need_not_be_in_force_to_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("devcluster.demo.messages.SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr(Cluster, "phases", ["Pending", "Published"])
+    messages = Messages(Cluster(Path("kubectl"), Path("helm"), Path("kubeconfig")), APPLICATION)
+    assert messages.await_log("look", 30)["phase"] == "Published"
+    monkeypatch.setattr(Cluster, "phases", ["Pending"])
+    with pytest.raises(TimeoutError, match="message look is not in the log after 0 s: Pending"):
+        messages.await_log("look", 0)
+
+
+def test_only_messages_to_the_demos_own_application_are_forgotten() -> None:
+    told: list[tuple[str, ...]] = []
+
+    class Listening(Kubernetes):
+        def ctl(self, *arguments: str, stdin: str | None = None, timeout: float = 60.0) -> str:
+            told.append(arguments)
+            return ""
+
+    Messages(Listening(Path("kubectl"), Path("helm"), Path("kubeconfig")), APPLICATION).forget()
+    assert told[0][:6] == ("delete", "ctl", "-n", "demo", "-l", "tidegate.dev/demo=flight-delays")
