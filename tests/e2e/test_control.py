@@ -33,6 +33,7 @@ APP = "listening"
 SEED = 20261122
 BETWEEN = 3
 """Messages sent before each fault, and after it."""
+EXECUTORS = f"tidegate.dev/app={APP},tidegate.dev/role=executor"
 SETTLED_SECONDS = 600.0
 
 
@@ -88,7 +89,7 @@ class Listening:
 
     def kill_executors(self) -> None:
         """Take the pods away at once; a driver that is away itself has none."""
-        self._kill(NAMESPACE, f"tidegate.dev/app={APP},tidegate.dev/role=executor")
+        self._kill(NAMESPACE, EXECUTORS)
 
     def kill_the_driver(self) -> None:
         """Take its pod away at once."""
@@ -97,6 +98,28 @@ class Listening:
     def kill_operators(self) -> None:
         """Take the leader and the standby away at once."""
         self._kill(OPERATOR_NAMESPACE, SELECTOR)
+
+    def await_debug_lines(self, of_others_than: set[str]) -> set[str]:
+        """Wait until an executor that is none of those named has said something at DEBUG; return the names of such."""
+
+        def probe() -> set[str]:
+            found = set()
+            for pod in self.world.kubectl.list("pods", NAMESPACE, EXECUTORS):
+                name = pod["metadata"]["name"]
+                if name not in of_others_than and self.says_debug(name):
+                    found.add(name)
+            assert found, "no executor says anything at DEBUG"
+            return found
+
+        return wait_for("an executor's lines at DEBUG", probe, timeout=SETTLED_SECONDS, interval=2.0)
+
+    def says_debug(self, pod: str) -> bool:
+        """Return whether a pod has said something at DEBUG."""
+        try:
+            return " DEBUG " in self.world.kubectl.run("logs", pod, "-n", NAMESPACE, "--tail=2000")
+        except KubectlError:
+            # It is gone, or has not begun.
+            return False
 
     def _kill(self, namespace: str, selector: str) -> None:
         self.world.kubectl.run("delete", "pods", "-n", namespace, "-l", selector, "--now", "--wait=false")
@@ -149,6 +172,7 @@ def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_kill
     each = {name: Told(told[name]["sequence"], batches[name]) for name in listening.sent}
     assert_each_was_in_force_once_in_order_and_in_one_batch(listening.output, each)
     assert_a_dump_is_of_the_batch_of_its_message(listening)
+    assert_executors_have_the_level_that_was_sent(listening)
 
 
 def assert_a_dump_is_of_the_batch_of_its_message(listening: Listening) -> None:
@@ -162,6 +186,19 @@ def assert_a_dump_is_of_the_batch_of_its_message(listening: Listening) -> None:
     key = status["results"]["uri"].removeprefix(f"s3://{listening.world.bucket}/")
     manifest = json.loads(listening.world.read(key))
     assert manifest["queries"]["tasks"]["batch"] == taken["tasks"]
+
+
+def assert_executors_have_the_level_that_was_sent(listening: Listening) -> None:
+    """Those that run, and those that start later."""
+    executors = {each["metadata"]["name"] for each in listening.world.kubectl.list("pods", NAMESPACE, EXECUTORS)}
+    assert executors
+    assert not any(listening.says_debug(name) for name in executors)
+    listening.send("level", "set-log-level", {"level": "DEBUG"})
+    listening.await_phase(["level"], "Applied")
+    before = listening.await_debug_lines(of_others_than=set())
+    assert before & executors
+    listening.kill_executors()
+    assert listening.await_debug_lines(of_others_than=before | executors)
 
 
 def batch_of(status: dict[str, Any], query: str) -> int:

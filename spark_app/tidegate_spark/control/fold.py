@@ -20,7 +20,7 @@ from tidegate_spark.control.entries import Entry, Kind, is_by_writer
 from tidegate_spark.control_protocol import PAUSE, RELOAD_CONFIG, RELOAD_MODEL, RESUME, SET_LOG_LEVEL
 
 MOST_BEFORE = 3
-"""Versions of one model that are kept beside the newest."""
+"""Versions of one model, and messages of one type, that are kept beside the newest."""
 
 
 class OtherBranchError(Exception):
@@ -63,6 +63,8 @@ class State:
     """The versions before those, the newest first: for who cannot have, or cannot load, the newest one."""
     last: dict[str, Entry] = field(default_factory=dict)
     """The newest message of each type."""
+    last_before: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
+    """The messages before those, the newest first, each with another payload: for handlers that fail for the newest."""
     paused: bool = False
     log_level: str = ""
     """Empty: as it was when Spark started."""
@@ -184,7 +186,7 @@ def _decisions(entries: Iterable[Entry]) -> dict[int, Kind]:
 
 def _applied(state: State, entry: Entry) -> State:
     payload = _object(entry.payload)
-    changed = dataclasses.replace(state, last={**state.last, entry.type: entry}, messages=state.messages + 1)
+    changed = _with_last(state, entry)
     if entry.type == RELOAD_CONFIG:
         return dataclasses.replace(changed, config=merged(state.config, payload))
     if entry.type == RELOAD_MODEL:
@@ -194,6 +196,19 @@ def _applied(state: State, entry: Entry) -> State:
     if entry.type == SET_LOG_LEVEL:
         return dataclasses.replace(changed, log_level=str(payload.get("level", "")).upper())
     return changed
+
+
+def _with_last(state: State, entry: Entry) -> State:
+    now = state.last.get(entry.type)
+    before = (*((now,) if now is not None else ()), *state.last_before.get(entry.type, ()))
+    # Sent once more it would fail once more, and is not to push out what did not.
+    different = tuple(each for each in before if each.payload != entry.payload)[:MOST_BEFORE]
+    return dataclasses.replace(
+        state,
+        last={**state.last, entry.type: entry},
+        last_before={**state.last_before, entry.type: different},
+        messages=state.messages + 1,
+    )
 
 
 def _with_model(state: State, name: str, payload: Mapping[str, Any], sequence: int) -> State:

@@ -80,9 +80,10 @@ def on(kind: str, *, schema: Schema | None = None, raises: str = REPORT) -> Call
     """Have a function called in each Python worker for messages of a type.
 
     It is called with the :class:`Message` before the worker's first use of :func:`current` in a batch in which the
-    message is in force; in a worker that starts later with the newest message of the type. What it returns is kept
-    there (``current().made(kind)``). A function of the main program is carried to the workers with copies of the
-    globals that it uses; for globals that it shares with other functions put them into a module (``pyFiles``).
+    message is in force; in a worker that starts later with the newest message of the type, or, where it raises, with
+    those before until it does not. What it returns is kept there (``current().made(kind)``). A function of the main
+    program is carried to the workers with copies of the globals that it uses; for globals that it shares with other
+    functions put them into a module (``pyFiles``).
 
     Args:
         kind: the type, one's own or a built-in one (``clear-caches``).

@@ -7,6 +7,7 @@ Spark's offset log, once.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hmac
 import json
 import logging
@@ -88,10 +89,12 @@ class Answers:
         before, position = int(body["position"]), self._position_of(query, batch)
         self._desk.workers.asks(query, batch, worker)
         state = self._desk.state_at(position)
-        segment = Segment(VERSION, self._news(state, before))
-        said = {"messages": to_json(segment), "storage": self._place, "state": None, "handlers": None}
+        news, earlier = self._news(state, before)
+        said: dict[str, Any] = {"storage": self._place, "state": None, "handlers": None}
+        said["messages"] = to_json(Segment(VERSION, news))
+        said["before"] = to_json(Segment(VERSION, earlier))
         if position != before:
-            said["state"] = to_json(state)
+            said["state"] = to_json(dataclasses.replace(state, last_before={}))
         if int(body["handlers"]) != self._declared.version:
             version, content = self._carried()
             return {**said, "handlers": {"version": version, "content": content}}
@@ -102,19 +105,23 @@ class Answers:
         self._desk.workers.applied(str(body["query"]), int(body["batch"]), str(body["worker"]), errors)
         return {}
 
-    def _news(self, state: State, before: int) -> tuple[Entry, ...]:
-        """Return the messages that a worker's handlers are to be called for."""
+    def _news(self, state: State, before: int) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+        """Return the messages that a worker's handlers are to be called for, and those before, for where they fail.
+
+        A worker that has seen all messages but these has what it made of those before.
+        """
         kinds = set(self._declared.on_worker)
         if not kinds or state.position == before:
-            return ()
+            return (), ()
         if before >= 0:
             try:
                 found = self._desk.messages(before, state.position)
-                return tuple(entry for entry in found if entry.type in kinds)
+                return tuple(entry for entry in found if entry.type in kinds), ()
             except LostError:
                 pass
         newest = (entry for kind, entry in state.last.items() if kind in kinds)
-        return tuple(sorted(newest, key=lambda entry: entry.sequence))
+        earlier = (entry for kind in sorted(kinds) for entry in state.last_before.get(kind, ()))
+        return tuple(sorted(newest, key=lambda entry: entry.sequence)), tuple(earlier)
 
     def _carried(self) -> tuple[int, str]:
         with self._declared.lock:

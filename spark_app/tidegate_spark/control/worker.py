@@ -96,7 +96,8 @@ class Worker:
             here = _Batch(self, query, batch)
             now = Current(state, here, query, batch)
             self._known[query] = (batch, state, now)
-            failure = self._call(from_json(Segment, said["messages"]).entries, here)
+            earlier = from_json(Segment, said["before"]).entries
+            failure = self._call(from_json(Segment, said["messages"]).entries, earlier, here)
             self._tell(here)
             here.applied = True
             if failure is not None:
@@ -179,25 +180,48 @@ class Worker:
         assert before is not None
         return before
 
-    def _call(self, entries: Iterable[Entry], here: _Batch) -> Exception | None:
-        """Call the handlers; return what is to end the task."""
+    def _call(self, entries: Iterable[Entry], earlier: Sequence[Entry], here: _Batch) -> Exception | None:
+        """Call the handlers; return what is to end the task.
+
+        Args:
+            entries: messages to call them for.
+            earlier: messages before those, of each type the newest first: for where a handler fails, and goes on.
+            here: the batch.
+        """
         failure: Exception | None = None
         for entry in entries:
             handler, key = self._handlers.get(entry.type), (here.query, entry.type)
             if handler is None or self._handled.get(key, 0) >= entry.sequence:
                 continue
-            try:
-                self._made[key] = self._result(handler, entry)
-            except Exception as error:  # whatever a handler raises
-                words = f"{type(error).__name__}: {error}"
-                here.errors.setdefault(entry.sequence, words)
-                log.warning("control: the handler for %s (%d) failed: %s", entry.type, entry.sequence, words)
-                if handler.raises == FAIL:
-                    failure = ControlError(f"the handler for {entry.type!r} failed: {words}")
-                    failure.__cause__ = error
-                    continue
+            error = self._made_of(handler, entry, here)
+            if error is not None and handler.raises == FAIL:
+                failure = ControlError(f"the handler for {entry.type!r} failed: {type(error).__name__}: {error}")
+                failure.__cause__ = error
+                continue
+            if error is not None:
+                self._fall_back(handler, [each for each in earlier if each.type == entry.type], here)
             self._handled[key] = entry.sequence
         return failure
+
+    def _made_of(self, handler: Handler, entry: Entry, here: _Batch) -> Exception | None:
+        """Keep what a handler makes of a message; return what it raised, which is told of."""
+        try:
+            self._made[(here.query, entry.type)] = self._result(handler, entry)
+        except Exception as error:  # whatever a handler raises
+            words = f"{type(error).__name__}: {error}"
+            here.errors.setdefault(entry.sequence, words)
+            log.warning("control: the handler for %s (%d) failed: %s", entry.type, entry.sequence, words)
+            return error
+        return None
+
+    def _fall_back(self, handler: Handler, earlier: Iterable[Entry], here: _Batch) -> None:
+        """Keep what a handler makes of the newest message for which it does not fail: what older workers have."""
+        for entry in earlier:
+            # What was made before, if anything was, is of the newest that was any good then.
+            if entry.sequence <= self._handled.get((here.query, entry.type), 0):
+                return
+            if self._made_of(handler, entry, here) is None:
+                return
 
     def _result(self, handler: Handler, entry: Entry) -> Any:
         """Call a handler, unless it was called last for this very message, by another query."""

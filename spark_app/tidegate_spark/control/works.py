@@ -133,7 +133,7 @@ class DriverWorks:
 
     def _take_snapshot(self, entry: Entry, account: Account, state: State) -> Account | None:
         """Have a snapshot taken of exactly the batches with which the message came into force."""
-        if not state.paused and self.asking() - account.queries.keys():
+        if not state.paused and (not self._queries_run() or self.asking() - account.queries.keys()):
             return None
         # A query that was held before the message came into force is in the snapshot with its newest batch.
         exact = {checkpoint_directory(name): said.batch for name, said in account.queries.items()}
@@ -148,6 +148,10 @@ class DriverWorks:
         if entry.type == DUMP_STATE:
             results["format"] = str((_payload(entry) or {}).get("format", EXPORT_FORMATS[0]))
         return dataclasses.replace(account, done=True, results=results)
+
+    def _queries_run(self) -> bool:
+        """Return whether the program has started its queries: before, nobody asks who will take the message in."""
+        return self.is_open() and any(query.active for query in self._progress.report().queries)
 
 
 def set_log_level(session: SparkSession, level: str) -> None:

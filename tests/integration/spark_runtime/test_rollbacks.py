@@ -1,7 +1,8 @@
 """A version is followed by another one, which is taken back: state and outputs; real S3 server, real Spark.
 
 The three launches are those that the operator makes: the old version, the new one with its pin, the old one again.
-What it means for outputs is seen in one rollback of one application, which has a query for each of them.
+What it means for outputs and for control messages is seen in one rollback of one application, which has a query for
+each of them.
 """
 
 import json
@@ -11,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.protocol import EXIT_OK, Pin, Reason, StartFrom, Storage
+from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrder, ControlOrders, MessageReport, MessageState
+from tidegate_spark.protocol import EXIT_OK, Pin, Reason, StartFrom, Storage, to_json
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.waiting import wait_for
 
 from .conftest import StartDriver
 
 PIN = "up-uid-1-1"
-WAYS = ("told", "files", "kept", "counted")
+WAYS = ("told", "files", "kept", "counted", "asking", "named")
 
 
 def below(store: ObjectStore, place: Storage, *parts: str) -> list[str]:
@@ -31,6 +33,31 @@ def told(driver: DriverProcess) -> dict[int, dict[str, int]]:
     # The last line may be half written.
     lines = [line.partition(" ")[2] for line in driver.output.split("\n")[:-1] if line.startswith("told ")]
     return dict(map(json.loads, lines))
+
+
+def settings(driver: DriverProcess, query: str) -> dict[int, Any]:
+    """Return what was in force in each batch of a query that says it."""
+    lines = [line.partition(" ")[2] for line in driver.output.split("\n")[:-1] if line.startswith(f"{query} [")]
+    return dict(map(json.loads, lines))
+
+
+def send(driver: DriverProcess, name: str, setting: Any) -> None:
+    """Send a setting, or ask what became of it."""
+    orders = ControlOrders((ControlOrder(name, "reload-config", json.dumps(setting)),))
+    assert driver.command("POST", CONTROL_COMMAND, json.loads(to_json(orders)))[0] == 202
+
+
+def await_message(driver: DriverProcess, name: str, state: MessageState) -> MessageReport:
+    def probe() -> MessageReport:
+        assert not driver.ended(), driver.output[-3000:]
+        report = driver.report()
+        assert report is not None
+        found = next((each for each in report.control.messages if each.id == name), None)
+        assert found is not None
+        assert found.state is state, found
+        return found
+
+    return wait_for(f"message {name} {state.value}", probe, 600, 0.2)
 
 
 def stopped_after(driver: DriverProcess) -> dict[str, int]:
@@ -63,6 +90,11 @@ class Rollback:
     notices: frozenset[str]
     end: dict[str, int]
     """Each query's last batch of it."""
+    new: DriverProcess
+    messages: dict[str, MessageReport]
+    """What the old version again said of those that were sent: ``before`` the pin, ``after`` it, and ``next`` to it."""
+    applied: MessageReport
+    """What the new version said of the second."""
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +107,16 @@ def rollback(
     application = {"script": "several_sinks.py", "args": (str(folder), *WAYS)}
     old = start_shared("app", epoch=1, variables={"VERSION": "old"}, **application)
     await_batches(old, dict.fromkeys(WAYS, 2))
+    send(old, "before", {"limit": 1})
+    await_message(old, "before", MessageState.DONE)
     last = stopped_after(old)
     # It keeps two batches and commits more than that: what the pin needs would be gone.
     new = start_shared(
         "app", epoch=2, pin=Pin(PIN, "v1"), min_batches_to_retain=2, variables={"VERSION": "new"}, **application
     )
     await_batches(new, {**{way: batch + 3 for way, batch in last.items()}, "told": last["told"] + 6})
+    send(new, "after", {"limit": 2, "other": True})
+    applied = await_message(new, "after", MessageState.DONE)
     place = old.config.storage
     noted = json.loads(object_store.text(place.bucket, place.key(f"upgrades/{PIN}.json")))
     wait_for("the pin", lambda: f"snapshots/{PIN}/manifest.json" in below(object_store, place, "snapshots"), 300, 0.2)
@@ -89,10 +125,15 @@ def rollback(
     files_before = frozenset((folder / "files").glob("*.json"))
     back = take_back(start_shared, place, variables={"VERSION": "back"}, **application)
     await_batches(back, {way: batch + 3 for way, batch in last.items()})
+    for name, setting in (("before", {"limit": 1}), ("after", {"limit": 2, "other": True}), ("next", {"more": 3})):
+        send(back, name, setting)
+    states = {"before": MessageState.DONE, "after": MessageState.ROLLED_BACK, "next": MessageState.DONE}
+    messages = {name: await_message(back, name, state) for name, state in states.items()}
     seen = back.report()
     assert seen is not None
     notices = frozenset(notice.reason for notice in seen.notices)
-    return Rollback(folder, last, noted, files_before, back, notices, stopped_after(back))
+    end = stopped_after(back)
+    return Rollback(folder, last, noted, files_before, back, notices, end, new, messages, applied)
 
 
 def await_batches(driver: DriverProcess, batches: dict[str, int]) -> None:
@@ -129,6 +170,37 @@ def test_an_upgrade_without_state_starts_nothing(
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     assert driver.termination.reason is Reason.STATE_MISSING
     assert below(object_store, place, "upgrades") == []
+
+
+# --- what it means for control messages ------------------------------------------------------------------------------
+
+
+def test_what_came_into_force_before_the_pin_is_in_force_again_and_what_came_after_is_not(rollback: Rollback) -> None:
+    new, back = settings(rollback.new, "asking"), settings(rollback.back, "asking")
+    assert new[max(new)] == {"limit": 2, "other": True}
+    begun = rollback.messages["next"].queries["asking"].batch
+    assert min(back) == rollback.last["asking"] + 1 < begun
+    wrong = {
+        batch: said for batch, said in back.items() if said != {"limit": 1, **({"more": 3} if batch >= begun else {})}
+    }
+    assert wrong == {}
+
+
+def test_a_message_that_was_taken_back_is_reported_and_numbers_go_on(rollback: Rollback) -> None:
+    said = rollback.messages
+    assert (said["after"].state, said["after"].reason) == (MessageState.ROLLED_BACK, "RolledBack")
+    assert said["before"].sequence < said["after"].sequence < said["next"].sequence
+    assert said["after"].sequence == rollback.applied.sequence
+
+
+def test_a_query_whose_sources_have_names_takes_part_on_the_checkpoint_that_it_has(rollback: Rollback) -> None:
+    seen = settings(rollback.new, "named")
+    assert min(seen) == rollback.last["named"] + 1
+    batch = rollback.applied.queries["named"].batch
+    assert {number: said["limit"] for number, said in seen.items()} == {n: 2 if n >= batch else 1 for n in seen}
+    # In the version of before it takes no part, and goes on there as well.
+    assert "named" not in rollback.messages["next"].queries
+    assert rollback.end["named"] >= rollback.last["named"] + 3
 
 
 # --- what it means for outputs: the lines of the guide's table -------------------------------------------------------

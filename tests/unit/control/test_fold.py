@@ -88,6 +88,16 @@ def test_a_state_survives_json() -> None:
     assert from_json(State, to_json(state)) == state
 
 
+def test_of_each_type_some_messages_with_other_payloads_are_kept_beside_the_newest() -> None:
+    payloads = ["1", "2", "2", "3", "4", "5", "5"]
+    entries = [Entry(n, id=f"m{n}", type="table", payload=payload) for n, payload in enumerate(payloads, 1)]
+    state = fold(State(), [*entries, Entry(8, id="m8", type="other", payload="1")])
+    assert state.last["table"].sequence == 7
+    assert [(entry.sequence, entry.payload) for entry in state.last_before["table"]] == [(5, "4"), (4, "3"), (3, "2")]
+    assert state.last_before["other"] == ()
+    assert from_json(State, to_json(state)) == state
+
+
 @pytest.mark.parametrize("payload", ["null", "3", '"x"', "[1]", "no JSON"])
 def test_a_payload_that_says_nothing_changes_nothing_and_raises_nothing(payload: str) -> None:
     for kind in ("reload-config", "reload-model", "set-log-level"):

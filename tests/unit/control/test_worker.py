@@ -18,6 +18,7 @@ from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared, Handler, Message
 from tidegate_spark.control.line import APPLIED, STATE, Caller, ControlError, Line, StoreError
+from tidegate_spark.control.log_objects import LostError
 from tidegate_spark.control.offsets import Positions
 from tidegate_spark.control.port import Answers, Port
 from tidegate_spark.control.worker import Worker
@@ -227,6 +228,77 @@ def test_a_handler_that_raises_is_told_of(app: Application) -> None:
     app.worker("good/1").current("main", batch)
     app.commit()
     assert app.said("x").queries["main"].errors == ("good/1: ValueError: no such table",)
+
+
+def test_a_worker_that_starts_later_has_what_the_newest_good_message_makes(app: Application, tmp_path: Path) -> None:
+    book = _declare_table(app, tmp_path)
+    older = app.worker("older")
+    app.send("x", "table", "7")
+    older.current("main", app.plan())
+    app.send("y", "table", "-1")
+    assert older.current("main", app.plan()).made("table") == 7
+    app.commit()
+    app.send("z", "table", "-2")
+    batch = app.plan()
+    assert older.current("main", batch).made("table") == 7
+    book.unlink()
+    assert app.worker("later").current("main", batch).made("table") == 7
+    assert book.read_text().split() == ["-2", "-1", "7"]
+    app.commit()
+    said = app.said("z").queries["main"]
+    assert (said.applied, said.ran, len(said.errors)) == (0, 2, 2)
+
+
+def test_what_fails_is_no_other_message_for_being_sent_often(app: Application, tmp_path: Path) -> None:
+    book = _declare_table(app, tmp_path)
+    app.send("x", "table", "7")
+    for number in range(5):
+        app.send(f"y{number}", "table", "-1")
+    assert app.worker().current("main", app.plan()).made("table") == 7
+    assert book.read_text().split() == ["-1", "7"]
+
+
+def test_a_worker_that_starts_later_fails_the_query_as_others_do(app: Application, tmp_path: Path) -> None:
+    book = _declare_table(app, tmp_path, raises="fail")
+    app.send("x", "table", "7")
+    app.send("y", "table", "-1")
+    with pytest.raises(ControlError, match="no such table"):
+        app.worker().current("main", app.plan())
+    assert book.read_text().split() == ["-1"]
+
+
+def test_what_a_worker_has_is_not_made_again_where_the_log_has_lost_what_came_since(
+    app: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book, worker = _declare_table(app, tmp_path), app.worker()
+    app.send("x", "table", "7")
+    app.send("y", "table", "9")
+    worker.current("main", app.plan())
+    book.unlink()
+
+    def lost(after: int, upto: int) -> tuple[Entry, ...]:
+        raise LostError("gone")
+
+    monkeypatch.setattr(app.desk, "messages", lost)
+    app.send("z", "table", "-1")
+    assert worker.current("main", app.plan()).made("table") == 9
+    assert book.read_text().split() == ["-1"]
+
+
+def _declare_table(app: Application, folder: Path, raises: str = "report") -> Path:
+    """Have a handler that fails for less than nothing; return the file with what it was called for."""
+    book = folder / "called"
+
+    def table(message: Message) -> object:
+        with book.open("a") as file:
+            file.write(f"{message.payload}\n")
+        if message.payload < 0:
+            _raise(message)
+        return message.payload
+
+    app.declared.on_worker["table"] = Handler(table, raises)
+    app.declared.version = 1
+    return book
 
 
 def test_a_handler_that_is_to_fail_the_query_does_so_at_each_attempt(app: Application) -> None:

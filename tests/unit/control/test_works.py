@@ -141,6 +141,19 @@ def test_spark_is_told_when_there_is_one() -> None:
     assert driver.spark.told == ["DEBUG", "executors: DEBUG", "cleared"]
 
 
+@pytest.mark.parametrize("kind", ["snapshot", "dump-state"])
+def test_no_snapshot_is_taken_for_a_message_before_the_queries_of_a_process_have_started(kind: str) -> None:
+    driver = Driver()
+    for name in ("one", "other"):
+        driver.progress.query_ended(name)
+    assert driver.carry_out(kind) is None
+    assert driver.office.orders == {}
+    driver.progress.query_started("one")
+    assert driver.carry_out(kind) is None
+    driver.carry_out(kind, account=ACKNOWLEDGED)
+    assert [order.exact for order in driver.office.orders.values()] == [{"one": 6}]
+
+
 def test_a_level_from_before_is_set_again() -> None:
     driver = Driver()
     driver.works.begin(State(log_level="WARN"))

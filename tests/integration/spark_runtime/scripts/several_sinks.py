@@ -2,7 +2,8 @@
 
 ``told`` counts rows by key, four more of each key in each batch, and says what every batch came to. ``files`` writes
 numbers as JSON lines, twenty in each batch. ``kept`` tells of each batch once by its id, and once by lineage and id, as
-sinks do that drop what they have. ``counted`` goes nowhere.
+sinks do that drop what they have. ``counted`` goes nowhere. ``asking`` says what control messages have set in every
+batch; ``named``, whose source has a name, does so in the version ``new`` alone, and takes part in no other.
 """
 
 import json
@@ -16,7 +17,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tidegate_spark import control
+
 folder, ways = Path(sys.argv[1]), sys.argv[2:]
+NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
 counts = rows.groupBy((f.col("value") % 5).alias("key")).count()
@@ -36,6 +40,29 @@ def keep(batch: DataFrame, number: int) -> None:
             (folder / "kept" / key).write_text(json.dumps([os.environ["VERSION"], least]))
 
 
+def tell_settings(name: str) -> Callable[[DataFrame, int], None]:
+    """Return what says of a batch what is in force there."""
+
+    def tell_each(batch: DataFrame, number: int) -> None:
+        batch.collect()
+        sys.stdout.write(f"{name} {json.dumps([number, control.current().config])}\n")
+        sys.stdout.flush()
+
+    return tell_each
+
+
+def start_named() -> StreamingQuery:
+    """Start a query that may be given a further source, since it knows its own by name."""
+    spark.conf.set(NAMED_SOURCES, "true")
+    source = spark.readStream.format("rate-micro-batch").name("numbers").option("rowsPerBatch", 20).load()
+    if os.environ.get("VERSION") == "new":
+        query = writer("named", control.controlled(source)).foreachBatch(tell_settings("named")).start()
+    else:
+        query = writer("named", source).format("noop").start()
+    spark.conf.unset(NAMED_SOURCES)
+    return query
+
+
 def writer(name: str, read: DataFrame) -> DataStreamWriter:
     """Return the beginning of a query."""
     return read.writeStream.queryName(name).trigger(processingTime="300 milliseconds")
@@ -46,6 +73,8 @@ begin: dict[str, Callable[[], StreamingQuery]] = {
     "files": lambda: writer("files", rows.select("value")).format("json").start(f"{folder}/files"),
     "kept": lambda: writer("kept", rows).foreachBatch(keep).start(),
     "counted": lambda: writer("counted", counts).outputMode("update").format("noop").start(),
+    "asking": lambda: writer("asking", control.controlled(rows)).foreachBatch(tell_settings("asking")).start(),
+    "named": start_named,
 }
 queries = [begin[way]() for way in ways]
 queries[0].awaitTermination()
