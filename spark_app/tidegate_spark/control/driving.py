@@ -54,7 +54,8 @@ to have planned its first batch."""
 JOINS_LATE = (
     "it takes part in the control stream now, and its checkpoint is from before. Spark takes no further source in "
     "there, unless sources have names, from the first batch on (readStream.name(…), with "
-    "spark.sql.streaming.queryEvolution.enableSourceEvolution). What it takes: another name of the query, with which "
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution=true and spark.sql.streaming.offsetLog.formatVersion=2). "
+    "What it takes: another name of the query, with which "
     "it begins anew; or spec.upgrade.mode: Stateless; or a new application that begins with an export of this one's "
     "state (spec.startFrom.export)."
 )

@@ -20,7 +20,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tidegate_spark import control
 
 folder, ways = Path(sys.argv[1]), sys.argv[2:]
-NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+# The second one is what Spark writes offsets by names in.
+NAMED_SOURCES = {
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+    "spark.sql.streaming.offsetLog.formatVersion": "2",
+}
 spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
 counts = rows.groupBy((f.col("value") % 5).alias("key")).count()
@@ -53,13 +57,15 @@ def tell_settings(name: str) -> Callable[[DataFrame, int], None]:
 
 def start_named() -> StreamingQuery:
     """Start a query that may be given a further source, since it knows its own by name."""
-    spark.conf.set(NAMED_SOURCES, "true")
+    for key, value in NAMED_SOURCES.items():
+        spark.conf.set(key, value)
     source = spark.readStream.format("rate-micro-batch").name("numbers").option("rowsPerBatch", 20).load()
     if os.environ.get("VERSION") == "new":
         query = writer("named", control.controlled(source)).foreachBatch(tell_settings("named")).start()
     else:
         query = writer("named", source).format("noop").start()
-    spark.conf.unset(NAMED_SOURCES)
+    for key in NAMED_SOURCES:
+        spark.conf.unset(key)
     return query
 
 
