@@ -30,6 +30,7 @@ from tidegate_spark.control.works import DriverWorks
 from tidegate_spark.control_protocol import LINE_FILE, ChannelSettings, ControlReport
 from tidegate_spark.environment import Environment
 from tidegate_spark.logs import within
+from tidegate_spark.places import checkpoint_directory
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, DriverState, Reason
 from tidegate_spark.queries import Queries
@@ -91,6 +92,8 @@ class Control:
         self._pauser: Pauser | None = None
         self._port: Port | None = None
         self._running_since: float | None = None
+        self._before: frozenset[str] | None = None
+        """Directories of the queries that took part in the process before; None: not looked at yet."""
         self._served: SparkSession | None = None
         """The session that knows the source."""
         progress.control = self.report
@@ -148,6 +151,8 @@ class Control:
             self._works.asks_no_more(name)
             return ""
         library = self._connect()
+        if self._before is None:
+            self._before = self._positions.asked(library)
         text = self._positions.newest_text(library, name)
         if text is not None and joins_late(text):
             return JOINS_LATE
@@ -228,6 +233,9 @@ class Control:
         # What is in the log before a query's first batch is in force there, and none of its records.
         new = [query.name for query in report.queries if query.active and query.batch_id < 0]
         begun = bool(report.queries) and self._works.names.isdisjoint(new)
+        # Those of the process before come again: what they have not been asked would be done without them.
+        started = {checkpoint_directory(query.name) for query in report.queries}
+        begun = begun and (self._before or frozenset()) <= started
         return begun or now - self._running_since >= OPEN_SECONDS
 
 

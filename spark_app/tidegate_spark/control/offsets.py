@@ -120,15 +120,24 @@ class Positions:
 
     def oldest(self, library: Library) -> int | None:
         """Return the lowest position of any batch of the lineage that is there, None if none has one."""
+        found = [self.of(library, query, min(batches)) for query, batches in self._planned(library).items()]
+        return min((position for position in found if position is not None), default=None)
+
+    def asked(self, library: Library) -> frozenset[str]:
+        """Return the checkpoints' directories of the lineage's queries whose newest batch has a position."""
+        planned = self._planned(library).items()
+        return frozenset(query for query, batches in planned if self.of(library, query, max(batches)) is not None)
+
+    def _planned(self, library: Library) -> dict[str, list[int]]:
+        """Return the batches of which there are offsets, by the directory of the query's checkpoint."""
         root = library.lineage_key(self._lineage) + "/"
-        first: dict[str, int] = {}
+        found: dict[str, list[int]] = {}
         for entry in library.store.list(root):
             query, _, path = entry.key[len(root) :].partition("/")
             directory, _, name = path.partition("/")
             if directory == OFFSETS and name.isdigit():
-                first[query] = min(first.get(query, int(name)), int(name))
-        found = [self.of(library, query, batch) for query, batch in first.items()]
-        return min((position for position in found if position is not None), default=None)
+                found.setdefault(query, []).append(int(name))
+        return found
 
     def _batches(self, library: Library, query: str) -> list[int]:
         """Return the committed batches of which there are offsets, the lowest first."""

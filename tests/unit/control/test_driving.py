@@ -152,6 +152,42 @@ def test_messages_are_not_logged_before_the_first_batch_of_each_query_that_takes
     assert control._works.is_open()
 
 
+def test_messages_wait_for_the_queries_that_took_part_in_the_process_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one would be done without the second query, while that one is on its way."""
+    clock = [100.0]
+    monkeypatch.setattr("tidegate_spark.control.driving.time.monotonic", lambda: clock[0])
+    control = world.control
+    control.serve(cast(Any, world.session))
+    for query in ("main", "second"):
+        world.logged(NEW, query=query)
+    world.logged(OLD, query="plain")
+    world.progress.enter(DriverState.RUNNING)
+    assert control.before_query(writer("tidegate-control"), "main") == ""
+    world.progress.query_started("main", 3)
+    assert not control._works.is_open()
+    assert control.before_query(writer("tidegate-control"), "second") == ""
+    world.progress.query_started("second", 3)
+    assert control._works.is_open()
+
+
+def test_messages_do_not_wait_for_ever_for_a_query_that_the_program_has_no_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("tidegate_spark.control.driving.time.monotonic", lambda: clock[0])
+    world.control.serve(cast(Any, world.session))
+    world.logged(NEW)
+    world.logged(NEW, query="gone")
+    world.progress.enter(DriverState.RUNNING)
+    assert world.control.before_query(writer("tidegate-control"), "main") == ""
+    world.progress.query_started("main", 3)
+    assert not world.control._works.is_open()
+    clock[0] += driving.OPEN_SECONDS
+    assert world.control._works.is_open()
+
+
 def test_a_query_with_a_checkpoint_of_before_is_refused(world: World) -> None:
     world.control.serve(cast(Any, world.session))
     world.logged(OLD)
