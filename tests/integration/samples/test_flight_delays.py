@@ -98,8 +98,7 @@ class Run:
         """Return the predictions of a topic once all that are due are there."""
 
         def probe() -> list[dict[str, Any]]:
-            if self.driver.ended():  # not an AssertionError, which would be waited out
-                raise RuntimeError(self.driver.output[-3000:])
+            self.driver.must_run()
             found = read_topic(self.broker, topic)
             assert due <= {prediction["id"] for prediction in found}, f"{len(found)} of {len(due)}"
             return found

@@ -185,6 +185,15 @@ class DriverProcess:
         assert self.process is not None
         return self.process.poll() is not None
 
+    def must_run(self) -> None:
+        """Raise what ends a wait if the process has ended: an AssertionError would be taken for "not yet".
+
+        Raises:
+            RuntimeError: it has; says what it printed last.
+        """
+        if self.ended():
+            raise RuntimeError(f"the driver has ended: {self.output[-3000:]}")
+
     def terminate(self) -> None:
         """Send SIGTERM, as the kubelet does."""
         assert self.process is not None
