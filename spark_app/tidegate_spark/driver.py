@@ -307,6 +307,7 @@ class Driver:
         def look() -> None:
             self._progress.failures = self._account.look(self._progress.commits > 0)
             stalls.look()
+            self._control.log_level.tell_new_executors()
             if self._rehearsing is not None:
                 self._rehearsing.look()
 

@@ -82,6 +82,7 @@ class Control:
         self._config, self._environment, self._progress, self._queries = config, environment, progress, queries
         self._connect = connect = connector(config, environment.credentials_directory)
         self._works = DriverWorks(progress, snapshots, config.lineage, is_open=self._is_open, inspect=self._inspect)
+        self.log_level = self._works.log_level
         channel = config.channel if config.rehearsal is None else None
         answers = making.answers(channel) if channel is not None else None
         self.desk = ControlDesk(connect, self._works, declared(), time.time, answers=answers)

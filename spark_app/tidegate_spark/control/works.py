@@ -14,6 +14,7 @@ from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.channels.cluster_part import asked_id
 from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.fold import State
+from tidegate_spark.control.log_level import LogLevel
 from tidegate_spark.control.offsets import Positions
 from tidegate_spark.control_protocol import (
     CLEAR_CACHES,
@@ -51,20 +52,20 @@ class DriverWorks:
     ) -> None:
         """Prepare; there is no session yet, and no query."""
         self._progress, self._snapshots, self.is_open, self.inspect = progress, snapshots, is_open, inspect
+        self.log_level = LogLevel()
         self._positions = Positions(lineage)
         self.names: set[str] = set()
         """Of queries that ask what is in force, whether they run or not."""
         self._session: SparkSession | None = None
         self._pauser: Pauser | None = None
-        self._paused, self._level = False, ""
+        self._paused = False
 
     def meet(self, session: SparkSession, pauser: Pauser) -> None:
         """Begin to have a session."""
         self._pauser = pauser
         pauser.want(self._paused)
         self._session = session
-        if self._level:
-            set_log_level(session, self._level)
+        self.log_level.meet(session)
 
     def asks(self, query: str) -> None:
         """Take note that a query asks what is in force, before it starts."""
@@ -89,7 +90,10 @@ class DriverWorks:
 
     def begin(self, state: State) -> None:
         """Do what is in force from before this process."""
-        self._level = state.log_level
+        try:
+            self.log_level.want(state.log_level)
+        except Exception as error:  # whatever Spark says to it: what else is in force does not wait for that
+            log.warning("control: set-log-level: %s", error, extra={"action": "control"})
 
     def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
         """Return the first committed batch of a query whose position is behind a message."""
@@ -105,20 +109,22 @@ class DriverWorks:
             return self._take_snapshot(entry, account, state)
         if entry.type == PAUSE:
             return self._await_pause(library, account, state)
-        if entry.type in (SET_LOG_LEVEL, CLEAR_CACHES):
-            if self._session is None:
+        try:
+            if not self._tell_spark(entry):
                 return None
-            try:
-                self._tell_spark(self._session, entry)
-            except Exception as error:  # whatever Spark says to it
-                return failed(account, "SparkRefused", f"{type(error).__name__}: {error}")
+        except Exception as error:  # whatever Spark says to it
+            return failed(account, "SparkRefused", f"{type(error).__name__}: {error}")
         return dataclasses.replace(account, done=True)
 
-    def _tell_spark(self, session: SparkSession, entry: Entry) -> None:
+    def _tell_spark(self, entry: Entry) -> bool:
+        """Do what Spark is to do for a message, if anything; return whether there is a Spark that it was told to."""
+        if entry.type == SET_LOG_LEVEL:
+            return self.log_level.want(str(json.loads(entry.payload)["level"]).upper())
         if entry.type == CLEAR_CACHES:
-            session.catalog.clearCache()
-        else:
-            set_log_level(session, str(json.loads(entry.payload)["level"]).upper())
+            if self._session is None:
+                return False
+            self._session.catalog.clearCache()
+        return True
 
     def _await_pause(self, library: Library, account: Account, state: State) -> Account | None:
         if not state.paused:
@@ -152,16 +158,6 @@ class DriverWorks:
     def _queries_run(self) -> bool:
         """Return whether the program has started its queries: before, nobody asks who will take the message in."""
         return self.is_open() and any(query.active for query in self._progress.report().queries)
-
-
-def set_log_level(session: SparkSession, level: str) -> None:
-    """Set the level of Spark's logs, in the driver and in all executors, and of Python's in the driver."""
-    context: Any = session.sparkContext
-    context.setLogLevel(level)
-    # By itself Spark tells executors only under spark.executor.syncLogLevel.enabled, and then of what scripts set, too.
-    context._jsc.sc().schedulerBackend().updateExecutorsLogLevel(level)
-    names = {"ALL": "DEBUG", "TRACE": "DEBUG", "FATAL": "CRITICAL", "OFF": "CRITICAL", "WARN": "WARNING"}
-    logging.getLogger().setLevel(names.get(level, level))
 
 
 def snapshot_id(entry: Entry) -> str:

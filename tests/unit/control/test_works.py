@@ -45,6 +45,8 @@ class Spark:
     """A session."""
 
     told: list[str] = field(default_factory=list)
+    executors: list[str] = field(default_factory=lambda: ["driver", "1"])
+    is_local: bool = False
     refuses: bool = False
 
     @property
@@ -56,6 +58,8 @@ class Spark:
         return self
 
     def setLogLevel(self, level: str) -> None:  # noqa: N802 - Spark's name
+        if self.refuses:
+            raise ValueError("no")
         self.told.append(level)
 
     @property
@@ -64,6 +68,19 @@ class Spark:
 
     def sc(self) -> "Spark":
         return self
+
+    def isLocal(self) -> bool:  # noqa: N802 - Spark's name
+        return self.is_local
+
+    def getExecutorIds(self) -> "Spark":  # noqa: N802 - Spark's name
+        assert not self.is_local
+        return self
+
+    def size(self) -> int:
+        return len(self.executors)
+
+    def apply(self, index: int) -> str:
+        return self.executors[index]
 
     def schedulerBackend(self) -> "Spark":  # noqa: N802 - Spark's name
         return self
@@ -138,7 +155,8 @@ def test_spark_is_told_when_there_is_one() -> None:
     driver.meet()
     assert driver.carry_out("set-log-level", '{"level": "debug"}').done
     assert driver.carry_out("clear-caches").done
-    assert driver.spark.told == ["DEBUG", "executors: DEBUG", "cleared"]
+    # The level as soon as there was a Spark, too.
+    assert driver.spark.told == [*["DEBUG", "executors: DEBUG"] * 2, "cleared"]
 
 
 @pytest.mark.parametrize("kind", ["snapshot", "dump-state"])
@@ -159,6 +177,43 @@ def test_a_level_from_before_is_set_again() -> None:
     driver.works.begin(State(log_level="WARN"))
     driver.meet()
     assert driver.spark.told == ["WARN", "executors: WARN"]
+
+
+def test_a_level_from_before_is_set_also_when_the_log_is_read_after_spark_has_started() -> None:
+    driver = Driver()
+    driver.meet()
+    driver.works.begin(State(log_level="WARN"))
+    assert driver.spark.told == ["WARN", "executors: WARN"]
+
+
+def test_a_level_from_before_that_spark_refuses_keeps_nothing_else_from_being_in_force() -> None:
+    driver = Driver()
+    driver.meet()
+    driver.spark.refuses = True
+    driver.works.begin(State(log_level="WARN"))
+    assert driver.spark.told == []
+
+
+def test_executors_that_come_later_are_told_the_level_once() -> None:
+    driver = Driver()
+    driver.meet()
+    driver.works.log_level.tell_new_executors()
+    assert driver.spark.told == []
+    driver.carry_out("set-log-level", '{"level": "debug"}')
+    driver.works.log_level.tell_new_executors()
+    driver.spark.executors = ["driver", "2"]
+    driver.works.log_level.tell_new_executors()
+    driver.works.log_level.tell_new_executors()
+    assert driver.spark.told == ["DEBUG", "executors: DEBUG", "executors: DEBUG"]
+
+
+def test_a_local_spark_is_not_asked_for_executors() -> None:
+    driver = Driver()
+    driver.spark.is_local = True
+    driver.meet()
+    assert driver.carry_out("set-log-level", '{"level": "info"}').done
+    driver.works.log_level.tell_new_executors()
+    assert driver.spark.told == ["INFO", "executors: INFO"]
 
 
 def test_what_spark_refuses_is_told() -> None:
