@@ -49,7 +49,7 @@ def send(driver: DriverProcess, name: str, setting: Any) -> None:
 
 def await_message(driver: DriverProcess, name: str, state: MessageState) -> MessageReport:
     def probe() -> MessageReport:
-        assert not driver.ended(), driver.output[-3000:]
+        driver.must_run()
         report = driver.report()
         assert report is not None
         found = next((each for each in report.control.messages if each.id == name), None)
