@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to run")
     parser.add_argument("--pairs", type=int, default=10, help="of windows: throughput and long-log")
-    parser.add_argument("--batches", type=int, default=8, help="counted in a window")
+    parser.add_argument("--batches", type=int, default=24, help="counted in a window")
     parser.add_argument("--rows", type=int, default=1_000_000, help="of a batch: throughput and long-log")
     parser.add_argument("--messages", type=int, default=10_000, help="in the long log")
     parser.add_argument("--interval", type=float, default=1.0, help="of the trigger, in seconds: latency and bursts")

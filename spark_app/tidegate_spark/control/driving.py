@@ -190,12 +190,19 @@ class Control:
 
         if self._port is None:
             place = self._config.storage
-            answers = Answers(self.desk, declared(), self._positions, self._connect, place)
+            answers = Answers(self.desk, declared(), self._positions, self._connect, place, self._planned)
             self._port = Port(answers, self._environment.bind_address, self._environment.pod_ip)
             _write(Path(self._environment.work_directory) / LINE_FILE, json.dumps(vars(self._port.line)))
         if self._served is not session:
             session.dataSource.register(ControlSource)
             self._served = session
+
+    def _planned(self, name: str, batch: int) -> str:
+        """Return what Spark knows of the offsets of a query's batch; it starts before it is known here."""
+        from tidegate_spark.control.spark_log import planned_offsets  # noqa: PLC0415 - few programs need it
+
+        found = (entry.query for entry in self._queries.entries() if entry.name == name and entry.query is not None)
+        return next((planned_offsets(query, batch) for query in found), "")
 
     def _inspect(self, entry: Entry) -> Entry:
         from tidegate_spark.control import models  # noqa: PLC0415 - few programs need it

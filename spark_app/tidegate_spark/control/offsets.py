@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidegate_spark.places import checkpoint_directory
@@ -25,9 +25,12 @@ def position_in(text: str) -> int | None:
     Of several such sources the one that is ahead counts: it is the same one at each replay.
     """
     # Version and settings come first.
-    sources = text.split("\n")[2:]
-    found = [int(match[1]) for line in sources for match in _OFFSET.finditer(line)]
-    return max(found, default=None)
+    return position_of_sources("\n".join(text.split("\n")[2:]))
+
+
+def position_of_sources(text: str) -> int | None:
+    """Return the position in the offsets of a batch's sources, None if there is none; see :func:`position_in`."""
+    return max((int(match[1]) for match in _OFFSET.finditer(text)), default=None)
 
 
 def position_of_progress(sources: list[Mapping[str, Any]]) -> int:
@@ -74,7 +77,24 @@ class Positions:
         found = library.store.get(self._directory(library, query, OFFSETS, str(batch)))
         if found is None:
             raise LookupError(f"query {query!r} has no batch {batch} in its offset log")
-        position = position_in(found[0].decode())
+        return self._remember(key, position_in(found[0].decode()))
+
+    def of_running(self, query: str, batch: int, planned: Callable[[str, int], str]) -> int | None:
+        """Return the position of a batch that runs now, as ``planned`` says; None if it does not.
+
+        Args:
+            query: its name.
+            batch: its number.
+            planned: returns the offsets of a query's batch, empty if it does not know them.
+        """
+        key = (query, batch)
+        with self._lock:
+            if key in self._known:
+                return self._known[key]
+        position = position_of_sources(planned(query, batch))
+        return self._remember(key, position) if position is not None else None
+
+    def _remember(self, key: tuple[str, int], position: int | None) -> int | None:
         with self._lock:
             self._known[key] = position
             while len(self._known) > MOST_CACHED:

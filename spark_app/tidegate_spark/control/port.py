@@ -48,6 +48,7 @@ class Answers:
         positions: Positions,
         connect: Callable[[], Library],
         place: Storage,
+        planned: Callable[[str, int], str] = lambda query, batch: "",
     ) -> None:
         """Prepare.
 
@@ -57,9 +58,10 @@ class Answers:
             positions: of the lineage's batches.
             connect: reaches the storage.
             place: the storage, for workers.
+            planned: returns what Spark knows of the offsets of a query's batch, empty if nothing.
         """
         self._desk, self._declared, self._positions, self._reached = desk, declared, positions, Reached(connect)
-        self._storage, self._place = place, to_json(place)
+        self._storage, self._place, self._planned = place, to_json(place), planned
         self._lock = threading.Lock()
         self._handlers: tuple[int, str] = (0, "")
         self._by_path: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -98,6 +100,10 @@ class Answers:
         if int(body["handlers"]) != self._declared.version:
             version, content = self._carried()
             return {**said, "handlers": {"version": version, "content": content}}
+        if position == before:
+            # The worker has nothing to take in, so nothing can go wrong with it, and it need not say so.
+            self._desk.workers.applied(query, batch, worker, {})
+            said["applied"] = True
         return said
 
     def _applied(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -132,6 +138,9 @@ class Answers:
 
     def _position_of(self, query: str, batch: int) -> int:
         with self._lock:
+            running = self._positions.of_running(query, batch, self._planned)
+            if running is not None:
+                return running
             try:
                 position = self._positions.of(self._reached.library(), query, batch)
             except Exception:

@@ -98,7 +98,8 @@ class Worker:
             self._known[query] = (batch, state, now)
             earlier = from_json(Segment, said["before"]).entries
             failure = self._call(from_json(Segment, said["messages"]).entries, earlier, here)
-            self._tell(here)
+            if not said.get("applied"):
+                self._tell(here)
             here.applied = True
             if failure is not None:
                 # Asked for again in the next attempt at this task, it must fail again.

@@ -140,6 +140,45 @@ def test_a_batch_at_the_same_position_needs_no_state_again(app: Application) -> 
     assert app.answers.answer(STATE, app.asked[2][1])["state"] is None
 
 
+def test_a_worker_with_nothing_to_take_in_need_not_say_that_it_has(app: Application) -> None:
+    app.send("x", "reload-config", '{"limit": 4}')
+    worker = app.worker()
+    worker.current("main", app.plan())
+    app.commit()
+    batch = app.plan()
+    assert worker.current("main", batch).get("limit") == 4
+    assert [path for path, _ in app.asked] == [STATE, APPLIED, STATE]
+    assert app.desk.workers.close("main", batch).workers == {"host/1": {}}
+
+
+def test_what_is_wrong_in_such_a_batch_is_told_of_all_the_same(app: Application) -> None:
+    app.send("x", "reload-config", '{"limit": "much"}')
+    worker = app.worker()
+    worker.current("main", app.plan())
+    batch = app.plan()
+    assert worker.current("main", batch).get("limit", 1.0, float) == 1.0
+    (errors,) = app.desk.workers.close("main", batch).workers.values()
+    assert list(errors or {}) == [1]
+
+
+def test_a_batch_that_spark_knows_the_offsets_of_is_not_looked_up_in_the_storage(app: Application) -> None:
+    known = {("main", 4): '[0, {"tidegate-control": 1}]', ("plain", 4): "[0]"}
+    app.answers = Answers(
+        app.desk,
+        app.declared,
+        Positions(1),
+        lambda: library_in(app.buckets),
+        Storage(f"s3://{BUCKET}/{PREFIX}"),
+        lambda query, batch: known.get((query, batch), ""),
+    )
+    app.send("x", "reload-config", '{"limit": 4}')
+    assert app.worker().current("main", 4).get("limit") == 4
+    app.plan_of("main", 5, 1)
+    assert app.worker().current("main", 5).get("limit") == 4
+    with pytest.raises(LookupError, match="query 'plain' has no batch 4"):
+        app.worker().current("plain", 4)
+
+
 def test_a_setting_of_another_type_is_as_none_and_is_told_of(app: Application) -> None:
     app.send("x", "reload-config", '{"limit": "four", "deep": {"er": 2}}')
     current = app.worker().current("main", app.plan())
