@@ -88,7 +88,7 @@ class Control:
         self.desk = ControlDesk(connect, self._works, declared(), time.time, answers=answers)
         self._intake = self._intake_of(channel) if channel is not None else None
         self._secrets = Secrets()
-        self._positions = Positions(config.lineage)
+        self._positions = Positions(config.lineage, self._planned)
         self._session: SparkSession | None = None
         self._pauser: Pauser | None = None
         self._port: Port | None = None
@@ -190,7 +190,7 @@ class Control:
 
         if self._port is None:
             place = self._config.storage
-            answers = Answers(self.desk, declared(), self._positions, self._connect, place, self._planned)
+            answers = Answers(self.desk, declared(), self._positions, self._connect, place)
             self._port = Port(answers, self._environment.bind_address, self._environment.pod_ip)
             _write(Path(self._environment.work_directory) / LINE_FILE, json.dumps(vars(self._port.line)))
         if self._served is not session:

@@ -57,9 +57,14 @@ def joins_late(text: str) -> bool:
 class Positions:
     """Positions of one lineage's batches, read from its checkpoints; remembered once read. Thread safe."""
 
-    def __init__(self, lineage: int) -> None:
-        """Look at a lineage."""
-        self._lineage = lineage
+    def __init__(self, lineage: int, planned: Callable[[str, int], str] = lambda query, batch: "") -> None:
+        """Look at a lineage.
+
+        Args:
+            lineage: its number.
+            planned: returns what Spark knows of the offsets of a query's batch that runs, empty if nothing.
+        """
+        self._lineage, self._of_spark = lineage, planned
         self._known: OrderedDict[tuple[str, int], int | None] = OrderedDict()
         self._listed: dict[str, list[int]] = {}
         self._lock = threading.Lock()
@@ -79,19 +84,13 @@ class Positions:
             raise LookupError(f"query {query!r} has no batch {batch} in its offset log")
         return self._remember(key, position_in(found[0].decode()))
 
-    def of_running(self, query: str, batch: int, planned: Callable[[str, int], str]) -> int | None:
-        """Return the position of a batch that runs now, as ``planned`` says; None if it does not.
-
-        Args:
-            query: its name.
-            batch: its number.
-            planned: returns the offsets of a query's batch, empty if it does not know them.
-        """
+    def of_running(self, query: str, batch: int) -> int | None:
+        """Return the position of a batch that runs now; None if Spark does not say, or there is none."""
         key = (query, batch)
         with self._lock:
             if key in self._known:
                 return self._known[key]
-        position = position_of_sources(planned(query, batch))
+        position = position_of_sources(self._of_spark(query, batch))
         return self._remember(key, position) if position is not None else None
 
     def _remember(self, key: tuple[str, int], position: int | None) -> int | None:

@@ -48,7 +48,6 @@ class Answers:
         positions: Positions,
         connect: Callable[[], Library],
         place: Storage,
-        planned: Callable[[str, int], str] = lambda query, batch: "",
     ) -> None:
         """Prepare.
 
@@ -58,10 +57,9 @@ class Answers:
             positions: of the lineage's batches.
             connect: reaches the storage.
             place: the storage, for workers.
-            planned: returns what Spark knows of the offsets of a query's batch, empty if nothing.
         """
         self._desk, self._declared, self._positions, self._reached = desk, declared, positions, Reached(connect)
-        self._storage, self._place, self._planned = place, to_json(place), planned
+        self._storage, self._place = place, to_json(place)
         self._lock = threading.Lock()
         self._handlers: tuple[int, str] = (0, "")
         self._by_path: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -138,7 +136,7 @@ class Answers:
 
     def _position_of(self, query: str, batch: int) -> int:
         with self._lock:
-            running = self._positions.of_running(query, batch, self._planned)
+            running = self._positions.of_running(query, batch)
             if running is not None:
                 return running
             try:

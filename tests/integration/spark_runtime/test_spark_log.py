@@ -24,7 +24,7 @@ def test_offsets_of_the_newest_batch_are_what_the_offset_log_says(tmp_path: Path
         checkpoint = tmp_path / "checkpoint"
         writer = read.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
         query = writer.trigger(processingTime="1 hour").start()
-        wait_for("a batch", lambda: (checkpoint / "commits" / "0").exists(), timeout=120, interval=0.2)
+        wait_for("a batch", (checkpoint / "commits" / "0").exists, timeout=120, interval=0.2)
         version, _, source = (checkpoint / "offsets" / "0").read_text().splitlines()
         assert version == ("v2" if settings else "v1")
         offset = source[source.index("{") :]

@@ -163,14 +163,9 @@ def test_what_is_wrong_in_such_a_batch_is_told_of_all_the_same(app: Application)
 
 def test_a_batch_that_spark_knows_the_offsets_of_is_not_looked_up_in_the_storage(app: Application) -> None:
     known = {("main", 4): '[0, {"tidegate-control": 1}]', ("plain", 4): "[0]"}
-    app.answers = Answers(
-        app.desk,
-        app.declared,
-        Positions(1),
-        lambda: library_in(app.buckets),
-        Storage(f"s3://{BUCKET}/{PREFIX}"),
-        lambda query, batch: known.get((query, batch), ""),
-    )
+    positions = Positions(1, lambda query, batch: known.get((query, batch), ""))
+    place = Storage(f"s3://{BUCKET}/{PREFIX}")
+    app.answers = Answers(app.desk, app.declared, positions, lambda: library_in(app.buckets), place)
     app.send("x", "reload-config", '{"limit": 4}')
     assert app.worker().current("main", 4).get("limit") == 4
     app.plan_of("main", 5, 1)
