@@ -90,7 +90,7 @@ def on(kind: str, *, schema: Schema | None = None, raises: str = REPORT) -> Call
         schema: names that a payload must have, and their types; other messages are rejected.
         raises: ``"report"``: an exception is told of in the acknowledgement; ``"fail"``: it ends the task, too.
     """
-    _check(raises)
+    _check(kind, schema, raises)
 
     def declare(function: F) -> F:
         with _declared.lock:
@@ -107,7 +107,7 @@ def on_driver(kind: str, *, schema: Schema | None = None, raises: str = REPORT) 
 
     If the driver ends before that was noted it is called again. ``raises="fail"`` fails the query that plans the batch.
     """
-    _check(raises)
+    _check(kind, schema, raises)
 
     def declare(function: F) -> F:
         with _declared.lock:
@@ -120,6 +120,7 @@ def on_driver(kind: str, *, schema: Schema | None = None, raises: str = REPORT) 
 
 def accept(kind: str, *, schema: Schema | None = None) -> None:
     """Say that messages of a type are understood without a handler: by ``current().last(kind)``."""
+    _check(kind, schema)
     with _declared.lock:
         _declared.types[kind] = schema
 
@@ -131,10 +132,35 @@ def accept_any() -> None:
 
 def config(settings: Mapping[str, type] | None = None, **more: type) -> None:
     """Say of which types settings are; ``reload-config`` with another one is rejected as a whole."""
+    said = {**(settings or {}), **more}
+    _check_types(said, "settings")
     with _declared.lock:
-        _declared.config.update(settings or {}, **more)
+        _declared.config.update(said)
 
 
-def _check(raises: str) -> None:
+def _check(kind: object, schema: object, raises: str = REPORT) -> None:
+    """Refuse what can not be meant where it is said: a message that is judged by it later would only meet an error."""
+    if not isinstance(kind, str):
+        raise TypeError(f'a type of messages is a text, as in @control.on("lookup-table"), not {kind!r:.80}')
     if raises not in (FAIL, REPORT):
         raise ValueError(f"raises must be {FAIL!r} or {REPORT!r}, not {raises!r}")
+    if schema is not None:
+        _check_types(schema, "schema")
+
+
+def _check_types(types: object, what: str) -> None:
+    if not isinstance(types, Mapping):
+        raise TypeError(f"{what}: names and their types, as in {{'uri': str}}, not {types!r:.80}")
+    for name, kind in types.items():
+        if not isinstance(name, str) or not _is_plain(kind):
+            raise TypeError(
+                f"{what}: {name!r:.80} must have a plain type, such as str, float or list, not {kind!r:.80}"
+            )
+
+
+def _is_plain(kind: Any) -> bool:
+    try:
+        isinstance(None, kind)  # list[str] and the like refuse to be asked
+    except TypeError:
+        return False
+    return isinstance(kind, type)
