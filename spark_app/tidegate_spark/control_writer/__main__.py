@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -52,13 +53,17 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--expires", type=float, metavar="SECONDS", help="until when it may come into force, from now")
     made.add_argument(
         "--wait",
-        type=float,
+        type=_seconds,
         nargs="?",
         const=OUTCOME_SECONDS,
         metavar="SECONDS",
         help=f"wait until it is told what came of it (default, if given: {OUTCOME_SECONDS:.0f} s)",
     )
-    made.add_argument("--endpoint", default=os.environ.get("AWS_ENDPOINT_URL", ""), help="of the store")
+    made.add_argument(
+        "--endpoint",
+        default=os.environ.get("AWS_ENDPOINT_URL", ""),
+        help="of the store, such as http://minio:9000 (default: AWS_ENDPOINT_URL, or Amazon's)",
+    )
     made.add_argument("--region", default="", help="of the bucket (default: AWS_REGION, or us-east-1)")
     made.add_argument("--path-style", action="store_true", help="the bucket is in the path, not in the host's name")
     made.add_argument("--credentials", metavar="FOLDER", help="with files AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
@@ -74,7 +79,7 @@ def main(arguments: Sequence[str], store: ObjectStore | None = None) -> int:
     """
     given = parser().parse_args(arguments)
     try:
-        payload = json.loads(_payload_text(given.payload))
+        payload = _payload(given.payload)
         writer = ControlWriter(
             given.address,
             source=given.source,
@@ -87,14 +92,17 @@ def main(arguments: Sequence[str], store: ObjectStore | None = None) -> int:
     except (OSError, ValueError) as error:
         return _fail(USAGE, str(error))
     try:
-        with writer:
-            return _send(writer, given, payload)
+        return _send(writer, given, payload)
     except InvalidMessageError as error:
         return _fail(USAGE, f"{error.reason}: {error}")
     except NoOutcomeError as error:
         return _fail(UNTOLD, str(error))
     except ControlWriterError as error:
         return _fail(UNWRITTEN, str(error))
+    finally:
+        # It is written, or was waited for as long as was asked.
+        with contextlib.suppress(ControlWriterError):
+            writer.close(0.0)
 
 
 def _send(writer: ControlWriter, given: argparse.Namespace, payload: Any) -> int:
@@ -106,6 +114,24 @@ def _send(writer: ControlWriter, given: argparse.Namespace, payload: Any) -> int
     outcome = writer.outcome(name, given.wait)
     _print({**dataclasses.asdict(outcome), "source": given.source})
     return WRITTEN if outcome.applied else UNAPPLIED
+
+
+def _seconds(given: str) -> float:
+    seconds = float(given)
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(given)
+    return seconds
+
+
+_seconds.__name__ = "seconds"  # what argparse calls a value that is none
+
+
+def _payload(given: str) -> Any:
+    text = _payload_text(given)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"PAYLOAD is not JSON: {error}; it was {text!r:.200}") from error
 
 
 def _payload_text(given: str) -> str:

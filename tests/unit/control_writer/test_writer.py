@@ -301,7 +301,7 @@ def test_the_exit_code_says_whether_it_was_applied(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ([ADDRESS, "ping", "{"], USAGE, "line 1"),
+        ([ADDRESS, "ping", "{"], USAGE, "PAYLOAD is not JSON: Expecting property name"),
         ([ADDRESS, "ping", "@/nowhere/at/all"], USAGE, "/nowhere"),
         (["nowhere", "ping"], USAGE, "address"),
         ([ADDRESS, "reload-config", "7"], USAGE, "InvalidPayload"),
@@ -320,6 +320,23 @@ def test_a_store_that_refuses_is_an_exit_code_too(bucket: Bucket, capsys: pytest
     bucket.before = refused("AccessDenied", 403)
     assert main([ADDRESS, "ping"], bucket.store) == UNWRITTEN
     assert "AccessDenied" in capsys.readouterr().err
+
+
+def test_a_store_that_is_away_is_not_waited_for_longer_than_was_asked(
+    bucket: Bucket, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bucket.before = OSError("away")
+    began = time.monotonic()
+    assert main([ADDRESS, "ping", "--wait", "0.3"], bucket.store) == UNWRITTEN
+    assert time.monotonic() - began < 5
+    assert "Not written after 0 s: OSError: away" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", ["-3", "soon", "inf"])
+def test_a_wait_that_is_none_is_told_of(capsys: pytest.CaptureFixture[str], seconds: str) -> None:
+    with pytest.raises(SystemExit):
+        main([ADDRESS, "ping", "--wait", seconds])
+    assert f"argument --wait: invalid seconds value: '{seconds}'" in capsys.readouterr().err
 
 
 def test_help_says_what_there_is() -> None:
