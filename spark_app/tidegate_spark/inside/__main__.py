@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from tidegate_spark.inside.questions import ALL, CLOSED, MOST_SECONDS, OPEN, USUAL_SECONDS
+from tidegate_spark.inside.questions import ALL, CLOSED, MOST_ROWS, MOST_SECONDS, OPEN, USUAL_ROWS, USUAL_SECONDS
 from tidegate_spark.protocol import AGENT_TOKEN_FILE, COMMAND_PORT
 
 TOKEN_VARIABLE = "TIDEGATE_TOKEN"  # noqa: S105 - a name, not a token
@@ -47,22 +47,24 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--token-file", default=AGENT_TOKEN_FILE, help="file with the token (default: %(default)s)")
     kinds = made.add_subparsers(dest="kind", required=True, metavar="state | windows | sources")
     state = kinds.add_parser("state", help="operators, or rows of an operator's state")
-    state.add_argument("query", nargs="?")
-    state.add_argument("operator", nargs="?", type=int)
+    state.add_argument("query", nargs="?", help="name of a query; without it all are listed")
+    state.add_argument("operator", nargs="?", type=int, help="number of an operator, as it is listed: its rows")
     state.add_argument("--key", help='value of the key, or {"column": value} of one with several columns')
     state.add_argument("--count", action="store_true", help="how many rows, not which")
     windows = kinds.add_parser("windows", help="windows with what is in them, and the watermark")
-    windows.add_argument("query")
-    windows.add_argument("operator", nargs="?", type=int)
+    windows.add_argument("query", help="name of a query")
+    windows.add_argument("operator", nargs="?", type=int, help="number of an operator; without it all with windows")
     windows.add_argument("--which", choices=(OPEN, CLOSED, ALL), help=f"default: {OPEN}")
     windows.add_argument("--rows", type=int, help="rows of each window, at most")
     for each in (state, windows):
         each.add_argument("--name", help="state variable, or side of a join (left, right)")
         each.add_argument("--filter", help="conditions joined by and: value.count>=10 and key.word='to'")
-        each.add_argument("--limit", type=int, help="rows, or windows, at most")
+        each.add_argument(
+            "--limit", type=int, help=f"rows, or windows, at most (default {USUAL_ROWS}, most {MOST_ROWS})"
+        )
         each.add_argument("--seconds", type=int, help=f"at most so many (default {USUAL_SECONDS}, most {MOST_SECONDS})")
     sources = kinds.add_parser("sources", help="offsets and lag")
-    sources.add_argument("query", nargs="?")
+    sources.add_argument("query", nargs="?", help="name of a query; without it all")
     return made
 
 

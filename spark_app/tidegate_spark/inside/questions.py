@@ -21,6 +21,7 @@ MOST_CONTENTS, USUAL_CONTENTS = 100, 10
 LONGEST_QUESTION = 8192
 """Characters of path and parameters."""
 OPEN, CLOSED, ALL = "open", "closed", "all"
+_OF_ROWS = frozenset({"name", "key", "filter", "limit", "count"})
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,9 @@ def question_of(target: str) -> Question:
         raise NotThereError(f"there is no {split.path}; there are {PATHS}")
     if given.left:
         known = ", ".join(sorted(given.asked)) or "no parameters"
-        raise BadQuestionError(sorted(given.left)[0], f"is no parameter of {split.path}; it has {known}")
+        rows = isinstance(made, Operators) and made.query is not None and given.left <= _OF_ROWS
+        where = f"; rows of an operator's state are at {split.path}/<operator>" if rows else ""
+        raise BadQuestionError(sorted(given.left)[0], f"is no parameter of {split.path}; it has {known}{where}")
     return made
 
 

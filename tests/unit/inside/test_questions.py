@@ -61,6 +61,11 @@ def test_a_path_that_is_not_there_is_told_with_those_that_are(path: str) -> None
             "colour: is no parameter of /v1/state/main/0; it has count, filter, key, limit",
         ),
         ("/v1/state?limit=3", "limit: is no parameter of /v1/state; it has no parameters"),
+        (
+            "/v1/state/main?key=to",
+            r"key: .* it has seconds; rows of an operator's state are at /v1/state/main/<operator>",
+        ),
+        ("/v1/state/main?colour=red", "colour: is no parameter of /v1/state/main; it has seconds$"),
         ("/v1/state/main/0?key=a&key=b", "key: is given twice"),
         ("/v1/state/main/0?filter=", "filter: is empty"),
         ("/v1/state/main/0?key=" + "a" * 9000, "the question: has 9021 characters"),
