@@ -162,7 +162,8 @@ def _of_one_in_force(
         message = base.message or f"Query {waits[0]!r} takes it in with its next batch."
         return replace(base, state=begun, message=message)
     if begun is MessageState.LOGGED:
-        return replace(base, reason="NoQueryAsks", message="No query asks for messages.")
+        message = "No query takes part: pass one's input through tidegate_spark.control.controlled()."
+        return replace(base, reason="NoQueryAsks", message=message)
     errors = [error for each in account.queries.values() for error in each.errors]
     if errors and not account.failed:
         return replace(base, state=MessageState.FAILED, reason="HandlerFailed", message=errors[0])
