@@ -155,8 +155,11 @@ def _draw_days(axes: Axes, dump: Dump) -> None:
             label = f"chance alone would leave 95 % of {carrier}'s days here"
             axes.fill_between(days, [-c for c in chance], chance, color=color, alpha=0.15, label=label)
     axes.axhline(0, color="grey", linewidth=0.8)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + (high - low) / 6)  # room for the legend above the highest day
+    axes.set_ylabel("minutes")
     axes.set_title("Days of the four largest carriers, beside the carrier's mean")
-    axes.legend(ncols=3, loc="upper right")
+    axes.legend(ncols=SHOWN + 1, loc="upper right")
 
 
 def _draw_routes(axes: Axes, dump: Dump, found: Finding) -> None:
@@ -172,7 +175,9 @@ def _draw_routes(axes: Axes, dump: Dump, found: Finding) -> None:
     axes.plot(numbers, [-each for each in chance], color="grey", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_ylim(-40, 40)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlabel("flights that have landed")
+    axes.set_ylabel("minutes")
     axes.set_title("Routes, beside their carrier's mean")
     axes.legend(loc="upper right")
 
@@ -182,6 +187,8 @@ def _draw_spreads(axes: Axes, found: Finding) -> None:
     differ = [math.sqrt(max(of.between, 0.0)) for of in (found.carriers, found.routes, found.days)]
     bars = axes.bar(names, differ, color=["lightgrey", "C0", "C1"])
     axes.bar_label(bars, [f"{each:.1f}" for each in differ])
+    axes.margins(y=0.1)
+    axes.set_ylabel("minutes")
     axes.set_title("Standard deviation of their means, chance taken off")
 
 
@@ -203,7 +210,7 @@ def main() -> int:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("dump", help="folder of the dump, or its s3:// address (keys: AWS_ACCESS_KEY_ID, …)")
-    parser.add_argument("--endpoint", default="", help="address of the object store, if it is not AWS")
+    parser.add_argument("--endpoint", default=argparse.SUPPRESS, help="address of the object store, if it is not AWS")
     parser.add_argument("--picture", type=Path, default=Path("flights.png"), help="file to write")
     parser.add_argument("--model", type=Path, default=Path("model.json"), help="file to write")
     parser.add_argument("--version", default="by-days", help="what the model is called in predictions")
@@ -211,7 +218,8 @@ def main() -> int:
     fetch = folder(Path(options.dump))
     if options.dump.startswith("s3://"):
         region = os.environ.get("AWS_DEFAULT_REGION", "us-east-1")
-        fetch = bucket(boto3.client("s3", endpoint_url=options.endpoint or None, region_name=region), options.dump)
+        endpoint = getattr(options, "endpoint", None)
+        fetch = bucket(boto3.client("s3", endpoint_url=endpoint, region_name=region), options.dump)
     try:
         _, model = show(fetch, options.picture, options.version, Console())
     except (OSError, DumpError) as error:
