@@ -76,8 +76,9 @@ def test_an_event_may_say_until_when_it_is_worth_something(moment: str, seconds:
     ("body", "reason", "words"),
     [
         (b"", "InvalidEvent", "no 'specversion'"),
-        (b"hello", "InvalidEvent", "cannot be read"),
-        (b"\xff\xfe", "InvalidEvent", "cannot be read"),
+        (b"hello", "InvalidEvent", "it is neither JSON (Expecting value: line 1 column 1 (char 0)) nor an event"),
+        (b"\xff\xfe", "InvalidEvent", "it is neither JSON ("),
+        (b'{"id": 1, }', "InvalidEvent", "cannot be read: Expecting property name"),
         (b"[1]", "InvalidEvent", "not an object"),
         (b'{"a": NaN}', "InvalidEvent", "NaN is not JSON"),
         (event(specversion="0.3"), "InvalidEvent", "'specversion' '0.3'"),
@@ -97,7 +98,7 @@ def test_an_event_may_say_until_when_it_is_worth_something(moment: str, seconds:
         (b"[" * 100_000, "InvalidEvent", "cannot be read"),
         (b'{"a":' * 100_000, "InvalidEvent", "cannot be read"),
     ],
-    ids=range(21),
+    ids=range(22),
 )
 def test_what_is_no_event_is_rejected_and_it_is_said_why(body: bytes, reason: str, words: str) -> None:
     entry = read(body)

@@ -92,8 +92,10 @@ def _either(body: bytes) -> tuple[dict[str, Any], Any]:
             return second(body)
         except RejectedError:
             raise
-        except (ValueError, RecursionError):
-            raise error from None
+        except (ValueError, RecursionError) as other:
+            if first is _json:
+                raise error from None
+            raise ValueError(f"it is neither JSON ({other}) nor an event in protobuf ({error})") from None
 
 
 def _json(body: bytes) -> tuple[dict[str, Any], Any]:
