@@ -203,8 +203,9 @@ def type_at(path: Path, schema: Any, parameter: str) -> Any:
         # As Spark: capitals make no difference, unless both are there.
         same = [known for known in fields if known == name] or [known for known in fields if _equal(known, name)]
         if len(same) != 1:
-            where = ".".join(path[:depth]) or "the rows"
+            where = ".".join(path[:depth]) or "a row"
             there = ", ".join(fields) if fields else f"no fields, it is of type {_name_of(of)}"
+            there += "".join(f" (there is {column}.{name})" for column in _columns_with(name, fields) if not depth)
             raise BadQuestionError(parameter, f"{where} has no {name!r}; it has {there}")
         of = fields[same[0]]
     return of
@@ -262,11 +263,15 @@ def _time(text: str, of: str) -> str:
     return (at if at.tzinfo is not None else at.replace(tzinfo=utc)).astimezone(utc).isoformat()
 
 
+def _columns_with(name: str, columns: Mapping[str, Any]) -> list[str]:
+    return [column for column, of in columns.items() if any(field["name"] == name for field in fields_of(of))]
+
+
 def _plain_type_at(path: Path, schema: Mapping[str, Any], parameter: str) -> str:
     of = type_at(path, schema, parameter)
     inner = [field["name"] for field in fields_of(of)]
     if inner:
-        raise BadQuestionError(parameter, f"{'.'.join(path)} is a struct: name a field of it, of {', '.join(inner)}")
+        raise BadQuestionError(parameter, f"{'.'.join(path)} is a struct: name a field of it ({', '.join(inner)})")
     name = _name_of(of)
     plain = ("string", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz")
     if name in plain or name in _WHOLE_NUMBERS or name.startswith("decimal"):

@@ -80,9 +80,10 @@ def test_names_that_are_no_words_are_quoted() -> None:
     ("text", "words"),
     [
         ("value.nothing = 3", "value has no 'nothing'; it has n, late, day"),
-        ("nothing = 3", "the rows has no 'nothing'; it has key, value"),
+        ("nothing = 3", "a row has no 'nothing'; it has key, value$"),
+        ("n = 3", r"a row has no 'n'; it has key, value \(there is value.n\)"),
         ("value.n.more = 3", "value.n has no 'more'; it has no fields, it is of type integer"),
-        ("value = 3", "value is a struct: name a field of it, of n, late"),
+        ("value = 3", r"value is a struct: name a field of it \(n, late, "),
         ("value.n = 'x'", "value.n is of type integer, and 'x' is none"),
         ("value.n = 3000000000", "value.n is of type integer"),
         ("value.late = 'x'", "decimal"),
