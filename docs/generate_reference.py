@@ -174,7 +174,8 @@ def _status(status: Mapping[str, Any], columns: list[Mapping[str, Any]]) -> str:
 
 def _default(schema: Mapping[str, Any]) -> str:
     default = schema.get("default", "")
-    return "" if default in ("", {}) else f"`{json.dumps(default) if isinstance(default, bool) else default}`"
+    text = json.dumps(default) if isinstance(default, bool | dict | list) else default
+    return "" if default in ("", {}) else f"`{text}`"
 
 
 def _bullets(lines: Iterable[str]) -> str:
