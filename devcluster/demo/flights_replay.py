@@ -21,6 +21,8 @@ from devcluster.demo.replay import CONFIRM_SECONDS, create_topics
 
 TOLD_EACH = 500
 """Records after which progress is told of."""
+AT_ONCE_SECONDS = 0.05
+"""How long the records take by a rate that are sent at once: shorter than any batch, so that each batch has some."""
 
 
 class FlightReplay:
@@ -55,14 +57,15 @@ class FlightReplay:
         is as fast as the broker confirms.
         """
         self._confirmed, due = 0, time.monotonic()
+        at_once = max(1, round(rate * AT_ONCE_SECONDS))
         for number, record in enumerate(sent):
             if not number % TOLD_EACH:
                 progress(self._confirmed)
-                if rate > 0:
-                    # From here on, if it is late: what was waited for is not made up for by a burst.
-                    due = max(due, time.monotonic() - 1.0)
-                    time.sleep(max(0.0, due - time.monotonic()))
-                    due += TOLD_EACH / rate
+            if rate > 0 and not number % at_once:
+                # From here on, if it is late: what was waited for is not made up for by a burst.
+                due = max(due, time.monotonic() - 1.0)
+                time.sleep(max(0.0, due - time.monotonic()))
+                due += at_once / rate
             self._send(record)
         self.confirm()
         progress(self._confirmed)

@@ -105,7 +105,7 @@ class DecisionWatch:
 class Once:
     """Acts once, when a count has reached ``at``."""
 
-    def __init__(self, action: Callable[[], None], at: int) -> None:
+    def __init__(self, action: Callable[[], object], at: int) -> None:
         self._action, self._at, self._done = action, at, False
 
     def __call__(self, count: int) -> None:

@@ -6,7 +6,8 @@ What is predicted, and what a dump holds, is compared with an independent comput
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ class Run:
         args = ("--brokers", self.broker, "--arrivals", output, "--trigger", "300 milliseconds", *more)
         return self._start(name, f"local://{SAMPLE}", args=args, **fields)
 
-    def send(self, sent: list[Record], happenings: dict[float, Callable[[], None]]) -> None:
+    def send(self, sent: list[Record], happenings: Mapping[float, Callable[[], object]]) -> None:
         """Send records; do something when such a share of them is confirmed."""
         due = [Once(action, at=int(share * len(sent))) for share, action in happenings.items()]
 
@@ -155,12 +156,22 @@ def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_i
 
     # A model that makes no sense is refused, and the one before goes on; one that does is used from one batch on.
     model = analyse(dump).model("mended")
-    happenings = {
-        0.1: lambda: run.reload("broken", '{"version": "of half a file"'),
-        0.5: lambda: run.reload("mended", json.dumps(model)),
-    }
-    run.send(RECORDS[2 * THIRD :], happenings)
-    broken, mended = run.await_end("broken"), run.await_end("mended")
+    # It is one that departures load, and not together with the next: records go on while it is sent, and wait after it.
+    with ThreadPoolExecutor(1) as aside:
+        sending: list[Future[None]] = []
+        ended: list[MessageReport] = []
+
+        def await_broken() -> None:
+            sending[0].result()
+            ended.append(run.await_end("broken"))
+
+        happenings: dict[float, Callable[[], object]] = {
+            0.1: lambda: sending.append(aside.submit(run.reload, "broken", '{"version": "of half a file"')),
+            0.5: await_broken,
+            0.7: lambda: run.reload("mended", json.dumps(model)),
+        }
+        run.send(RECORDS[2 * THIRD :], happenings)
+    (broken,), mended = ended, run.await_end("mended")
     assert broken.state is MessageState.FAILED, broken
     assert "delays" in broken.queries["arrivals"].errors[0]
     assert mended.state is MessageState.DONE, mended
