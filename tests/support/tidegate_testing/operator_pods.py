@@ -86,12 +86,18 @@ class OperatorPods:
         return Tenure(spec.get("holderIdentity", ""), times[0], times[1], spec.get("leaseTransitions", 0))
 
     def settle(self) -> Pair:
-        """Wait until two replicas are ready and one of them leads."""
+        """Wait until two replicas are ready, one of them leads, and none of those before is left.
+
+        One that was asked to go while it was started hears that at its end only, and leads meanwhile if it has to.
+        """
         return wait_for("a leader and a standby", self._settled, SETTLED_SECONDS)
 
     def _settled(self) -> Pair:
-        pods, tenure = self.pods(), self.tenure()
+        pods, tenure = self._kubectl.list("pods", self._namespace, SELECTOR), self.tenure()
         assert len(pods) == 2, [pod["metadata"]["name"] for pod in pods]
+        assert [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]] == [], (
+            "on its way out"
+        )
         assert [pod["metadata"]["name"] for pod in pods if not _ready(pod)] == [], "not ready"
         age = datetime.now().timestamp() - tenure.renewed
         assert age < FRESH_SECONDS, f"the Lease of {tenure.holder!r} was renewed {age:.1f} s ago"
