@@ -75,6 +75,10 @@ test-e2e: tools ## tests with real pods, on development clusters or on the one t
 scenario: setup ## random schedules of misfortune, simulated: make scenario [N=2000 | SEED=123]
 	@$(PYTHON) -m tests.scenario $(if $(SEED),--seed $(SEED),--count $(or $(N),2000)) $(ARGS)
 
+.PHONY: autoscaling
+autoscaling: setup ## the autoscaler's rule, the HPA's and Spark's on the same simulated load: a table and a picture
+	@$(PYTHON) -m tests.autoscaling $(ARGS)
+
 .PHONY: bench
 bench: tools ## measure, side by side in one run: make bench NAME=submit [ARGS="--help"]
 	@$(PYTHON) -m tests.bench $(if $(filter-out dev,$(NAME)),$(NAME)) $(ARGS)

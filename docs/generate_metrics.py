@@ -12,9 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
+from tidegate.autoscaling.evaluate import Evaluation, Past, Step
+from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling.settings import Mode
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import Restart
 from tidegate.model.control_message import ControlMessage, ControlMessageSpec, ControlMessageStatus, MessagePhase
@@ -23,6 +28,7 @@ from tidegate.model.streaming_app import (
     LocalReference,
     Metadata,
     RehearsalStatus,
+    RepartitionStatus,
     StreamingAppStatus,
     UpgradeMode,
     UpgradePhase,
@@ -71,6 +77,7 @@ def exercised_operator() -> CollectorRegistry:
     rolling_back, rolled_back = _upgrade(UpgradePhase.ROLLING_BACK), _upgrade(UpgradePhase.ROLLED_BACK)
     figures.upgrades.show(app, rolling_back, rolled_back)
     figures.rehearsals.show(app, rolling_back, _upgrade(UpgradePhase.REFUSED, rehearsed=True))
+    figures.repartitions.show(app, rolling_back, _divided())
     figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.FAILED))
     figures.snapshots.show(_snapshot(SnapshotPhase.COPYING), _snapshot(SnapshotPhase.READY))
     figures.snapshots.count_expired(app)
@@ -81,7 +88,15 @@ def exercised_operator() -> CollectorRegistry:
     for phase in (MessagePhase.APPLIED, MessagePhase.FAILED, MessagePhase.EXPIRED):
         figures.control.count(sent, _message(phase))
         figures.control.show(app, [_message(phase)])
+    figures.autoscaling.show(app, _advice())
     return figures.registry
+
+
+def _advice() -> Advice:
+    past = Past(target=2, packing=1.0)
+    evaluation = Evaluation(step=Step.UP, current=1, recommended=2, due=True, past=past)
+    measured = Measured(60.0, 2, 1, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5, saturated=False, lag_rows=0, backlog=0.0)
+    return Advice(Mode.ACTIVE, evaluation, "", measured, 0.0)
 
 
 def _message(phase: MessagePhase | None) -> ControlMessage:
@@ -91,6 +106,14 @@ def _message(phase: MessagePhase | None) -> ControlMessage:
         spec=ControlMessageSpec(app_ref=LocalReference(name="orders"), type="reload-config"),
         status=ControlMessageStatus(phase=phase, published_at=time, finished_at=time),
     )
+
+
+def _divided() -> StreamingAppStatus:
+    time = datetime.datetime.fromtimestamp(0, datetime.UTC)
+    found = _upgrade(UpgradePhase.STOPPING)
+    assert found.upgrade is not None
+    done = RepartitionStatus(partitions=8, before=4, epoch=2, result="Done", started_at=time, ended_at=time)
+    return StreamingAppStatus(upgrade=msgspec.structs.replace(found.upgrade, repartition=done))
 
 
 def _upgrade(phase: UpgradePhase, rehearsed: bool = False) -> StreamingAppStatus:

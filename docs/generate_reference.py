@@ -43,7 +43,7 @@ What an edit does to a running application is its *class*:
 | None | Nothing now; the value is used by the next decision or launch that needs it. |
 | Live | Applied to the running application, without a restart. |
 | Restart | The driver stops at a batch boundary and starts again on the same state. |
-| Restate | Refused: it would need other state. |
+| Restate | Needs other state. `state.partitions`: an upgrade that divides the state anew. All others are refused. |
 """
 _REQUIRED = "Fields marked with * are required.\n"
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+
+if __name__ == "__main__":
+    # Before seconds of importing. The first process of a container does not notice a signal that it has no handler for,
+    # so that one which was asked to go meanwhile went on for its grace period, and led if nobody else did.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
+
 import asyncio
 import gc
 import os
-import signal
-import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -25,6 +31,7 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent_client import AgentClient
+from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.control_part import ControlPart
 from tidegate.handlers import build_registry, build_settings
 from tidegate.kube.client import KubeClient, always
@@ -43,9 +50,12 @@ from tidegate.model.streaming_app import PLURAL
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, build_record
+from tidegate.observe.quotas import Quotas
+from tidegate.observe.repartition_pods import RepartitionPods
 from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.part import Part, Running
 from tidegate.reconcile import Reconciler
+from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.resources.platform import Platform
@@ -242,20 +252,30 @@ def _build(
     async def work_on_messages(key: tuple[str, str]) -> float | None:
         return await messages.reconcile(key)
 
+    async def work_on_scale(key: tuple[str, str]) -> float | None:
+        return await scale.reconcile(key)
+
     def wake_beside(key: tuple[str, str]) -> None:
         part.wake_for(key)
         control.wake_for(key)
+        autoscaling.wake_for(key)
 
     queue = WorkQueue(work, figures)
     snapshot_queue = WorkQueue(work_on_snapshot, figures, subject="snapshot")
     pods = SnapshotPods(index, agents, snapshot_queue.wake)
-    part = SnapshotPart(client, figures, index, snapshot_queue, pods, queue.wake)
+    dividing = RepartitionPods(index, agents, queue.wake)
+    beside: tuple[Running, ...] = ((1, "pods of repartitions", dividing.run),)
+    part = SnapshotPart(client, figures, index, snapshot_queue, pods, queue.wake, beside)
     control = ControlPart(client, figures, index, WorkQueue(work_on_messages, figures))
+    autoscaling = AutoscalingPart(index, WorkQueue(work_on_scale, figures))
+    quotas = Quotas(client)
+    scale = AutoscalingReconciler(index, quotas, figures.autoscaling, queue.wake)
     actor = Actor(client, agents, index, access, events, figures, queue.wake)
     poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
     platform = Platform(settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format)
     teller = UnreadableTeller(client, events)
     reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_beside=wake_beside)
+    reconciler.follow_repartition, reconciler.quotas = dividing.follow, quotas
     snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
     snapshots = SnapshotReconciler(
         index,
@@ -271,7 +291,7 @@ def _build(
     )
     control_actor = ControlActor(client, agents, index, events, figures)
     messages = ControlReconciler(index, control_actor, poller, figures.control, teller, client.clock_skew)
-    parts, leads = (part, control), asyncio.Event()
+    parts, leads = (part, control, autoscaling), asyncio.Event()
     return Operator(settings, connection, client, figures, index, queue, poller, leads, parts=parts, events=events)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from tidegate.act.unreadable import REASON as INVALID
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
+from tidegate.decide.executors import lacks_pods
 from tidegate.decide.plan import decide
 from tidegate.decide.verdict import Health
 from tidegate.looks import Looks
@@ -23,6 +25,8 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.pods import PodRecord
+from tidegate.observe.quotas import Quotas
 from tidegate.observe.unreadable import observe_unreadable
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
@@ -45,6 +49,10 @@ class Reconciler:
     """Ages of what was learned go by it; nobody sets it."""
     wake_beside: Callable[[Key], None] = lambda key: None
     """Has the snapshots and messages looked at for which it matters what the application does."""
+    follow_repartition: Callable[[Key, PodRecord | None], None] = lambda key, pod: None
+    """Has a pod asked how far it is, or none."""
+    quotas: Quotas | None = None
+    """Asked where pods of executors are missing."""
     _looks: Looks = field(default_factory=Looks)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -64,6 +72,9 @@ class Reconciler:
         observation = observe(self.index, key, self.platform, self.steady())
         if observation is None:
             return await self._let_go(key, now)
+        if self.quotas is not None and lacks_pods(observation, now):
+            quota = await self.quotas.room(observation.app, observation.executors, observation.driver)
+            observation = dataclasses.replace(observation, quota=quota)
         plan = decide(observation, now)
         try:
             outcome = await self._carry_out(observation.app, plan, now)
@@ -72,6 +83,8 @@ class Reconciler:
             self._show(key, observation.app)
         after = observe(self.index, key, self.platform, self.steady())
         self.poller.follow(key, after.driver if after else None)
+        pods = after.repartitions if after else ()
+        self.follow_repartition(key, next((pod for pod in pods if pod.running), None))
         if any(isinstance(action, SetExecutors | OrderSnapshots) for action in plan.actions):
             self.poller.hurry(key)
         if outcome is None:
@@ -89,6 +102,7 @@ class Reconciler:
             self.figures.count_restarts(key, restarts_between(before.status, status))
             self.figures.upgrades.show(key, before.status, status)
             self.figures.rehearsals.show(key, before.status, status)
+            self.figures.repartitions.show(key, before.status, status)
         if status.phase is None:
             return
         true = next((c for c in status.conditions if c.status == "True"), None)
@@ -112,6 +126,7 @@ class Reconciler:
             return await self._treat_unreadable(known, now)
         self._looks.forget(key)
         self.poller.forget(key)
+        self.follow_repartition(key, None)
         self.figures.forget_app(*key)
         await self.actor.clean_up(key)
         return None

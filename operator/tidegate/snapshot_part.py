@@ -28,6 +28,8 @@ class SnapshotPart:
     pods: SnapshotPods
     """Asked how far they are."""
     wake_app: Callable[[Key], None]
+    beside: tuple[Running, ...] = ()
+    """What else the leader runs, for pods like those of snapshots."""
 
     name = "snapshots"
 
@@ -53,6 +55,7 @@ class SnapshotPart:
             (max(1, concurrency // 4), "worker of snapshots", self.queue.run_worker),
             (1, "timers of snapshots", self.queue.run_timers),
             (1, "pods of snapshots", self.pods.run),
+            *self.beside,
         ]
 
     def wake_for(self, app: Key) -> None:

@@ -51,6 +51,7 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.queries import Queries
 from tidegate_spark.rehearsing import rehearsing_of
+from tidegate_spark.repartition.clearing import Clearing
 from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, judge, run_script
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
@@ -289,8 +290,8 @@ class Driver:
         self._queries.install()
         if self._config.export:
             self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
+        connect = connector(self._config, self._environment.credentials_directory)
         if self._rehearsing is None:
-            connect = connector(self._config, self._environment.credentials_directory)
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
         if file_sinks.may_know_other_batches(self._config, FIRST_LINEAGE):
             self._queries.before_files = functools.partial(self._take_files_back, session)
@@ -304,12 +305,17 @@ class Driver:
             self._environment.on_kubernetes,
         )
 
+        assert self._fence is not None
+        clearing = Clearing(self._config.lineage, connect, self._fence.is_held, self._ending.requested)
+
         def look() -> None:
             self._progress.failures = self._account.look(self._progress.commits > 0)
             stalls.look()
             self._control.log_level.tell_new_executors()
             if self._rehearsing is not None:
                 self._rehearsing.look()
+            elif self._progress.commits > 0:
+                clearing.begin()
 
         self._watch.look_further = look
         if self._wanted is not None:
@@ -319,6 +325,14 @@ class Driver:
     def _take_files_back(self, session: SparkSession, checkpoint: str, sink: Sink) -> None:
         others = self._config.lineage == FIRST_LINEAGE
         file_sinks.take_back(session, checkpoint, sink, self._progress.notice, others=others)
+        if others:
+            return
+        from tidegate_spark import starting_point  # noqa: PLC0415 - as above
+
+        passed_by = starting_point.batches_without_output(self._config, self._credentials)
+        batch = passed_by.get(checkpoint.rstrip("/").rpartition("/")[2])
+        if batch is not None:
+            file_sinks.note_without_output(session, sink, batch, self._progress.notice)
 
     def _after_script(self, outcome: Outcome) -> Outcome:
         """Return how the application ends, once its last query has ended; a failure does not wait for the others."""

@@ -1,30 +1,138 @@
-"""The number of executors, changed and counted while the application runs. Talks to the JVM."""
+"""The number of executors, changed and counted while the application runs. Talks to the JVM; what to do is pure.
+
+Executors that are too many are decommissioned: Spark gives them no more tasks, those that they run end, and then the
+executor goes by itself. What they have written for a later stage of the batch is made again by others.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from pyspark import SparkContext
 
+from tidegate_spark.sparkconf import DECOMMISSION
 
-def running_executors(context: SparkContext) -> list[str]:
-    """Return the ids of the executors that are registered now, oldest first."""
-    found = context._jsc.sc().getExecutorIds()
-    ids = [str(found.apply(index)) for index in range(found.size())]
-    return sorted((each for each in ids if each != "driver"), key=lambda each: (len(each), each))
+SURPLUS_SECONDS = 30.0
+"""For how long there have to be too many before one goes that nobody asked to go: Spark knows of a lost executor for a
+while after it has had another one made, and the newer one is the one that lives."""
+_WHY = "There are fewer executors wanted."
+
+log = logging.getLogger("tidegate")
 
 
-def set_executors(context: SparkContext, wanted: int) -> None:
-    """Make ``wanted`` the number of executors: Spark starts those missing; the youngest of those too many are ended.
+class Backend(Protocol):
+    """What is asked of Spark's scheduler."""
 
-    Tasks of an ended executor run again elsewhere, within their batch.
-    """
-    jvm: Any = context._jvm
-    scala_context = context._jsc.sc()
-    nothing = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
-    scala_context.requestTotalExecutors(wanted, 0, nothing)
-    surplus = running_executors(context)[wanted:]
-    if surplus:
-        scala_context.killExecutors(jvm.PythonUtils.toSeq(surplus))
-        # Ending executors lowers Spark's own target by as many, below what is wanted.
-        scala_context.requestTotalExecutors(wanted, 0, nothing)
+    def registered(self) -> Sequence[str]:
+        """Return the ids of the executors that are registered now, in any order."""
+
+    def request(self, wanted: int) -> None:
+        """Have so many: those missing are started, and those that are lost."""
+
+    def let_go(self, ids: Sequence[str]) -> None:
+        """Have these go when their tasks have ended."""
+
+
+class SparkBackend:
+    """That of a running SparkContext; raises what Py4J raises."""
+
+    def __init__(self, context: SparkContext) -> None:
+        """Ask this one."""
+        self._context = context
+
+    def registered(self) -> Sequence[str]:
+        """Return them; one call for all."""
+        ids = str(self._context._jsc.sc().getExecutorIds().mkString(",")).split(",")
+        return [each for each in ids if each not in ("", "driver")]
+
+    def request(self, wanted: int) -> None:
+        """Set Spark's own target."""
+        jvm: Any = self._context._jvm
+        nothing = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
+        self._context._jsc.sc().requestTotalExecutors(wanted, 0, nothing)
+
+    def let_go(self, ids: Sequence[str]) -> None:
+        """Decommission them; at once and with their tasks, if ``spec.sparkConf`` has that switched off."""
+        jvm: Any = self._context._jvm
+        scala_context = self._context._jsc.sc()
+        if self._context.getConf().get(DECOMMISSION, "false") != "true":
+            scala_context.killExecutors(jvm.PythonUtils.toSeq(list(ids)))
+            return
+        backend = scala_context.schedulerBackend()
+        info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(_WHY, jvm.scala.Option.empty())
+        for each in ids:
+            # The target is set already, and Spark is to tell the executor: neither is to be done by the call.
+            backend.decommissionExecutor(each, info, False, False)
+
+
+@dataclass(frozen=True)
+class Count:
+    """Executors that are registered; those that go are not among those that run."""
+
+    running: int
+    leaving: int
+    longest: str = ""
+    """Id of the one that has been on its way out for longest; empty if none is."""
+    leaving_since: float = 0.0
+    """When that one was let go, in monotonic seconds."""
+
+
+class Scale:
+    """Keeps as many executors as are wanted, for one SparkContext."""
+
+    def __init__(self, backend: Backend) -> None:
+        """Begin with as many as Spark was started with."""
+        self._backend = backend
+        self._applied: int | None = None
+        self._leaving: dict[str, float] = {}
+        """Ids, and when they were let go."""
+        self._surplus_since: float | None = None
+
+    def look(self, wanted: int | None, now: float) -> Count:
+        """Have Spark do what is wanted, and count.
+
+        Args:
+            wanted: by the last command; None: there was none.
+            now: monotonic seconds.
+
+        Raises:
+            Py4JError: there is no JVM, or it does not answer.
+        """
+        if wanted is not None:
+            self._have(wanted, now)
+        registered = frozenset(self._backend.registered())
+        self._leaving = {each: since for each, since in self._leaving.items() if each in registered}
+        # The oldest of those that were let go at the same time: always the same one.
+        longest = min(self._leaving, key=lambda each: (self._leaving[each], len(each), each), default="")
+        running, since = len(registered) - len(self._leaving), self._leaving.get(longest, 0.0)
+        return Count(running, len(self._leaving), longest, since)
+
+    def _have(self, wanted: int, now: float) -> None:
+        is_new = wanted != self._applied
+        if is_new:
+            # First the target: Spark would replace who goes.
+            self._backend.request(wanted)
+        staying = _oldest_first(each for each in self._backend.registered() if each not in self._leaving)
+        surplus = staying[wanted:]
+        if not surplus:
+            self._surplus_since = None
+        elif is_new or self._is_lasting(now):
+            log.info("executors: %s of %d go", ", ".join(surplus), len(staying), extra={"action": "rescale"})
+            self._backend.let_go(surplus)
+            self._leaving |= dict.fromkeys(surplus, now)
+            self._surplus_since = None
+            # Where executors are ended at once, Spark lowers its target by as many, below what is wanted.
+            self._backend.request(wanted)
+        self._applied = wanted
+
+    def _is_lasting(self, now: float) -> bool:
+        if self._surplus_since is None:
+            self._surplus_since = now
+        return now - self._surplus_since >= SURPLUS_SECONDS
+
+
+def _oldest_first(ids: Iterable[str]) -> list[str]:
+    return sorted(ids, key=lambda each: (len(each), each))

@@ -118,6 +118,10 @@ class FenceKeeper:
             log.warning("the fence cannot be looked at: %s", error)
             return None
 
+    def is_held(self) -> bool:
+        """Return whether the fence is ours; raises what boto3 raises if the storage does not say."""
+        return fence.check(self._connect(), self._held) is None
+
     def start(self) -> None:
         """Begin to look."""
         threading.Thread(target=self._run, name="fence", daemon=True).start()

@@ -134,6 +134,36 @@ def take_back(
         )
 
 
+def note_without_output(session: Any, sink: Sink, batch: int, notice: Callable[[str, str], None]) -> None:
+    """Note in a sink's log that a batch put nothing out: the one in which the query's state was divided anew.
+
+    Spark passes that batch by, and its log must have each one: without it, readers fail at once, and the query when
+    the log is merged. Spark's own class writes it, since every tenth entry is a merged one.
+
+    Args:
+        session: the Spark session.
+        sink: where the query writes.
+        batch: which.
+        notice: tells the user something once: reason and message.
+    """
+    log = f"{sink.path.rstrip('/')}/{METADATA}"
+    if not lacks(_names(session, log), batch):
+        return
+    classes = session._jvm.org.apache.spark.sql.execution.streaming.sinks
+    usual_retention = getattr(classes.FileStreamSinkLog, "$lessinit$greater$default$4")()
+    version = classes.FileStreamSinkLog.VERSION()
+    sink_log = classes.FileStreamSinkLog(version, session._jsparkSession, log, usual_retention)
+    nothing = session.sparkContext._gateway.new_array(classes.SinkFileStatus, 0)
+    sink_log.add(batch, nothing)
+    notice("FileSinkContinued", f"{sink.path}: its log says that batch {batch}, a repartition, put nothing out.")
+
+
+def lacks(names: Iterable[str], batch: int) -> bool:
+    """Return whether a sink's log ends right before a batch, so that the next one would leave a gap. Pure."""
+    known = [int(found[1]) for found in map(_BATCH.fullmatch, names) if found]
+    return bool(known) and max(known) == batch - 1
+
+
 def _names(session: Any, directory: str) -> list[str]:
     place = session._jvm.org.apache.hadoop.fs.Path(directory)
     store = place.getFileSystem(session._jsc.hadoopConfiguration())

@@ -6,6 +6,7 @@ Spark tells, per source, where the batch ended (``endOffset``) and what there wa
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 UNKNOWN = -1
@@ -19,6 +20,16 @@ def lag_of(sources: list[dict[str, Any]]) -> int:
     """
     known = [lag for lag in map(_lag_of_source, sources) if lag is not None]
     return sum(known) if known else UNKNOWN
+
+
+def partitions_of(sources: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many partitions the sources have together, UNKNOWN if one of them does not tell.
+
+    Args:
+        sources: as above, without that of control messages, which has no rows of its own.
+    """
+    known = [_partitions(source.get("endOffset")) for source in sources]
+    return UNKNOWN if not known or any(each is None for each in known) else sum(len(each or ()) for each in known)
 
 
 def _lag_of_source(source: dict[str, Any]) -> int | None:

@@ -31,6 +31,7 @@ def last_words(error: BaseException, config_text: str) -> str:
             "adopt_epoch": 0,
             "adopt_lineage": 0,
             "rehearsal": None,
+            "repartition": None,
         }
     )
 

@@ -10,6 +10,9 @@ from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Manifest
 from tidegate_spark.snapshots.store import SnapshotError
 
+WITHOUT_OUTPUT = "withoutOutput"
+"""Of a lineage whose state was divided anew: query -> the batch that this was, which put nothing out."""
+
 
 def read(own: Library, lineage: int) -> dict[str, Any]:
     """Return what says that the lineage was filled, nothing if nothing does.

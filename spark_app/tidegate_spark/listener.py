@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from tidegate_spark.control.offsets import position_of_progress, without_control
-from tidegate_spark.lag import lag_of
+from tidegate_spark.lag import lag_of, partitions_of
 from tidegate_spark.progress import Commit, Progress
 
 BeforeFirst = Callable[[str], None]
@@ -47,6 +47,8 @@ def read_commit(progress: dict[str, Any]) -> Commit:
         time=_seconds(progress["timestamp"]) + duration_ms / 1000,
         lag_rows=lag_of(sources),
         control=position_of_progress(sources),
+        source_partitions=partitions_of(data),
+        state_partitions=max((int(o.get("numShufflePartitions") or 0) for o in operators), default=0),
     )
 
 

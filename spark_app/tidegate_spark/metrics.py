@@ -131,10 +131,18 @@ class QueryCollector(Collector):
         for query in report.queries:
             rows.add_metric(self._labels(query), query.input_rows_total)
         yield rows
-        executors = (("wanted", report.executors_wanted), ("running", report.executors_running))
-        for word, number in executors:
+        executors = (
+            ("wanted", report.executors_wanted, "Executors wanted."),
+            ("running", report.executors_running, "Executors running."),
+            (
+                "leaving",
+                report.executors_leaving,
+                "Executors that go when their tasks have ended; not among the running.",
+            ),
+        )
+        for word, number, help_text in executors:
             name = f"tidegate_driver_executors_{word}"
-            family = GaugeMetricFamily(name, f"Executors {word}.", labels=("namespace", "app", "epoch"))
+            family = GaugeMetricFamily(name, help_text, labels=("namespace", "app", "epoch"))
             family.add_metric((*self._app, self._epoch), number)
             yield family
 

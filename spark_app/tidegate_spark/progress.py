@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -34,6 +35,17 @@ class Commit:
     lag_rows: int = -1
     control: int = -1
     """The batch's position in the control log; -1 if the query does not ask for messages."""
+    source_partitions: int = -1
+    state_partitions: int = 0
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """Executors that are on their way out, which of them for longest, and for how many seconds."""
+
+    number: int
+    longest: str = ""
+    seconds: float = 0.0
 
 
 class Observer:
@@ -63,7 +75,11 @@ class Progress:
         self._notices: list[Notice] = []
         self._sequence = 0
         self._executors_wanted = config.executor.instances
-        self._executors_running = 0
+        self._executors_running = self._executors_leaving = 0
+        self._short_since = self._leaving_since = 0.0
+        self._leaving_longest = ""
+        self._executors_idle = -1
+        self._task_seconds = self._task_seconds_committed = -1.0
         self._commits = 0
         self._begun: dict[str, int] = {}
         """The last committed batch of each query when it was started first."""
@@ -127,7 +143,11 @@ class Progress:
                 last_commit_time=commit.time,
                 lag_rows=commit.lag_rows,
                 committed=before.committed + 1,
+                busy_ms_total=before.busy_ms_total + max(0, commit.batch_duration_ms),
+                source_partitions=commit.source_partitions,
+                state_partitions=commit.state_partitions,
             )
+            self._task_seconds_committed = self._task_seconds
         self.observer.committed(name, commit)
         self.on_commit(name, commit)
 
@@ -154,11 +174,35 @@ class Progress:
                 processed_rows_per_second=0.0,
             )
 
-    def executors(self, *, wanted: int | None = None, running: int | None = None) -> None:
-        """Note how many executors are wanted, running."""
+    def executors(
+        self, *, wanted: int | None = None, running: int | None = None, leaving: Leaving | None = None
+    ) -> None:
+        """Note how many executors are wanted, running, and on their way out."""
         with self._lock:
+            more = wanted is not None and wanted > self._executors_wanted
             self._executors_wanted = self._executors_wanted if wanted is None else wanted
             self._executors_running = self._executors_running if running is None else running
+            if leaving is not None:
+                self._note_leaving(leaving)
+            if self._executors_running >= self._executors_wanted:
+                self._short_since = 0.0
+            elif more or not self._short_since:
+                self._short_since = time.time()
+
+    def _note_leaving(self, leaving: Leaving) -> None:
+        self._executors_leaving = leaving.number
+        if not leaving.number:
+            self._leaving_longest, self._leaving_since = "", 0.0
+        elif leaving.longest != self._leaving_longest:
+            # Once for each: a clock that is set meanwhile must not make another time of it with each look.
+            self._leaving_longest, self._leaving_since = leaving.longest, time.time() - leaving.seconds
+
+    def work(self, task_seconds: float, idle: int) -> None:
+        """Note the duration of all tasks that have ended so far, and how many executors had none for a while."""
+        with self._lock:
+            if self._task_seconds < 0:
+                self._task_seconds_committed = task_seconds
+            self._task_seconds, self._executors_idle = task_seconds, idle
 
     @property
     def ready(self) -> bool:
@@ -210,9 +254,15 @@ class Progress:
                 queries=tuple(self._queries.values()),
                 executors_wanted=self._executors_wanted,
                 executors_running=self._executors_running,
+                executors_leaving=self._executors_leaving,
+                executors_short_since=self._short_since,
+                executors_leaving_since=self._leaving_since,
+                executor_leaving_longest=self._leaving_longest,
                 notices=tuple(self._notices),
                 ready=self._is_ready(control.paused),
                 failures=self.failures,
                 snapshots=snapshots,
                 control=control,
+                task_seconds=self._task_seconds_committed,
+                executors_idle=self._executors_idle,
             )

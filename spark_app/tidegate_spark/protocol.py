@@ -25,6 +25,7 @@ from tidegate_spark.places import UPGRADE_PREFIX as UPGRADE_PREFIX  # noqa: PLC0
 from tidegate_spark.places import Storage as Storage  # noqa: PLC0414 - likewise
 from tidegate_spark.places import application_uri as application_uri  # noqa: PLC0414 - likewise
 from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd
+from tidegate_spark.repartition_protocol import RepartitionEnd
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
 # --- names in the pod ------------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ LABEL_EPOCH = "tidegate.dev/epoch"
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED_BY = "tidegate"
 ROLE_DRIVER, ROLE_EXECUTOR, ROLE_PURGE, ROLE_SNAPSHOT = "driver", "executor", "purge", "snapshot"
-ROLE_REHEARSAL, ROLE_EXPORT = "rehearsal", "export"
+ROLE_REHEARSAL, ROLE_EXPORT, ROLE_REPARTITION = "rehearsal", "export", "repartition"
 ANNOTATION_SPEC_HASH = "tidegate.dev/spec-hash"
 LABEL_SNAPSHOT = "tidegate.dev/snapshot"
 """On a snapshot pod: the id of the snapshot that it is for."""
@@ -296,6 +297,12 @@ class QueryReport:
     """How many batches this very process has committed."""
     failed: bool = False
     """Its last run ended with an exception, and it was not started again. An agent of before does not tell."""
+    busy_ms_total: int = 0
+    """Duration of all batches that this very process has committed."""
+    source_partitions: int = -1
+    """Of its sources that count rows; -1 if there are others that may have any number."""
+    state_partitions: int = 0
+    """Of its state; 0 without one."""
 
 
 @dataclass(frozen=True)
@@ -328,6 +335,19 @@ class AgentReport:
     snapshots: tuple[SnapshotReport, ...] = ()
     """Orders that this process knows, the oldest first; finished ones are left out after a while."""
     control: ControlReport = ControlReport()
+    task_seconds: float = -1.0
+    """Duration of all tasks that had ended when a batch was committed last, since this process began; negative: it is
+    not known."""
+    executors_idle: int = -1
+    """Executors that have not ended a task for a minute; -1: it is not known."""
+    executors_leaving: int = 0
+    """Executors beside those running that get no more tasks, and go when theirs have ended."""
+    executors_short_since: float = 0.0
+    """Since when fewer executors run than are wanted now, in seconds since the epoch; 0: there are enough."""
+    executors_leaving_since: float = 0.0
+    """Since when the one has been on its way out that was let go first, in seconds since the epoch; 0: none is."""
+    executor_leaving_longest: str = ""
+    """Its id, with which its pod's name ends."""
 
 
 @dataclass(frozen=True)
@@ -397,3 +417,5 @@ class Termination:
     """What the storage knows of this application, if that is newer than what this driver was told at its start."""
     rehearsal: RehearsalEnd | None = None
     """Of a rehearsal that had begun."""
+    repartition: RepartitionEnd | None = None
+    """Of a pod that divides state anew."""

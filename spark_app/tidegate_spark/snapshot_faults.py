@@ -84,8 +84,7 @@ def trouble_of(error: Exception, place: Storage, secret: str, *, runs: bool) -> 
         if isinstance(error, kind.error):
             tries = 1 if kind.reason is SnapshotReason.NOTHING_COMMITTED and not runs else kind.tries
             return Trouble(kind.reason, f"{_sentence(str(error))} {kind.remedy}".strip(), tries)
-    # A ValueError is a storage's fault only where a client is made, and whoever makes it says so.
-    fault = None if isinstance(error, ValueError) else store.fault_of(error, place, secret)
+    fault = store.fault_of(error, place, secret)
     if fault is not None:
         return Trouble(SnapshotReason.STORAGE_UNAVAILABLE, fault.message, ALWAYS)
     return Trouble(SnapshotReason.INTERNAL, f"{type(error).__name__}: {_sentence(str(error))}", 1)

@@ -79,7 +79,7 @@ def keeper_of(config: DriverConfig, credentials_directory: str) -> SnapshotKeepe
         try:
             credentials = storage.read_credentials(credentials_directory, config.credentials_secret)
             claim = preflight.read_claim(storage.connect(config.storage, credentials), config.storage)
-        except ValueError as error:
+        except storage.EndpointError as error:
             fault = storage.fault_of(error, config.storage, config.credentials_secret)
             raise (FaultError(fault) if fault else error) from error
         carrier.spark_version = judge_claim(claim[0] if claim is not None else None, config)

@@ -182,12 +182,27 @@ class SnapshotReason(str, Enum):
 
 
 @dataclass(frozen=True)
+class StateFacts:
+    """What a checkpoint says of a query's state; this, of a stateless query."""
+
+    provider: str = ""
+    """HDFS or RocksDB."""
+    partitions: int = 0
+    operators: tuple[str, ...] = ()
+    """Spark's names of them."""
+    one_place: bool = False
+    """One of them has all of its state in the first partition: an aggregation without a key."""
+
+
+@dataclass(frozen=True)
 class QueryPin:
     """One query in a snapshot."""
 
     batch: int
     offsets: str
     """JSON lines as in Spark's ``offsets/<batch>``, sources only; cut at :data:`LONGEST_OFFSETS`."""
+    state: StateFacts | None = None
+    """None: a runtime of before does not tell."""
 
 
 @dataclass(frozen=True)

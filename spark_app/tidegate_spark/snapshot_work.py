@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tidegate_spark import lineage_mark, rehearsal_place, upgrade_pin
 from tidegate_spark import storage as store
@@ -22,6 +23,7 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotOrder,
     SnapshotReport,
     SnapshotState,
+    StateFacts,
     VerifyOrder,
 )
 from tidegate_spark.snapshots import catalog, collect, layout, manifest, s3
@@ -33,7 +35,7 @@ from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.restore import DamagedError, Origin, damages
 from tidegate_spark.snapshots.take import Request, take
 from tidegate_spark.snapshots.verify import verify
-from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.storage import Credentials, EndpointError, FaultError
 from tidegate_spark.version import VERSION
 
 CUT = "… (cut)"
@@ -52,7 +54,7 @@ def reach_library(place: Storage, credentials: Credentials | None, *, apart: boo
     """
     try:
         return Library(s3.reach(place, credentials, USUAL.number, apart=apart), place.prefix)
-    except ValueError as error:
+    except EndpointError as error:
         raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{place.endpoint} (endpoint): {error}.")) from error
 
 
@@ -312,7 +314,23 @@ def report_of(library: Library, made: Manifest, known: Snapshot | None) -> Snaps
 
 def pins_of(queries: Mapping[str, manifest.QueryAt]) -> dict[str, QueryPin]:
     """Return each query's batch, and its sources' offsets as far as a report has room for them. Pure."""
-    return {name: QueryPin(query.batch, shown_offsets(query.offsets)) for name, query in queries.items()}
+    return {
+        name: QueryPin(query.batch, shown_offsets(query.offsets), state_facts(query.facts))
+        for name, query in queries.items()
+    }
+
+
+def state_facts(facts: Mapping[str, Any]) -> StateFacts:
+    """Return what is reported of a query's state, of what its manifest has; of an older one that is less. Pure."""
+    operators = [each for each in facts.get("operators") or [] if isinstance(each, dict)]
+    planned = int(facts.get("partitions") or 0)
+    return StateFacts(
+        provider=str(facts.get("provider") or ""),
+        partitions=planned,
+        operators=tuple(str(each.get("name")) for each in operators),
+        # Of one partition in all, that says nothing.
+        one_place=any(each.get("onePlace") or each.get("partitions", planned) != planned for each in operators),
+    )
 
 
 def shown_offsets(text: str) -> str:

@@ -20,6 +20,8 @@ DEFAULT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredential
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 CHECKPOINT_LOCATION = "spark.sql.streaming.checkpointLocation"
+DECOMMISSION = "spark.decommission.enabled"
+CONTAINER_NAME = "spark.kubernetes.executor.podTemplateContainerName"
 PIN = "spark.hadoop.tidegate.checkpoint.pin"
 """Read by jvm/'s class Pin."""
 PROCESS = f"spark.executorEnv.{PROCESS_VARIABLE}"
@@ -148,10 +150,22 @@ def _executor_defaults(config: DriverConfig) -> dict[str, str]:
         "spark.kubernetes.executor.deleteOnTermination": "true",
         "spark.executor.memory": f"{executor.heap_mib}m",
         "spark.executor.memoryOverhead": f"{executor.overhead_mib}m",
+        # Executors that are too many end their tasks before they go.
+        DECOMMISSION: str(not _has_hooks(config)).lower(),
+        # Spark then has each pod run a script before it is ended. That of Spark's image holds up whoever deletes a pod,
+        # for up to a minute, and other images have none: a step is taken down by us and not through the pod.
+        "spark.kubernetes.decommission.script": "true",
     }
     if executor.cpu_limit:
         conf["spark.kubernetes.executor.limit.cores"] = executor.cpu_limit
     return conf
+
+
+def _has_hooks(config: DriverConfig) -> bool:
+    """Return whether the executors' container has hooks of its own, in whose place Spark would put its script."""
+    name = config.spark_conf.get(CONTAINER_NAME)
+    containers = (config.executor.template.get("spec") or {}).get("containers") or []
+    return any("lifecycle" in each for each in containers if name in (None, each.get("name")))
 
 
 def _owned(config: DriverConfig, environment: Environment) -> dict[str, str]:

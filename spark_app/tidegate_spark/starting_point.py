@@ -26,6 +26,7 @@ from tidegate_spark.control import keeping
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom, from_json, to_json
+from tidegate_spark.repartition import attempts
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshot_work import Carrier, reach_library
 from tidegate_spark.snapshots import layout as spark_layout
@@ -121,6 +122,8 @@ class Filler:
                 words = (progress.files, progress.of_files, progress.bytes, progress.of_bytes)
                 log.info("filling: %d of %d files, %d of %d bytes", *words, extra={"action": "fill"})
 
+        # Of a number that nobody knew to be used: the status was lost.
+        attempts.clear(self.own, self.config.lineage)
         if self.start_from.lineage:
             # Who comes next may not have been told: the operator's record can be lost, and the fence is taken.
             self.own.store.put(_intent_key(self.own, self.config.lineage), to_json(self.start_from).encode())
@@ -200,8 +203,6 @@ class Filler:
 
     def _fault_of(self, error: Exception) -> Fault | None:
         """Return whose fault an exception of the store's client is, None if no storage's."""
-        if isinstance(error, ValueError):
-            return None
         secret = self.config.credentials_secret
         try:
             self.origin.read()
@@ -258,6 +259,8 @@ def left_to_fill(own: Library, lineage: int) -> StartFrom | None:
     Raises:
         SnapshotError: what is there says nothing.
     """
+    if attempts.is_unfinished(own, lineage):
+        raise SnapshotError(f"lineage {lineage} was to get state of other partitions, and was not finished")
     found = own.store.get(_intent_key(own, lineage))
     if found is None or lineage_mark.is_there(own, lineage):
         return None
@@ -295,9 +298,20 @@ def find_original(config: DriverConfig, credentials: Credentials | None) -> Outp
         raise _as_fault(config, error) from error
 
 
+def batches_without_output(config: DriverConfig, credentials: Credentials | None) -> dict[str, int]:
+    """Return query -> the batch in which its state was divided anew, of those of this lineage. Try once.
+
+    Raises:
+        Exception: what the store's client raises.
+    """
+    mark = lineage_mark.read(reach_library(config.storage, credentials), config.lineage)
+    found = mark.get(lineage_mark.WITHOUT_OUTPUT)
+    return {str(query): int(batch) for query, batch in found.items()} if isinstance(found, dict) else {}
+
+
 def _as_fault(config: DriverConfig, error: Exception) -> Exception:
     """Return what an exception of the store's client means, itself if it is no storage's fault."""
-    if isinstance(error, FaultError | ValueError):
+    if isinstance(error, FaultError):
         return error
     fault = store.fault_of(error, config.storage, config.credentials_secret)
     return error if fault is None else FaultError(fault)

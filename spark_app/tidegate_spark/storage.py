@@ -51,6 +51,10 @@ class FaultError(Exception):
         self.fault = fault
 
 
+class EndpointError(ValueError):
+    """No client can be made: the endpoint is no URL, or the region no name of one."""
+
+
 @dataclass(frozen=True)
 class Credentials:
     """Static credentials of an S3 store; ``repr`` does not show them."""
@@ -115,7 +119,7 @@ def connect(
     It keeps so many ``connections`` for requests at the same time.
 
     Raises:
-        ValueError: if the endpoint is not a URL.
+        EndpointError: if the endpoint is not a URL, or the region cannot be one.
     """
     import boto3  # noqa: PLC0415 - see the module's docstring
     import botocore.session  # noqa: PLC0415 - likewise
@@ -132,23 +136,28 @@ def connect(
         identity = {"aws_access_key_id": credentials.access_key, "aws_secret_access_key": credentials.secret_key}
         if credentials.session_token:
             identity["aws_session_token"] = credentials.session_token
-    return boto3.session.Session(botocore_session=core).client(
-        "s3",
-        region_name=storage.region,
-        endpoint_url=storage.endpoint or None,
-        config=Config(
-            connect_timeout=min(5.0, timeout_seconds),
-            read_timeout=timeout_seconds,
-            max_pool_connections=connections,
-            # The callers repeat, visibly and with back-off; botocore's own repetition would only hide the fault longer.
-            retries={"total_max_attempts": 2, "mode": "standard"},
-            s3={"addressing_style": "path" if storage.path_style_access else "auto"},
-            # Newer checksum defaults are refused by many S3-compatible stores.
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-        ),
-        **identity,
-    )
+    try:
+        return boto3.session.Session(botocore_session=core).client(
+            "s3",
+            region_name=storage.region,
+            endpoint_url=storage.endpoint or None,
+            config=Config(
+                connect_timeout=min(5.0, timeout_seconds),
+                read_timeout=timeout_seconds,
+                max_pool_connections=connections,
+                # The callers repeat, visibly and with back-off; botocore's own repetition would only hide the fault
+                # longer.
+                retries={"total_max_attempts": 2, "mode": "standard"},
+                s3={"addressing_style": "path" if storage.path_style_access else "auto"},
+                # Newer checksum defaults are refused by many S3-compatible stores.
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
+            **identity,
+        )
+    except ValueError as error:
+        # Whatever else is no value is told by the one who reads it: of this one nobody but the spec is the cause.
+        raise EndpointError(str(error)) from error
 
 
 @functools.cache
@@ -252,9 +261,12 @@ def fault_of(error: Exception, storage: Storage, secret_name: str) -> Fault | No
             f"No credentials for {place}: spec.storage.credentialsSecret.name names no Secret, and the driver's "
             "service account has no identity of the cloud provider.",
         )
-    if isinstance(error, (known.HTTPClientError, known.ConnectionError, known.BotoCoreError, ValueError)):
-        where = storage.endpoint or f"S3 in region {storage.region}"
-        field = "spec.storage.endpoint" if storage.endpoint else "spec.storage.region"
+    where = storage.endpoint or f"S3 in region {storage.region}"
+    field = "spec.storage.endpoint" if storage.endpoint else "spec.storage.region"
+    if isinstance(error, EndpointError):
+        return Fault(Reason.STORAGE_UNAVAILABLE, f"No store can be reached at {where} ({field}): {error}.")
+    # A request that botocore does not even send is ours, and so is any other value that cannot be read.
+    if isinstance(error, known.BotoCoreError) and not isinstance(error, known.ParamValidationError):
         return Fault(Reason.STORAGE_UNAVAILABLE, f"No answer from {where} ({field}): {type(error).__name__}: {error}.")
     return None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import logging
 
 from tidegate_spark.protocol import TERMINATION_MESSAGE_LIMIT, Termination, to_json
 from tidegate_spark.redaction import Secrets
+from tidegate_spark.repartition_protocol import without_last
 
 log = logging.getLogger("tidegate")
 
@@ -23,9 +25,27 @@ def write_termination(path: str, termination: Termination, secrets: Secrets) -> 
 def termination_text(termination: Termination, secrets: Secrets) -> str:
     """Return the termination message as JSON of at most TERMINATION_MESSAGE_LIMIT bytes; pure."""
     message = secrets.clean(termination.message)
-    text = to_json(dataclasses.replace(termination, message=message))
-    while len(text.encode()) > TERMINATION_MESSAGE_LIMIT and message:
+    termination = _with_fewer_queries(dataclasses.replace(termination, message=message))
+    text = to_json(termination)
+    while not _fits(text) and message:
         # JSON escapes take more bytes than characters: halving ends quickly whatever the text is.
         message = message[: len(message) // 2]
         text = to_json(dataclasses.replace(termination, message=message + "…"))
     return text
+
+
+def _with_fewer_queries(termination: Termination) -> Termination:
+    """Return last words about divided state with as many queries as there is room for; all others as they are."""
+    end = termination.repartition
+    if end is None:
+        return termination
+
+    def without(number: int) -> Termination:
+        return dataclasses.replace(termination, repartition=without_last(end, number))
+
+    numbers = range(len(end.queries))  # if not even all of them do, it is the message that is too long
+    return without(bisect.bisect_left(numbers, True, key=lambda number: _fits(to_json(without(number)))))
+
+
+def _fits(text: str) -> bool:
+    return len(text.encode()) <= TERMINATION_MESSAGE_LIMIT

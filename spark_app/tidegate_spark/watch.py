@@ -10,14 +10,16 @@ from collections.abc import Callable
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from tidegate_spark import executors, faults
-from tidegate_spark.progress import Progress
+from tidegate_spark import executor_work, executors, faults
+from tidegate_spark.progress import Leaving, Progress
 from tidegate_spark.protocol import Reason
 from tidegate_spark.queries import Entry, Queries
 from tidegate_spark.script import Outcome
 from tidegate_spark.session import jvm_exit_code
 
 INTERVAL_SECONDS = 1.0
+WORK_INTERVAL_SECONDS = 5.0
+"""Between two looks at what executors did; they cost three calls to the JVM for each executor."""
 FAILED_QUERY_SECONDS = 15.0
 """What a script gets to start a failed query again; afterwards the driver ends with that failure."""
 
@@ -68,9 +70,10 @@ class Watch:
         self._queries, self._progress, self._request_end = queries, progress, request_end
         self._count_executors = count_executors
         self._wanted: int | None = None
-        self._applied: int | None = None
+        self._scale = executors.Scale(executors.SparkBackend(self._context))
         self._wake = threading.Event()
         self._failed_since: float | None = None
+        self._work, self._work_due = executor_work.WorkAccount(), 0.0
 
     def start(self) -> None:
         """Begin to look."""
@@ -104,11 +107,18 @@ class Watch:
         self.look_further()
         if not self._count_executors:
             return
-        if self._wanted != self._applied and self._wanted is not None:
-            wanted = self._wanted
-            executors.set_executors(self._context, wanted)
-            self._applied = wanted
-        self._progress.executors(running=len(executors.running_executors(self._context)))
+        now = time.monotonic()
+        count = self._scale.look(self._wanted, now)
+        leaving = Leaving(count.leaving, count.longest, now - count.leaving_since)
+        self._progress.executors(running=count.running, leaving=leaving)
+        self._look_at_work(now)
+
+    def _look_at_work(self, now: float) -> None:
+        if now < self._work_due:
+            return
+        self._work_due = now + WORK_INTERVAL_SECONDS
+        idle = self._work.take(now, executor_work.task_seconds(self._context))
+        self._progress.work(self._work.total, idle)
 
     def _check_queries(self) -> None:
         outcome = first_failure(self._queries)

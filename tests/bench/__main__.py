@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from tests.bench import control, recovery, snapshot, submit, upgrade
+from tests.bench import control, recovery, rescale, snapshot, submit, upgrade
 
 BENCHES = {
     "submit": submit.main,
@@ -11,6 +11,7 @@ BENCHES = {
     "recovery": recovery.main,
     "snapshot": snapshot.main,
     "upgrade": upgrade.main,
+    "rescale": rescale.main,
     "control": control.main,
 }
 

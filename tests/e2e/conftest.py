@@ -2,6 +2,7 @@
 
 Most of the time these tests wait, for pods to start and to end: two workers, each with a cluster of its own, wait for
 two at a time. The files that take longest come first, so that none keeps one worker busy while the other has no more.
+Batches of most applications are two seconds apart: back to back they take both cores, and the tests wait for longer.
 
 With TIDEGATE_KUBECONFIG the tests run on that cluster, with the services and images that the environment names. They
 install Tidegate under names of their own and take it away again; where it is already, they refuse to run. With
@@ -26,6 +27,7 @@ from tidegate_testing.world import OPERATOR_NAMESPACE, World
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 LONGEST_FIRST = (
+    "test_repartitions.py",
     "test_control_channels.py",
     "test_upgrade.py",
     "test_life_cycle.py",
@@ -40,6 +42,8 @@ LONGEST_FIRST = (
     "test_devcluster.py",
     "test_temperature_control.py",
     "test_rehearsal.py",
+    "test_rescale.py",
+    "test_autoscaling.py",
 )
 """All that take more than a minute; the others follow in the order of their names."""
 HANGS_AFTER = 1800

@@ -59,7 +59,7 @@ class Run:
         )
 
     def apply(self, application: Application) -> None:
-        self.world.kubectl.apply(application.manifest)
+        self.world.apply_sample(application.manifest)
         ready = ("--for=condition=Ready", "--timeout=600s")
         self.world.kubectl.run("wait", f"sapp/{application.name}", "-n", NAMESPACE, *ready, timeout=610)
 

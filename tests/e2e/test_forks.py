@@ -111,7 +111,7 @@ class Run:
     def fork(self) -> None:
         """Apply both variants: they wait for the snapshot by themselves."""
         for app in (self.same, self.calm):
-            self.world.kubectl.apply(app.manifest)
+            self.world.apply_sample(app.manifest)
 
     def dispose(self) -> None:
         """Deleted, the snapshot takes its files along, and nobody's driver notices."""
@@ -147,7 +147,7 @@ def run(world: World) -> Iterator[Run]:
     world.make_namespace(NAMESPACE)
     delete_topics(brokers, made.topics)
     create_topics(brokers, made.topics)
-    world.kubectl.apply(made.original.manifest)
+    world.apply_sample(made.original.manifest)
     yield made
     world.delete_apps(NAMESPACE)
     delete_topics(brokers, made.topics)

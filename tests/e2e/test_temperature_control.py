@@ -130,7 +130,7 @@ def run(world: World) -> Iterator[Run]:
     delete_topics(brokers, [READINGS, SETTINGS, DECISIONS])
     create_topics(brokers, {READINGS: 4, SETTINGS: 4, DECISIONS: 2})
     made = Run(world)
-    world.kubectl.apply(made.app.manifest)
+    world.apply_sample(made.app.manifest)
     yield made
     made.reader.close()
     world.delete_apps(NAMESPACE)

@@ -54,7 +54,7 @@ class Run:
                 "readings": READINGS,
                 "settings": SETTINGS,
                 "decisions": DECISIONS,
-                "trigger": "200 milliseconds",
+                "trigger": "1 second",
                 "max-readings": str(MOST_READINGS),
             },
         )
@@ -223,7 +223,7 @@ def run(world: World, image_before: str) -> Iterator[Run]:
     delete_topics(brokers, topics)
     create_topics(brokers, {READINGS: 4, SETTINGS: 4, DECISIONS: 2})
     made = Run(world, image_before)
-    world.kubectl.apply(made.app.manifest)
+    world.apply_sample(made.app.manifest)
     yield made
     made.reader.close()
     world.delete_apps(NAMESPACE)

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from tests.scenario.api_server import APPS, MESSAGES, PODS, SECRETS, Body
 from tests.scenario.driver import DriverProcess
-from tests.scenario.invariants import version_in_force
 from tests.scenario.rehearsals import PLACES
 from tests.scenario.restart_rules import reason_of
+from tests.scenario.versions import version_in_force
 from tests.scenario.world import BUCKET, INNER, NAMESPACE, ORDERS, World
 from tidegate_spark.protocol import (
     ANNOTATION_APP_UID,
@@ -20,6 +20,7 @@ from tidegate_spark.protocol import (
     MANAGED_BY,
     ROLE_EXECUTOR,
     ROLE_REHEARSAL,
+    ROLE_REPARTITION,
     DriverState,
 )
 
@@ -53,7 +54,7 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
     elif status.get("phase") == "Completed" and app["spec"]["restart"]["policy"] != "Always":
         if status.get("appliedSpecHash") != version_in_force(app, w.check.hash_of(app)):
             yield "completed with another spec"
-        yield from _of_rehearsals(pods)
+        yield from _of_short_pods(pods)
     else:
         yield from _of_running(w, app, pods)
 
@@ -98,7 +99,8 @@ def _of_suspended(status: Body, pods: list[Body]) -> Iterator[str]:
 
 def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
     metadata, status, name = app["metadata"], app.get("status") or {}, app["metadata"]["name"]
-    if status.get("phase") != "Running" or reason_of(app) not in ("Running", _word_of_upgrade(status)):
+    words = ("Running", "StatePartitionsKept", _word_of_upgrade(status))
+    if status.get("phase") != "Running" or reason_of(app) not in words:
         yield f"is {status.get('phase')} because of {reason_of(app)}"
     if FINALIZER not in metadata.get("finalizers", ()):
         yield "has no finalizer"
@@ -110,7 +112,7 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
         yield "has no driver"
         return
     yield from _of_driver(w, app, driver)
-    yield from _of_rehearsals(pods)
+    yield from _of_short_pods(pods)
     yield from _of_places(w, app)
     executors = [pod for pod in pods if pod["metadata"]["labels"][LABEL_ROLE] == ROLE_EXECUTOR]
     if not w.drivers_may(
@@ -123,15 +125,37 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
         for pod in executors
         if pod["status"].get("phase") == "Running" and pod["metadata"]["labels"][LABEL_EPOCH] == epoch
     ]
-    wanted = app["spec"]["executor"]["instances"]
+    yield from _of_autoscaling(app)
+    wanted = _wanted_executors(app)
     if len(right) != wanted or len(executors) != wanted:
         yield f"has {len(right)} right ones of {len(executors)} executors, and wants {wanted}"
 
 
-def _of_rehearsals(pods: list[Body]) -> Iterator[str]:
-    """What comes of a rehearsal decides how the application goes on, also of one whose version before has completed."""
+def _of_autoscaling(app: Body) -> Iterator[str]:
+    asked, told = app["spec"].get("autoscaling") or {}, (app.get("status") or {}).get("autoscaling") or {}
+    mode = asked.get("mode", "Off")
+    if told.get("mode", "Off") != mode:
+        yield f"is to be autoscaled in mode {mode}, and its status says {told.get('mode')}"
+    if mode == "Active" and not asked["minExecutors"] <= told.get("target", 0) <= asked["maxExecutors"]:
+        yield f"has the target {told.get('target')}, out of its bounds"
+    if mode != "Active" and "target" in told:
+        yield f"has a target in mode {mode}"
+
+
+def _wanted_executors(app: Body) -> int:
+    if (app["spec"].get("autoscaling") or {}).get("mode") == "Active":
+        target: int = app["status"].get("autoscaling", {}).get("target", 0)
+        return target
+    instances: int = app["spec"]["executor"]["instances"]
+    return instances
+
+
+def _of_short_pods(pods: list[Body]) -> Iterator[str]:
+    """What comes of them decides how the application goes on, also of one whose version before has completed."""
     if any(pod["metadata"]["labels"][LABEL_ROLE] == ROLE_REHEARSAL for pod in pods):
         yield "has the pod of a rehearsal"
+    if any(pod["metadata"]["labels"][LABEL_ROLE] == ROLE_REPARTITION for pod in pods):
+        yield "has the pod of a repartition"
 
 
 def _of_places(w: World, app: Body) -> Iterator[str]:

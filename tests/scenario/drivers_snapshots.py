@@ -39,7 +39,10 @@ class DriversSnapshots:
         """
         config = self._config
         if config.start_from is not None:
+            clear_unfinished(self._client, config, config.lineage)
             self._fill(config.start_from)
+        elif self._is_half(config.lineage):
+            self._world.ledger.not_whole(self._prefix, self._holder)
         if config.pin is None:
             return None
         batch = self._noted(config.pin.snapshot, config.lineage)
@@ -47,6 +50,10 @@ class DriversSnapshots:
             return Outcome(Reason.STATE_MISSING, f"lineage {config.lineage} holds no committed batch")
         self._take(config.pin.snapshot, batch)
         return None
+
+    def _is_half(self, lineage: int) -> bool:
+        begun = self._read(f"repartitions/{lineage}.json") is not None
+        return begun and self._read(f"lineages/{lineage}.json") is None
 
     def give(self, orders: SnapshotOrders) -> None:
         """Take orders in."""
@@ -144,6 +151,18 @@ class DriversSnapshots:
     def _put(self, key: str, body: dict[str, Any]) -> None:
         place = self._config.storage
         self._client.put_object(Bucket=place.bucket, Key=place.key(key), Body=json.dumps(body).encode())
+
+
+def clear_unfinished(client: Any, config: DriverConfig, lineage: int) -> None:
+    """Remove a lineage that somebody began to make and nobody called whole; one that is whole stays."""
+    place = config.storage
+    begun = storage.read_object(client, place, place.key(f"repartitions/{lineage}.json"))
+    if begun is None or storage.read_object(client, place, place.key(f"lineages/{lineage}.json")) is not None:
+        return
+    listed = client.list_objects_v2(Bucket=place.bucket, Prefix=place.key(f"lineages/{lineage}") + "/")
+    for each in listed.get("Contents", []):
+        client.delete_object(Bucket=place.bucket, Key=each["Key"])
+    client.delete_object(Bucket=place.bucket, Key=place.key(f"repartitions/{lineage}.json"))
 
 
 def _manifest(name: str) -> str:

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from tests.scenario.api_server import APPS, MESSAGES, PODS, ApiServer, Body, Change
 from tests.scenario.restart_rules import RestartRules
+from tests.scenario.versions import version_in_force
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import decode_app
 from tidegate_spark.fence import Holder
@@ -28,6 +29,7 @@ from tidegate_spark.protocol import (
     ROLE_EXECUTOR,
     ROLE_PURGE,
     ROLE_REHEARSAL,
+    ROLE_REPARTITION,
     DriverConfig,
     Reason,
     RestartSettings,
@@ -192,6 +194,8 @@ class Invariants:
             self.violated(f"{change.place.path} is created, and the driver is there")
         if labels.get(LABEL_ROLE) == ROLE_REHEARSAL:
             self._check_rehearsal(change, wishes)
+        if labels.get(LABEL_ROLE) == ROLE_REPARTITION:
+            self._check_repartition(change, wishes)
         if labels.get(LABEL_ROLE) != ROLE_DRIVER:
             return
         epoch, pod = int(labels[LABEL_EPOCH]), change.body["metadata"]["uid"]
@@ -217,6 +221,21 @@ class Invariants:
         if {LABEL_EPOCH} & change.labels.keys():
             self.violated(f"{change.place.path} has an epoch")
 
+    def _check_repartition(self, change: Change, wishes: Wishes) -> None:
+        name, notes = change.labels[LABEL_APP], change.body["metadata"]["annotations"]
+        app = self.api.find(_app_path(change.place.namespace, name))
+        if app is None or wishes.ever_lost or app["metadata"]["uid"] != notes[ANNOTATION_APP_UID]:
+            return
+        status = app.get("status") or {}
+        upgrade = status.get("upgrade") or {}
+        told = (upgrade.get("phase"), upgrade.get("repartition", {}).get("epoch"))
+        if told != ("Repartitioning", int(change.labels[LABEL_EPOCH])) and not self.late():
+            self.violated(f"{change.place.path} is created, and the status says {told}")
+        elif told != ("Repartitioning", int(change.labels[LABEL_EPOCH])):
+            self.count("a repartition begun by a former leader")  # it has no fence, or loses it, and writes elsewhere
+        if self._has_driver(change, name, notes[ANNOTATION_APP_UID]) and not self.late():
+            self.violated(f"{change.place.path} is created, and the driver is there")
+
     # --- objects go ---
 
     def _check_deleted(self, change: Change) -> None:
@@ -229,7 +248,7 @@ class Invariants:
     def _is_covered(self, change: Change) -> bool:
         labels, notes = change.labels, change.body["metadata"].get("annotations", {})
         wishes = self.wishes.get(notes.get(ANNOTATION_APP_UID, ""), Wishes())
-        if wishes.deleted or labels.get(LABEL_ROLE) in (ROLE_PURGE, ROLE_REHEARSAL):
+        if wishes.deleted or labels.get(LABEL_ROLE) in (ROLE_PURGE, ROLE_REHEARSAL, ROLE_REPARTITION):
             return True
         if labels.get(LABEL_ROLE) == ROLE_EXECUTOR:
             return self._is_leftover(change)
@@ -308,6 +327,14 @@ class Invariants:
             self.violated(f"lineage {holder.lineage} of {prefix} begins after batch {batch}; there were {before}")
         self.committed_batches[prefix, holder.lineage] = batch
 
+    def divided(self, prefix: str, holder: Holder, batch: int) -> None:
+        """The state of a lineage was divided anew, in a batch of its own."""
+        self.committed_batches[prefix, holder.lineage] = batch
+
+    def not_whole(self, prefix: str, holder: Holder) -> None:
+        """A driver begins on a lineage that is not whole."""
+        self.violated(f"{holder.process} begins on lineage {holder.lineage} of {prefix}, which is not whole")
+
     def ended(self, holder: Holder, rules: RestartSettings, *, counted: bool, healthy: bool) -> None:
         """A process ended."""
         self.rules.ended(holder, rules, counted=counted, healthy=healthy)
@@ -325,19 +352,6 @@ class Invariants:
         self.fences.pop(prefix, None)
         for at in [at for at in self.committed_batches if at[0] == prefix]:
             del self.committed_batches[at]
-
-
-def version_in_force(app: Body, wanted: str) -> str:
-    """Return the hash of the version that an application is to run, which an upgrade may hold back from its spec's."""
-    status = app.get("status") or {}
-    upgrade, stable = status.get("upgrade") or {}, status.get("lastStable") or {}
-    held = (
-        upgrade.get("phase") in ("Copying", "Rehearsing", "Refused", "RolledBack")
-        and upgrade.get("toSpecHash") == wanted
-    )
-    if not held and upgrade.get("phase") != "RollingBack":
-        return wanted
-    return str(stable.get("specHash") or status.get("appliedSpecHash", ""))
 
 
 def _last_change(wishes: Wishes) -> int:

@@ -21,6 +21,7 @@ from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.outcome import Outcome
 from tidegate.act.unreadable import UnreadableTeller
+from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.control_part import ControlPart
 from tidegate.decide.actions import Action, Plan
 from tidegate.decide.control.actions import ControlAction
@@ -31,7 +32,9 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord
+from tidegate.observe.quotas import Quotas
 from tidegate.reconcile import Reconciler
+from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key, RetryLaterError, WorkQueue
@@ -110,9 +113,16 @@ class OperatorProcess:
         teller = UnreadableTeller(self.client, events)
         self.lines = WorkQueue(self._work_on_line, FIGURES, steady)
         self._control = ControlPart(self.client, FIGURES, self.index, self.lines)
-        self._reconciler = Reconciler(
-            self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock, steady, self._control.wake_for
+        self.scales = WorkQueue(self._work_on_scale, FIGURES, steady)
+        self._autoscaling = AutoscalingPart(self.index, self.scales)
+        quotas = Quotas(self.client, steady)
+        self._scale = AutoscalingReconciler(
+            self.index, quotas, FIGURES.autoscaling, self.queue.wake, self.clock, steady
         )
+        self._reconciler = Reconciler(
+            self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock, steady, self._wake_beside
+        )
+        self._reconciler.quotas = quotas
         messages = WatchedControlActor(self.client, agents, self.index, events, FIGURES)
         self._line_reconciler = ControlReconciler(
             self.index, messages, self.poller, FIGURES.control, teller, self._skew_of, self.clock, steady
@@ -150,6 +160,8 @@ class OperatorProcess:
         self._spawn(self._lead(self.poller.run_worker))
         self._spawn(self._lead(self.lines.run_worker))
         self._spawn(self._lead(self.lines.run_timers))
+        self._spawn(self._lead(self.scales.run_worker))
+        self._spawn(self._lead(self.scales.run_timers))
 
     def lead(self) -> None:
         """Begin to work."""
@@ -201,6 +213,19 @@ class OperatorProcess:
         except Exception as error:
             self.world.violated(f"reconcile of the messages to {key} raised {error!r}")
             raise
+
+    async def _work_on_scale(self, key: Key) -> float | None:
+        try:
+            return await self._scale.reconcile(key)
+        except (RetryLaterError, NotLeadingError):
+            raise
+        except Exception as error:
+            self.world.violated(f"a look at the executors of {key} raised {error!r}")
+            raise
+
+    def _wake_beside(self, key: Key) -> None:
+        self._control.wake_for(key)
+        self._autoscaling.wake_for(key)
 
     def _skew_of(self) -> float:
         return self.skew

@@ -27,6 +27,12 @@ class Ledger(Protocol):
     def filled(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
         """The lineage of a process begins with what another one was after a batch."""
 
+    def divided(self, prefix: str, holder: Holder, batch: int) -> None:
+        """The state of the lineage of a process was divided anew, in a batch of its own."""
+
+    def not_whole(self, prefix: str, holder: Holder) -> None:
+        """A driver begins on a lineage that somebody began to make and nobody called whole."""
+
     def ended(self, holder: Holder, rules: RestartSettings, *, counted: bool, healthy: bool) -> None:
         """A process ended: in a way that counts against the application's budget, or after it had been healthy."""
 

@@ -19,6 +19,7 @@ from tests.scenario.object_store import ObjectStore
 from tests.scenario.operators import ACTION, OperatorProcess
 from tests.scenario.operators import World as OperatorsWorld
 from tests.scenario.rehearsals import PLACES, RehearsalProcess
+from tests.scenario.repartitions import RepartitionProcess, is_of_unfinished
 from tests.scenario.small_processes import ExecutorProcess, PurgeProcess
 from tests.scenario.surroundings import Ledger
 from tests.scenario.weather import Weather
@@ -33,6 +34,7 @@ from tidegate_spark.protocol import (
     ROLE_EXECUTOR,
     ROLE_PURGE,
     ROLE_REHEARSAL,
+    ROLE_REPARTITION,
     DriverConfig,
     ExecutorTarget,
 )
@@ -188,6 +190,8 @@ class World(OperatorsWorld):
             return PurgeProcess(self, container, pod)
         if role == ROLE_REHEARSAL:
             return RehearsalProcess(self, container, pod)
+        if role == ROLE_REPARTITION:
+            return RepartitionProcess(self, container, pod)
         driver = DriverProcess(self, container, pod)
         app = self.app(driver.config.app)
         if app is None or app["metadata"]["uid"] != driver.config.uid:
@@ -217,7 +221,7 @@ class World(OperatorsWorld):
     def _note_end_of_app(self, change: Change) -> None:
         if change.place.plural == PODS and change.type == "DELETED":
             container = self.find_container(change.body["metadata"]["uid"])
-            if container is not None and isinstance(container.process, DriverProcess):
+            if container is not None and isinstance(container.process, DriverProcess | RepartitionProcess):
                 self.zombies.add(container.process.prefix)
             if container is not None and isinstance(container.process, RehearsalProcess) and container.process.alive:
                 self.places_of_zombies.add(container.process.place)
@@ -315,7 +319,7 @@ class World(OperatorsWorld):
 
     def _removed(self, key: str) -> None:
         prefix, snapshot = self._disposed
-        if PLACES in key:
+        if PLACES in key or is_of_unfinished(key, self.store.objects):
             return
         if snapshot and key in _files_of(prefix, snapshot):
             return

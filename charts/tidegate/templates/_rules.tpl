@@ -45,6 +45,10 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles]
   verbs: [get, create, delete]
+# What a namespace has room for: read where the autoscaler wants more executors than there are, or their pods are missing.
+- apiGroups: [""]
+  resources: [resourcequotas]
+  verbs: [list]
 # What was decided, told as Kubernetes Events. Their names are deterministic, so none is ever changed.
 - apiGroups: [""]
   resources: [events]

@@ -117,6 +117,8 @@ class Actor:
                 gone = await remove_agent_secret(self._client, self._agents, run.key)
                 must(gone, "removal of the agent's Secret")
                 return None
+            case do.ConfirmRecord():
+                return await self._confirm_record(run)
             case do.ConfirmDriverGone(pod_name=name):
                 return await self._confirm_gone(run, name)
             case do.RecordLaunch(status=status, unplanned=unplanned):
@@ -131,6 +133,7 @@ class Actor:
                 do.CreatePurge(manifest=manifest)
                 | do.CreateOriginRelease(manifest=manifest)
                 | do.CreateRehearsal(manifest=manifest)
+                | do.CreateRepartition(manifest=manifest)
             ):
                 return await self._create_pod(run, manifest)
             case (
@@ -139,6 +142,7 @@ class Actor:
                 | do.DeleteExecutor(pod=pod)
                 | do.DeleteOriginRelease(pod=pod)
                 | do.DeleteRehearsal(pod=pod)
+                | do.DeleteRepartition(pod=pod)
             ):
                 return await delete_pod(self._client, self._index, pod)
             case do.SetExecutors(pod=pod, instances=instances):
@@ -213,6 +217,12 @@ class Actor:
             run.app = answer
             self._index.put_app(answer)
         return None
+
+    async def _confirm_record(self, run: _Run) -> Outcome:
+        seen = run.app.metadata.resource_version
+        changed = await self._read_app_anew(run)
+        known = self._index.app(run.key)
+        return None if isinstance(known, KnownApp) and known.metadata.resource_version == seen else changed
 
     async def _read_app_anew(self, run: _Run) -> Outcome:
         answer = await self._client.get(item("StreamingApp", *run.key), StreamingApp)

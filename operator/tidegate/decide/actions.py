@@ -48,6 +48,11 @@ class DeleteAgentSecret:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmRecord:
+    """Look past the cache whether the application's record is still the one that was seen; else look at it anew."""
+
+
+@dataclass(frozen=True, slots=True)
 class ConfirmDriverGone:
     """Read the driver pod live; if it is there after all, end the plan. A cache alone never declares a driver dead."""
 
@@ -151,6 +156,20 @@ class DeleteRehearsal:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateRepartition:
+    """Create the pod that divides the state anew; its epoch is recorded."""
+
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRepartition:
+    """Remove that pod."""
+
+    pod: PodRecord
+
+
+@dataclass(frozen=True, slots=True)
 class CreateSnapshot:
     """Create a StreamSnapshot of the application, by a name that follows from what it is for."""
 
@@ -182,6 +201,7 @@ Action: TypeAlias = (
     | ReleaseAccess
     | EnsureAgentSecret
     | DeleteAgentSecret
+    | ConfirmRecord
     | ConfirmDriverGone
     | RecordLaunch
     | WriteStatus
@@ -196,6 +216,8 @@ Action: TypeAlias = (
     | DeleteOriginRelease
     | CreateRehearsal
     | DeleteRehearsal
+    | CreateRepartition
+    | DeleteRepartition
     | CreateSnapshot
     | PublishEvent
     | RememberTold

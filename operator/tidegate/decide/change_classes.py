@@ -18,7 +18,7 @@ class ChangeClass(StrEnum):
     RESTART = "Restart"
     """Stop at a batch boundary, start again on the same state."""
     RESTATE = "Restate"
-    """Other state: refused as an edit, because it needs a new lineage."""
+    """Other state, which needs a new lineage: made of a snapshot while nothing runs, or refused as an edit."""
 
 
 CHANGE_CLASSES: dict[str, ChangeClass] = {
@@ -30,6 +30,16 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "application.args": ChangeClass.RESTART,
     "application.env": ChangeClass.RESTART,
     "application.pyFiles": ChangeClass.RESTART,
+    "autoscaling.mode": ChangeClass.LIVE,
+    "autoscaling.minExecutors": ChangeClass.LIVE,
+    "autoscaling.maxExecutors": ChangeClass.LIVE,
+    "autoscaling.targetUtilization": ChangeClass.LIVE,
+    "autoscaling.catchUp": ChangeClass.LIVE,
+    "autoscaling.window": ChangeClass.LIVE,
+    "autoscaling.stabilization": ChangeClass.LIVE,
+    "autoscaling.scaleDown.interval": ChangeClass.LIVE,
+    "autoscaling.scaleDown.maxPercent": ChangeClass.LIVE,
+    "autoscaling.excludedPeriods": ChangeClass.LIVE,
     "control.channel.type": ChangeClass.RESTART,
     "control.channel.kafka.bootstrapServers": ChangeClass.RESTART,
     "control.channel.kafka.topic": ChangeClass.RESTART,
@@ -78,6 +88,10 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "startFrom.snapshot.name": ChangeClass.RESTATE,
     "state.partitions": ChangeClass.RESTATE,
     "state.minBatchesToRetain": ChangeClass.RESTART,
+    "state.repartition.resources.cpu": ChangeClass.NONE,
+    "state.repartition.resources.cpuLimit": ChangeClass.NONE,
+    "state.repartition.resources.memory": ChangeClass.NONE,
+    "state.repartition.timeoutSeconds": ChangeClass.NONE,
     "storage.uri": ChangeClass.RESTATE,
     "storage.endpoint": ChangeClass.RESTART,
     "storage.region": ChangeClass.RESTART,

@@ -12,6 +12,7 @@ from tidegate.decide.actions import (
     DeleteExecutor,
     DeletePurge,
     DeleteRehearsal,
+    DeleteRepartition,
     EnsureAccess,
     Plan,
     PublishEvent,
@@ -100,6 +101,23 @@ def remove_rehearsals(o: Observation, now: float) -> Verdict | None:
     )
 
 
+def remove_repartitions(o: Observation, now: float) -> Verdict | None:
+    """Remove the pod that divides the state anew, likewise."""
+    if not o.repartitions:
+        return None
+    overdue = wait_for_end(o.repartitions, Phase.DELETING, now)
+    if isinstance(overdue, Verdict):
+        return overdue
+    return Verdict(
+        Phase.DELETING,
+        Health.RECONCILING,
+        "RepartitionStopping",
+        "The repartition of the state is ended.",
+        after=tuple(DeleteRepartition(pod) for pod in o.repartitions if not pod.terminating),
+        wake_after=overdue,
+    )
+
+
 def purge_storage(o: Observation, now: float) -> Verdict | None:
     """Empty the storage if ``onDelete`` says so; the resource stays until it is empty."""
     if o.app.spec.storage.on_delete is not OnDelete.DELETE or o.app.status.epoch == 0:
@@ -155,7 +173,7 @@ def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
         problem: why it can not be read.
         now: seconds since the epoch.
     """
-    for rule in (leave_released_alone, stop_deleted_driver, remove_executors, remove_rehearsals):
+    for rule in (leave_released_alone, stop_deleted_driver, remove_executors, remove_rehearsals, remove_repartitions):
         verdict = rule(o, now)
         if verdict is not None:
             return Plan(rule.__name__, verdict.reason, verdict.message, verdict.after, verdict.wake_after)

@@ -18,6 +18,7 @@ from tidegate_spark.protocol import (
     ROLE_EXPORT,
     ROLE_PURGE,
     ROLE_REHEARSAL,
+    ROLE_REPARTITION,
     ROLE_SNAPSHOT,
     SECRET_KEY,
     Reason,
@@ -29,7 +30,12 @@ _REFUSED_REASONS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "PreCreateHookError"}
 )
 KILLED_BY_MEMORY = "OOMKilled"
-_RESOURCES = {ROLE_EXECUTOR: "executor", ROLE_EXPORT: "export", ROLE_REHEARSAL: "upgrade.rehearse"}
+_RESOURCES = {
+    ROLE_EXECUTOR: "executor",
+    ROLE_EXPORT: "export",
+    ROLE_REHEARSAL: "upgrade.rehearse",
+    ROLE_REPARTITION: "state.repartition",
+}
 """Role -> group of the spec that says what its pods ask for."""
 _OUT_OF_SIGHT = frozenset({"Unknown", "ContainerStatusUnknown"})
 """Reasons of an end that nobody saw: containerd's and the kubelet's, after the node itself was gone for a while."""

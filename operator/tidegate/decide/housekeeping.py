@@ -1,4 +1,4 @@
-"""What is done beside the main decision, whatever that was: leftovers, live settings, notices. No I/O."""
+"""What is done beside the main decision, whatever that was: leftovers, copies, notices. No I/O."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from tidegate.decide.actions import (
     OrderSnapshots,
     PublishEvent,
     RememberTold,
-    SetExecutors,
 )
 from tidegate.decide.upgrades.step import find_report, takes_orders
 from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pods import PodRecord, process_of
-from tidegate_spark.protocol import FINALIZER, DriverState
+from tidegate_spark.protocol import FINALIZER
 from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 
 ORDER_PAUSE = 15.0
@@ -43,23 +42,6 @@ def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
 def remove_leftover_executors(o: Observation, now: float) -> tuple[Action, ...]:
     """Remove executors of an earlier driver process: they end by themselves, but Spark forgot their pods."""
     return tuple(DeleteExecutor(pod) for pod in o.executors if not pod.terminating and _is_left_over(o.driver, pod))
-
-
-def rescale_live(o: Observation, now: float) -> tuple[Action, ...]:
-    """Change the number of executors through the agent, without a restart."""
-    if o.driver is None or o.driver.terminating or o.agent is None:
-        return ()
-    wanted = o.app.spec.executor.instances
-    report = o.agent.report
-    if report.state is not DriverState.RUNNING or report.executors_wanted == wanted:
-        return ()
-    told = PublishEvent(
-        "Rescaled",
-        f"Executors from {report.executors_wanted} to {wanted}, without a restart.",
-        False,
-        f"{o.driver.epoch}/{o.app.metadata.generation}",
-    )
-    return (SetExecutors(o.driver, wanted), told)
 
 
 def order_copies(o: Observation, now: float) -> tuple[Action, ...]:

@@ -6,6 +6,8 @@ by the next observation: an epoch that was recorded and never used costs nothing
 
 from __future__ import annotations
 
+import msgspec
+
 from tidegate.decide.actions import (
     Action,
     AddFinalizer,
@@ -14,11 +16,12 @@ from tidegate.decide.actions import (
     EnsureAccess,
     EnsureAgentSecret,
 )
+from tidegate.decide.executors import target_executors
 from tidegate.decide.origin import lineage_to_launch, with_beginning
 from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
-from tidegate.model.streaming_app import Phase, RestartPolicy
+from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp
 from tidegate.observe.observation import Observation, Refusal, lacks_access
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.names import driver_pod_name
@@ -173,8 +176,14 @@ def time_left(since: float, pause: float, now: float) -> float:
 
 def _create(o: Observation, epoch: int) -> tuple[Action, ...]:
     failures = _failures_before(o) if is_unplanned(o) else ()
-    manifest = build_driver_pod(with_beginning(o), epoch, lineage_to_launch(o), o.platform, failures)
+    manifest = build_driver_pod(_with_target(o, with_beginning(o)), epoch, lineage_to_launch(o), o.platform, failures)
     return (CreateDriver(manifest, epoch),)
+
+
+def _with_target(o: Observation, app: StreamingApp) -> StreamingApp:
+    """Return the application with as many executors to begin with as it had, if the autoscaler decides that."""
+    executor = msgspec.structs.replace(app.spec.executor, instances=target_executors(o))
+    return msgspec.structs.replace(app, spec=msgspec.structs.replace(app.spec, executor=executor))
 
 
 def _failures_before(o: Observation) -> tuple[float, ...]:

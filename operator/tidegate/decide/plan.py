@@ -10,13 +10,19 @@ from typing import TypeAlias
 
 from tidegate.decide import beginning, deletion, last_snapshot, launch, letting_go, restarting, running, suspension
 from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
-from tidegate.decide.housekeeping import HOUSEKEEPING, rescale_live
+from tidegate.decide.autoscaling import tell_scaling
+from tidegate.decide.executors import rescale_live
+from tidegate.decide.housekeeping import HOUSEKEEPING
+from tidegate.decide.ignored_instances import tell_ignored_instances
 from tidegate.decide.restarting import tell_cut_batch
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.status import build_status, write_is_due_in
 from tidegate.decide.upgrades.in_force import in_force
+from tidegate.decide.upgrades.postponed import about_all, name_postponed, tell_postponed, with_kept_number
 from tidegate.decide.upgrades.rehearsal_pods import NOTHING, keep_rehearsal
+from tidegate.decide.upgrades.repartition_pods import hold_for_repartition, keep_repartition
+from tidegate.decide.upgrades.repartitioning import tell_kept
 from tidegate.decide.upgrades.table import next_step, with_step
 from tidegate.decide.upgrades.words import colour, refuse_unknown_version, tell_step
 from tidegate.decide.verdict import Health, Verdict
@@ -30,6 +36,7 @@ DELETION_RULES: tuple[Rule, ...] = (
     deletion.stop_deleted_driver,
     deletion.remove_executors,
     deletion.remove_rehearsals,
+    deletion.remove_repartitions,
     letting_go.let_go_of_origin,
     last_snapshot.take_last_snapshot,
     deletion.purge_storage,
@@ -62,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     running.wait_for_driver_to_start,
     launch.leave_finished_alone,
     suspension.stay_suspended,
+    hold_for_repartition,
     restarting.leave_failed_alone,
     refuse_unknown_version,
     beginning.wait_for_origin,
@@ -79,24 +87,28 @@ def decide(observation: Observation, now: float) -> Plan:
         observation: everything that is known.
         now: seconds since the epoch.
     """
-    stored, deleted = observation, observation.app.metadata.deletion_timestamp is not None
-    step = None if deleted else next_step(stored, now)
+    asked, deleted = observation, observation.app.metadata.deletion_timestamp is not None
+    stored = asked if deleted else with_kept_number(asked)
+    step = None if deleted else about_all(next_step(stored, now), stored, asked)
     # From here on everything is about the version that is in force, as the step leaves it.
     observation = stored if deleted else in_force(with_step(stored, step))
     name, verdict = first_verdict(DELETION_RULES if deleted else RULES, observation, now)
     if verdict.silent:
         return Plan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
     if not deleted:
-        verdict = colour(observation, stored.spec_hash, verdict, now)
+        verdict = name_postponed(asked, colour(observation, stored.spec_hash, verdict, now))
     status = build_status(observation, verdict, now)
     due = write_is_due_in(stored, status, now)
-    told = _tell(stored, verdict, status, tell_step(stored, step))
+    waiting = () if deleted else tell_postponed(asked)
+    told = _tell(stored, verdict, status, (*tell_step(stored, step), *waiting))
     actions: tuple[Action, ...] = verdict.before
     if not deleted:
-        actions += tell_cut_batch(observation, now)
+        actions += (*tell_cut_batch(observation, now), *tell_scaling(observation, now))
+        actions += tell_ignored_instances(observation, now)
     if verdict.launch:
         # Nothing that can wait is to come before the pod.
-        actions = (*actions, RecordLaunch(status, verdict.unplanned), *verdict.after, *told)
+        kept = tell_kept(observation, status)
+        actions = (*actions, RecordLaunch(status, verdict.unplanned), *verdict.after, *told, *kept)
     else:
         # Told before the status is written, which is what keeps it from being told again: told twice is told once,
         # because an event's name follows from what it says, but what a later action's conflict cut off would never be.
@@ -105,15 +117,17 @@ def decide(observation: Observation, now: float) -> Plan:
     schedule = look_at_schedule(observation, now)
     # About the spec's version, whichever is in force.
     rehearsal = NOTHING if deleted else keep_rehearsal(with_step(stored, step), now)
+    repartition = NOTHING if deleted else keep_repartition(with_step(stored, step), now)
     if not deleted:
         actions += tuple(action for keep in HOUSEKEEPING for action in keep(observation, now))
-        actions += rehearsal.actions
+        actions += (*rehearsal.actions, *repartition.actions)
         actions += () if verdict.launch else schedule.actions
         # Last of all, because it is given up and tried again: an agent that does not take it keeps nothing else back.
         actions += rescale_live(observation, now)
     # Nobody else wakes for what was written here, and after a step there may be another one to take.
     again = 0.0 if step is not None else None
-    wake_after = earliest(verdict.wake_after, due or None, again, rehearsal.wake_after, schedule.wake_after)
+    pods_wake_after = (rehearsal.wake_after, repartition.wake_after)
+    wake_after = earliest(verdict.wake_after, due or None, again, *pods_wake_after, schedule.wake_after)
     return Plan(name, verdict.reason, verdict.message, actions, wake_after, observation.spec_hash)
 
 

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide.actions import Action, DeleteDriver
+from tidegate.decide.executors import (
+    EXECUTORS_MISSING,
+    is_short,
+    look_again_in,
+    name_lingering,
+    name_shortage,
+    running_executors,
+    wanted_executors,
+)
 from tidegate.decide.faults import Problem, name_end, name_reported, name_start_problem, read_termination
 from tidegate.decide.launch import (
     FIRST_PAUSE,
@@ -17,7 +29,7 @@ from tidegate.decide.suspension import RESUMING, ROLLING_BACK, stop_was_asked_fo
 from tidegate.decide.upgrades.step import runs_ready
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, UpgradePhase
-from tidegate.observe.observation import Observation, running_executors, wanted_executors
+from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
 from tidegate_spark.protocol import AgentReport, DriverState, Reason
 
@@ -185,7 +197,7 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
     if report.fault is not None:
         return _stalled(phase, name_reported(report.fault))
     if report.state is DriverState.RUNNING:
-        return _judge_readiness(o, o.driver, report.ready or o.driver.ready)
+        return _judge_readiness(o, o.driver, report.ready or o.driver.ready, now)
     if report.state in (DriverState.STOPPING, DriverState.ENDED):
         if not o.driver.terminating and o.app.status.phase in (Phase.STARTING, Phase.FAILED):
             return None  # it ends by itself before it has run: how, is told in a moment
@@ -195,14 +207,27 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
     return None
 
 
-def _judge_readiness(o: Observation, driver: PodRecord, ready: bool) -> Verdict | None:
+def _judge_readiness(o: Observation, driver: PodRecord, ready: bool, now: float) -> Verdict | None:
     """Call it running once its queries run; a script that has not come so far, or fails on its way, still starts."""
     if ready:
-        return _running(o, driver)
-    if not _ran_before(o, driver):
-        return None
+        return _running(o, driver, now)
+    ran = _ran_before(o, driver)
+    short = _without_executors(o, driver, now, Phase.RUNNING if ran else Phase.STARTING)
+    if short is not None or not ran:
+        return short
     message = f"The script in pod {driver.name} runs, and not each of its queries does."
-    return Verdict(Phase.RUNNING, Health.RECONCILING, "DriverNotReady", message)
+    return Verdict(Phase.RUNNING, Health.RECONCILING, "DriverNotReady", message, wake_after=look_again_in(o, now))
+
+
+def _without_executors(o: Observation, driver: PodRecord, now: float, phase: Phase) -> Verdict | None:
+    """Name what keeps executors from a driver whose queries do not run yet: without any of them none ever will."""
+    problem = name_shortage(o, driver, now)
+    if problem is None or o.agent is None:
+        return None
+    # Those of the version before may still be on their way out, and make room in a moment.
+    stuck = not running_executors(o) and is_short(o.agent.report, now, SHORT_SECONDS)
+    verdict = _lacking(o, driver, problem, phase, Health.STALLED if stuck else Health.RECONCILING)
+    return dataclasses.replace(verdict, wake_after=look_again_in(o, now))
 
 
 def _ran_before(o: Observation, driver: PodRecord) -> bool:
@@ -223,7 +248,7 @@ def judge_ready_driver(o: Observation, now: float) -> Verdict | None:
     if first_start and driver.ready_at - 1 <= now < answer_due:
         message = starting_message(o, max(driver.epoch, o.app.status.epoch))
         return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", message, wake_after=answer_due - now)
-    return _running(o, driver)
+    return _running(o, driver, now)
 
 
 def judge_silent_driver(o: Observation, now: float) -> Verdict | None:
@@ -270,7 +295,7 @@ def wait_for_driver_to_start(o: Observation, now: float) -> Verdict | None:
         message = f"The driver in pod {o.driver.name} was stopped and is started again."
     else:
         message = starting_message(o, max(o.driver.epoch, o.app.status.epoch))
-    return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", message)
+    return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", message, wake_after=look_again_in(o, now))
 
 
 def ended_for_good(driver: PodRecord) -> bool:
@@ -305,21 +330,30 @@ def _phase_of(report: AgentReport) -> Phase:
     return Phase.STOPPING if report.state in (DriverState.STOPPING, DriverState.ENDED) else Phase.STARTING
 
 
-def _running(o: Observation, driver: PodRecord) -> Verdict:
+def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
     message = f"The driver in pod {driver.name} runs."
-    executors = [pod for pod in o.executors if pod.epoch == driver.epoch and not pod.terminating]
-    problem = next((p for p in map(name_start_problem, executors) if p is not None), None)
+    problem = name_shortage(o, driver, now)
     if problem is None and o.agent is not None and o.agent.report.control.paused:
         # What somebody asked for is no fault: neither Stalled nor on its way.
         words = f"{message} A control message has paused its queries; send resume to go on."
         return Verdict(Phase.RUNNING, Health.READY, "Paused", words)
     if problem is None:
-        return Verdict(Phase.RUNNING, Health.READY, "Running", message)
-    running, wanted = running_executors(o), wanted_executors(o)
-    why = f"The driver in pod {driver.name} runs with {running} of {wanted} executors. {problem.message}"
+        lingers = name_lingering(o, driver, now)
+        again = look_again_in(o, now)
+        if lingers is None:
+            return Verdict(Phase.RUNNING, Health.READY, "Running", message, wake_after=again)
+        # Nothing is missing: it is told, because it is paid for.
+        words = f"{message} {lingers.message}"
+        return Verdict(Phase.RUNNING, Health.READY, lingers.reason, words, wake_after=again, warning=True)
     # Without any executor no batch is ever finished.
-    health = Health.READY if running else Health.STALLED
-    return Verdict(Phase.RUNNING, health, "ExecutorsMissing", why, warning=True)
+    health = Health.READY if running_executors(o) else Health.STALLED
+    return dataclasses.replace(_lacking(o, driver, problem, Phase.RUNNING, health), wake_after=look_again_in(o, now))
+
+
+def _lacking(o: Observation, driver: PodRecord, problem: Problem, phase: Phase, health: Health) -> Verdict:
+    running, wanted = running_executors(o), wanted_executors(o)
+    message = f"The driver in pod {driver.name} runs with {running} of {wanted} executors. {problem.message}"
+    return Verdict(phase, health, EXECUTORS_MISSING, message, warning=True)
 
 
 def _stalled(

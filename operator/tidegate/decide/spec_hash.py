@@ -13,17 +13,19 @@ from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import StreamingApp, StreamingAppSpec
 
-_RESTART_FIELDS = fields_of(ChangeClass.RESTART)
+_PARTITIONS = "state.partitions"
+"""Of another class, and still part of what makes a version: what runs on one number does not run on another."""
+_VERSION_FIELDS = tuple(sorted((*fields_of(ChangeClass.RESTART), _PARTITIONS)))
 _PROGRAM = (
     *("application.args", "application.env", "application.image", "application.main", "application.pyFiles"),
     *("driver.podTemplate", "sparkConf"),
 )
 _QUANTITIES = ("cpu", "cpuLimit", "memory")
-_PATHS = tuple((path, path.split("."), path.rpartition(".")[2] in _QUANTITIES) for path in _RESTART_FIELDS)
+_PATHS = tuple((path, path.split("."), path.rpartition(".")[2] in _QUANTITIES) for path in _VERSION_FIELDS)
 
 
 def spec_hash(app: StreamingApp) -> str:
-    """Return 16 hexadecimal digits over the fields whose change needs a restart.
+    """Return 16 hexadecimal digits over the fields whose change makes another version.
 
     Fields with their default count as absent: a later version's new field does not restart every application when the
     operator is upgraded. Quantities count by value, so ``1`` and ``1000m`` are the same.
@@ -41,7 +43,7 @@ def program_hash(spec: StreamingAppSpec) -> str:
 
 
 def version_of(spec: StreamingAppSpec) -> str:
-    """Return the part of a spec that makes a version, as JSON: path -> value of each Restart-class field as written."""
+    """Return the part of a spec that makes a version, as JSON: path -> value of each field of it as written."""
     tree = msgspec.to_builtins(spec)
     found = {path: _at(tree, parts) for path, parts, _ in _PATHS}
     return json.dumps(
@@ -63,12 +65,13 @@ def with_version(spec: StreamingAppSpec, version: str) -> StreamingAppSpec:
     if not isinstance(values, dict):
         raise ValueError("no version: not a mapping")
     for path, parts, _ in _PATHS:
-        _set(tree, parts, values.get(path))
+        if path != _PARTITIONS or path in values:  # a version that an earlier operator stored does not tell it
+            _set(tree, parts, values.get(path))
     return msgspec.convert(tree, StreamingAppSpec)
 
 
 def restart_fields(spec: StreamingAppSpec) -> dict[str, Any]:
-    """Return path -> value of the Restart-class fields that are not at their default."""
+    """Return path -> value of the fields that make a version, and are not at their default."""
     return {path: value for path, value in _values(spec).items() if value != _DEFAULTS.get(path)}
 
 

@@ -12,13 +12,17 @@ from collections.abc import Iterable
 
 import msgspec
 
+from tidegate.decide.autoscaling import autoscaling_status
 from tidegate.decide.beginning import build_beginning, build_last_snapshot
 from tidegate.decide.channel_status import channel_condition, control_status
+from tidegate.decide.executors import running_executors, wanted_executors
 from tidegate.decide.faults import read_termination
+from tidegate.decide.ignored_instances import instances_condition
 from tidegate.decide.launch import time_left
-from tidegate.decide.origin import lineage_of, lineage_to_launch
+from tidegate.decide.origin import lineage_of, lineage_to_launch, recorded_or_found
 from tidegate.decide.restarting import count_restarts
 from tidegate.decide.schedule import look_at_schedule
+from tidegate.decide.upgrades.repartitioning import with_progress, without_progress
 from tidegate.decide.upgrades.table import at_launch
 from tidegate.decide.verdict import Health, Judged, Verdict
 from tidegate.model.streaming_app import (
@@ -27,9 +31,11 @@ from tidegate.model.streaming_app import (
     ExecutorsStatus,
     LastExit,
     QueryStatus,
+    RepartitionResult,
     StreamingAppStatus,
+    UpgradePhase,
 )
-from tidegate.observe.observation import Observation, running_executors, wanted_executors
+from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, time_from_seconds
 from tidegate.resources.metadata import executor_selector
 from tidegate.resources.names import driver_pod_name
@@ -55,10 +61,12 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         conditions=(
             *build_conditions(old.conditions, verdict, o.app.metadata.generation, now),
             *channel_condition(o, verdict, now),
+            *instances_condition(o, now),
         ),
         observed_generation=o.app.metadata.generation,
         epoch=epoch,
         lineage=lineage,
+        state_partitions=_state_partitions(o, verdict, lineage),
         applied_spec_hash=_applied_hash(o, verdict),
         driver=_driver(o, verdict),
         last_exit=_last_exit(o.driver) or old.last_exit,
@@ -66,14 +74,19 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         queries=queries,
         batch=_last_batch(o, queries, lineage),
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
-        executors=ExecutorsStatus(wanted=wanted_executors(o), running=running_executors(o)),
+        executors=ExecutorsStatus(
+            wanted=wanted_executors(o),
+            running=running_executors(o),
+            leaving=(report.executors_leaving if report else 0) or msgspec.UNSET,
+        ),
         selector=executor_selector(o.app.metadata.name),
         start_from=build_beginning(o, verdict),
         last_snapshot=build_last_snapshot(o),
         last_stable=old.last_stable,
-        upgrade=at_launch(old.upgrade, verdict.launch, now) if verdict.launch else old.upgrade,
+        upgrade=at_launch(old.upgrade, verdict.launch, now) if verdict.launch else with_progress(o),
         snapshots=look_at_schedule(o, now).status,
         control=control_status(o),
+        autoscaling=autoscaling_status(o),
     )
 
 
@@ -103,7 +116,7 @@ def write_is_due_in(o: Observation, new: StreamingAppStatus, now: float) -> floa
     old = o.app.status
     if _core(old) != _core(new):
         return 0.0
-    if old.executors != new.executors:
+    if old.executors != new.executors or _advised(old) != _advised(new):
         return time_left(o.memory.status_written_at, EXECUTORS_INTERVAL, now)
     if _progress(old) != _progress(new):
         return time_left(o.memory.status_written_at, FIGURES_INTERVAL, now)
@@ -118,6 +131,7 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         status.observed_generation,
         status.epoch,
         status.lineage,
+        status.state_partitions,
         status.applied_spec_hash,
         status.selector,
         # The first committed batch of a driver is the sign of life that people wait for.
@@ -128,12 +142,22 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         status.start_from,
         status.last_snapshot,
         status.last_stable,
-        status.upgrade,
+        without_progress(status.upgrade),
         status.snapshots,
+        # The target is written before the driver hears of it; an edit is told from what the spec said before.
+        (status.autoscaling.target, status.autoscaling.last_scale, status.autoscaling.basis)
+        if status.autoscaling
+        else None,
     )
 
 
+def _advised(status: StreamingAppStatus) -> tuple[object, ...]:
+    known = status.autoscaling
+    return (known.mode, known.recommended, known.reason) if known is not None else ()
+
+
 def _progress(status: StreamingAppStatus) -> tuple[object, ...]:
+    repartition = status.upgrade.repartition if status.upgrade is not None else None
     # Rates change with every look; only a committed batch makes them worth telling.
     return (
         tuple((q.name, q.batch_id) for q in status.queries),
@@ -141,7 +165,50 @@ def _progress(status: StreamingAppStatus) -> tuple[object, ...]:
         status.driver.restarts if status.driver else 0,
         status.last_exit,
         status.control,
+        repartition.progress if repartition is not None else None,
     )
+
+
+def _state_partitions(o: Observation, verdict: Verdict, lineage: int) -> int:
+    """Return how many partitions the lineage's state has, 0 as long as that is not known.
+
+    By the word of the queries that read it; before they have told, what it was to have when the lineage was opened.
+    """
+    known, wanted = o.app.status, o.app.spec.state.partitions
+    if not lineage:
+        return 0
+    told = _told_partitions(o) if not verdict.launch else set()
+    if told:
+        return known.state_partitions if known.state_partitions in told else max(told)
+    repartition = known.upgrade.repartition if known.upgrade is not None else None
+    found = repartition is not None and repartition.result == RepartitionResult.NOT_NEEDED
+    pin = known.upgrade.pin if known.upgrade is not None else None
+    if verdict.launch and lineage != known.lineage and _is_rollback(known) and pin is not None and pin.partitions:
+        return pin.partitions
+    if _is_filled_by_another(o, lineage):
+        return known.state_partitions  # the snapshot's, whatever the spec says
+    nothing_yet = known.last_stable is None and known.batch is None
+    if verdict.launch and (lineage != known.lineage or found or nothing_yet):
+        return wanted
+    return known.state_partitions or wanted  # which an earlier operator did not write down, and nobody could change
+
+
+def _told_partitions(o: Observation) -> set[int]:
+    """Return the numbers of partitions of the queries' state, of those that have committed a batch by now."""
+    # What a late watch shows of an earlier epoch may be of another lineage.
+    if o.agent is None or o.driver is None or o.driver.epoch < o.app.status.epoch:
+        return set()
+    return {query.state_partitions for query in o.agent.report.queries if query.state_partitions > 0}
+
+
+def _is_filled_by_another(o: Observation, lineage: int) -> bool:
+    """Return whether the lineage began with a snapshot that was not made for it."""
+    began = recorded_or_found(o)
+    return began is not None and began.lineage == lineage and not began.of_lineage
+
+
+def _is_rollback(known: StreamingAppStatus) -> bool:
+    return known.upgrade is not None and known.upgrade.phase is UpgradePhase.ROLLING_BACK
 
 
 def _applied_hash(o: Observation, verdict: Verdict) -> str:

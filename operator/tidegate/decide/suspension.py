@@ -12,7 +12,8 @@ from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import Reason
 
 RESUMING, ROLLING_BACK = "Resuming", "UpgradeRollingBack"
-_ASKED_FOR = frozenset({"Suspending", "SpecChanged", RESUMING, ROLLING_BACK})
+REPARTITIONING = "UpgradeRepartitioning"
+_ASKED_FOR = frozenset({"Suspending", "SpecChanged", RESUMING, ROLLING_BACK, REPARTITIONING})
 
 
 def stop_driver_of_suspended(o: Observation, now: float) -> Verdict | None:

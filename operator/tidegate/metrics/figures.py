@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.process_collector import ProcessCollector
 
+from tidegate.metrics.autoscaling import AutoscalingFigures
 from tidegate.metrics.control import ControlFigures
 from tidegate.metrics.lifecycle import Restart
 from tidegate.metrics.rehearsals import RehearsalFigures
+from tidegate.metrics.repartitions import RepartitionFigures
 from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.metrics.upgrades import UpgradeFigures
 
@@ -44,6 +46,8 @@ class Figures:
         self.control = ControlFigures(registry)
         self.upgrades = UpgradeFigures(registry)
         self.rehearsals = RehearsalFigures(registry)
+        self.repartitions = RepartitionFigures(registry)
+        self.autoscaling = AutoscalingFigures(registry)
         # Looking a series up costs more than counting. Only series that are never removed may be kept like this.
         self._requests_of = functools.cache(self._requests.labels)
         self._request_seconds_of = functools.cache(self._request_seconds.labels)
@@ -188,6 +192,8 @@ class Figures:
         key = (namespace, app)
         self.upgrades.forget(key)
         self.rehearsals.forget(key)
+        self.repartitions.forget(key)
+        self.autoscaling.forget(key)
         shown = self._shown.pop(key, None)
         if shown is not None:
             self._hide(key, shown)

@@ -97,11 +97,19 @@ class Executor(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_template: dict[str, Any] = field(default_factory=dict)
 
 
+class RepartitionSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the pod gets that divides state anew."""
+
+    timeout_seconds: int = 3600
+    resources: Resources = Resources()
+
+
 class State(Struct, frozen=True, kw_only=True, rename="camel"):
     """The keyed state of the application's queries."""
 
     partitions: int = 4
     min_batches_to_retain: int = 100
+    repartition: RepartitionSpec = RepartitionSpec()
 
 
 class Restart(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -259,6 +267,47 @@ class Upgrade(Struct, frozen=True, kw_only=True, rename="camel"):
     rehearse: Rehearse | None = None
 
 
+class AutoscalingMode(StrEnum):
+    """What the autoscaler does."""
+
+    OFF = "Off"
+    ADVISE = "Advise"
+    ACTIVE = "Active"
+
+
+class ScaleDown(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How executors are taken away; ``max_percent`` of them in one step."""
+
+    interval: str = "10m"
+    max_percent: int = 50
+
+
+class ExcludedPeriodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """From each time of a schedule on, for so long, nothing is changed."""
+
+    schedule: str
+    duration: str
+
+
+class AutoscalingSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The number of executors by itself; the CRD has ``max_executors`` given."""
+
+    max_executors: int = 1
+    min_executors: int = 1
+    mode: AutoscalingMode = AutoscalingMode.OFF
+    target_utilization: int = 70
+    catch_up: str = "10m"
+    window: str = "1m"
+    stabilization: str = "15s"
+    scale_down: ScaleDown = ScaleDown()
+    excluded_periods: tuple[ExcludedPeriodSpec, ...] = ()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the autoscaler looks at the application, be it to advise or to act."""
+        return self.mode is not AutoscalingMode.OFF
+
+
 class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the user wants."""
 
@@ -275,3 +324,4 @@ class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     start_from: StartFromSpec | None = None
     snapshots: SnapshotsSpec | None = None
     control: ControlSpec = ControlSpec()
+    autoscaling: AutoscalingSpec | None = None

@@ -7,8 +7,9 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
+from tidegate.model.repartition_status import RepartitionStatus
 from tidegate.model.spec import UpgradeMode
 
 
@@ -75,10 +76,14 @@ class QueryStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
 
 class ExecutorsStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Executors wanted, and those that are registered with the driver."""
+    """Executors wanted, those registered with the driver, and those beside them that end their tasks and go.
+
+    The last are not there if there are none.
+    """
 
     wanted: int = 0
     running: int = 0
+    leaving: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class SnapshotBatch(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -146,6 +151,7 @@ class UpgradePhase(StrEnum):
     COPYING = "Copying"
     REHEARSING = "Rehearsing"
     STOPPING = "Stopping"
+    REPARTITIONING = "Repartitioning"
     GATE = "Gate"
     DONE = "Done"
     FAILED = "Failed"
@@ -179,12 +185,14 @@ class RehearsalStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 class UpgradePin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The snapshot that an upgrade can be undone to: of ``lineage``, where the version before ended.
 
+    ``partitions`` is the number that its state has, 0 if that is not known.
     ``copy`` is one of an earlier batch, taken while that version still ran, so that little is left to be copied.
     ``batches`` are known once it is complete; ``lost`` says why it never will be.
     """
 
     id: str
     lineage: int
+    partitions: int = 0
     copy: str = ""
     batches: tuple[SnapshotBatch, ...] = ()
     lost: str = ""
@@ -195,9 +203,11 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     ``number`` counts them. ``lineage`` is that of the next launch. ``epoch`` is the first launch of the new version or,
     of a rollback, of the version before; 0 before it. ``previous`` is what the new version, if it is stable, can still
-    be taken back to. ``rehearsal`` is there if one was asked for. ``obsolete`` are ids of snapshots that are to be
-    disposed of. ``idle_at`` is since when the version under test is known to have no input. ``queries`` are the names
-    that the version before has. ``roll_back_to`` is what the spec's field of this name said when it was last answered.
+    be taken back to. ``rehearsal`` is there if one was asked for, ``repartition`` if state is to have another number of
+    partitions; ``last_lineage`` is the highest number that one was made under, whole or not. ``obsolete`` are ids of
+    snapshots that are to be disposed of. ``idle_at`` is since when the version under test is known to have no input.
+    ``queries`` are the names that the version before has. ``roll_back_to`` is what the spec's field of this name said
+    when it was last answered.
     """
 
     phase: UpgradePhase
@@ -215,6 +225,8 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     pin: UpgradePin | None = None
     previous: StableSpec | None = None
     rehearsal: RehearsalStatus | None = None
+    repartition: RepartitionStatus | None = None
+    last_lineage: int = 0
     queries: tuple[str, ...] = ()
     roll_back_to: str = ""
     obsolete: tuple[str, ...] = ()
@@ -232,10 +244,86 @@ class ControlStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     rolled_back: int = 0
 
 
+class LastScale(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The last change of the autoscaler's target; ``rows_per_second_before`` is 0 unless that was all it could do."""
+
+    time: datetime | None = None
+    from_: int = field(default=0, name="from")
+    to: int = 0
+    reason: str = ""
+    message: str = ""
+    rows_per_second_before: float = 0.0
+
+
+class LearnedStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What the autoscaler learned of a version.
+
+    ``usable_share`` is that of the time of so many ``executors`` that batches can use. The step from
+    ``ineffective_from`` to ``ineffective_executors`` was of no use: what was done before and after it tells that.
+    ``tasks_at_once`` is 0 unless there were more than partitions.
+    """
+
+    version: str = ""
+    usable_share: float = 1.0
+    executors: int = 0
+    ineffective_time: datetime | None = None
+    ineffective_executors: int = 0
+    ineffective_from: int = 0
+    ineffective_rows_per_second_before: float = 0.0
+    ineffective_rows_per_second_after: float = 0.0
+    tasks_at_once: int = 0
+
+
+class AutoscalingFigures(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The numbers that were used; absent ones are not known."""
+
+    executors: int = 0
+    arriving_rows_per_second: float = 0.0
+    processed_rows_per_second: float = 0.0
+    rows_per_second_per_executor: float = 0.0
+    utilization_percent: int = 0
+    busy_percent: int = 0
+    usable_percent: int = 0
+    lag_rows: int | None = None
+    backlog_rows: int = 0
+    idle_executors: int | None = None
+    needed_executors: float = 0.0
+    upper_bound: int = 0
+    window_seconds: int = 0
+
+
+class AutoscalingBasis(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What the spec said when the autoscaler became Active or got other bounds.
+
+    ``ignored`` is an ``executor.instances`` that came later and has no effect; None if there is none.
+    """
+
+    instances: int
+    min_executors: int
+    max_executors: int
+    ignored: int | None = None
+
+
+class AutoscalingStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What the autoscaler found and decided; ``target`` is the number in effect, which only mode Active has."""
+
+    mode: str = ""
+    target: int | None = None
+    recommended: int | None = None
+    reason: str = ""
+    message: str = ""
+    time: datetime | None = None
+    last_scale: LastScale | None = None
+    learned: LearnedStatus | None = None
+    figures: AutoscalingFigures | None = None
+    basis: AutoscalingBasis | None = None
+
+
 class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the operator observed and decided.
 
     ``epoch`` counts launches of the application (0: never launched), ``lineage`` the histories of its state.
+    ``state_partitions`` is the number that the lineage's state has, 0 if that is not known.
     ``batch`` and ``input_rows_per_second`` sum the queries up for the columns of ``kubectl get``; ``batch`` stays when
     the driver that committed it goes.
     """
@@ -245,6 +333,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     observed_generation: int = 0
     epoch: int = 0
     lineage: int = 0
+    state_partitions: int = 0
     applied_spec_hash: str = ""
     driver: DriverStatus | None = None
     last_exit: LastExit | None = None
@@ -260,6 +349,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     upgrade: UpgradeStatus | None = None
     snapshots: ScheduleStatus | None = None
     control: ControlStatus | None = None
+    autoscaling: AutoscalingStatus | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this type, None if there is none."""

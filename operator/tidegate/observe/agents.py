@@ -42,6 +42,8 @@ Python has to start before anybody answers; a connection that is refused costs a
 """
 QUICK_INTERVAL = 2.0
 """Seconds between two questions while the agent is at a snapshot, and after its control messages got further."""
+AUTOSCALED_INTERVAL = 10.0
+"""Longest interval between two questions where the answers decide about the number of executors."""
 _OPEN = frozenset({SnapshotState.WAITING, SnapshotState.COPYING})
 log = structlog.get_logger()
 
@@ -189,6 +191,8 @@ class AgentPoller:
             followed.interval = min(followed.interval * growth, longest)
         if isinstance(answer, AgentReport) and _moves(before.report if before is not None else None, answer):
             followed.interval = min(followed.interval, QUICK_INTERVAL)
+        if isinstance(answer, AgentReport) and _is_looked_at(self._index.app(key)):
+            followed.interval = min(followed.interval, AUTOSCALED_INTERVAL)
         followed.doubt = followed.interval if pace == "silent" else 0.0
         self._schedule(key, 1.0 if followed.hurried else followed.interval)
         followed.hurried = False
@@ -224,6 +228,12 @@ class AgentPoller:
             self._queue.wake(key)
 
 
+def _is_looked_at(known: KnownApp | UnreadableApp | None) -> bool:
+    """Return whether an application's figures are looked at for the number of its executors."""
+    spec = known.app.spec.autoscaling if isinstance(known, KnownApp) else None
+    return spec is not None and spec.is_on
+
+
 def batches_to_stable(known: KnownApp | UnreadableApp | None) -> int:
     """Return after how many batches of each query a version would be stable, 0 if nobody waits for that."""
     if not isinstance(known, KnownApp):
@@ -236,7 +246,7 @@ def batches_to_stable(known: KnownApp | UnreadableApp | None) -> int:
 def _matters(report: AgentReport, batches: int) -> tuple[object, ...]:
     notices = report.notices[-1].sequence if report.notices else 0
     committed = any(query.batch_id >= 0 for query in report.queries)
-    executors = (report.executors_wanted, report.executors_running)
+    executors = (report.executors_wanted, report.executors_running, report.executors_leaving)
     channel = report.control.channel
     reached = all(query.committed >= batches for query in report.queries)
     return (

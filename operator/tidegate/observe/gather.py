@@ -17,6 +17,7 @@ from tidegate_spark.protocol import (
     ROLE_EXECUTOR,
     ROLE_PURGE,
     ROLE_REHEARSAL,
+    ROLE_REPARTITION,
     ROLE_SNAPSHOT,
     AgentReport,
     DriverState,
@@ -54,6 +55,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         purge=find_pod(pods, purge_pod_name(key[1]), ROLE_PURGE),
         releasing=find_pod(pods, release_pod_name(key[1]), ROLE_SNAPSHOT),
         rehearsals=tuple(pod for pod in pods if pod.role == ROLE_REHEARSAL),
+        repartitions=tuple(pod for pod in pods if pod.role == ROLE_REPARTITION),
         agent=agent,
         access_ready=_access_ready(index.namespaces_with_access.age(key[0], now), driver, executors, agent),
         rival=index.rival(known.app),
@@ -61,6 +63,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         origin_unreadable=_origin_is_unreadable(index, known),
         last_snapshot=index.snapshots.newest_ready(known.app),
         snapshots=index.snapshots.of_app(key) if known.app.spec.snapshots is not None else (),
+        advice=index.autoscaling.advice(known.app),
         memory=index.memory(key),
         deciding_since=index.deciding_since,
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
+from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.first_lists import FirstLists
 from tidegate.observe.observation import Memory, TimedReport
@@ -88,6 +89,7 @@ class Index:
         self._gone = Departed()
         self.snapshots = SnapshotIndex(namespaces)
         self.control = ControlIndex(namespaces)
+        self.autoscaling = AutoscalingIndex()
         self.memories: dict[Key, Memory] = {}
         self.reports: dict[Key, TimedReport] = {}
         self.namespaces_with_access = CheckedAccess()
@@ -313,6 +315,7 @@ class Index:
         self._roots.remove(key)
         self.snapshots.forget_app(key)
         self.memories.pop(key, None)
+        self.autoscaling.forget(key)
         self.reports.pop(key, None)
         names = self._names.get(key[0], set())
         names.discard(key[1])

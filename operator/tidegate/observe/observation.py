@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling.situation import Quota
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus
 from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
+from tidegate.observe.snapshot_observation import PodProgress
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import AgentReport
 
@@ -66,6 +69,8 @@ class Memory:
     secret_missing: bool = False
     """The agent's Secret was looked for and is not there."""
     snapshot_refusal: SnapshotRefusal | None = None
+    dividing: PodProgress | None = None
+    """What the pod told that divides the state anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,8 @@ class Observation:
     """The pod that lets go of the snapshot with which a deleted application was to begin."""
     rehearsals: tuple[PodRecord, ...] = ()
     """Pods in which a new version is, or was, rehearsed; sorted by name."""
+    repartitions: tuple[PodRecord, ...] = ()
+    """Pods in which the state is, or was, divided anew; sorted by name."""
     agent: TimedReport | None = None
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""
     access_ready: bool = False
@@ -98,6 +105,10 @@ class Observation:
     """The newest complete one of this application."""
     snapshots: tuple[StreamSnapshot, ...] = ()
     """All that refer to an application of this name, whichever it was."""
+    advice: Advice | None = None
+    """The autoscaler's newest, since this process began."""
+    quota: Quota | None = None
+    """For how many executors the namespace has room; looked up where pods of executors are missing, else None."""
     memory: Memory = Memory()
     deciding_since: float = 0.0
     """Since when this process decides, in seconds since the epoch: others before it may have heard what it has not."""
@@ -111,16 +122,3 @@ def lacks_access(o: Observation) -> bool:
 def is_told(ended: Exit, status: StreamingAppStatus) -> bool:
     """Return whether the status tells of this end."""
     return status.last_exit is not None and status.last_exit.time == time_from_seconds(ended.finished_at)
-
-
-def wanted_executors(o: Observation) -> int:
-    """Return how many executors there should be: as the driver was told, or as the spec says."""
-    told = o.agent.report.executors_wanted if o.agent else 0
-    return told or o.app.spec.executor.instances
-
-
-def running_executors(o: Observation) -> int:
-    """Return how many executors are registered with the driver or, as long as it does not answer, how many run."""
-    if o.agent is not None:
-        return o.agent.report.executors_running
-    return sum(1 for pod in o.executors if pod.running and not pod.terminating)

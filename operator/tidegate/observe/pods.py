@@ -16,12 +16,13 @@ from tidegate.resources.names import (
     EXECUTOR_CONTAINER,
     EXPORT_CONTAINER,
     PURGE_CONTAINER,
+    REPARTITION_CONTAINER,
     SNAPSHOT_CONTAINER,
 )
 from tidegate_spark import protocol
 
 _MAIN_CONTAINERS = frozenset(
-    {DRIVER_CONTAINER, EXECUTOR_CONTAINER, PURGE_CONTAINER, SNAPSHOT_CONTAINER, EXPORT_CONTAINER}
+    {DRIVER_CONTAINER, EXECUTOR_CONTAINER, PURGE_CONTAINER, SNAPSHOT_CONTAINER, EXPORT_CONTAINER, REPARTITION_CONTAINER}
 )
 
 
@@ -86,6 +87,8 @@ class PodRecord:
     message: str = ""
     tainted: bool = False
     """It has to go because its node was tainted, by somebody or because it does not answer."""
+    cpu_limit: str = ""
+    """Of the main container, as the API server has it: a LimitRange may have given it one; empty: it has none."""
     delete_by: float = 0.0
     """When the grace period of a requested deletion ends; 0 if nobody asked."""
 
@@ -154,9 +157,14 @@ class _Metadata(msgspec.Struct):
     annotations: dict[str, str] = {}
 
 
+class _Resources(msgspec.Struct):
+    limits: dict[str, str | int | float] = {}
+
+
 class _Container(msgspec.Struct):
     name: str
     image: str = ""
+    resources: _Resources = msgspec.field(default_factory=_Resources)
 
 
 class _Spec(msgspec.Struct):
@@ -217,6 +225,7 @@ def build_record(pod: Pod) -> PodRecord:
         unschedulable=scheduled.message or scheduled.reason if scheduled and scheduled.status == "False" else "",
         reason=status.reason,
         message=status.message,
+        cpu_limit=_cpu_limit(pod),
         tainted=_is_tainted(conditions.get("DisruptionTarget")),
         delete_by=_seconds(meta.deletionTimestamp),
     )
@@ -225,6 +234,11 @@ def build_record(pod: Pod) -> PodRecord:
 def _main_status(pod: Pod) -> _ContainerStatus | None:
     # By name: a pod template may bring sidecars, and the kubelet lists states in an order of its own.
     return next((c for c in pod.status.containerStatuses if c.name in _MAIN_CONTAINERS), None)
+
+
+def _cpu_limit(pod: Pod) -> str:
+    main = next((c for c in pod.spec.containers if c.name in _MAIN_CONTAINERS), None)
+    return str(main.resources.limits.get("cpu", "")) if main is not None else ""
 
 
 def _first_waiting(pod: Pod) -> Waiting | None:

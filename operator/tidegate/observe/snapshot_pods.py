@@ -64,8 +64,13 @@ class SnapshotPods:
             return
         if isinstance(answer, Unanswered) or not answer.snapshots or self._followed.get(key) is not pod:
             return
-        memory = self._index.snapshots.memory(key)
-        progress = PodProgress(process_of(pod), answer.snapshots[0])
-        if memory.progress != progress and self._index.snapshots.get(key) is not None:
-            self._index.snapshots.memories[key] = dataclasses.replace(memory, progress=progress)
+        if self._keep(key, PodProgress(process_of(pod), answer.snapshots[0])):
             self._wake(key)
+
+    def _keep(self, key: Key, progress: PodProgress) -> bool:
+        """Keep what a pod told, for the decisions about its key; return whether that is news."""
+        memory = self._index.snapshots.memory(key)
+        if memory.progress == progress or self._index.snapshots.get(key) is None:
+            return False
+        self._index.snapshots.memories[key] = dataclasses.replace(memory, progress=progress)
+        return True

@@ -7,7 +7,7 @@ from tidegate.observe.index import Index, UnreadableApp
 from tidegate.observe.observation import Observation
 from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.platform import Platform
-from tidegate_spark.protocol import ROLE_EXECUTOR, ROLE_REHEARSAL
+from tidegate_spark.protocol import ROLE_EXECUTOR, ROLE_REHEARSAL, ROLE_REPARTITION
 
 
 def observe_unreadable(index: Index, known: UnreadableApp, platform: Platform) -> Observation:
@@ -29,5 +29,6 @@ def observe_unreadable(index: Index, known: UnreadableApp, platform: Platform) -
         driver=pods.get(driver_pod_name(known.key[1])),
         executors=tuple(pod for pod in pods.values() if pod.role == ROLE_EXECUTOR),
         rehearsals=tuple(pod for pod in pods.values() if pod.role == ROLE_REHEARSAL),
+        repartitions=tuple(pod for pod in pods.values() if pod.role == ROLE_REPARTITION),
         purge=pods.get(purge_pod_name(known.key[1])),
     )

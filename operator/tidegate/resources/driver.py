@@ -106,7 +106,7 @@ def _owned_spec(app: StreamingApp, platform: Platform, env: list[dict[str, Any]]
         "volumes": [*pod_parts.owned_volumes(app), {"name": _AGENT_VOLUME, "secret": token}],
     }
     if pod_parts.is_injected(app):
-        spec["initContainers"] = pod_parts.runtime_init_containers(app, platform)
+        spec["initContainers"] = pod_parts.runtime_init_containers(app, platform, app.spec.driver.resources.cpu_limit)
     if application.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": secret.name} for secret in application.image_pull_secrets]
     return spec

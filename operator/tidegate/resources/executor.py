@@ -56,7 +56,7 @@ def _owned(
     }
     spec: dict[str, Any] = {"containers": [container], "volumes": pod_parts.owned_volumes(app)}
     if pod_parts.is_injected(app):
-        spec["initContainers"] = pod_parts.runtime_init_containers(app, platform)
+        spec["initContainers"] = pod_parts.runtime_init_containers(app, platform, app.spec.executor.resources.cpu_limit)
     if app.spec.application.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": secret.name} for secret in app.spec.application.image_pull_secrets]
     metadata = {

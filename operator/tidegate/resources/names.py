@@ -14,6 +14,7 @@ EXECUTOR_CONTAINER = "executor"
 PURGE_CONTAINER = "purge"
 SNAPSHOT_CONTAINER = "snapshot"
 EXPORT_CONTAINER = "export"
+REPARTITION_CONTAINER = "repartition"
 RUNTIME_CONTAINER = "tidegate-runtime"
 """The init container that copies the runtime into the pod."""
 
@@ -46,6 +47,11 @@ def release_pod_name(app_name: str) -> str:
 def rehearsal_pod_name(app_name: str, number: int) -> str:
     """Return the name of the pod that rehearses the application's upgrade of this number."""
     return f"{app_name}-rehearsal-{number}"
+
+
+def repartition_pod_name(app_name: str, epoch: int) -> str:
+    """Return the name of the pod that divides the application's state anew, of the attempt with this epoch."""
+    return f"{app_name}-repartition-{epoch}"
 
 
 def snapshot_pod_name(snapshot_id: str, *, disposing: bool) -> str:

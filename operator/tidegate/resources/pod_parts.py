@@ -81,8 +81,17 @@ def is_injected(app: StreamingApp) -> bool:
     return app.spec.application.runtime is Runtime.INJECTED
 
 
-def runtime_init_containers(app: StreamingApp, platform: Platform) -> list[dict[str, Any]]:
-    """Return the init container that copies the runtime in; none for images that bring it."""
+def runtime_init_containers(app: StreamingApp, platform: Platform, cpu_limit: str | int | None) -> list[dict[str, Any]]:
+    """Return the init container that copies the runtime in; none for images that bring it.
+
+    Args:
+        app: the application.
+        platform: what the installation decides.
+        cpu_limit: that of the container that comes after it, None if it has none.
+
+    Raises:
+        SpecError: that is no quantity.
+    """
     if not is_injected(app):
         return []
     return [
@@ -92,10 +101,19 @@ def runtime_init_containers(app: StreamingApp, platform: Platform) -> list[dict[
             "imagePullPolicy": platform.operator_image_pull_policy,
             "command": ["cp", "-r", f"{RUNTIME_IN_OPERATOR_IMAGE}/.", f"{RUNTIME_DIRECTORY}/"],
             "securityContext": container_security(),
-            "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+            "resources": _runtime_requirements(cpu_limit),
             "volumeMounts": [{"name": _RUNTIME_VOLUME, "mountPath": RUNTIME_DIRECTORY}],
         }
     ]
+
+
+def _runtime_requirements(cpu_limit: str | int | None) -> dict[str, Any]:
+    if cpu_limit is None:
+        return {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
+    # Where a ResourceQuota counts limits.cpu, Kubernetes takes a pod only if each container states it, init ones too.
+    little = parse_quantity("cpuLimit", cpu_limit) < parse_quantity("cpu", "50m")
+    requests = {"cpu": str(cpu_limit) if little else "50m", "memory": "64Mi"}
+    return {"requests": requests, "limits": {"cpu": str(cpu_limit), "memory": "256Mi"}}
 
 
 def owned_volumes(app: StreamingApp) -> list[dict[str, Any]]:

@@ -103,7 +103,8 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
     }
     if errand.spark is not None:
         spec["activeDeadlineSeconds"] = errand.spark.deadline_seconds
-        spec["initContainers"] = pod_parts.runtime_init_containers(bare, platform)
+        limit = errand.spark.resources["limits"].get("cpu")
+        spec["initContainers"] = pod_parts.runtime_init_containers(bare, platform, limit)
     # As for the init container of drivers: the operator's image may be in the application's registry. A Secret that is
     # not there keeps nothing from being pulled.
     if app.spec.application.image_pull_secrets:

@@ -11,7 +11,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tidegate_spark.executors import running_executors
+from tidegate_spark.executors import SparkBackend
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,4 +77,4 @@ class LogLevel:
     @staticmethod
     def _running(context: Any) -> frozenset[str]:
         # A local Spark has none, and warns whoever asks.
-        return frozenset() if context._jsc.sc().isLocal() else frozenset(running_executors(context))
+        return frozenset() if context._jsc.sc().isLocal() else frozenset(SparkBackend(context).registered())

@@ -75,7 +75,7 @@ class Answers:
 
     def is_stores(self, error: Exception) -> bool:
         """Return whether an exception is a fault of the store, and not of what is asked or what is in it."""
-        return not isinstance(error, ValueError) and fault_of(error, self._storage, "") is not None
+        return fault_of(error, self._storage, "") is not None
 
     def _position(self, body: dict[str, Any]) -> dict[str, Any]:
         return {"position": self._desk.position()}

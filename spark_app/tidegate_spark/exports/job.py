@@ -32,13 +32,11 @@ from tidegate_spark.exports.manifest import (
 from tidegate_spark.exports.tables import Table, check_choices, chosen, tables_of
 from tidegate_spark.snapshot_protocol import ExportOrder
 from tidegate_spark.snapshots import manifest
-from tidegate_spark.snapshots.checkpoint import Checkpoint
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Manifest, QueryAt
-from tidegate_spark.snapshots.query_logs import OFFSETS, read_offsets
+from tidegate_spark.snapshots.query_logs import read_offsets
 from tidegate_spark.snapshots.restore import DamagedError, Origin, damages
-from tidegate_spark.snapshots.store import Entry
 
 PIECE = 1 << 20
 
@@ -110,15 +108,9 @@ class Exporter:
 
     def _session(self, at: QueryAt) -> SparkSession:
         """Return a session with the settings under which the state was written; Spark's reader goes by them."""
-        session = self.spark().newSession()
-        # Spark's state stores report to an object that comes with the streams of a session.
-        session.streams  # noqa: B018 - it is made by being asked for
-        logged = read_offsets(_log(at), at.batch).conf
-        settings = state_reader.settings_of(logged, int(at.facts.get("formatVersion", 1)))
-        settings["spark.sql.parquet.outputTimestampType"] = "TIMESTAMP_MICROS"
-        settings["spark.sql.files.maxRecordsPerFile"] = "0"
-        for key, value in settings.items():
-            session.conf.set(key, value)
+        session = state_reader.session_at(self.spark(), at)
+        session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        session.conf.set("spark.sql.files.maxRecordsPerFile", "0")
         return session
 
     # --- what is written ---
@@ -210,16 +202,11 @@ def _silent(copiers: Copiers) -> Copiers:
     return Copiers(min(copiers.number, 4), lambda progress: None)
 
 
-def _log(at: QueryAt) -> Checkpoint:
-    path = f"{OFFSETS}/{at.batch}"
-    return Checkpoint({path: Entry(path, len(at.offsets), "")}, lambda _: at.offsets.encode())
-
-
 def _exported(at: QueryAt) -> ExportedQuery:
     head = json.loads(at.offsets.split("\n")[1] or "{}")
     return ExportedQuery(
         batch=at.batch,
-        offsets=read_offsets(_log(at), at.batch).by_source,
+        offsets=read_offsets(state_reader.log_of(at), at.batch).by_source,
         timestamp_ms=int(head.get("batchTimestampMs", 0)),
         watermark_ms=int(head.get("batchWatermarkMs", 0)),
     )

@@ -11,6 +11,10 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate_spark.exports.tables import StoreMetadata, Table
+from tidegate_spark.snapshots.checkpoint import Checkpoint
+from tidegate_spark.snapshots.manifest import QueryAt
+from tidegate_spark.snapshots.query_logs import OFFSETS, read_offsets
+from tidegate_spark.snapshots.store import Entry
 
 _STREAMING = "spark.sql.streaming."
 _FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
@@ -28,6 +32,23 @@ def settings_of(logged: Mapping[str, str], format_version: int) -> dict[str, str
     settings[_FORMAT_VERSION] = str(format_version)
     settings["spark.sql.session.timeZone"] = "UTC"
     return settings
+
+
+def session_at(spark: SparkSession, at: QueryAt) -> SparkSession:
+    """Return a session of its own with the settings under which a query's state was written."""
+    session = spark.newSession()
+    # Spark's state stores report to an object that comes with the streams of a session.
+    session.streams  # noqa: B018 - it is made by being asked for
+    logged = read_offsets(log_of(at), at.batch).conf
+    for key, value in settings_of(logged, int(at.facts.get("formatVersion", 1))).items():
+        session.conf.set(key, value)
+    return session
+
+
+def log_of(at: QueryAt) -> Checkpoint:
+    """Return of a checkpoint what the manifest has of it: the batch's entry of the offset log; pure."""
+    path = f"{OFFSETS}/{at.batch}"
+    return Checkpoint({path: Entry(path, len(at.offsets), "")}, lambda _: at.offsets.encode())
 
 
 def stores_of(session: SparkSession, checkpoint: str) -> list[StoreMetadata]:

@@ -108,7 +108,13 @@ class CheckpointAt:
             "changelog": self.state.changelog,
             "partitions": self.state.partitions,
             "operators": [
-                {"id": each.number, "name": each.name, "stores": list(each.stores), "partitions": each.partitions}
+                {
+                    "id": each.number,
+                    "name": each.name,
+                    "stores": list(each.stores),
+                    "partitions": each.partitions,
+                    **({"onePlace": True} if each.one_place else {}),
+                }
                 for each in self.state.operators
             ],
             "sinks": list(self.sinks),
@@ -214,11 +220,30 @@ def _state(
     for operator in described:
         own = None if ids is None else ids[operator.number]
         count = _partitions(checkpoint, operator, int(planned), own)
-        found.append(Operator(operator.number, operator.name, operator.stores, count))
+        found.append(
+            Operator(
+                operator.number,
+                operator.name,
+                operator.stores,
+                count,
+                _one_place(checkpoint, operator, count, int(planned)),
+            )
+        )
         for partition in range(count):
             stores += _stores(operator, partition, None if own is None else own[partition])
     changelog = provider == ROCKSDB and any(rocksdb_files.has_changelogs(checkpoint, s.directory) for s in stores)
     return State(provider, changelog, int(planned), tuple(found)), stores
+
+
+def _one_place(checkpoint: Checkpoint, operator: Described, count: int, planned: int) -> bool:
+    """Return whether an operator gets all rows at one place; of one partition in all, only its schema tells."""
+    if planned > 1:
+        return count < planned
+    try:
+        return single_partition(checkpoint, operator)
+    except UnreadableCheckpointError:
+        # A form of schema that is not known here: a snapshot does without it, and who divides state anew looks again.
+        return False
 
 
 def _partitions(checkpoint: Checkpoint, operator: Described, planned: int, ids: list[list[str]] | None) -> int:

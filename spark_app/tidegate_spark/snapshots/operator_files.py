@@ -49,6 +49,8 @@ class Operator:
     """The state stores of each partition; most operators have one, called ``default``."""
     partitions: int
     """With state; one for an operator that gets all rows at one place."""
+    one_place: bool = False
+    """It is one that gets all rows at one place."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def reach(storage: Storage, credentials: Credentials | None, copiers: int, *, ap
     ``apart``: it counts as a store of its own, between which and others nothing is copied in the store.
 
     Raises:
-        ValueError: if the endpoint is not a URL.
+        EndpointError: if the endpoint is not a URL.
     """
     connections = copiers * (1 + PARTS_AT_ONCE)
     client = connect(storage, credentials, TIMEOUT_SECONDS, connections)

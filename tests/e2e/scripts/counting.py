@@ -1,4 +1,4 @@
-"""Counts rows by key, back to back, for ever: keyed state and no input but Spark's own."""
+"""Counts rows by key, every two seconds, for ever: keyed state and no input but Spark's own."""
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -6,4 +6,5 @@ from pyspark.sql import functions as f
 spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate").option("rowsPerSecond", 50).load()
 counts = rows.groupBy((f.col("value") % 10).alias("key")).count()
-counts.writeStream.format("noop").outputMode("update").queryName("counting").start().awaitTermination()
+query = counts.writeStream.format("noop").outputMode("update").queryName("counting")
+query.trigger(processingTime="2 seconds").start().awaitTermination()

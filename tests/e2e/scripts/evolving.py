@@ -11,4 +11,5 @@ columns = [f.count("*").alias("count")]
 if "newest" in sys.argv[1:]:
     columns.append(f.max("timestamp").alias("newest"))
 counts = rows.groupBy((f.col("value") % 10).alias("key")).agg(*columns)
-counts.writeStream.format("noop").outputMode("update").queryName("counting").start().awaitTermination()
+query = counts.writeStream.format("noop").outputMode("update").queryName("counting")
+query.trigger(processingTime="2 seconds").start().awaitTermination()

@@ -45,7 +45,7 @@ numbers = (
     .option("kafka.bootstrap.servers", broker)
     .option("subscribe", topic)
     .option("startingOffsets", "earliest")
-    .option("maxOffsetsPerTrigger", "40")
+    .option("maxOffsetsPerTrigger", "160")
     .load()
     .select(f.col("value").cast("string").cast("long").alias("number"))
     .withColumn("digit", f.col("number") % 10)
@@ -59,4 +59,4 @@ def write(changed: DataFrame, batch: int) -> None:
 
 kept = numbers.groupBy("digit").transformWithState(Keeper(), "digit BIGINT, n BIGINT", "update", "none")
 query = kept.writeStream.outputMode("update").queryName("keeping").foreachBatch(write)
-query.trigger(processingTime="500 milliseconds").start().awaitTermination()
+query.trigger(processingTime="2 seconds").start().awaitTermination()

@@ -57,7 +57,7 @@ numbers = (
     .option("kafka.bootstrap.servers", broker)
     .option("subscribe", topic)
     .option("startingOffsets", starting_offsets(spark))
-    .option("maxOffsetsPerTrigger", "40")
+    .option("maxOffsetsPerTrigger", "160")
     .load()
     .select(f.col("value").cast("string").cast("long").alias("number"))
     .withColumn("digit", f.col("number") % 10)
@@ -77,4 +77,4 @@ kept = numbers.groupBy("digit").transformWithState(
     initial_state(spark).groupBy("digit"),
 )
 query = kept.writeStream.outputMode("update").queryName("keeping").foreachBatch(write)
-query.trigger(processingTime="500 milliseconds").start().awaitTermination()
+query.trigger(processingTime="2 seconds").start().awaitTermination()

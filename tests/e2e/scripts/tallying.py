@@ -1,24 +1,38 @@
 """Tallies the numbers of a topic by their last digit, and writes the whole tally after each batch.
 
-Arguments: broker, topic, and where the tallies go. ``<target>/<batch>`` holds one JSON line for each digit.
+Arguments: broker, topic, where the tallies go, and how many seconds each number takes (none, unless it is said).
+``<target>/<batch>`` holds one JSON line for each digit.
 """
 
 import sys
+import time
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 broker, topic, target = sys.argv[1:4]
+work = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
+
+
+@f.udf("long")
+def worked(number: int) -> int:
+    """Return the number, later."""
+    time.sleep(work)
+    return number
+
+
 spark = SparkSession.builder.getOrCreate()
 numbers = (
     spark.readStream.format("kafka")
     .option("kafka.bootstrap.servers", broker)
     .option("subscribe", topic)
     .option("startingOffsets", "earliest")
-    .option("maxOffsetsPerTrigger", "40")
+    .option("maxOffsetsPerTrigger", "400")
     .load()
-    .select((f.col("value").cast("string").cast("long") % 10).alias("digit"))
+    .select(f.col("value").cast("string").cast("long").alias("number"))
 )
+if work > 0:
+    numbers = numbers.select(worked("number").alias("number"))
 
 
 def write(tally: DataFrame, batch: int) -> None:
@@ -26,5 +40,6 @@ def write(tally: DataFrame, batch: int) -> None:
     tally.coalesce(1).write.mode("overwrite").json(f"{target}/{batch:06d}")
 
 
-tallies = numbers.groupBy("digit").count().writeStream.outputMode("complete").queryName("tallying")
-tallies.trigger(processingTime="500 milliseconds").foreachBatch(write).start().awaitTermination()
+counts = numbers.groupBy((f.col("number") % 10).alias("digit")).count()
+query = counts.writeStream.outputMode("complete").queryName("tallying").foreachBatch(write)
+query.trigger(processingTime="2 seconds").start().awaitTermination()

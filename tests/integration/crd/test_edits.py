@@ -9,7 +9,6 @@ from tidegate_testing.kubectl import Kubectl, KubectlError
 
 FIXED = {
     "where the state lies": ("spec/storage/uri", "s3://elsewhere", "storage.uri cannot be changed"),
-    "how the state is divided": ("spec/state/partitions", 8, "state.partitions cannot be changed"),
 }
 
 
@@ -25,10 +24,13 @@ def test_an_edit_that_would_lose_the_state_is_refused(
         api_kubectl.patch("streamingapp", "app", namespace, change)
 
 
-def test_taking_the_partitions_away_is_an_edit_of_them_too(api_kubectl: Kubectl, namespace: str) -> None:
+@pytest.mark.parametrize("state", [{"partitions": 3}, None])
+def test_the_number_of_partitions_can_be_changed(api_kubectl: Kubectl, namespace: str, state: Any) -> None:
     create(api_kubectl, namespace, changed("spec/state", {"partitions": 8}))
-    with pytest.raises(KubectlError, match=r"state\.partitions cannot be changed"):
-        api_kubectl.patch("streamingapp", "app", namespace, {"spec": {"state": None}})
+    api_kubectl.patch("streamingapp", "app", namespace, {"spec": {"state": state}})
+    stored = api_kubectl.get("streamingapp", "app", namespace)
+    assert stored is not None
+    assert stored["spec"]["state"]["partitions"] == (3 if state else 4)
 
 
 def test_kubectl_scale_sets_the_executors(api_kubectl: Kubectl, namespace: str) -> None:

@@ -92,6 +92,42 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         ["control.channel.rabbitmq.uri", "user and password belong into the Secret"],
     ),
     "a queue without a name": ("spec/control", rabbitmq(queue=""), ["control.channel.rabbitmq.queue"]),
+    "an autoscaler without a maximum": ("spec/autoscaling", {}, ["spec.autoscaling.maxExecutors: Required value"]),
+    "an autoscaler with less than nothing to choose from": (
+        "spec/autoscaling",
+        {"minExecutors": 5, "maxExecutors": 4},
+        ["spec.autoscaling", "minExecutors must not be more than autoscaling.maxExecutors"],
+    ),
+    "an autoscaler that nobody knows": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "mode": "Wild"},
+        ["spec.autoscaling.mode", "Advise"],
+    ),
+    "a time for catching up without a unit": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "catchUp": "600"},
+        ["spec.autoscaling.catchUp", "whole number of seconds (s), minutes (m)"],
+    ),
+    "figures of a longer time than they are kept for": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "window": "1h"},
+        ["spec.autoscaling.window", "at most 30m"],
+    ),
+    "more than all of the executors' time": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "targetUtilization": 96},
+        ["spec.autoscaling.targetUtilization", "95"],
+    ),
+    "an excluded period whose schedule is none": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "excludedPeriods": [{"schedule": "each morning", "duration": "2h"}]},
+        ["spec.autoscaling.excludedPeriods[0].schedule", "five fields of cron"],
+    ),
+    "an excluded period without an end": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "excludedPeriods": [{"schedule": "0 8 * * *"}]},
+        ["spec.autoscaling.excludedPeriods[0].duration: Required value"],
+    ),
     "a type without a name": (
         "spec/control",
         {"channel": {**kafka()["channel"], "types": [""]}},

@@ -18,7 +18,11 @@ def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, nam
         },
         "driver": {"resources": {"cpu": "1", "memory": "2Gi"}, "stopGracePeriodSeconds": 120},
         "executor": {"instances": 1, "cores": 1, "resources": {"cpu": "1", "memory": "2Gi"}},
-        "state": {"partitions": 4, "minBatchesToRetain": 100},
+        "state": {
+            "partitions": 4,
+            "minBatchesToRetain": 100,
+            "repartition": {"timeoutSeconds": 3600, "resources": {"cpu": "1", "memory": "2Gi"}},
+        },
         "storage": {
             "uri": "s3://streams/apps",
             "region": "us-east-1",
@@ -43,6 +47,23 @@ def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, nam
         "restartNonce": 0,
         "suspend": False,
     }
+
+
+def test_an_autoscaler_is_off_until_somebody_switches_it_on(api_kubectl: Kubectl, namespace: str) -> None:
+    app = copy.deepcopy(MINIMAL)
+    app["spec"]["autoscaling"] = {"maxExecutors": 4}
+    stored = create(api_kubectl, namespace, app)
+    assert stored["spec"]["autoscaling"] == {
+        "mode": "Off",
+        "minExecutors": 1,
+        "maxExecutors": 4,
+        "targetUtilization": 70,
+        "catchUp": "10m",
+        "window": "1m",
+        "stabilization": "15s",
+        "scaleDown": {"interval": "10m", "maxPercent": 50},
+    }
+    assert decode_app(stored).spec == decode_app({**stored, "spec": app["spec"]}).spec
 
 
 def test_an_object_stored_before_the_defaults_existed_reads_as_if_it_had_them(
@@ -91,7 +112,11 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
             "resources": {"cpu": 2, "cpuLimit": "2", "memory": "4G"},
             "podTemplate": {"spec": {"nodeSelector": {"disk": "fast"}}},
         },
-        "state": {"partitions": 12, "minBatchesToRetain": 10},
+        "state": {
+            "partitions": 12,
+            "minBatchesToRetain": 10,
+            "repartition": {"timeoutSeconds": 600, "resources": {"cpu": 2, "cpuLimit": "2", "memory": "4G"}},
+        },
         "storage": {
             "uri": "s3://streams/apps/a_b/c.d/",
             "endpoint": "https://[fd00::1]:9000",

@@ -65,8 +65,13 @@ def test_what_a_pod_exports_is_what_another_application_begins_with(
     assert (code, reports["look"].reason) == (EXIT_OK, SnapshotReason.EXPORT_EXISTS)
 
     # Four of each key in each batch, on top of what was there.
-    again = start_driver("again", "remembering.py", args=("begin",), export=found.manifest)
+    again = start_driver("again", "remembering.py", args=("begin",), export=found.manifest, state_partitions=3)
     again.await_batch(2)
+    # The way to another number of partitions where Spark can not divide state: the export knows of none.
+    assert origin.config.state_partitions != 3
+    report = again.report()
+    assert report is not None
+    assert [query.state_partitions for query in report.queries] == [3]
     assert told(again)[1] == {str(key): 4 * (batch + 1) + 8 for key in range(5)}
     before = max(told(again))
     again.kill()

@@ -150,6 +150,7 @@ def test_a_snapshot_of_a_running_query_is_where_another_application_goes_on(
     notices = {notice.reason: notice.message for notice in seen.notices}
     assert f"'main' after batch {batch}" in notices["StartedFromSnapshot"]
     assert "keeps the 2 partitions" in notices["StatePartitionsKept"]
+    assert [query.state_partitions for query in seen.queries] == [2]
 
     # A copy of its own: what it began with may go, and its next process goes on from its own batches.
     assert order(origin, SnapshotOrders(dispose=("a",)))[0] == 202

@@ -4,6 +4,7 @@ from tests.scenario.happenings import people, pods
 from tests.scenario.world import BILLING, ORDERS, World
 
 _AT_AN_END = ("RemoveFinalizer", "ReleaseAccess", "DeleteAgentSecret", "CreatePurge", "DeletePurge")
+_OF_REPARTITIONS = ("CreateRepartition", "DeleteRepartition")
 _AT_ITS_END = 0.3
 """How often what ends applications is helped on: there would not be many left."""
 
@@ -20,6 +21,8 @@ def lead_to(w: World, action: str, effect: str) -> str:
         told = f"{people.change_rights(w) or ''}, {people.restart(w) or ''}"
     elif action == "EnsureAgentSecret" and effect.startswith("DELETE"):
         told = _create_with_an_old_secret(w)
+    elif action in _OF_REPARTITIONS:
+        told = people.divide_stable(w)
     elif action in _AT_AN_END and w.rng.random() < _AT_ITS_END:
         told = _delete(w, with_storage=action.endswith("Purge"))
     return told or ""

@@ -93,6 +93,23 @@ def edit_args(w: World) -> str | None:
     return _edit(w, f"args {args}", {"application": {"args": args}})
 
 
+@happening(6)
+def divide_stable(w: World) -> str | None:
+    names = [driver.config.app for driver in w.drivers() if driver.ready]
+    apps = [app for app in map(w.app, names) if app is not None and "lastStable" in (app.get("status") or {})]
+    if not apps:
+        return None
+    app = w.rng.choice(apps)
+    others = [number for number in (3, 4, 8) if number != app["status"].get("statePartitions")]
+    return edit(w, app["metadata"]["name"], {"state": {"partitions": w.rng.choice(others)}})
+
+
+@happening(2)
+def edit_partitions(w: World) -> str | None:
+    partitions = w.rng.choice((4, 8, 3))
+    return _edit(w, f"{partitions} partitions", {"state": {"partitions": partitions}})
+
+
 @happening(2)
 def edit_twice(w: World) -> str | None:
     first = edit_args(w)
@@ -103,6 +120,14 @@ def edit_twice(w: World) -> str | None:
 def scale(w: World) -> str | None:
     instances = w.rng.choice((1, 2, 3))
     return _edit(w, f"{instances} executors", {"executor": {"instances": instances}})
+
+
+@happening(2)
+def autoscale(w: World) -> str | None:
+    """The drivers here tell no figures, so it is the bounds that move the autoscaler's target."""
+    fewest, mode = w.rng.choice((1, 2, 3)), w.rng.choice(("Active", "Active", "Active", "Advise", "Off"))
+    rules: Body = {"mode": mode, "minExecutors": fewest, "maxExecutors": fewest + w.rng.choice((0, 1))}
+    return _edit(w, f"autoscaling {mode} from {fewest} to {rules['maxExecutors']}", {"autoscaling": rules})
 
 
 @happening(2)

@@ -4,7 +4,7 @@ from tests.scenario.api_server import PODS, Body
 from tests.scenario.driver import DriverProcess
 from tests.scenario.happenings.registry import happening
 from tests.scenario.world import World
-from tidegate_spark.protocol import LABEL_APP, LABEL_ROLE, ROLE_EXECUTOR, Notice, Reason
+from tidegate_spark.protocol import LABEL_APP, LABEL_ROLE, ROLE_EXECUTOR, ROLE_REPARTITION, Notice, Reason
 from tidegate_spark.script import Outcome
 
 
@@ -78,6 +78,19 @@ def delete_pod(w: World) -> str | None:
     grace = w.rng.choice((None, None, 0))
     w.api.delete(path, grace=grace)
     return f"somebody deletes {path}" + (" by force" if grace == 0 else "")
+
+
+@happening(3)
+def lose_repartition(w: World) -> str | None:
+    pods = [body for body in w.api.all(PODS) if body["metadata"].get("labels", {}).get(LABEL_ROLE) == ROLE_REPARTITION]
+    if not pods:
+        return None
+    path = _path(w.rng.choice(pods))
+    if w.rng.random() < 0.5:
+        w.cluster.evict(path)
+        return f"the kubelet evicts {path}"
+    w.api.delete(path, grace=w.rng.choice((None, 0)))
+    return f"somebody deletes {path}"
 
 
 @happening(2)

@@ -21,6 +21,7 @@ from tidegate_spark.protocol import (
     LABEL_EPOCH,
     LABEL_ROLE,
     ROLE_REHEARSAL,
+    ROLE_REPARTITION,
     AgentReport,
     DriverState,
     Reason,
@@ -65,6 +66,7 @@ class Cluster:
             executors=tuple(pod for _, pod in sorted(self.pods.items()) if pod.role == "executor"),
             purge=self.pods.get(PURGE),
             rehearsals=tuple(pod for _, pod in sorted(self.pods.items()) if pod.role == "rehearsal"),
+            repartitions=tuple(pod for _, pod in sorted(self.pods.items()) if pod.role == "repartition"),
             agent=self._report(driver) if running and driver is not None else None,
             access_ready=self.access,
             memory=self.memory,
@@ -104,6 +106,7 @@ class Cluster:
                 | do.CreatePurge(manifest=manifest)
                 | do.CreateOriginRelease(manifest=manifest)
                 | do.CreateRehearsal(manifest=manifest)
+                | do.CreateRepartition(manifest=manifest)
             ):
                 return self._create(manifest)
             case (
@@ -112,6 +115,7 @@ class Cluster:
                 | do.DeleteExecutor(pod=pod)
                 | do.DeleteOriginRelease(pod=pod)
                 | do.DeleteRehearsal(pod=pod)
+                | do.DeleteRepartition(pod=pod)
             ):
                 return self._delete(pod)
             case do.SetExecutors(instances=instances):
@@ -121,7 +125,7 @@ class Cluster:
                 self.order(pod, orders)
             case do.RememberTold(epoch=epoch, sequence=sequence):
                 self._remember(told=(epoch, sequence))
-            case do.PublishEvent() | do.CreateSnapshot():
+            case do.PublishEvent() | do.CreateSnapshot() | do.ConfirmRecord():
                 pass
         return True
 
@@ -149,8 +153,12 @@ class Cluster:
             epoch = int(metadata["labels"][LABEL_EPOCH])
             assert epoch == self.app.status.epoch, "a pod whose epoch is not recorded"
             self.launches.append(epoch)
-            pod = dataclasses.replace(pod, epoch=epoch)
-            self.launched(pod, manifest)
+            if metadata["labels"][LABEL_ROLE] == ROLE_REPARTITION:
+                pod = dataclasses.replace(pod, epoch=epoch, role=ROLE_REPARTITION)
+                self.divides(pod, manifest)
+            else:
+                pod = dataclasses.replace(pod, epoch=epoch)
+                self.launched(pod, manifest)
         self.pods[name] = pod
         self._remember(refusal=None)
         return True
@@ -171,6 +179,9 @@ class Cluster:
 
     def rehearsed(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
         """Look at the pod of a rehearsal that was just created."""
+
+    def divides(self, pod: PodRecord, manifest: dict[str, Any]) -> None:
+        """Look at the pod of a repartition that was just created."""
 
     # --- what the kubelet, people and misfortune do ---
 

@@ -40,12 +40,14 @@ class OnPurposeError(Exception):
 
 
 @contextmanager
-def spark_here(folder: Path, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[SparkSession]:
-    """Run Spark with two cores, and ``settings`` beside the usual ones; its JVM ends with the block."""
+def spark_here(
+    folder: Path, settings: Mapping[str, str] = MappingProxyType({}), master: str = "local[2]"
+) -> Iterator[SparkSession]:
+    """Run Spark, by default with two cores, and ``settings`` beside the usual ones; its JVM ends with the block."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master("local[2]").config("spark.local.dir", str(folder / "spark"))
+    builder = SparkSession.builder.master(master).config("spark.local.dir", str(folder / "spark"))
     for key, value in {**_ALWAYS, **class_archive.settings(), **settings}.items():
         builder = builder.config(key, value)
     session = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse")).getOrCreate()

@@ -10,7 +10,7 @@ from mypy_boto3_s3 import S3Client
 from devcluster import kafka, s3
 from devcluster.cluster import Cluster
 from devcluster.environment import Environment
-from tidegate_testing.apps import CREDENTIALS, QUICK_JAVA, credentials, scripts, streaming_app
+from tidegate_testing.apps import CREDENTIALS, credentials, scripts, streaming_app, with_quick_java
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.waiting import wait_for
@@ -50,9 +50,12 @@ class World:
     ) -> dict[str, Any]:
         """Return a small application on this cluster's storage; ``spec`` is merged over it, group by group."""
         image = self.environment.image_spark
-        quick = {"env": [{"name": "JAVA_TOOL_OPTIONS", "value": QUICK_JAVA}], **(spec or {}).get("application", {})}
-        changed = {**(spec or {}), "application": quick}
-        return streaming_app(name, namespace, image=image, storage=self.storage, main=main, args=args, spec=changed)
+        made = streaming_app(name, namespace, image=image, storage=self.storage, main=main, args=args, spec=spec)
+        return with_quick_java(made)
+
+    def apply_sample(self, manifest: dict[str, Any]) -> None:
+        """Apply a sample's application; its JVMs are a test's, too."""
+        self.kubectl.apply(with_quick_java(manifest))
 
     def get_app(self, name: str, namespace: str) -> dict[str, Any]:
         """Return the StreamingApp; it must exist."""

@@ -13,6 +13,7 @@ from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.agent_client import AgentClient
 from tidegate.decide.actions import (
     Action,
+    ConfirmRecord,
     CreateDriver,
     CreatePurge,
     CreateSnapshot,
@@ -31,7 +32,7 @@ from tidegate.kube.paths import collection_of, path_of
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import DriverStatus
 from tidegate.observe.gather import observe
-from tidegate.observe.index import Index
+from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.resources.access import build_access
 from tidegate.resources.agent_secret import build_agent_secret
@@ -283,3 +284,19 @@ async def test_a_snapshot_that_the_api_server_can_not_make_now_is_tried_again() 
     world.api.refusing[collection_of(SLOT.manifest)] = Unavailable("away")
     with pytest.raises(RetryLaterError, match="orders-20270115-0800"):
         await world.do(SLOT)
+
+
+@pytest.mark.parametrize(("version", "made"), [("7", True), ("8", False)])
+async def test_a_pod_of_a_record_that_says_so_no_more_is_not_made(version: str, made: bool) -> None:
+    world, path = World(), "/apis/tidegate.dev/v1alpha1/namespaces/shop/streamingapps/orders"
+    seen = app_with(resourceVersion="7")
+    world.index.put_app(seen)
+    world.api.keep(path, app_with(resourceVersion=version))
+    purge = CreatePurge(build_driver_pod(APP, 1, 1, PLATFORM))
+    plan = Plan("rule", "Reason", "message", (ConfirmRecord(), purge))
+    outcome = await world.actor.carry_out(seen, plan, NOW)
+    assert (outcome is None) is made
+    assert ("/api/v1/namespaces/shop/pods/orders-driver" in world.api.objects) is made
+    known = world.index.app(KEY)
+    assert isinstance(known, KnownApp)
+    assert known.metadata.resource_version == version

@@ -30,6 +30,7 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("", "serviceaccounts"): {"get", "create", "delete"},
     ("rbac.authorization.k8s.io", "roles"): {"get", "create", "delete"},
     ("rbac.authorization.k8s.io", "rolebindings"): {"get", "create", "delete"},
+    ("", "resourcequotas"): {"list"},
     ("", "events"): {"create"},
 }
 # In its own namespace alone.

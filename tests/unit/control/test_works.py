@@ -76,11 +76,8 @@ class Spark:
         assert not self.is_local
         return self
 
-    def size(self) -> int:
-        return len(self.executors)
-
-    def apply(self, index: int) -> str:
-        return self.executors[index]
+    def mkString(self, separator: str) -> str:  # noqa: N802 - Scala's name
+        return separator.join(self.executors)
 
     def schedulerBackend(self) -> "Spark":  # noqa: N802 - Spark's name
         return self

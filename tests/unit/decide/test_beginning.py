@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import CreateDriver, RecordLaunch
+from tidegate.decide.actions import CreateDriver, PublishEvent, RecordLaunch
 from tidegate.decide.plan import decide
+from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.stream_snapshot import (
     ReclaimPolicy,
     SnapshotPhase,
@@ -14,9 +15,17 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshotSpec,
     StreamSnapshotStatus,
 )
-from tidegate.model.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
+from tidegate.model.streaming_app import (
+    LastSnapshot,
+    Phase,
+    RepartitionStatus,
+    SnapshotBatch,
+    StartedFrom,
+    StreamingApp,
+    UpgradePhase,
+)
 from tidegate.observe.observation import Observation
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, Reason, StartFrom, Storage, from_json
+from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, QueryReport, Reason, StartFrom, Storage, from_json
 from tidegate_testing import snapshot_observations as snapshots
 from tidegate_testing.observations import (
     NOW,
@@ -30,6 +39,7 @@ from tidegate_testing.observations import (
 )
 from tidegate_testing.plans import settled, status_of, verdict_of
 from tidegate_testing.snapshot_observations import TIME, begun, deleted, ready_snapshot, snapshot
+from tidegate_testing.upgrades import stable, upgraded, upgrading
 
 ORIGIN_APP = launched(app_with(name="orders", uid="u-0"))
 ORIGIN = ready_snapshot(ORIGIN_APP)
@@ -158,3 +168,92 @@ def test_the_secret_of_an_imported_snapshot_is_mounted_into_the_driver_that_begi
     own = config_of(observe(FORK, origin=ours)).start_from
     assert own is not None
     assert own.credentials_secret == ""
+
+
+def fork_on(partitions: int, change: dict[str, Any] | None = None, **fields: Any) -> StreamingApp:
+    """Return a fork that asks for four partitions, if nothing else, and whose state is known to have another number."""
+    asked = {"startFrom": {"snapshot": {"name": "nightly"}}, **(change or {})}
+    app = app_with(asked, name="variant", uid="u-9")
+    begun_with = msgspec.structs.replace(RECORD, begun=True)
+    status = {"start_from": begun_with, "state_partitions": partitions, "phase": Phase.RUNNING, "batch": 3}
+    return launched(app, **{**status, **fields})
+
+
+def running(app: StreamingApp, *told: int) -> dict[str, Any]:
+    driver = running_driver(app, ready=True)
+    queries = tuple(
+        QueryReport(f"q{number}", batch_id=3, committed=9, state_partitions=partitions)
+        for number, partitions in enumerate(told)
+    )
+    return {"driver": driver, "agent": report_of(driver, queries=queries)}
+
+
+def test_how_many_partitions_a_snapshots_state_has_is_not_known_before_its_queries_tell() -> None:
+    assert status_of(decide(observe(FORK, origin=ORIGIN), NOW)).state_partitions == 0
+    again = fork_on(0, phase=Phase.FAILED)
+    assert status_of(decide(observe(again), NOW)).state_partitions == 0
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "said"), [(0, (200,), 200), (4, (200,), 200), (0, (4, 200), 200), (4, (200, 4), 4)]
+)
+def test_its_status_has_the_number_that_the_queries_tell_whatever_the_spec_says(
+    known: int, told: tuple[int, ...], said: int
+) -> None:
+    app = fork_on(known)
+    assert settled(observe(app, **running(app, *told))).app.status.state_partitions == said
+
+
+def test_queries_that_have_not_told_yet_or_are_of_an_earlier_epoch_change_nothing() -> None:
+    app = fork_on(200)
+    assert settled(observe(app, **running(app, 0))).app.status.state_partitions == 200
+    later = fork_on(200, epoch=2)
+    earlier = running_driver(later, ready=True, epoch=1)
+    agent = report_of(earlier, queries=(QueryReport("main", state_partitions=4),))
+    assert settled(observe(later, driver=earlier, agent=agent)).app.status.state_partitions == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({"state.partitions": 8}, RepartitionStatus(partitions=8, before=200)),
+        ({"state.partitions": 200}, None),
+        ({"application.image": "shop/orders:2"}, None),
+    ],
+)
+def test_an_edit_of_a_stable_fork_is_compared_with_the_number_that_its_state_has(
+    change: dict[str, Any], wanted: RepartitionStatus | None
+) -> None:
+    fork = stable(fork_on(200))
+    newer = msgspec.structs.replace(fork_on(200, change), status=fork.status)
+    upgrade = status_of(decide(observe(newer, **running(fork, 200)), NOW)).upgrade
+    assert upgrade is not None
+    assert (upgrade.phase, upgrade.repartition) == (UpgradePhase.COPYING, wanted)
+
+
+@pytest.mark.parametrize("change", [{"application.image": "shop/orders:3"}, {"application.args": ["--b"]}])
+def test_a_forks_number_that_nobody_changed_does_not_wait_for_anything(change: dict[str, Any]) -> None:
+    fork = fork_on(200)
+    first = msgspec.structs.replace(fork_on(200, change), status=fork.status)
+    assert decide(observe(first, **running(fork, 200)), NOW).spec_hash == spec_hash(first)
+    tested = upgrading(fork_on(200, {"application.image": "shop/orders:2"}), fork, UpgradePhase.GATE)
+    newer = msgspec.structs.replace(fork_on(200, change), status=tested.status)
+    plan = decide(observe(newer, **running(tested, 200)), NOW)
+    upgrade = status_of(plan).upgrade
+    assert upgrade is not None
+    assert (upgrade.to_spec_hash, upgrade.repartition) == (spec_hash(newer), None)
+
+
+def test_a_launch_on_state_in_another_number_says_what_both_are_and_how_it_is_divided_after_all() -> None:
+    plan = decide(observe(fork_on(200)), NOW)
+    (told,) = [each for each in plan.actions if isinstance(each, PublishEvent) and each.reason == "StatePartitionsKept"]
+    assert "has 200 partitions and keeps them: spec.state.partitions is 4" in told.message
+    assert "set to 200 first, and to 4 once that is stable" in told.message
+
+
+def test_a_fork_is_divided_by_the_two_edits_that_its_event_names() -> None:
+    same = upgraded(fork_on(200, {"state.partitions": 200}), fork_on(200))
+    back = msgspec.structs.replace(fork_on(200), status=same.status)
+    upgrade = status_of(decide(observe(back, **running(same, 200)), NOW)).upgrade
+    assert upgrade is not None
+    assert (upgrade.phase, upgrade.repartition) == (UpgradePhase.COPYING, RepartitionStatus(partitions=4, before=200))

@@ -30,6 +30,18 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "application.args": st.lists(words, min_size=1, max_size=4),
     "application.env": variables,
     "application.pyFiles": st.lists(names, min_size=1, max_size=3),
+    "autoscaling.mode": st.sampled_from(["Off", "Advise", "Active"]),
+    "autoscaling.minExecutors": st.integers(1, 100),
+    "autoscaling.maxExecutors": st.integers(1, 100),
+    "autoscaling.targetUtilization": st.integers(10, 95),
+    "autoscaling.catchUp": names,
+    "autoscaling.window": names,
+    "autoscaling.stabilization": names,
+    "autoscaling.scaleDown.interval": names,
+    "autoscaling.scaleDown.maxPercent": st.integers(1, 100),
+    "autoscaling.excludedPeriods": st.lists(
+        st.fixed_dictionaries({"schedule": names, "duration": names}), min_size=1, max_size=3
+    ),
     "control.channel.type": st.sampled_from(["Kafka", "RabbitMQ"]),
     "control.channel.kafka.bootstrapServers": names,
     "control.channel.kafka.topic": names,
@@ -76,6 +88,10 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "startFrom.snapshot.name": names,
     "state.partitions": st.integers(1, 64),
     "state.minBatchesToRetain": st.integers(2, 200),
+    "state.repartition.resources.cpu": cpus,
+    "state.repartition.resources.cpuLimit": cpus,
+    "state.repartition.resources.memory": mebibytes,
+    "state.repartition.timeoutSeconds": st.integers(60, 86400),
     "storage.uri": names,
     "storage.endpoint": names,
     "storage.region": names,
@@ -95,20 +111,23 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+VERSION = [*fields_of(ChangeClass.RESTART), "state.partitions"]
+
+
 def test_every_field_of_the_table_is_tried_here() -> None:
     assert sorted(VALUES) == sorted(CHANGE_CLASSES)
 
 
 @given(data=st.data())
-@pytest.mark.parametrize("path", fields_of(ChangeClass.RESTART))
-def test_the_hash_tells_two_values_of_a_restart_field_apart(path: str, data: st.DataObject) -> None:
+@pytest.mark.parametrize("path", VERSION)
+def test_the_hash_tells_two_values_of_a_field_of_a_version_apart(path: str, data: st.DataObject) -> None:
     one, other = data.draw(VALUES[path]), data.draw(VALUES[path])
     same = spec_hash(app({path: one})) == spec_hash(app({path: other}))
     assert same == (one == other)
 
 
 @given(data=st.data())
-@pytest.mark.parametrize("path", sorted(CHANGE_CLASSES.keys() - set(fields_of(ChangeClass.RESTART))))
+@pytest.mark.parametrize("path", sorted(CHANGE_CLASSES.keys() - set(VERSION)))
 def test_no_other_field_changes_the_hash(path: str, data: st.DataObject) -> None:
     assert spec_hash(app({path: data.draw(VALUES[path])})) == spec_hash(app())
 

@@ -12,7 +12,7 @@ from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass, fields_o
 from tidegate.decide.control.waiting import OFFERED, QUEUED
 from tidegate.model.control_message import CONTROL_KIND, ControlMessageSpec
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshotSpec
-from tidegate.model.streaming_app import Phase, StreamingAppSpec
+from tidegate.model.streaming_app import KIND, Phase, StreamingAppSpec
 from tidegate.spark.settings import OWNED_KEYS
 from tidegate_spark.control_protocol import BUILT_IN_TYPES
 from tidegate_spark.protocol import Reason
@@ -21,7 +21,7 @@ from tidegate_spark.snapshot_protocol import SnapshotReason
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
 BLOCKS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)]
-EXAMPLES = [block for block in BLOCKS if block.get("kind") not in (SNAPSHOT_KIND, CONTROL_KIND)]
+EXAMPLES = [block for block in BLOCKS if block.get("kind", KIND) == KIND]
 MESSAGES = [block for block in BLOCKS if block.get("kind") == CONTROL_KIND]
 SNAPSHOTS = [block for block in BLOCKS if block.get("kind") == SNAPSHOT_KIND]
 REQUIRED = {"application": {"image": "x", "main": "x"}, "storage": {"uri": "s3://x"}}

@@ -69,7 +69,7 @@ def test_a_view_of_a_mapping_reads_like_the_mapping() -> None:
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:
-    resource = body({"autoscaling": {}, "executor.gpu": 1})
+    resource = body({"scheduling": {}, "executor.gpu": 1})
     resource["status"] = {"phase": "Running", "lastRehearsal": "x"}
     read = decode_app(resource)
     assert read.spec == app().spec

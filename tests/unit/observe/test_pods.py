@@ -38,6 +38,17 @@ def test_the_driver_is_told_from_its_sidecars() -> None:
     assert (pod.running, pod.waiting) == (False, None)
 
 
+def test_the_limit_of_processors_is_that_of_the_main_container_as_the_api_server_has_it() -> None:
+    assert record({"phase": "Running"}).cpu_limit == ""
+    containers = [
+        {"name": "proxy", "resources": {"limits": {"cpu": "1"}}},
+        {"name": "driver", "resources": {"limits": {"cpu": "1500m", "memory": "2Gi"}, "requests": {"cpu": "1"}}},
+    ]
+    metadata = {"name": "orders-driver", "namespace": "shop", "uid": "pod-1", "resourceVersion": "10"}
+    pod = {"metadata": metadata, "spec": {"containers": containers}, "status": {}}
+    assert build_record(msgspec.json.decode(json.dumps(pod), type=Pod)).cpu_limit == "1500m"
+
+
 def test_the_image_that_can_not_be_pulled_is_named_as_the_spec_has_it() -> None:
     waiting = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
     pod = record({"phase": "Pending", "containerStatuses": [container("driver", waiting)]})

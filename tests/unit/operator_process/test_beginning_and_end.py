@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,17 @@ async def test_nothing_is_decided_before_all_applications_are_known() -> None:
     assert operator.missing() == ""
     assert index.deciding_since > 0.0
     worker.cancel()
+
+
+def test_an_operator_that_is_asked_to_go_while_it_imports_its_parts_ends_as_one_that_was_asked() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "tidegate.main"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if line.endswith("| asyncio\n"))
+        process.send_signal(signal.SIGTERM)
+        rest = process.stderr.read()
+    assert process.returncode == 0, rest
+    assert "| tidegate.reconcile\n" not in rest
 
 
 def test_an_operator_that_has_begun_nothing_ends_at_once() -> None:

@@ -52,6 +52,10 @@ def env_of(container: dict[str, Any]) -> dict[str, Any]:
     return {item["name"]: item.get("value", item.get("valueFrom")) for item in container["env"]}
 
 
+def with_cpu_limit(limit: str, request: str) -> dict[str, Any]:
+    return {"requests": {"cpu": request, "memory": "64Mi"}, "limits": {"cpu": limit, "memory": "256Mi"}}
+
+
 def test_the_pod_of_an_app_with_credentials() -> None:
     orders = app({"storage.credentialsSecret": {"name": "storage"}, "driver.resources": {"cpu": 1, "cpuLimit": "2"}})
     pod = build_driver_pod(orders, 3, 1, PLATFORM)
@@ -87,7 +91,7 @@ def test_the_pod_of_an_app_with_credentials() -> None:
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": 120,
             "securityContext": POD_SECURITY,
-            "initContainers": [RUNTIME_INIT],
+            "initContainers": [RUNTIME_INIT | {"resources": with_cpu_limit("2", "50m")}],
             "containers": [
                 {
                     "name": "driver",
@@ -235,6 +239,22 @@ def test_who_begins_with_another_ones_snapshot_writes_elsewhere_unless_it_takes_
 
 def test_the_same_app_and_epoch_give_the_same_pod() -> None:
     assert json.dumps(build_driver_pod(app(), 1, 1, PLATFORM)) == json.dumps(build_driver_pod(app(), 1, 1, PLATFORM))
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ({}, RUNTIME_INIT["resources"]),
+        ({"cpuLimit": "2"}, with_cpu_limit("2", "50m")),
+        ({"cpu": "10m", "cpuLimit": "20m"}, with_cpu_limit("20m", "20m")),  # a request is at most its limit
+    ],
+)
+def test_where_a_quota_counts_limits_of_processors_each_container_states_one(
+    resources: dict[str, str], expected: dict[str, Any]
+) -> None:
+    pod = build_driver_pod(app({"driver.resources": resources}), 1, 1, PLATFORM)
+    (runtime,) = pod["spec"]["initContainers"]
+    assert runtime["resources"] == expected
 
 
 def test_an_image_with_the_runtime_gets_nothing_injected() -> None:

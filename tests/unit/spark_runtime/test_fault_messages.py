@@ -1,14 +1,15 @@
 """What keeps a driver from running is said in one sentence: what to do about it is the operator's to say."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ParamValidationError
 
 from tidegate_spark import preflight
 from tidegate_spark.protocol import Fault, Reason, Storage
-from tidegate_spark.storage import FaultError, fault_of, read_credentials
+from tidegate_spark.storage import Credentials, EndpointError, FaultError, connect, fault_of, read_credentials
 from tidegate_testing.driver_process import driver_config
 
 PLACE = Storage("s3://bucket/n/a", "http://s3:9000")
@@ -44,6 +45,42 @@ def test_a_fault_of_the_store_is_one_sentence_with_the_field(error: Exception, r
     assert fault.reason is reason
     assert named in fault.message
     assert is_one_sentence(fault.message)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "region", "field"),
+    [
+        ("s3:9000", "us-east-1", "s3:9000 (spec.storage.endpoint)"),
+        ("http://[::1", "us-east-1", "http://[::1 (spec.storage.endpoint)"),
+        ("", "no region", "S3 in region no region (spec.storage.region)"),
+    ],
+)
+def test_a_place_that_is_none_is_the_storages_fault_and_no_silence_of_it(
+    endpoint: str, region: str, field: str
+) -> None:
+    place = Storage("s3://bucket/n/a", endpoint, region)
+    with pytest.raises(EndpointError) as caught:
+        connect(place, Credentials("id", "key"))
+    fault = fault_of(caught.value, place, "keys")
+    assert fault is not None
+    assert fault.reason is Reason.STORAGE_UNAVAILABLE
+    assert field in fault.message
+    assert "No answer" not in fault.message
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("what was read there cannot be meant"),
+        json.JSONDecodeError("Expecting value", "", 0),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+        ParamValidationError(report="Missing required parameter in input: Key"),
+        KeyError("ETag"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_cannot_be_read_or_was_never_sent_is_not_called_a_silence_of_the_store(error: Exception) -> None:
+    assert fault_of(error, PLACE, "keys") is None
 
 
 def fault_of_files(main: str, *files: str) -> Fault:

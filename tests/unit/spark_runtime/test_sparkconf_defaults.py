@@ -4,7 +4,7 @@ import dataclasses
 
 from tidegate_spark.environment import Environment
 from tidegate_spark.protocol import Storage
-from tidegate_spark.sparkconf import build_spark_conf, executor_template
+from tidegate_spark.sparkconf import DECOMMISSION, build_spark_conf, executor_template
 from tidegate_testing.driver_process import driver_config
 
 LIMIT, INTERVAL = "spark.executor.maxNumFailures", "spark.executor.failuresValidityInterval"
@@ -30,3 +30,24 @@ def test_executors_are_owned_by_the_drivers_pod_without_spark_waiting_for_it() -
     template = executor_template(dataclasses.replace(CONFIG, executor=executor), "uid-1")
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "orders-driver", "uid": "uid-1", "controller": True}
     assert template == {"metadata": {"labels": {"a": "b"}, "ownerReferences": [owner]}, "spec": {"x": 1}}
+
+
+def test_executors_that_are_too_many_end_their_tasks_and_no_script_holds_up_the_end_of_a_pod() -> None:
+    in_a_pod = Environment.read(
+        {"TIDEGATE_POD_IP": "10.0.0.7", "KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    )
+    conf = build_spark_conf(CONFIG, in_a_pod, "process")
+    assert (conf[DECOMMISSION], conf["spark.kubernetes.decommission.script"]) == ("true", "true")
+    own = dataclasses.replace(CONFIG, spark_conf={DECOMMISSION: "false"})
+    assert build_spark_conf(own, in_a_pod, "process")[DECOMMISSION] == "false"
+
+
+def test_hooks_that_executors_have_of_their_own_are_left_in_place() -> None:
+    for name, decommissioned in (("executor", "false"), ("sidecar", "true")):
+        pod = {"spec": {"containers": [{"name": name, "lifecycle": {"preStop": {"sleep": {"seconds": 5}}}}]}}
+        named = {"spark.kubernetes.executor.podTemplateContainerName": "executor"}
+        executor = dataclasses.replace(CONFIG.executor, template=pod)
+        config = dataclasses.replace(CONFIG, executor=executor, spark_conf=named)
+        in_a_pod = Environment.read({"TIDEGATE_POD_IP": "10.0.0.7"})
+        assert in_a_pod.on_kubernetes
+        assert build_spark_conf(config, in_a_pod, "process")[DECOMMISSION] == decommissioned

@@ -8,15 +8,31 @@ from tidegate.decide.launch import why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.spec_hash import spec_hash, version_of
 from tidegate.decide.upgrades.rehearsing import REHEARSAL_FAILED, left_out
-from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, moved, takes_orders, version_held
-from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradePin, UpgradeStatus
+from tidegate.decide.upgrades.repartitioning import wanted_repartition
+from tidegate.decide.upgrades.step import (
+    MOST_OBSOLETE,
+    Step,
+    moved,
+    next_lineage,
+    takes_orders,
+    version_held,
+)
+from tidegate.model.streaming_app import (
+    RepartitionResult,
+    RepartitionStatus,
+    StreamingAppStatus,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradePin,
+    UpgradeStatus,
+)
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
 
 ABANDON_ANNOTATION = "tidegate.dev/abandon-state"
 """On a StreamingApp: the lineage that an upgrade of mode Stateless may give up."""
 UNCONFIRMED = "AbandonStateUnconfirmed"
-_UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED})
+_UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.FAILED})
 """Phases in which a new version that is not stable runs, or is about to."""
 
 
@@ -58,9 +74,9 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
         return None
     if why_not_built(o):
         return None  # what is under test is not stopped for what could not follow it
-    mode, lineage = upgrade.mode, upgrade.lineage
+    mode, (repartition, lineage) = upgrade.mode, _state_of_newer(o, upgrade)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and mode is not UpgradeMode.STATELESS and _is_confirmed(o):
-        mode, lineage = UpgradeMode.STATELESS, lineage_of(o) + 1
+        mode, repartition, lineage = UpgradeMode.STATELESS, None, next_lineage(o)
     message = "The spec changed again before the version before it was stable; the newer one takes its place."
     return Step(
         moved(
@@ -72,9 +88,24 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
             to_spec_hash=o.spec_hash,
             mode=mode,
             lineage=lineage,
+            repartition=repartition,
             rehearsal=left_out(o, "The version before it was not stable yet: there is no state to rehearse on.", now),
         )
     )
+
+
+def _state_of_newer(o: Observation, upgrade: UpgradeStatus) -> tuple[RepartitionStatus | None, int]:
+    """Return which repartition comes before the launch of a version that takes another one's place, and its lineage.
+
+    A lineage that was made for the one before it, and that nobody has run on, serves if the number is the same.
+    """
+    if upgrade.mode is UpgradeMode.STATELESS:
+        return None, upgrade.lineage
+    known, wanted = upgrade.repartition, wanted_repartition(o)
+    done = known is not None and known.result == RepartitionResult.DONE and upgrade.lineage == known.lineage
+    if known is not None and done and wanted is not None and wanted.partitions == known.partitions:
+        return known, upgrade.lineage
+    return wanted, lineage_of(o)
 
 
 def begin(o: Observation, now: float) -> Step | None:
@@ -95,16 +126,19 @@ def begin(o: Observation, now: float) -> Step | None:
         queries=tuple(sorted(query.name for query in status.queries)),
         roll_back_to=_answered(o, known),
         obsolete=_obsolete(known),
+        repartition=wanted_repartition(o),
+        last_lineage=known.last_lineage if known is not None else 0,
     )
+    divides = fresh.repartition is not None
     refusal = _refusal(o)
     if refusal is not None:
         return Step(moved(_with_way_back(fresh, known), UpgradePhase.REFUSED, *refusal, now), warning=True)
-    if status.last_stable is not None and mode is not UpgradeMode.LAST_STATE:
+    if status.last_stable is not None and (divides or mode is not UpgradeMode.LAST_STATE):
         fresh = msgspec.structs.replace(fresh, pin=_pin(o, fresh.number))
     if mode is UpgradeMode.STATELESS:
         message = f"Lineage {fresh.lineage} is given up, as annotation {ABANDON_ANNOTATION} says; a new one begins."
-        return Step(moved(fresh, UpgradePhase.STOPPING, "StateAbandoned", message, now, lineage=fresh.lineage + 1))
-    if mode is UpgradeMode.SNAPSHOT and fresh.pin is not None and _can_copy(o, base):
+        return Step(moved(fresh, UpgradePhase.STOPPING, "StateAbandoned", message, now, lineage=next_lineage(o)))
+    if fresh.pin is not None and _is_copied(o, base, divides):
         pin = msgspec.structs.replace(fresh.pin, copy=f"{fresh.pin.id}-copy")
         message = "The state is copied while the version before runs."
         return Step(moved(fresh, UpgradePhase.COPYING, "SpecChanged", message, now, pin=pin))
@@ -171,14 +205,24 @@ def _is_confirmed(o: Observation) -> bool:
     return o.app.metadata.annotations.get(ABANDON_ANNOTATION) == str(lineage_of(o))
 
 
-def _can_copy(o: Observation, base: str) -> bool:
-    return takes_orders(o) and o.driver is not None and o.driver.spec_hash == base
+def _is_copied(o: Observation, base: str, divides: bool) -> bool:
+    """Return whether the state is copied first.
+
+    One that is to be divided anew is copied as long as anything runs that would be stopped for it, and be its agent not
+    heard yet: from the copy it is known whether Spark can.
+    """
+    driver = o.driver
+    if driver is None or driver.spec_hash != base:
+        return False
+    if divides:
+        return driver.running and not driver.terminating and driver.app_uid == o.app.metadata.uid
+    return o.app.spec.upgrade.mode is UpgradeMode.SNAPSHOT and takes_orders(o)
 
 
 def _pin(o: Observation, number: int) -> UpgradePin:
     # Unique for ever, also if the status is lost: its loss costs an epoch.
-    uid = o.app.metadata.uid.replace("-", "")[:8]
-    return UpgradePin(id=f"up-{uid}-{o.app.status.epoch}-{number}", lineage=lineage_of(o))
+    uid, status = o.app.metadata.uid.replace("-", "")[:8], o.app.status
+    return UpgradePin(id=f"up-{uid}-{status.epoch}-{number}", lineage=lineage_of(o), partitions=status.state_partitions)
 
 
 def _answered(o: Observation, known: UpgradeStatus | None) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tidegate.decide.upgrades.rehearsing import begin_rehearsal, left_out
+from tidegate.decide.upgrades.repartitioning import is_pending, judge_copy
 from tidegate.decide.upgrades.step import Step, find_report, moved, seconds_to_hear, takes_orders
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
+from tidegate_spark.repartition_protocol import Unfit
 from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
 
 PATIENCE = 60.0
@@ -25,18 +27,21 @@ def follow_copy(o: Observation, now: float) -> Step | None:
     report = find_report(o, upgrade.pin.copy)
     if report is not None and takes_orders(o):
         return _judge(o, upgrade, report, now)
-    if seconds_to_hear(o, upgrade, now) < PATIENCE:
-        return None
+    if seconds_to_hear(o, upgrade, now) < PATIENCE or is_pending(upgrade):
+        return None  # what runs is not stopped for a repartition of which nobody knows whether Spark can do it
     message = "The agent of the version before takes no order; the new one is started without a copy, and makes it."
     return _stop(o, upgrade, "OrderNotTaken", message, now)
 
 
 def _judge(o: Observation, upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Step | None:
     if report.state is SnapshotState.READY:
-        if o.app.spec.upgrade.rehearse is not None:
-            return begin_rehearsal(upgrade, now)
-        message = "The state is copied; the version before stops at a batch boundary, and the new one follows."
-        return _stop(o, upgrade, "Copied", message, now)
+        return _judge_complete(o, upgrade, report, now)
+    if report.state is SnapshotState.DISPOSED and is_pending(upgrade):
+        message = (
+            "The copy was removed before it was known whether the state can be divided anew. Nothing was stopped; "
+            "another spec.restartNonce has it tried again."
+        )
+        return Step(moved(upgrade, UpgradePhase.REFUSED, "CopyRemoved", message, now), warning=True)
     if report.state is SnapshotState.DISPOSED:
         message = "The copy was removed meanwhile; the new version makes another one."
         return _stop(o, upgrade, "CopyRemoved", message, now)
@@ -48,6 +53,19 @@ def _judge(o: Observation, upgrade: UpgradeStatus, report: SnapshotReport, now: 
         message = f"The state can not be copied: {report.message.rstrip('.')}. {_GOES_ON}"
         return Step(moved(upgrade, UpgradePhase.REFUSED, reason, message, now), warning=True)
     return None
+
+
+def _judge_complete(o: Observation, upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Step:
+    if is_pending(upgrade):
+        judged = judge_copy(upgrade, report, now)
+        if isinstance(judged, Unfit):
+            message = f"{judged.message} Nothing was stopped."
+            return Step(moved(upgrade, UpgradePhase.REFUSED, judged.what.value, message, now), warning=True)
+        upgrade = judged
+    if o.app.spec.upgrade.rehearse is not None:
+        return begin_rehearsal(upgrade, now)
+    message = "The state is copied; the version before stops at a batch boundary, and the new one follows."
+    return _stop(o, upgrade, "Copied", message, now)
 
 
 _GOES_ON = (

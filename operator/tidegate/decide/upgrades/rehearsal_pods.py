@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.decide.actions import Action, CreateRehearsal, DeleteRehearsal, EnsureAccess
+from tidegate.decide.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal, EnsureAccess
 from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
 from tidegate.decide.upgrades.rehearsal_results import find_pod, has_ended
 from tidegate.model.errors import SpecError
@@ -76,4 +76,5 @@ def _create(o: Observation, name: str, now: float) -> Kept:
     except SpecError:
         return NOTHING  # given up when its time is over; of the driver's pod it was tried when the upgrade began
     access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
-    return Kept((*access, create))
+    # A leader of the last second may see a record that says so no more.
+    return Kept((*access, ConfirmRecord(), create))

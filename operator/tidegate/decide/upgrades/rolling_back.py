@@ -6,13 +6,14 @@ import msgspec
 
 from tidegate.decide.faults import Problem, read_termination
 from tidegate.decide.origin import lineage_of
-from tidegate.decide.upgrades.step import Step, moved, runs_ready
+from tidegate.decide.upgrades.step import Step, moved, next_lineage, runs_ready
 from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.protocol import Reason
 
 _CAN_BE_TAKEN_BACK = frozenset({UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED})
 """Phases in which a new version runs."""
+_UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.FAILED})
 _NOTHING_TO_TAKE_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN})
 
 
@@ -87,7 +88,7 @@ def roll_back_on_revert(o: Observation, now: float) -> Step | None:
     if upgrade is None or stable is None or o.spec_hash != stable.spec_hash:
         return None
     # Without a launch there is nothing to be undone; without a pin the state stays as it is.
-    launched = upgrade.epoch > 0 and upgrade.phase in (UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED)
+    launched = upgrade.epoch > 0 and upgrade.phase in _UNDER_TEST
     if not launched or upgrade.pin is None or upgrade.pin.lost:
         return None
     why = Problem("SpecChangedBack", "The spec was changed back before the new version was stable.")
@@ -97,7 +98,7 @@ def roll_back_on_revert(o: Observation, now: float) -> Step | None:
 def taken_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why: Problem, now: float) -> Step:
     """Return the intent to go back to a stable version, with the state of the pin in a new lineage if there is one."""
     pinned = upgrade.pin is not None
-    lineage = lineage_of(o) + 1 if pinned else lineage_of(o)
+    lineage = next_lineage(o) if pinned else lineage_of(o)
     state = f"the state that it had, in lineage {lineage}" if pinned else "the last committed batch"
     words = f"{why.message} The stable version before it goes on with {state}."
     record = moved(upgrade, UpgradePhase.ROLLING_BACK, why.reason, words, now, lineage=lineage, epoch=0, previous=None)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.decide.origin import lineage_of
 from tidegate.decide.spec_hash import version_of, with_version
 from tidegate.model.streaming_app import (
     StableSpec,
@@ -25,6 +26,7 @@ UNDER_WAY = frozenset(
         UpgradePhase.COPYING,
         UpgradePhase.REHEARSING,
         UpgradePhase.STOPPING,
+        UpgradePhase.REPARTITIONING,
         UpgradePhase.GATE,
         UpgradePhase.ROLLING_BACK,
     }
@@ -45,12 +47,17 @@ class Step:
     """None: stays as it is."""
     warning: bool = False
     """Its event is a warning."""
+    epoch: int = 0
+    """Used from now on, by a pod that is not the driver; 0: stays as it is."""
 
 
 def applied(status: StreamingAppStatus, step: Step) -> StreamingAppStatus:
     """Return the status with the change."""
     return msgspec.structs.replace(
-        status, upgrade=step.upgrade or status.upgrade, last_stable=step.stable or status.last_stable
+        status,
+        upgrade=step.upgrade or status.upgrade,
+        last_stable=step.stable or status.last_stable,
+        epoch=step.epoch or status.epoch,
     )
 
 
@@ -60,6 +67,13 @@ def moved(
     """Return the record in another phase."""
     since = time_from_seconds(now)
     return msgspec.structs.replace(upgrade, phase=phase, reason=reason, message=message, since=since, **fields)
+
+
+def next_lineage(o: Observation) -> int:
+    """Return the number of a lineage that is to be opened: one that nobody has begun to make."""
+    status = o.app.status
+    used = status.upgrade.last_lineage if status.upgrade is not None else 0
+    return max(lineage_of(o), used) + 1
 
 
 def version_held(spec: StreamingAppSpec, stable: StableSpec | None) -> StreamingAppSpec | None:

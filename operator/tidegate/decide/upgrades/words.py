@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.decide.actions import PublishEvent
+from tidegate.decide.executors import EXECUTORS_LINGER, EXECUTORS_MISSING
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.housekeeping import ORDER_PAUSE
 from tidegate.decide.rules import earliest
@@ -13,6 +14,7 @@ from tidegate.decide.upgrades.copying import PATIENCE
 from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, is_idle, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
 from tidegate.decide.upgrades.rehearsal_results import REHEARSAL_START_PATIENCE, find_pod, limit_of, seconds_of
+from tidegate.decide.upgrades.repartitioning import is_pending
 from tidegate.decide.upgrades.rolling_back import name_lost_pin, why_ignored
 from tidegate.decide.upgrades.step import (
     Step,
@@ -32,12 +34,14 @@ from tidegate.observe.observation import Observation
 from tidegate_spark.rehearsal_protocol import RehearsalResult
 from tidegate_spark.snapshot_protocol import SnapshotState
 
+_NOT_TOLD = " Its agent has not taken the order yet, and nothing is stopped before it is known what its state is."
 LONGEST_WAIT = 300.0
 """Seconds until it is looked whether a time is over, at most: clocks are set back."""
 _HEALTH = {
     UpgradePhase.COPYING: Health.RECONCILING,
     UpgradePhase.REHEARSING: Health.RECONCILING,
     UpgradePhase.STOPPING: Health.RECONCILING,
+    UpgradePhase.REPARTITIONING: Health.RECONCILING,
     UpgradePhase.GATE: Health.RECONCILING,
     UpgradePhase.ROLLING_BACK: Health.RECONCILING,
     UpgradePhase.FAILED: Health.RECONCILING,
@@ -91,6 +95,8 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     if upgrade.phase is UpgradePhase.GATE and is_idle(o, upgrade, now):
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
     message = f"{upgrade.message}{_progress(o, upgrade, now)}"
+    if verdict.reason in (EXECUTORS_MISSING, EXECUTORS_LINGER):
+        message = f"{message} {verdict.message}"
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
 
 
@@ -158,7 +164,8 @@ def _progress(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
     if upgrade.phase is UpgradePhase.COPYING and upgrade.pin is not None:
         report = find_report(o, upgrade.pin.copy)
         if report is None:
-            return ""
+            late = is_pending(upgrade) and seconds_to_hear(o, upgrade, now) >= PATIENCE
+            return _NOT_TOLD if late else ""
         if report.message:
             return f" {report.message}"
         return f" {report.files} of {report.of_files} files are copied." if report.of_files else ""

@@ -244,7 +244,8 @@ class StorageChannel:
         except Exception as error:
             fault = fault_of(error, self._place, self._secret)
             if fault is None:
-                raise ChannelError(UNAVAILABLE, f"The storage does not answer: {error!r:.300}.") from error
+                # No word of the storage's: whoever looks for a broken network would look in vain.
+                raise ChannelError(UNAVAILABLE, f"The inbox cannot be used: {error!r:.300}.") from error
             raise _as_error(fault) from error
 
 

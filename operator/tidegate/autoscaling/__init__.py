@@ -1,0 +1,1 @@
+"""From what drivers report to how many executors an application needs; knows nothing of Kubernetes."""

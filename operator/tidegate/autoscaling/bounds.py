@@ -1,0 +1,87 @@
+"""How many executors there may be, and what sets the bound. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.settings import TOLERANCE, Settings
+from tidegate.autoscaling.situation import Situation
+
+
+class Limit(StrEnum):
+    """What keeps more executors away; each is a reason in status."""
+
+    MAXIMUM = "AtMaximum"
+    PARTITIONS = "PartitionsCeiling"
+    IDLE = "ExecutorsIdle"
+    THROTTLED = "BatchesLimited"
+    QUOTA = "QuotaReached"
+    MISSING = "ExecutorsMissing"
+    INEFFECTIVE = "IneffectiveScaling"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """From and to how many executors; ``limit`` is what sets the upper one."""
+
+    low: int
+    high: int
+    limit: Limit
+
+
+def partitions_ceiling(measured: Measured, cores: int, seen: int = 0) -> int | None:
+    """Return with how many executors each task of a stage has a core of its own; None if nobody knows.
+
+    Reading has a task for each partition of the sources, and state one for each of its partitions; they are stages one
+    after the other, so the one with more tasks counts. Where more tasks were ``seen`` at a time than that, something
+    else decides how many there are: a source that divides partitions (Kafka's minPartitions), or a shuffle.
+    """
+    tasks = max(measured.source_partitions, measured.state_partitions)
+    if measured.source_partitions < 0 or tasks <= 0 or seen > tasks:
+        return None
+    return max(1, math.ceil(tasks / cores))
+
+
+def tasks_beyond(measured: Measured) -> int:
+    """Return how many tasks ran at a time, on the average, if that is more than there are partitions; else 0."""
+    tasks = max(measured.source_partitions, measured.state_partitions)
+    return math.ceil(measured.tasks_at_once) if measured.tasks_at_once > tasks * (1 + TOLERANCE) > 0 else 0
+
+
+def state_ceiling(measured: Measured, cores: int) -> int | None:
+    """Return with how many executors each partition of the state has a core of its own; None without state."""
+    return max(1, math.ceil(measured.state_partitions / cores)) if measured.state_partitions > 0 else None
+
+
+def find_bounds(settings: Settings, situation: Situation, current: int, held: int, seen: int) -> Bounds:
+    """Return the bounds; what a person set goes before what was found.
+
+    Only a person's maximum and partitions are reasons to have fewer; everything else is one not to have more.
+
+    Args:
+        settings: what a person asks for.
+        situation: what is now.
+        current: executors that were decided on.
+        held: executors beyond which more were of no use, 0 if that is not known.
+        seen: tasks at a time, if there were more than partitions.
+    """
+    measured, quota = situation.measured, situation.quota
+    found = [(settings.most, Limit.MAXIMUM)]
+    ceiling = partitions_ceiling(measured, situation.cores, seen) if measured is not None else None
+    if ceiling is not None:
+        found.append((ceiling, Limit.PARTITIONS))
+    if measured is not None and measured.saturated and measured.idle_executors > 0:
+        found.append((current, Limit.IDLE))
+    if measured is not None and measured.throttled:
+        found.append((current, Limit.THROTTLED))
+    if quota is not None:
+        found.append((max(quota.most, current), Limit.QUOTA))
+    if measured is not None and measured.executors < situation.wanted:
+        found.append((current, Limit.MISSING))
+    if held:
+        found.append((max(held, current), Limit.INEFFECTIVE))
+    high, limit = min(found, key=lambda each: each[0])
+    return Bounds(settings.fewest, max(settings.fewest, high), limit)

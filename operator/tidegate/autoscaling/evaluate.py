@@ -1,0 +1,326 @@
+"""evaluate(settings, situation, past) -> Evaluation: how many executors, and why. Pure: no clock, no Kubernetes.
+
+The need is what arrives, divided by what an executor can do at the utilization that is asked for, and a backlog divided
+by what it can do in the time for catching up. More executors come when more were needed for a while, and as many as are
+needed at once. Fewer come when fewer would have been enough all through the interval for that, step by step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidegate.autoscaling.bounds import Bounds, Limit, find_bounds, tasks_beyond
+from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.settings import TOLERANCE, Mode, Settings
+from tidegate.autoscaling.situation import Situation
+
+LITTLE_GAIN = 0.2
+"""Share of the gain that was expected of more executors, below which they were of no use."""
+HELD_SECONDS = 3600.0
+"""For how long no more are added after that; then it is tried again, since the cause may be gone."""
+_ROUNDING = 1e-6
+_NO_RATE = 1e-6
+_LEAST_PACKING = 0.05
+"""Less than this is a batch that hung, and no property of the program."""
+_GRAINS = 100
+"""Into how many parts the interval is divided of which the highest need is remembered."""
+
+
+class Step(StrEnum):
+    """What follows from the figures, if no bound does; each is a reason in status, as those of Limit are."""
+
+    STEADY = "Steady"
+    UP = "ScaleUp"
+    UP_SOON = "ScaleUpSoon"
+    DOWN = "ScaleDown"
+    DOWN_SOON = "ScaleDownSoon"
+    BOUNDS = "OutOfBounds"
+    EXCLUDED = "ExcludedPeriod"
+    MEASURING = "Measuring"
+    UNKNOWN = "RateUnknown"
+    NOT_RUNNING = "NotRunning"
+    UPGRADING = "UpgradeUnderWay"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What earlier evaluations leave to the next; what comes after ``version`` is lost with the operator's process.
+
+    Times before it are in seconds since the epoch, times after it in those of the monotonic clock, which nobody sets.
+    """
+
+    target: int = 0
+    """0: none was decided yet."""
+    scaled_at: float = 0.0
+    scaled_from: int = 0
+    scaled_reason: str = ""
+    scaled_message: str = ""
+    capacity_before: float = 0.0
+    """Rows per second before the last step up, of an application that was saturated then; else 0."""
+    packing: float = 1.0
+    """Share of its executors' time that its batches can use; seen in long ones."""
+    packed_with: int = 0
+    """With how many executors that was seen; 0: it was not."""
+    held_at: float = 0.0
+    """When more executors turned out to be of no use; 0: they have not."""
+    held: int = 0
+    held_from: int = 0
+    """From how many the step went that was of no use, and what was done before and after it, in rows per second."""
+    held_before: float = 0.0
+    held_after: float = 0.0
+    tasks_at_once: int = 0
+    """The most that were seen at a time, if that is more than there are partitions; else 0."""
+    version: str = ""
+    """Of the program and its partitions; what was learned of one says nothing of another."""
+    changed_at: float = 0.0
+    """When this process changed the number; one before it did that before the first of the peaks."""
+    above_since: float = 0.0
+    below_since: float = 0.0
+    peaks: tuple[tuple[float, float], ...] = ()
+    """Times and needs of the last interval, later ones lower: the first is the highest that counts."""
+    peaks_since: float = 0.0
+    measured_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The result: ``recommended`` executors, ``due`` if they are to be had now."""
+
+    step: Step | Limit
+    current: int
+    recommended: int
+    due: bool
+    past: Past
+    needed: float = 0.0
+    bounds: Bounds | None = None
+    wait: float | None = None
+    """Seconds until it would be due if the figures stay as they are."""
+    soon: float = 0.0
+    """The need for what has arrived lately, if that is more."""
+
+
+def evaluate(settings: Settings, situation: Situation, past: Past) -> Evaluation:
+    """Return how many executors there should be.
+
+    Args:
+        settings: what a person asks for.
+        situation: what is now, with the figures.
+        past: what the evaluation before left.
+    """
+    past = _of_version(past, situation)
+    current = (past.target if settings.mode is Mode.ACTIVE else 0) or situation.wanted
+    past = dataclasses.replace(past, target=current if settings.mode is Mode.ACTIVE else 0)
+    within = min(max(current, settings.fewest), settings.most)
+    if within != current and settings.mode is Mode.ACTIVE:
+        # What a person allows holds at any time, whatever else keeps the number as it is.
+        return _take(Evaluation(Step.BOUNDS, current, within, True, past), situation)
+    # Whatever is learned about the need is learned also while nothing may be done about it.
+    if situation.not_running:
+        idle = dataclasses.replace(past, above_since=0.0, below_since=0.0)
+        why = Step.UPGRADING if situation.upgrading else Step.NOT_RUNNING
+        return Evaluation(why, current, current, False, idle)
+    measured = situation.measured
+    if measured is not None:
+        past = _learn(past, measured)
+    needed = need(settings, measured, past) if measured is not None else None
+    if measured is not None and needed is not None:
+        past = _judge(_remember(past, needed, settings, situation.steady), measured, needed, current, situation.now)
+    result = _decide(settings, situation, past, current, needed)
+    if result.recommended != current and situation.excluded_until > situation.now:
+        wait = situation.excluded_until - situation.now
+        return dataclasses.replace(result, step=Step.EXCLUDED, due=False, wait=wait)
+    return _take(result, situation) if result.due and settings.mode is Mode.ACTIVE else result
+
+
+def need(settings: Settings, measured: Measured, past: Past) -> float | None:
+    """Return how many executors are needed, in fractions; None if nobody can know."""
+    if measured.arriving <= 0 and measured.backlog <= 0:
+        return 0.0
+    if measured.rate < _NO_RATE:
+        return None
+    busy = measured.arriving / (measured.rate * settings.utilization)
+    busy += measured.backlog / (measured.rate * settings.catch_up)
+    packing = max(past.packing, _LEAST_PACKING)
+    needed = busy / packing
+    return busy / (1 - _drag(past) * busy) if needed < past.packed_with else needed
+
+
+def usable_share(past: Past, executors: float) -> float:
+    """Return the share of their time that batches can use of so many executors.
+
+    The fewer there are, the more: what batches do not use is the time of their slowest task and of planning, which is
+    as long with few of them. Of more executors than were seen it is taken to stay the same: each step measures anew.
+    """
+    if executors >= past.packed_with:
+        return max(past.packing, _LEAST_PACKING)
+    return 1 / (1 + _drag(past) * executors)
+
+
+def _drag(past: Past) -> float:
+    """Return by how much an executor's work, as a share, takes longer for each executor that there is."""
+    return (1 / max(past.packing, _LEAST_PACKING) - 1) / past.packed_with
+
+
+def _decide(settings: Settings, situation: Situation, past: Past, current: int, needed: float | None) -> Evaluation:
+    bounds = find_bounds(settings, situation, current, _held(past, situation.now), past.tasks_at_once)
+
+    def say(step: Step | Limit, recommended: int, due: bool, wait: float | None = None) -> Evaluation:
+        after = dataclasses.replace(
+            past,
+            above_since=past.above_since if step in (Step.UP, Step.UP_SOON) else 0.0,
+            below_since=past.below_since if step in (Step.DOWN, Step.DOWN_SOON) else 0.0,
+        )
+        return Evaluation(step, current, recommended, due, after, needed or 0.0, bounds, wait, soon)
+
+    soon = _needed_soon(settings, situation, past, needed) if needed is not None else 0.0
+    within = min(max(current, settings.fewest), settings.most)
+    if within != current:
+        return say(Step.BOUNDS, within, True)
+    if needed is None:
+        return say(_why_nothing_is_known(situation), current, False)
+    if needed > current * (1 + TOLERANCE):
+        more = min(math.ceil(soon - _ROUNDING), bounds.high)
+        if more > current:
+            past = dataclasses.replace(past, above_since=past.above_since or situation.steady)
+            wait = past.above_since + settings.stabilization - situation.steady
+            if situation.measured is not None and situation.measured.saturated:
+                wait = 0.0  # no passing peak: it has fallen behind while it was measured
+            return say(Step.UP, more, True) if wait <= 0 else say(Step.UP_SOON, more, False, wait)
+        if bounds.high > current * (1 - TOLERANCE):
+            return say(bounds.limit, current, False)
+        # Those beyond the partitions have no task, however much is needed.
+    enough = enough_executors(past, current, bounds)
+    # The tolerance is for the need, which is never exact: a step may be as small as a person wants it.
+    if enough > current * (1 - TOLERANCE):
+        return say(Step.STEADY, current, False)
+    fewer = max(enough, _lowest_after_step(settings, current))
+    past = dataclasses.replace(past, below_since=past.below_since or situation.steady)
+    # What the load fell to is known when no figure is a mean of before and after: one step goes there, and not two.
+    since = max(past.peaks_since, past.changed_at)
+    wait = max(since + settings.down_interval, past.below_since + settings.window) - situation.steady
+    return say(Step.DOWN, fewer, True) if wait <= 0 else say(Step.DOWN_SOON, fewer, False, wait)
+
+
+def _why_nothing_is_known(situation: Situation) -> Step | Limit:
+    if situation.measured is not None:
+        return Step.UNKNOWN
+    # Of executors that are not there, or come and go, there will never be figures.
+    return Step.MEASURING if situation.lasting_shortage is None else Limit.MISSING
+
+
+def _needed_soon(settings: Settings, situation: Situation, past: Past, needed: float) -> float:
+    """Return the need for what has arrived lately, if that is more: while it grows the mean comes after it."""
+    measured = situation.measured
+    if measured is None or measured.arriving_lately <= measured.arriving:
+        return needed
+    lately = need(settings, dataclasses.replace(measured, arriving=measured.arriving_lately), past)
+    return max(needed, lately or 0.0)
+
+
+def enough_executors(past: Past, current: int, bounds: Bounds) -> int:
+    """Return how many would have been enough all the while, within the bounds."""
+    peak = past.peaks[0][1] if past.peaks else float(current)
+    # With room to spare: what is taken away now must not be missed at the next breath of wind.
+    return max(min(math.ceil(peak * (1 + TOLERANCE) - _ROUNDING), bounds.high), bounds.low)
+
+
+def _lowest_after_step(settings: Settings, current: int) -> int:
+    """Return how many one step down has to leave: at least one of them may always go."""
+    return min(math.ceil(current * (1 - settings.down_share) - _ROUNDING), current - 1)
+
+
+def _take(result: Evaluation, situation: Situation) -> Evaluation:
+    """Return the evaluation with what follows for the next ones when it is acted upon."""
+    measured = situation.measured
+    known = result.step is Step.UP and measured is not None and measured.saturated
+    past = dataclasses.replace(
+        result.past,
+        target=result.recommended,
+        scaled_at=situation.now,
+        changed_at=situation.steady,
+        scaled_from=result.current,
+        capacity_before=measured.processed if known and measured is not None else 0.0,
+        above_since=0.0,
+        below_since=0.0,
+    )
+    return dataclasses.replace(result, past=past)
+
+
+def _of_version(past: Past, situation: Situation) -> Past:
+    if past.version == situation.version:
+        return past
+    return dataclasses.replace(
+        past,
+        capacity_before=0.0,
+        packing=1.0,
+        packed_with=0,
+        held_at=0.0,
+        held=0,
+        held_from=0,
+        held_before=0.0,
+        held_after=0.0,
+        tasks_at_once=0,
+        version=situation.version,
+        above_since=0.0,
+        below_since=0.0,
+        peaks=(),
+        peaks_since=0.0,
+    )
+
+
+def _learn(past: Past, measured: Measured) -> Past:
+    """Return the past with what is known of the program: how many tasks it has, what of their time executors are used.
+
+    Of the latter as it is, or at least as it was seen.
+    """
+    past = dataclasses.replace(past, tasks_at_once=max(past.tasks_at_once, tasks_beyond(measured)))
+    if measured.rate <= 0:
+        return past
+    if not measured.is_packed and measured.packing <= usable_share(past, measured.executors):
+        return past
+    return dataclasses.replace(past, packing=measured.packing, packed_with=measured.executors)
+
+
+def _remember(past: Past, needed: float, settings: Settings, now: float) -> Past:
+    """Return the past with one more need, ``now`` by the monotonic clock.
+
+    A later one that is higher makes those before it count for nothing.
+    """
+    interval, unseen = settings.down_interval, now - past.measured_at
+    is_new = past.peaks_since <= 0 or unseen > max(interval / 2, settings.window)
+    if is_new:
+        return dataclasses.replace(past, peaks=((now, needed),), peaks_since=now, measured_at=now)
+    later = [(at, peak) for at, peak in past.peaks if peak > needed and now - interval <= at]
+    # The one before is higher: so soon after it, it stands for this one, too.
+    if not later or now - later[-1][0] >= interval / _GRAINS:
+        later.append((now, needed))
+    return dataclasses.replace(past, peaks=tuple(later), measured_at=now)
+
+
+def _judge(past: Past, measured: Measured, needed: float, current: int, now: float) -> Past:
+    """Return what is learned of the last step up, if it is still not enough: whether it helped at all."""
+    before, fits = past.scaled_from, measured.executors == current == past.target
+    if not fits or not 0 < before < current or past.capacity_before <= 0:
+        return past
+    if not measured.saturated or needed <= current * (1 + TOLERANCE):
+        return past
+    expected = past.capacity_before * (current / before - 1)
+    if measured.processed - past.capacity_before >= LITTLE_GAIN * expected:
+        return past
+    return dataclasses.replace(
+        past,
+        held_at=now,
+        held=current,
+        held_from=before,
+        held_before=past.capacity_before,
+        held_after=measured.processed,
+        capacity_before=0.0,
+    )
+
+
+def _held(past: Past, now: float) -> int:
+    # Of either side: a clock may have been set back since.
+    return past.held if past.held and abs(now - past.held_at) < HELD_SECONDS else 0

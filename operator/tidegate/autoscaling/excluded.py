@@ -1,0 +1,21 @@
+"""Periods in which nothing is changed: by cron and a duration, in UTC. Pure."""
+
+from __future__ import annotations
+
+from tidegate.autoscaling.settings import ExcludedPeriod
+from tidegate.decide.times import previous_time
+
+
+def excluded_until(periods: tuple[ExcludedPeriod, ...], now: float) -> float:
+    """Return when the period ends in which ``now`` lies, in seconds since the epoch; 0 if it lies in none.
+
+    Args:
+        periods: those that are excluded. Periods that overlap or touch are one after the other.
+        now: seconds since the epoch.
+
+    Raises:
+        ScheduleError: no time follows from a schedule.
+    """
+    begins = [(previous_time(period.schedule, "", "", now), period) for period in periods]
+    ends = [begin + period.seconds for begin, period in begins if begin is not None]
+    return max((end for end in ends if now < end), default=0.0)

@@ -1,0 +1,219 @@
+"""What an application did between two samples: how much arrived, how fast it is, how much it could do. Pure.
+
+The true processing rate is that of DS2 (Kalavri et al., OSDI 2018): rows for each second in which an executor really
+worked. Spark tells the time of tasks, and waiting between batches is none. So the rate can be seen at any load, also of
+queries that run one batch after the other, which are never idle however little there is to do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+from tidegate.autoscaling.samples import History, QueryCount, Sample
+
+FEWEST_BATCHES = 2
+"""Batches in a measurement: of fewer nobody knows what is usual, unless it is as long as the window by itself."""
+WARM_UP = 30.0
+"""Seconds after a change of the number of executors that are not measured: Python starts, state is loaded."""
+BEHIND = 0.9
+"""Share of what arrives below which a query that runs one batch after the other falls behind."""
+LONG = 20.0
+"""Seconds of a batch from which on its fixed part hardly counts."""
+LATELY = 0.25
+"""Share of the window that is lately."""
+SHORTEST = 0.5
+"""Share of the window that has to be over before the first measurement after a change."""
+FULL = 0.95
+"""Share of the time in batches from which on a query runs one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was seen; rates in rows per second."""
+
+    seconds: float
+    batches: int
+    executors: int
+    """That ran all the time."""
+    arriving: float
+    arriving_lately: float
+    """In the last quarter of that time: what is still growing has got there already."""
+    processed: float
+    rate: float
+    """True processing rate of one executor, 0 if it cannot be known."""
+    utilization: float
+    """Share of the executors' time in which they worked."""
+    busy: float
+    """Share of the time in which the busiest query was at a batch."""
+    saturated: bool
+    """It does all it can: one batch after the other, and input waits or piles up."""
+    lag_rows: int
+    """Rows at the sources beyond the last batches, -1 if no source tells."""
+    backlog: float
+    """Rows to be caught up with: that lag, and what arrives while one batch follows the other."""
+    throttled: bool = False
+    """Input waits, and batches have pauses between them all the same: their size is limited, or their trigger slow."""
+    batch_seconds: float = 0.0
+    """Of the longest of the last batches."""
+    tasks_at_once: float = 0.0
+    """How many tasks ran at a time while there were batches, on the average; 0 if the driver does not tell."""
+    idle_executors: int = -1
+    source_partitions: int = -1
+    """Of all queries, -1 if one does not tell."""
+    state_partitions: int = 0
+
+    @property
+    def capacity(self) -> float:
+        """Rows per second if its executors did nothing but work."""
+        return self.rate * self.executors
+
+    @property
+    def packing(self) -> float:
+        """The share of its executors' time that batches were able to use while they ran; at most 1.
+
+        The rest goes by in planning and committing, and while all wait for the slowest task.
+        """
+        if self.saturated and self.capacity > 0:
+            return min(1.0, self.processed / self.capacity)
+        return min(1.0, self.utilization / self.busy) if self.busy > 0 else 0.0
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether batches use as much as they can of their executors; short ones would use more if they were longer."""
+        return self.saturated or self.batch_seconds >= LONG
+
+
+def measure(history: History, window: float, cores: int) -> Measured | None:
+    """Return what the newest samples show, None if it is too early to tell.
+
+    Args:
+        history: the samples.
+        window: seconds that are looked at; more if batches are longer.
+        cores: tasks that one executor runs at a time.
+    """
+    warm = [sample for sample in history.samples if sample.at - history.since >= WARM_UP]
+    if not warm or not warm[-1].running or not warm[-1].queries:
+        return None
+    # The batch that was under way when the number of executors changed had some of the one and some of the other.
+    warm, last = [sample for sample in warm if _is_after(history.samples[0], sample)], warm[-1]
+    enough = [
+        sample for sample in warm if last.at - sample.at >= window * SHORTEST and _is_enough(sample, last, window)
+    ]
+    # Soon after a change half of the window has to do: whoever waits for input waits twice otherwise.
+    first = next((s for s in reversed(enough) if last.at - s.at >= window), enough[0] if enough else None)
+    if first is None:
+        return None
+    lately = next((s for s in reversed(warm) if last.at - s.at >= window * LATELY and _is_later(s, last)), first)
+    arriving = sum(span.arriving for span in _spans(lately, last))
+    return dataclasses.replace(_between(first, last, cores), arriving_lately=arriving)
+
+
+def _is_after(begin: Sample, sample: Sample) -> bool:
+    """Return whether the last batch of each query was planned after the beginning, or there was nothing to read."""
+    return all(b.idle or b.batches > a.batches + 1 for a, b in zip(begin.queries, sample.queries, strict=True))
+
+
+def _is_later(first: Sample, last: Sample) -> bool:
+    """Return whether each query has had a batch between two samples, or nothing to read."""
+    return all(b.idle or b.batches > a.batches for a, b in zip(first.queries, last.queries, strict=True))
+
+
+def _is_enough(first: Sample, last: Sample, window: float) -> bool:
+    """Return whether each query has batches between two samples, or nothing to read.
+
+    One is enough if it fills the window: of a query that falls behind, and takes in all that waits, each batch is some
+    times as long as the one before, and who waits for two of them comes too late.
+    """
+    return all(
+        b.idle or b.batches - a.batches >= FEWEST_BATCHES or (b.batches > a.batches and b.batch_seconds >= window)
+        for a, b in zip(first.queries, last.queries, strict=True)
+    )
+
+
+def _between(first: Sample, last: Sample, cores: int) -> Measured:
+    spans = _spans(first, last)
+    rows, arriving = sum(span.rows for span in spans), sum(span.arriving for span in spans)
+    busiest = max(spans, key=lambda span: span.busy)
+    saturated = any(span.saturated for span in spans)
+    slots = last.running * cores
+    lags = [query.lag_rows for query in last.queries if query.lag_rows >= 0]
+    sources = [query.source_partitions for query in last.queries]
+    worked, tells = last.task_seconds - first.task_seconds, first.task_seconds >= 0
+    if tells:
+        rate = rows * cores / worked if worked > 0 else 0.0
+        utilization = min(1.0, worked / (slots * busiest.seconds))
+        at_once = worked / busiest.working if busiest.working > 0 else 0.0
+    else:
+        # Batches that follow one another are as long as there is work: what more could be done shows in none of them.
+        bound = busiest.busy >= FULL and not saturated
+        rate = 0.0 if bound or not busiest.working else rows / (busiest.working * last.running)
+        utilization, at_once = min(1.0, busiest.busy), 0.0
+    return Measured(
+        seconds=last.at - first.at,
+        batches=sum(b.batches - a.batches for a, b in zip(first.queries, last.queries, strict=True)),
+        executors=last.running,
+        arriving=arriving,
+        arriving_lately=arriving,
+        processed=sum(span.processed for span in spans),
+        rate=rate if math.isfinite(rate) else 0.0,
+        utilization=utilization,
+        busy=min(1.0, busiest.busy),
+        saturated=saturated,
+        lag_rows=sum(lags) if lags else -1,
+        backlog=sum(span.backlog for span in spans),
+        throttled=any(span.throttled for span in spans) and not saturated,
+        batch_seconds=max(query.batch_seconds for query in last.queries),
+        tasks_at_once=at_once,
+        idle_executors=last.idle_executors,
+        source_partitions=-1 if min(sources) < 0 else sum(sources),
+        state_partitions=sum(query.state_partitions for query in last.queries),
+    )
+
+
+def _spans(first: Sample, last: Sample) -> list[_Span]:
+    return [_Span.of(a, b, last.at - first.at) for a, b in zip(first.queries, last.queries, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """One query between two of its commits, or until now if there is nothing to read."""
+
+    seconds: float
+    rows: int
+    working: float
+    arriving: float
+    backlog: float
+    saturated: bool
+    throttled: bool
+
+    @property
+    def processed(self) -> float:
+        return self.rows / self.seconds
+
+    @property
+    def busy(self) -> float:
+        return self.working / self.seconds
+
+    @classmethod
+    def of(cls, a: QueryCount, b: QueryCount, window: float) -> _Span:
+        """Return what lies between two counts that are ``window`` seconds apart."""
+        # Whole cycles, from commit to commit; what arrived is counted from plan to plan, because a batch takes what is
+        # there when it is planned.
+        committing = b.committed_at - a.committed_at
+        planning = b.planned_at - a.planned_at
+        if b.idle or committing <= 0 or planning <= 0:
+            committing = planning = window
+        elif a.idle:
+            # Nothing waited at the first sample: what lies between its last batch and that was a lull of any length.
+            committing, planning = min(committing, window), min(planning, window)
+        rows, working = max(0, b.rows - a.rows), max(0.0, b.busy_seconds - a.busy_seconds)
+        lag = max(0, b.lag_rows)
+        arriving = max(0.0, rows + lag - max(0, a.lag_rows)) / planning
+        full = working / committing >= FULL and not b.idle
+        behind = rows / committing < BEHIND * arriving
+        # Of a query that has pauses between batches, the next one takes at once what arrived meanwhile.
+        backlog = lag + (arriving * b.batch_seconds if full else 0.0)
+        waits = lag >= b.batch_rows > 0
+        return cls(committing, rows, working, arriving, backlog, full and (behind or waits), waits and not full)

@@ -1,0 +1,101 @@
+"""One look at an application: collect, measure, evaluate, explain. Pure; whoever looks keeps what is returned."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from tidegate.autoscaling.evaluate import Evaluation, Past, evaluate
+from tidegate.autoscaling.excluded import excluded_until
+from tidegate.autoscaling.measured import Measured, measure
+from tidegate.autoscaling.samples import History, take_sample
+from tidegate.autoscaling.settings import Mode, Settings
+from tidegate.autoscaling.situation import Quota, Shortage, Situation
+from tidegate.autoscaling.words import explain, summarize
+from tidegate_spark.protocol import AgentReport
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What there is to see."""
+
+    now: float
+    """Seconds since the epoch."""
+    steady: float
+    """Seconds of the monotonic clock."""
+    wanted: int
+    """Executors that the application is to have if nobody knows better."""
+    cores: int
+    version: str
+    report: AgentReport | None = None
+    """The newest of the driver process that runs."""
+    taken_at: float = 0.0
+    """When that was, by the monotonic clock."""
+    process: str = ""
+    not_running: str = ""
+    """Why nothing is to be decided now, in words; empty: it runs."""
+    upgrading: bool = False
+    """That is because another version, or state in other partitions, takes its place."""
+    quota: Quota | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What is recommended, with the figures it was made of, in words and as numbers."""
+
+    mode: Mode
+    evaluation: Evaluation
+    message: str
+    measured: Measured | None
+    at: float
+    summary: str = ""
+    """The beginning of the message, without its figures."""
+
+
+def recommend(settings: Settings, history: History, past: Past, sight: Sight) -> tuple[History, Advice]:
+    """Return the history with what was seen, and the advice; what is to be remembered is ``evaluation.past``.
+
+    Args:
+        settings: what a person asks for.
+        history: earlier samples.
+        past: what the look before left.
+        sight: what there is to see.
+
+    Raises:
+        ScheduleError: no time follows from an excluded period's schedule.
+    """
+    report, measured = sight.report, None
+    if report is None or sight.not_running:
+        history = History()
+    else:
+        history = history.add(take_sample(report, sight.process, sight.taken_at))
+        measured = measure(history, settings.window, sight.cores)
+    situation = Situation(
+        now=sight.now,
+        steady=sight.steady,
+        wanted=(report.executors_wanted if report is not None else 0) or sight.wanted,
+        cores=sight.cores,
+        version=sight.version,
+        measured=measured,
+        not_running=sight.not_running,
+        upgrading=sight.upgrading,
+        excluded_until=excluded_until(settings.excluded, sight.now),
+        quota=sight.quota,
+        shortage=_shortage(report, sight, history) if report is not None else None,
+    )
+    evaluation = evaluate(settings, situation, past)
+    message = explain(settings, situation, evaluation)
+    if evaluation.due and settings.mode is Mode.ACTIVE:
+        # Kept with the target: what was said of it is soon followed by what is said of something else.
+        said = dataclasses.replace(evaluation.past, scaled_reason=evaluation.step.value, scaled_message=message)
+        evaluation = dataclasses.replace(evaluation, past=said)
+    summary = summarize(settings, situation, evaluation)
+    return history, Advice(settings.mode, evaluation, message, measured, sight.now, summary)
+
+
+def _shortage(report: AgentReport, sight: Sight, history: History) -> Shortage | None:
+    if report.executors_running >= report.executors_wanted:
+        return None
+    # An older runtime does not tell: then it is as old as what was seen of it.
+    since = report.executors_short_since or sight.now - (sight.steady - history.since)
+    return Shortage(report.executors_running, report.executors_leaving, since) if since > 0 else None

@@ -1,0 +1,79 @@
+"""What is now, as far as it matters for the number of executors. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.autoscaling.measured import Measured
+
+SHORT_SECONDS = 60.0
+"""For how long executors have to be missing before that is the reason why nothing can be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How many executors the namespace has room for, those that there are included, and which quota says so.
+
+    It has ``used`` of ``hard`` of a ``resource``, of which an executor asks for ``asked``: as Kubernetes writes them.
+    Or it counts a resource that executors do not state, and takes none of them for that reason, whatever its room.
+    """
+
+    most: int
+    name: str = ""
+    resource: str = ""
+    used: str = ""
+    hard: str = ""
+    asked: str = ""
+    unstated: str = ""
+    """The field of the spec that would state the resource, if nothing does; else empty."""
+
+    @property
+    def words(self) -> str:
+        """What it says, with its numbers as far as they are known, and what helps if it is not more room."""
+        if self.unstated:
+            return (
+                f"ResourceQuota {self.name} takes no executor that does not state {self.resource}: set "
+                f"{self.unstated}, or a default in a LimitRange"
+            )
+        room = f"ResourceQuota {self.name} has room for {'1 executor' if self.most == 1 else f'{self.most} executors'}"
+        if not self.resource:
+            return room
+        return f"{room} ({self.used} of {self.hard} {self.resource} are used, and an executor asks for {self.asked})"
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Fewer executors than are wanted, ``since`` seconds since the epoch."""
+
+    running: int
+    leaving: int
+    """Beside those: they end their tasks, and others come in their place."""
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is now."""
+
+    now: float
+    """Seconds since the epoch."""
+    steady: float
+    """Seconds of the monotonic clock: how long something has been so is told by it, since nobody sets it."""
+    wanted: int
+    """Executors that the driver was told to have."""
+    cores: int
+    version: str
+    measured: Measured | None = None
+    not_running: str = ""
+    """Why nothing is to be decided, in words."""
+    upgrading: bool = False
+    """That is because of an upgrade."""
+    excluded_until: float = 0.0
+    quota: Quota | None = None
+    shortage: Shortage | None = None
+
+    @property
+    def lasting_shortage(self) -> Shortage | None:
+        """What is missing for longer than executors take to come."""
+        short = self.shortage
+        return short if short is not None and self.now - short.since >= SHORT_SECONDS else None

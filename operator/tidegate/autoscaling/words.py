@@ -1,0 +1,216 @@
+"""What is said of an evaluation, for a person: with the numbers that it used, and what can be done. Pure."""
+
+from __future__ import annotations
+
+import datetime
+
+from tidegate.autoscaling.bounds import Limit, partitions_ceiling, state_ceiling
+from tidegate.autoscaling.evaluate import HELD_SECONDS, Evaluation, Step, enough_executors, usable_share
+from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.settings import Settings
+from tidegate.autoscaling.situation import Situation
+
+_MORE = (Step.UP, Step.UP_SOON, *Limit)
+_FEWER = (Step.DOWN, Step.DOWN_SOON, Step.STEADY)
+_UNDECIDED = (Step.NOT_RUNNING, Step.UPGRADING)
+
+
+def summarize(settings: Settings, situation: Situation, result: Evaluation) -> str:
+    """Return what is, without the figures: the same words for as long as it is so."""
+    return _what(settings, situation, result)
+
+
+def explain(settings: Settings, situation: Situation, result: Evaluation) -> str:
+    """Return one or two sentences: what is, why, and what would change it."""
+    what = _what(settings, situation, result)
+    figures = _figures(settings, situation, result)
+    missing = "" if result.step is Limit.MISSING else _missing(situation)
+    return " ".join(part for part in (what, figures, _ceiling(situation, result), missing) if part)
+
+
+def _what(settings: Settings, situation: Situation, result: Evaluation) -> str:  # noqa: PLR0911 - one arm each
+    now, then, wait = result.current, result.recommended, _seconds(result.wait)
+    match result.step:
+        case Step.STEADY:
+            return f"{_executors(now)} {'is' if now == 1 else 'are'} right."
+        case Step.UP | Step.DOWN:
+            return f"{_executors(then)} instead of {now}."
+        case Step.UP_SOON:
+            return f"{_executors(then)} instead of {now}, if that many are needed for {wait} more."
+        case Step.DOWN_SOON:
+            return f"{_executors(then)} instead of {now}, if no more are needed for {wait}."
+        case Step.BOUNDS:
+            return f"{_executors(then)} instead of {now}: from {settings.fewest} to {settings.most} are allowed."
+        case Step.EXCLUDED:
+            until = _time(situation.excluded_until)
+            return f"{_executors(then)} would do instead of {now}; an excluded period lasts until {until}."
+        case Step.MEASURING:
+            return f"{_executors(now)} {'is' if now == 1 else 'are'} left until there are figures of enough batches."
+        case Step.UNKNOWN:
+            return f"{_executors(now)} {'is' if now == 1 else 'are'} left: the driver does not tell how busy they are."
+        case Step.NOT_RUNNING | Step.UPGRADING:
+            return f"Nothing is decided: {situation.not_running}."
+        case _:
+            return _limited(settings, situation, result)
+
+
+def _limited(settings: Settings, situation: Situation, result: Evaluation) -> str:  # noqa: PLR0911 - one arm each
+    more = f"More than {_executors(result.current)} would be needed"
+    match result.step:
+        case Limit.MAXIMUM:
+            return f"{more}; spec.autoscaling.maxExecutors is {settings.most}."
+        case Limit.PARTITIONS:
+            return f"{more}, and would have no task."
+        case Limit.IDLE:
+            idle = situation.measured.idle_executors if situation.measured is not None else 0
+            return f"{more}, but {idle} of them have had no task for a while: there are not more tasks at a time."
+        case Limit.THROTTLED:
+            return (
+                f"More than {_executors(result.current)} would not help: input waits{_waiting(situation)}. Let batches "
+                "take more (maxOffsetsPerTrigger, maxFilesPerTrigger), or begin sooner (the trigger's interval)."
+            )
+        case Limit.QUOTA:
+            return f"{more}; {situation.quota.words if situation.quota is not None else 'a ResourceQuota has no room'}."
+        case Limit.MISSING:
+            if situation.measured is None:
+                return f"{_missing(situation)} Nothing can be measured until they stay."
+            return f"{more}, but only {situation.measured.executors} of the {situation.wanted} that are wanted run."
+        case _:
+            return f"{more}, but the last ones brought next to nothing{_brought(situation, result)}."
+
+
+def _figures(settings: Settings, situation: Situation, result: Evaluation) -> str:
+    m = situation.measured
+    if m is None or result.bounds is None or result.step in (Step.UNKNOWN, Step.MEASURING):
+        return ""
+    if not m.rate:
+        return "Nothing arrives."
+    rate = m.rate * usable_share(result.past, result.needed)
+    text = (
+        f"{_number(m.arriving)} rows/s arrive; an executor can do {_number(rate)}, "
+        f"and {settings.utilization:.0%} of that is wanted of it"
+    )
+    if m.backlog >= 0.5:
+        text += f"; {_number(m.backlog)} rows are to be caught up with in {_seconds(settings.catch_up)}"
+    text += f": {result.needed:.1f} are needed"
+    if result.step in _MORE and _differ(result.soon, result.needed):
+        text += f", and {result.soon:.1f} for the {_number(m.arriving_lately)} rows/s of lately"
+    return f"{text}{_highest(settings, situation, result)}."
+
+
+def _waiting(situation: Situation) -> str:
+    m = situation.measured
+    if m is None:
+        return ""
+    return f" ({_number(max(0, m.lag_rows))} rows) while batches take {m.busy:.0%} of the time"
+
+
+def _highest(settings: Settings, situation: Situation, result: Evaluation) -> str:
+    """Return the need by which it is decided how many fewer are enough, if it is not the one of now."""
+    past = result.past
+    if result.step not in _FEWER or not past.peaks:
+        return ""
+    peak, since = past.peaks[0][1], past.peaks_since
+    text = ""
+    if _differ(peak, result.needed):
+        lately = _seconds(
+            min(settings.down_interval, situation.steady - since) if since > 0 else settings.down_interval
+        )
+        text = f"; at most {peak:.1f} were in the last {lately}"
+    if result.step is Step.STEADY or result.bounds is None:
+        return text
+    if result.recommended > enough_executors(past, result.current, result.bounds):
+        # A share of them that is less than one is one all the same.
+        least = "" if result.current * settings.down_share >= 1 else ", but one does"
+        text += f"; no more than {settings.down_share:.0%} of the executors go at once{least}"
+    return text
+
+
+def _differ(more: float, need: float) -> bool:
+    return f"{more:.1f}" != f"{need:.1f}" and more > need
+
+
+def _brought(situation: Situation, result: Evaluation) -> str:
+    past = result.past
+    if not past.held_from:
+        return ""
+    expected = past.held_before * past.held / past.held_from
+    again = _seconds(past.held_at + HELD_SECONDS - situation.now)
+    return (
+        f": from {past.held_from} to {past.held} executors it came from {_number(past.held_before)} to "
+        f"{_number(past.held_after)} rows/s, where {_number(expected)} were expected. More are tried again in {again}"
+    )
+
+
+def _ceiling(situation: Situation, result: Evaluation) -> str:
+    m = situation.measured
+    if m is None or result.step in (*_UNDECIDED, Step.UNKNOWN):
+        return ""
+    of_state = state_ceiling(m, situation.cores)
+    of_all = partitions_ceiling(m, situation.cores, result.past.tasks_at_once)
+    by_partitions = result.bounds is not None and result.bounds.limit is Limit.PARTITIONS
+    reached = result.step in (Limit.PARTITIONS, Limit.IDLE, Limit.INEFFECTIVE)
+    if not reached and not (by_partitions and result.needed > result.recommended):
+        return _beyond_state(m, situation, result, of_state)
+    tasks = f"{_executors(of_all)} of {_cores(situation.cores)}" if of_all else ""
+    parts = [f"The sources have {_partitions(m.source_partitions)}"] if m.source_partitions >= 0 else []
+    if of_state is not None:
+        words = f"state has {_partitions(m.state_partitions)}"
+        parts.append(words if parts else words[0].upper() + words[1:])
+    if not parts:
+        return ""
+    busy = f": enough for {tasks}" if tasks else ""
+    more = "spec.state.partitions, or those of the topic" if of_state is not None else "those of the topic"
+    advice = f" Raise {more}."
+    return f"{' and '.join(parts)}{busy}.{advice}"
+
+
+def _beyond_state(m: Measured, situation: Situation, result: Evaluation, of_state: int | None) -> str:
+    if of_state is None or max(result.recommended, result.current) <= of_state:
+        return ""
+    return (
+        f"Beyond {_executors(of_state)} only reading gets faster: state has {_partitions(m.state_partitions)} "
+        "(spec.state.partitions)."
+    )
+
+
+def _missing(situation: Situation) -> str:
+    """Return since when executors have been missing, empty if none are, or have not been for long."""
+    short = situation.lasting_shortage
+    if short is None:
+        return ""
+    since = _time(short.since)
+    if not short.running:
+        there = f"No executor is there ({situation.wanted} wanted); there have been too few since {since}."
+    else:
+        run = f"{_executors(short.running)} {'runs' if short.running == 1 else 'run'}"
+        there = f"Only {run} ({situation.wanted} wanted); there have been too few since {since}."
+    gone = f" {_executors(short.leaving)} must go first." if short.leaving else ""
+    return f"{there}{gone} The condition Ready says why."
+
+
+def _executors(number: int | None) -> str:
+    return "1 executor" if number == 1 else f"{number} executors"
+
+
+def _cores(number: int) -> str:
+    return "1 core" if number == 1 else f"{number} cores"
+
+
+def _partitions(number: int) -> str:
+    return "1 partition" if number == 1 else f"{number} partitions"
+
+
+def _time(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _seconds(seconds: float | None) -> str:
+    seconds = max(0.0, seconds or 0.0)
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"

@@ -1,0 +1,49 @@
+"""The part of the operator's process that decides how many executors applications need: its queue. Does no I/O."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from tidegate.observe.index import Index, KnownApp
+from tidegate.part import Running
+from tidegate.workqueue import Key, WorkQueue
+
+
+def _known_at_once() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
+@dataclass(slots=True)
+class AutoscalingPart:
+    """Has resources of no kind of its own; applications wake it, and time."""
+
+    index: Index
+    queue: WorkQueue
+    complete: asyncio.Event = field(default_factory=_known_at_once)
+    """Set from the beginning: there is nothing to be known before it can work."""
+
+    name = "autoscaling"
+    missing = ""
+
+    async def watch(self, namespace: str) -> None:
+        """Watch nothing."""
+
+    def running(self, concurrency: int) -> list[Running]:
+        """Return what the leader runs."""
+        # One: a look is arithmetic, and only who wants more executors asks for quotas.
+        return [
+            (1, "worker of autoscaling", self.queue.run_worker),
+            (1, "timers of autoscaling", self.queue.run_timers),
+        ]
+
+    def wake_for(self, app: Key) -> None:
+        """Have an application looked at if the autoscaler is on, or was until now."""
+        known = self.index.app(app)
+        if not isinstance(known, KnownApp):
+            return
+        spec = known.app.spec.autoscaling
+        if (spec is not None and spec.is_on) or self.index.autoscaling.get(known.app) is not None:
+            self.queue.wake(app)

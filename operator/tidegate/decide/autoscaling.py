@@ -1,0 +1,172 @@
+"""From an application's spec and status to the autoscaler's settings and past, and from its advice to status. No I/O.
+
+The target is in the status before the driver hears of it, and is read from there by whoever decides next: so it
+outlives the operator's process and the driver's. The spec is never written.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+import msgspec
+
+from tidegate.autoscaling.bounds import Limit
+from tidegate.autoscaling.evaluate import Past, usable_share
+from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling.samples import KEPT_SECONDS
+from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.executors import is_autoscaled
+from tidegate.decide.ignored_instances import basis_of
+from tidegate.model.duration import seconds_of
+from tidegate.model.spec import AutoscalingSpec
+from tidegate.model.status import AutoscalingFigures, AutoscalingStatus, LastScale, LearnedStatus
+from tidegate.observe.observation import Observation
+
+TOLD_ONCE = frozenset(Limit) - {Limit.MISSING}
+"""What keeps executors away that are needed: told by an event when it begins. Of those that are missing Ready tells."""
+
+
+def settings_of(spec: AutoscalingSpec) -> Settings:
+    """Return what a person asks of the autoscaler.
+
+    Raises:
+        ValueError: a span of time is none; the CRD's schema takes no such text.
+    """
+    return Settings(
+        most=spec.max_executors,
+        fewest=min(spec.min_executors, spec.max_executors),
+        mode=Mode(spec.mode.value),
+        utilization=spec.target_utilization / 100,
+        catch_up=seconds_of(spec.catch_up),
+        window=min(seconds_of(spec.window), KEPT_SECONDS),
+        stabilization=seconds_of(spec.stabilization),
+        down_interval=seconds_of(spec.scale_down.interval),
+        down_share=spec.scale_down.max_percent / 100,
+        excluded=tuple(ExcludedPeriod(each.schedule, seconds_of(each.duration)) for each in spec.excluded_periods),
+    )
+
+
+def past_of(status: AutoscalingStatus | None) -> Past:
+    """Return what an earlier process of the operator left in the status."""
+    if status is None:
+        return Past()
+    scale, learned = status.last_scale or LastScale(), status.learned or LearnedStatus()
+    return Past(
+        target=status.target or 0,
+        scaled_at=_seconds(scale.time),
+        scaled_from=scale.from_,
+        scaled_reason=scale.reason,
+        scaled_message=scale.message,
+        capacity_before=scale.rows_per_second_before,
+        packing=min(1.0, learned.usable_share) if learned.usable_share > 0 else 1.0,
+        packed_with=max(0, learned.executors),
+        held_at=_seconds(learned.ineffective_time),
+        held=learned.ineffective_executors,
+        held_from=learned.ineffective_from,
+        held_before=learned.ineffective_rows_per_second_before,
+        held_after=learned.ineffective_rows_per_second_after,
+        tasks_at_once=learned.tasks_at_once,
+        version=learned.version,
+    )
+
+
+def autoscaling_status(o: Observation) -> AutoscalingStatus | None:
+    """Return what the status is to say of the autoscaler: the newest advice or, before there is one, what it said."""
+    spec = o.app.spec.autoscaling
+    if spec is None or not spec.is_on:
+        return None
+    return msgspec.structs.replace(_advised_status(o, spec), basis=basis_of(o.app))
+
+
+def _advised_status(o: Observation, spec: AutoscalingSpec) -> AutoscalingStatus:
+    known = o.app.status.autoscaling
+    active, advice = is_autoscaled(o.app), o.advice
+    if advice is None or advice.mode != spec.mode.value:
+        if known is None or known.mode == spec.mode.value:
+            return known or AutoscalingStatus(mode=spec.mode.value)
+        # What one mode decided is not the other's; what was learned of the program is.
+        return AutoscalingStatus(mode=spec.mode.value, learned=known.learned)
+    evaluation, past = advice.evaluation, advice.evaluation.past
+    return AutoscalingStatus(
+        mode=spec.mode.value,
+        target=(past.target or None) if active else None,
+        recommended=evaluation.recommended,
+        reason=evaluation.step.value,
+        message=advice.message,
+        time=_time(advice.at),
+        last_scale=_last_scale(past) if active else None,
+        learned=LearnedStatus(
+            version=past.version,
+            usable_share=round(past.packing, 3),
+            executors=past.packed_with,
+            ineffective_time=_time(past.held_at) if past.held else None,
+            ineffective_executors=past.held,
+            ineffective_from=past.held_from,
+            ineffective_rows_per_second_before=round(past.held_before, 1),
+            ineffective_rows_per_second_after=round(past.held_after, 1),
+            tasks_at_once=past.tasks_at_once,
+        ),
+        figures=_figures(advice),
+    )
+
+
+def tell_scaling(o: Observation, now: float) -> tuple[PublishEvent, ...]:
+    """Tell of a target that is new, and of what keeps executors away that are needed, once when that begins."""
+    known, new = o.app.status.autoscaling, autoscaling_status(o)
+    if new is None or o.advice is None or not new.reason:
+        return ()
+    told: tuple[PublishEvent, ...] = ()
+    before = known.last_scale if known is not None else None
+    scale = new.last_scale
+    if scale is not None and scale.time is not None and (before is None or before.time != scale.time):
+        told = (PublishEvent("Autoscaled", scale.message, False, f"{scale.time.timestamp():.0f}"),)
+    limited = o.advice.evaluation.step in TOLD_ONCE
+    if limited and (known is None or known.reason != new.reason):
+        occasion = f"{o.app.metadata.generation}/{new.target}/{o.advice.at // 3600:.0f}"
+        # Without figures, which are others each time: near a bound it begins again and again, and is told once an hour.
+        words = f"{o.advice.summary} status.autoscaling has the figures." if o.advice.summary else new.message
+        told = (*told, PublishEvent(new.reason, words, new.reason != Limit.MAXIMUM.value, occasion))
+    return told
+
+
+def _last_scale(past: Past) -> LastScale | None:
+    if not past.scaled_at:
+        return None
+    return LastScale(
+        time=_time(past.scaled_at),
+        from_=past.scaled_from,
+        to=past.target,
+        reason=past.scaled_reason,
+        message=past.scaled_message,
+        rows_per_second_before=round(past.capacity_before, 1),
+    )
+
+
+def _figures(advice: Advice) -> AutoscalingFigures | None:
+    m, evaluation = advice.measured, advice.evaluation
+    if m is None:
+        return None
+    return AutoscalingFigures(
+        executors=m.executors,
+        arriving_rows_per_second=round(m.arriving, 1),
+        processed_rows_per_second=round(m.processed, 1),
+        rows_per_second_per_executor=round(m.rate, 1),
+        utilization_percent=round(100 * m.utilization),
+        busy_percent=round(100 * m.busy),
+        usable_percent=round(100 * usable_share(evaluation.past, m.executors)),
+        lag_rows=m.lag_rows if m.lag_rows >= 0 else None,
+        backlog_rows=round(m.backlog),
+        idle_executors=m.idle_executors if m.idle_executors >= 0 else None,
+        needed_executors=round(evaluation.needed, 1),
+        upper_bound=evaluation.bounds.high if evaluation.bounds is not None else 0,
+        window_seconds=round(m.seconds),
+    )
+
+
+def _seconds(time: datetime.datetime | None) -> float:
+    return time.timestamp() if time is not None else 0.0
+
+
+def _time(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC)

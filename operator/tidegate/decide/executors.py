@@ -1,0 +1,182 @@
+"""How many executors there are to be, how a running driver comes to that number, and what keeps it from it. No I/O.
+
+The number is decided here and nowhere else: whoever launches a driver, gives it another number, or tells of what is
+missing asks :func:`target_executors`.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from tidegate.autoscaling.situation import SHORT_SECONDS
+from tidegate.decide.actions import Action, PublishEvent, SetExecutors
+from tidegate.decide.faults import Problem, name_start_problem
+from tidegate.model.spec import AutoscalingMode
+from tidegate.model.streaming_app import StreamingApp, UpgradePhase
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import PodRecord
+from tidegate_spark.protocol import AgentReport, DriverState
+
+EXECUTORS_MISSING = "ExecutorsMissing"
+"""The condition's word for executors that are wanted and do not run."""
+SILENT_SECONDS = 180.0
+"""The same of executors whose pods run: an image that is large, or a busy node, keeps them for a while."""
+EXECUTORS_LINGER = "ExecutorsLinger"
+"""The condition's word for executors that were to go, and have not gone."""
+LINGER_SECONDS = 600.0
+"""For how long one may end its tasks before that is told: those of a catch-up batch take minutes."""
+
+
+def is_autoscaled(app: StreamingApp) -> bool:
+    """Return whether the autoscaler decides how many executors there are."""
+    spec = app.spec.autoscaling
+    return spec is not None and spec.mode is AutoscalingMode.ACTIVE
+
+
+def target_executors(o: Observation) -> int:
+    """Return how many executors there are to be: the autoscaler's target if there is one, else as the spec says."""
+    asked = o.app.spec.autoscaling
+    if asked is None or not is_autoscaled(o.app):
+        return o.app.spec.executor.instances
+    known = o.app.status.autoscaling
+    advised = o.advice.evaluation.past.target if o.advice is not None else 0
+    target = advised or (known.target if known is not None else None) or o.app.spec.executor.instances
+    # Also of one that nobody has evaluated yet: a launch need not begin with what is taken away at once.
+    return max(asked.min_executors, min(target, asked.max_executors))
+
+
+def wanted_executors(o: Observation) -> int:
+    """Return how many executors there should be: as the driver was told, or as it will be."""
+    told = o.agent.report.executors_wanted if o.agent else 0
+    return told or target_executors(o)
+
+
+def running_executors(o: Observation) -> int:
+    """Return how many executors are registered with the driver or, as long as it does not answer, how many run.
+
+    Those that only end their tasks are not among them.
+    """
+    if o.agent is not None:
+        return o.agent.report.executors_running
+    return sum(1 for pod in o.executors if pod.running and not pod.terminating)
+
+
+def rescale_live(o: Observation, now: float) -> tuple[Action, ...]:
+    """Change the number of executors through the agent, without a restart."""
+    if o.driver is None or o.driver.terminating or o.agent is None or _is_to_stop(o.app):
+        return ()
+    wanted = target_executors(o)
+    report = o.agent.report
+    if report.state is not DriverState.RUNNING or report.executors_wanted == wanted:
+        return ()
+    if is_autoscaled(o.app):
+        # The autoscaler's own event says why.
+        return (SetExecutors(o.driver, wanted),)
+    told = PublishEvent(
+        "Rescaled",
+        f"Executors from {report.executors_wanted} to {wanted}, without a restart.",
+        False,
+        f"{o.driver.epoch}/{o.app.metadata.generation}",
+    )
+    return (SetExecutors(o.driver, wanted), told)
+
+
+def _is_to_stop(app: StreamingApp) -> bool:
+    """Return whether the driver is stopped anyway: the next one is launched with the number that holds then."""
+    upgrade = app.status.upgrade
+    return app.spec.suspend or (upgrade is not None and upgrade.phase is UpgradePhase.STOPPING)
+
+
+def lacks_pods(o: Observation, now: float) -> bool:
+    """Return whether executors have been missing for a while of which there is not even a pod."""
+    if o.driver is None or o.agent is None or not is_short(o.agent.report, now, SHORT_SECONDS):
+        return False
+    return len(_pods(o, o.driver)) < o.agent.report.executors_wanted
+
+
+def is_short(report: AgentReport, now: float, seconds: float) -> bool:
+    """Return whether fewer executors have run than are wanted for so long, beside those that wait for others to go.
+
+    Spark counts the pods of executors that end their tasks: for each of those there is one less that is missing, until
+    it has gone. How long that may last is :func:`name_lingering`'s business.
+    """
+    since = report.executors_short_since
+    return report.state is DriverState.RUNNING and _missing(report) > 0 and 0 < since <= now - seconds
+
+
+def _missing(report: AgentReport) -> int:
+    return max(0, report.executors_wanted - report.executors_running - report.executors_leaving)
+
+
+def name_shortage(o: Observation, driver: PodRecord, now: float) -> Problem | None:
+    """Return what keeps executors that are wanted from running, None if they all run, or nothing is known yet."""
+    pods, lingering = _pods(o, driver), name_lingering(o, driver, now)
+    problem = next((found for found in map(name_start_problem, pods) if found is not None), None)
+    if problem is None and o.agent is not None:
+        problem = _missing_without_a_word(o, o.agent.report, len(pods), now)
+    if lingering is None:
+        return problem
+    if problem is not None:
+        return Problem(problem.reason, f"{problem.message} {lingering.message}")
+    short = o.agent is not None and o.agent.report.executors_running < o.agent.report.executors_wanted
+    return Problem(EXECUTORS_MISSING, lingering.message) if short else None
+
+
+def _missing_without_a_word(o: Observation, report: AgentReport, pods: int, now: float) -> Problem | None:
+    wanted = report.executors_wanted
+    if lacks_pods(o, now):
+        return Problem(EXECUTORS_MISSING, f"Of {wanted - pods} there is no pod: {_why_no_pods(o, wanted)}")
+    if is_short(report, now, SILENT_SECONDS):
+        silent = f"Of {_missing(report)} there is a pod, but no word to the driver"
+        return Problem(EXECUTORS_MISSING, f"{silent}: see the pods' logs, and network policies.")
+    return None
+
+
+def name_lingering(o: Observation, driver: PodRecord, now: float) -> Problem | None:
+    """Return which executor was to go and has not gone for long, None if none is known."""
+    report = o.agent.report if o.agent is not None else None
+    if report is None or not report.executors_leaving:
+        return None
+    if not 0 < report.executors_leaving_since <= now - LINGER_SECONDS:
+        return None
+    which = f"-exec-{report.executor_leaving_longest}"
+    pod = next((each.name for each in o.executors if each.epoch == driver.epoch and each.name.endswith(which)), "")
+    others = report.executors_leaving - 1
+    time = datetime.datetime.fromtimestamp(int(report.executors_leaving_since), datetime.UTC)
+    also = f", nor {'has another one' if others == 1 else f'have {others} others'}" if others else ""
+    waits = (
+        " Spark makes none in its place until it has gone."
+        if report.executors_running < report.executors_wanted
+        else " It costs what it costs, and takes no new tasks."
+    )
+    message = (
+        f"Executor {report.executor_leaving_longest} was to go at {time:%Y-%m-%dT%H:%M:%SZ} and has not ended its tasks"
+        f"{also}.{waits} See its log, and its node; deleting {f'pod {pod}' if pod else 'its pod'} ends it, and its "
+        "tasks are run again by others."
+    )
+    return Problem(EXECUTORS_LINGER, message)
+
+
+def look_again_in(o: Observation, now: float) -> float | None:
+    """Return in how many seconds a shortage, or one that lingers, can be told that can not yet; None: there is none."""
+    if o.agent is None:
+        return None
+    report = o.agent.report
+    times = (
+        *((report.executors_short_since, each) for each in (SHORT_SECONDS, SILENT_SECONDS)),
+        (report.executors_leaving_since, LINGER_SECONDS),
+    )
+    return min((since + each - now for since, each in times if since > 0 and since + each > now), default=None)
+
+
+def _pods(o: Observation, driver: PodRecord) -> list[PodRecord]:
+    return [pod for pod in o.executors if pod.epoch == driver.epoch and not pod.terminating and not pod.finished]
+
+
+def _why_no_pods(o: Observation, wanted: int) -> str:
+    if o.quota is not None and o.quota.most < wanted:
+        return f"{o.quota.words}." if o.quota.unstated else f"{o.quota.words}. Raise it, or ask for less."
+    return (
+        "the API server does not take them, or the driver may not create them. A LimitRange or an admission policy may "
+        "be why; the driver's log says it."
+    )

@@ -1,0 +1,86 @@
+"""An executor.instances that is changed while the autoscaler decides: it has no effect, and that is said. No I/O.
+
+Whoever changes it (a person with ``kubectl scale``, an HPA, KEDA, a GitOps tool) finds a condition that says what holds
+instead and what to do, as long as it is so; and an event, which is the same one all through an hour: a scaler that
+writes every few seconds makes no storm of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+import msgspec
+
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.executors import is_autoscaled
+from tidegate.model.streaming_app import AutoscalingBasis, Condition, StreamingApp
+from tidegate.observe.observation import Observation
+
+INSTANCES_IGNORED = "InstancesIgnored"
+"""Type of the condition, and reason of the event."""
+AUTOSCALER_ACTIVE = "AutoscalerActive"
+"""The condition's reason."""
+_EVENT = (
+    "executor.instances was changed, and has no effect: spec.autoscaling.mode is Active. Set the mode to Off or "
+    "Advise, and it holds; or change minExecutors and maxExecutors. The condition InstancesIgnored has the numbers."
+)
+
+
+def basis_of(app: StreamingApp) -> AutoscalingBasis | None:
+    """Return what the autoscaler goes by, with an executor.instances that it does not obey; None if it is not Active.
+
+    Whoever changes the mode or the bounds has seen to the number of executors: what the spec says then is no more
+    ignored than the number that it said at first.
+    """
+    spec, known = app.spec.autoscaling, app.status.autoscaling
+    if spec is None or not is_autoscaled(app):
+        return None
+    asked = AutoscalingBasis(
+        instances=app.spec.executor.instances, min_executors=spec.min_executors, max_executors=spec.max_executors
+    )
+    before = known.basis if known is not None and known.mode == spec.mode.value else None
+    if known is None or known.target is None or before is None:
+        return asked  # nothing was decided yet: it is obeyed
+    if (before.min_executors, before.max_executors) != (asked.min_executors, asked.max_executors):
+        return asked
+    ignored = asked.instances if asked.instances != before.instances else None
+    return msgspec.structs.replace(before, ignored=ignored)
+
+
+def instances_condition(o: Observation, now: float) -> tuple[Condition, ...]:
+    """Return the condition of a number that is ignored; none if none is.
+
+    It is apart from Ready, Reconciling and Stalled: the application is as well as it was.
+    """
+    basis = basis_of(o.app)
+    if basis is None or basis.ignored is None:
+        return ()
+    known = o.app.status.condition(INSTANCES_IGNORED)
+    message = (
+        f"executor.instances was changed from {basis.instances} to {basis.ignored}, and has no effect: "
+        "spec.autoscaling.mode is Active, and the autoscaler decides how many executors there are, from "
+        f"{basis.min_executors} (minExecutors) to {basis.max_executors} (maxExecutors). For {basis.ignored} executors "
+        "set the mode to Off or Advise, or change these bounds. If an HPA or KEDA did it: either it or the autoscaler "
+        "can decide, and not both."
+    )
+    return (
+        Condition(
+            type=INSTANCES_IGNORED,
+            status="True",
+            reason=AUTOSCALER_ACTIVE,
+            message=message,
+            observed_generation=o.app.metadata.generation,
+            last_transition_time=known.last_transition_time
+            if known is not None
+            else datetime.datetime.fromtimestamp(int(now), datetime.UTC),
+        ),
+    )
+
+
+def tell_ignored_instances(o: Observation, now: float) -> tuple[PublishEvent, ...]:
+    """Tell of a number that is ignored, and was not yet; without figures, so that it is told once an hour at most."""
+    known, basis = o.app.status.autoscaling, basis_of(o.app)
+    if basis is None or basis.ignored is None:
+        return ()
+    told = known.basis.ignored if known is not None and known.basis is not None else None
+    return (PublishEvent(INSTANCES_IGNORED, _EVENT, True, f"{now // 3600:.0f}"),) if told != basis.ignored else ()

@@ -1,0 +1,122 @@
+"""Another number of state partitions waits while a version that is not stable runs, or is about to. No I/O.
+
+Only a stable version's state can be divided anew: its copy tells whether that is possible before anything is stopped,
+and it can go on if that fails. So until what runs is stable everything is decided about the spec with the number that
+the state has; an edit of nothing else stops nothing, and what else it changes does not wait.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.decide.upgrades.repartitioning import is_another_asked_for
+from tidegate.decide.upgrades.step import Step
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.streaming_app import (
+    Phase,
+    RepartitionResult,
+    StreamingAppStatus,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradeStatus,
+)
+from tidegate.observe.observation import Observation
+
+PARTITIONS_KEPT = "StatePartitionsKept"
+_LAUNCHED = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED})
+"""Phases in which a version that is not stable runs, or is followed by another such one, if one was launched."""
+
+
+def is_postponed(o: Observation) -> bool:
+    """Return whether the spec's number of partitions has to wait."""
+    status, wanted = o.app.status, o.app.spec.state.partitions
+    if status.state_partitions in (0, wanted) or o.app.spec.upgrade.mode is UpgradeMode.STATELESS:
+        return False
+    stable, upgrade = status.last_stable, status.upgrade
+    if stable is None:
+        # Before its first batch there is nothing that could be divided, and the number is taken as it is. A snapshot's
+        # state keeps its own until somebody asks for another.
+        return status.batch is not None and status.start_from is None and o.spec_hash != status.applied_spec_hash
+    if upgrade is None or o.spec_hash in (upgrade.to_spec_hash, stable.spec_hash):
+        return False  # it is what is under way, or what there was before
+    if _is_to_be_filled(status):
+        return True
+    if status.lineage == stable.lineage and not is_another_asked_for(o.app.spec, stable):
+        return False  # as the stable version, which runs on state in another number
+    return _is_unproven(upgrade)
+
+
+def _is_to_be_filled(status: StreamingAppStatus) -> bool:
+    """Return whether it is not known yet if a rollback's lineage has all that it begins with: its driver fills it."""
+    began = status.start_from
+    return began is not None and began.lineage == status.lineage and not began.begun
+
+
+def _is_unproven(upgrade: UpgradeStatus) -> bool:
+    """Return whether a version that was not stable runs, or is about to."""
+    if upgrade.epoch:
+        return upgrade.phase in _LAUNCHED
+    # The version before is being stopped for something else, and nobody has asked what its state is.
+    return upgrade.phase is UpgradePhase.STOPPING and not _divides(upgrade)
+
+
+def _divides(upgrade: UpgradeStatus) -> bool:
+    known = upgrade.repartition
+    return known is not None and known.result != RepartitionResult.NOT_NEEDED
+
+
+def with_kept_number(o: Observation) -> Observation:
+    """Return the observation with the number that the state has in place of the spec's, as long as that has to wait."""
+    if not is_postponed(o):
+        return o
+    spec = o.app.spec
+    state = msgspec.structs.replace(spec.state, partitions=o.app.status.state_partitions)
+    app = msgspec.structs.replace(o.app, spec=msgspec.structs.replace(spec, state=state))
+    return dataclasses.replace(o, app=app, spec_hash=spec_hash(app))
+
+
+def about_all(step: Step | None, o: Observation, asked: Observation) -> Step | None:
+    """Return a step by which a version is taken back as one about all that the spec asks for.
+
+    What has failed is not tried once more, together with another number.
+
+    Args:
+        step: which is taken.
+        o: what it was decided about.
+        asked: the same with the spec as it is.
+    """
+    upgrade = step.upgrade if step is not None else None
+    if step is None or upgrade is None or upgrade.phase is not UpgradePhase.ROLLING_BACK:
+        return step
+    if o.spec_hash == asked.spec_hash or upgrade.to_spec_hash != o.spec_hash:
+        return step
+    return dataclasses.replace(step, upgrade=msgspec.structs.replace(upgrade, to_spec_hash=asked.spec_hash))
+
+
+def name_postponed(asked: Observation, verdict: Verdict) -> Verdict:
+    """Return a verdict about what runs as one about a spec whose number of partitions waits."""
+    if verdict.phase is not Phase.RUNNING or verdict.health is Health.STALLED or not is_postponed(asked):
+        return verdict
+    reason = PARTITIONS_KEPT if verdict.health is Health.READY else verdict.reason
+    message = f"{verdict.message} {_words(asked)}"
+    return dataclasses.replace(verdict, health=Health.RECONCILING, reason=reason, message=message)
+
+
+def tell_postponed(asked: Observation) -> tuple[PublishEvent, ...]:
+    """Return the event of a number that waits, at the first look at the spec that asks for it."""
+    metadata, status = asked.app.metadata, asked.app.status
+    if status.observed_generation == metadata.generation or not is_postponed(asked):
+        return ()
+    return (PublishEvent(PARTITIONS_KEPT, _words(asked), False, f"{metadata.generation}"),)
+
+
+def _words(asked: Observation) -> str:
+    known, wanted = asked.app.status.state_partitions, asked.app.spec.state.partitions
+    return (
+        f"The state keeps its {known} partitions until the version that runs is stable; then it is divided into "
+        f"{wanted}, as spec.state.partitions says."
+    )

@@ -1,0 +1,148 @@
+"""What the pod that divides state anew says, or that it will not say anything any more. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.decide.faults import KILLED_BY_MEMORY, lost_from_sight, name_start_problem, read_termination
+from tidegate.decide.upgrades.step import seconds_in_phase, seconds_to_hear
+from tidegate.model.streaming_app import RepartitionStatus, UpgradeStatus
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import PodRecord, process_of
+from tidegate.resources.names import repartition_pod_name
+from tidegate_spark.protocol import Reason, Termination
+from tidegate_spark.repartition_protocol import RepartitionEnd, RepartitionWhat
+from tidegate_spark.snapshot_protocol import SnapshotReport
+
+REPARTITION_START_PATIENCE = 120.0
+"""Seconds for a pod whose containers do not start, say for want of an image: a registry may be away for a while."""
+ROOM_PATIENCE = 300.0
+"""Seconds for a pod that is not admitted, or finds no node; the application does not run meanwhile."""
+_DEADLINE = "DeadlineExceeded"
+"""The kubelet's word for a pod that was ended because of its activeDeadlineSeconds."""
+_MEMORY = "Raise spec.state.repartition.resources.memory."
+_PASSES = frozenset({RepartitionWhat.DEPENDENCY, RepartitionWhat.FENCED})
+"""Ends after which another attempt may do better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """The lineage is whole."""
+
+    end: RepartitionEnd
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotDivided:
+    """No lineage came of the attempt."""
+
+    what: RepartitionWhat
+    message: str
+    again: bool
+    """Another one may do better."""
+
+
+Outcome = Divided | NotDivided
+
+
+def find_pod(o: Observation, known: RepartitionStatus) -> PodRecord | None:
+    """Return the pod of this attempt, None if it is not there."""
+    name = repartition_pod_name(o.app.metadata.name, known.epoch)
+    mine = (pod for pod in o.repartitions if pod.name == name and pod.app_uid == o.app.metadata.uid)
+    found = next(mine, None) if known.epoch else None
+    return None if found is not None and known.pod_uid not in ("", found.uid) else found
+
+
+def report_of(o: Observation, known: RepartitionStatus) -> SnapshotReport | None:
+    """Return how far the attempt's pod says that it is, None if it has not said so."""
+    pod, told = find_pod(o, known), o.memory.dividing
+    if pod is None or told is None or told.process != process_of(pod):
+        return None
+    return told.report if told.report.of_files else None
+
+
+def seconds_in_attempt(o: Observation, upgrade: UpgradeStatus, known: RepartitionStatus, now: float) -> float:
+    """Return for how long an attempt has been under way; without a pod, for how long this process tried to have one.
+
+    While no operator decides nobody makes it.
+    """
+    tried = find_pod(o, known) is None
+    return seconds_to_hear(o, upgrade, now) if tried else seconds_in_phase(upgrade, now)
+
+
+def outcome_of(
+    o: Observation, known: RepartitionStatus, seconds: tuple[float, float], timeout: float
+) -> Outcome | None:
+    """Return what an attempt came to, None if that is still to come.
+
+    Args:
+        o: everything that is known.
+        known: the record of it.
+        seconds: for how long this attempt has been under way (see :func:`seconds_in_attempt`), and all of them.
+        timeout: seconds after which it is given up.
+    """
+    pod, (in_attempt, in_all) = find_pod(o, known), seconds
+    if pod is not None and has_ended(pod):
+        return _read_end(pod, known)
+    if in_all >= timeout:
+        message = f"It took longer than {timeout:.0f} s (spec.state.repartition.timeoutSeconds)."
+        return NotDivided(RepartitionWhat.TIME_LIMIT, message, again=False)
+    if pod is not None and (pod.terminating or pod.running):
+        # Drained, or its node does not answer: it may be there for as long as that is away, and the application waits.
+        gone = NotDivided(RepartitionWhat.NO_ROOM, f"Pod {pod.name} is being removed.", again=True)
+        return gone if pod.terminating else None
+    if pod is None and known.pod_uid:
+        # Deleted by force, or with its node, maybe while nobody looked. What it did is in its lineage and nowhere else.
+        return _lost(repartition_pod_name(o.app.metadata.name, known.epoch))
+    return _not_begun(o, known, pod, in_attempt)
+
+
+def _not_begun(o: Observation, known: RepartitionStatus, pod: PodRecord | None, in_attempt: float) -> NotDivided | None:
+    """Return that no process will begin, None as long as one may."""
+    problem = name_start_problem(pod) if pod is not None else None
+    if problem is not None and pod is not None and not pod.unschedulable and in_attempt >= REPARTITION_START_PATIENCE:
+        return NotDivided(RepartitionWhat.START, problem.message, again=False)
+    if in_attempt < ROOM_PATIENCE:
+        return None
+    name, refusal = repartition_pod_name(o.app.metadata.name, known.epoch), o.memory.refusal
+    refused = refusal.message if pod is None and refusal is not None and refusal.pod_name == name else ""
+    why = problem.message if problem is not None else refused or f"Pod {name} did not run."
+    return NotDivided(RepartitionWhat.NO_ROOM, f"{why} It was waited for {ROOM_PATIENCE:.0f} s.", again=False)
+
+
+def has_ended(pod: PodRecord) -> bool:
+    """Return whether its process has ended, or will never begin."""
+    return pod.finished or (pod.ended is not None and not pod.running)
+
+
+def _read_end(pod: PodRecord, known: RepartitionStatus) -> Outcome:
+    told, ended = read_termination(pod.ended), pod.ended
+    if told is not None and told.repartition is not None:
+        return _read_words(told, told.repartition, known)
+    if told is not None:  # it did not come so far as to know what it was to do
+        return NotDivided(RepartitionWhat.START, told.message, again=False)
+    if pod.reason == _DEADLINE:
+        message = f"Pod {pod.name} was ended, because its time was over (spec.state.repartition.timeoutSeconds)."
+        return NotDivided(RepartitionWhat.TIME_LIMIT, message, again=False)
+    if ended is not None and not pod.reason and not lost_from_sight(ended) and ended.reason == KILLED_BY_MEMORY:
+        message = f"Pod {pod.name} needed more than its memory and was killed. {_MEMORY}"
+        return NotDivided(RepartitionWhat.MEMORY, message, again=False)
+    return _lost(pod.name)  # evicted, killed, or gone with its node
+
+
+def _lost(name: str) -> NotDivided:
+    return NotDivided(RepartitionWhat.NO_ROOM, f"Pod {name} was lost.", again=True)
+
+
+def _read_words(told: Termination, end: RepartitionEnd, known: RepartitionStatus) -> Outcome:
+    if told.reason is Reason.COMPLETED and end.what is RepartitionWhat.NONE and end.lineage == known.lineage:
+        return Divided(end, f"{told.message}{_left_out(end)}")
+    return NotDivided(end.what or RepartitionWhat.SPARK, told.message, again=end.what in _PASSES)
+
+
+def _left_out(end: RepartitionEnd) -> str:
+    if not end.left_out:
+        return ""
+    of = len(end.queries) + end.left_out
+    return f" The batches of {end.left_out} of {of} queries had no room in the pod's last words."

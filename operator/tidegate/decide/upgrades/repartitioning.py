@@ -1,0 +1,305 @@
+"""State gets another number of partitions between stop and launch, in a new lineage that a pod makes. No I/O.
+
+Until that is whole, and said to be, the old lineage is what there is: on any failure the version before goes on in it,
+at once and with all it has. Each attempt has an epoch and a lineage of its own, recorded before there is a pod.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.launch import why_not_built
+from tidegate.decide.origin import lineage_of
+from tidegate.decide.upgrades.repartition_results import (
+    Divided,
+    NotDivided,
+    Outcome,
+    find_pod,
+    outcome_of,
+    report_of,
+    seconds_in_attempt,
+)
+from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, moved, next_lineage
+from tidegate.model.streaming_app import (
+    RepartitionProgress,
+    RepartitionResult,
+    RepartitionStatus,
+    SnapshotBatch,
+    StableSpec,
+    StreamingAppSpec,
+    StreamingAppStatus,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradeStatus,
+)
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import time_from_seconds
+from tidegate_spark.repartition_protocol import Unfit, needs_repartition, why_unfit
+from tidegate_spark.snapshot_protocol import SnapshotReport
+
+MOST_ATTEMPTS = 3
+"""Pods that may be lost, or find the storage away, before the version before goes on."""
+INVALID_SPEC = "InvalidSpec"
+BEFORE_A_LAUNCH = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
+_GOES_ON = (
+    "The version before goes on with the state as it was. Another spec.restartNonce has it tried again; to do without, "
+    "set spec.state.partitions back."
+)
+
+
+def wanted_repartition(o: Observation) -> RepartitionStatus | None:
+    """Return the record of a repartition that the spec asks for, None if it asks for none."""
+    status, spec = o.app.status, o.app.spec
+    before, wanted = status.state_partitions, spec.state.partitions
+    if not before or before == wanted or spec.upgrade.mode is UpgradeMode.STATELESS:
+        return None
+    if status.last_stable is None or not is_another_asked_for(spec, status.last_stable):
+        return None  # there is no state yet, or no version that could go on if that failed
+    return RepartitionStatus(partitions=wanted, before=before)
+
+
+def is_another_asked_for(spec: StreamingAppSpec, stable: StableSpec) -> bool:
+    """Return whether the spec's number is another one than the stable version asked for.
+
+    State that it keeps in other partitions, such as a snapshot's, is not divided because of another image.
+    """
+    try:
+        asked = json.loads(stable.spec).get("state.partitions")
+    except (ValueError, AttributeError):
+        return False  # by a newer operator, or by somebody's hand: it could not go on if that failed
+    return asked is None or asked != spec.state.partitions  # an earlier operator did not store it
+
+
+def tell_kept(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:
+    """Return the event of a launch on state that keeps another number of partitions than the version asks for.
+
+    Args:
+        o: everything that is known, with the version that is launched.
+        status: as the launch writes it.
+    """
+    wanted, kept = o.app.spec.state.partitions, status.state_partitions
+    if not kept or kept == wanted:
+        return ()
+    message = (
+        f"The state has {kept} partitions and keeps them: spec.state.partitions is {wanted}, and nobody has changed it "
+        f"since. It is divided into {wanted} if the field is set to {kept} first, and to {wanted} once that is stable."
+    )
+    return (PublishEvent("StatePartitionsKept", message, True, f"{status.epoch}"),)
+
+
+def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> UpgradeStatus | Unfit:
+    """Return the record with what the copy of the state says of its repartition, or why there can be none.
+
+    Args:
+        upgrade: the record, with a repartition to come.
+        report: of the complete copy.
+        now: seconds since the epoch.
+    """
+    known = upgrade.repartition
+    facts = {name: pin.state for name, pin in report.queries.items()}
+    told = {name: state for name, state in facts.items() if state is not None}
+    if known is None or len(told) < len(facts):
+        return upgrade  # a runtime of before does not tell; the pod finds out
+    if not needs_repartition(told, known.partitions):
+        message = f"No query has state that is not in {known.partitions} partitions already."
+        return _settled(upgrade, RepartitionResult.NOT_NEEDED, "", message, now)
+    return why_unfit(told, known.partitions, report.spark_version) or upgrade
+
+
+def is_pending(upgrade: UpgradeStatus | None) -> bool:
+    """Return whether state is to be divided anew before the next launch."""
+    return upgrade is not None and upgrade.repartition is not None and not upgrade.repartition.result
+
+
+def refuse_edit_meanwhile(o: Observation, now: float) -> Step | None:
+    """Have the version before go on when the spec becomes one that no driver can be made of, while nothing runs.
+
+    What is divided is for a version that nobody knows any more: only its hash is recorded.
+    """
+    upgrade = o.app.status.upgrade
+    if upgrade is None or o.driver is not None or upgrade.phase not in BEFORE_A_LAUNCH or not is_pending(upgrade):
+        return None
+    why_not = why_not_built(o) if upgrade.to_spec_hash != o.spec_hash else ""
+    if not why_not:
+        return None
+    words = f"The spec was edited before the state was divided anew. {why_not.rstrip('.')}."
+    message = f"{words} The version before goes on with the state as it was; mend the spec, or set it back."
+    edited = msgspec.structs.replace(upgrade, to_spec_hash=o.spec_hash)
+    return _give_up(o, _settled(edited, RepartitionResult.FAILED, INVALID_SPEC, words, now), message, now)
+
+
+def begin_repartition(o: Observation, now: float) -> Step | None:
+    """Record an attempt once the version before does not run any more; it has an epoch, which no driver has."""
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase is not UpgradePhase.STOPPING or upgrade.repartition is None:
+        return None
+    if not is_pending(upgrade) or o.driver is not None or o.app.spec.suspend or upgrade.to_spec_hash != o.spec_hash:
+        return None
+    message = "The version before has stopped; a pod divides its state anew, in a lineage of its own."
+    return _attempt(o, upgrade, "Stopped", message, now)
+
+
+def follow_repartition(o: Observation, now: float) -> Step | None:
+    """Go on when the new lineage is whole; when it will not be, have the version before go on."""
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase is not UpgradePhase.REPARTITIONING or upgrade.to_spec_hash != o.spec_hash:
+        return None
+    known = upgrade.repartition
+    if known is None:
+        return None
+    if o.app.spec.suspend:
+        # Its pod is removed, as the driver's is; it begins anew when the application goes on.
+        message = "The application is suspended; its state is divided anew when it goes on."
+        later = msgspec.structs.replace(
+            known, epoch=0, lineage=0, pod_uid="", attempts=0, progress=None, started_at=None
+        )
+        return Step(moved(upgrade, UpgradePhase.STOPPING, "Suspended", message, now, repartition=later))
+    seconds = (seconds_in_attempt(o, upgrade, known, now), seconds_of(known, now))
+    outcome = outcome_of(o, known, seconds, float(o.app.spec.state.repartition.timeout_seconds))
+    return _judge(o, upgrade, outcome, now) if outcome is not None else None
+
+
+def note_repartition_pod(o: Observation, now: float) -> Step | None:
+    """Record which pod an attempt has: if it goes without a word it was lost, and was not one that never came."""
+    upgrade = o.app.status.upgrade
+    known = upgrade.repartition if upgrade is not None else None
+    if upgrade is None or known is None or upgrade.phase is not UpgradePhase.REPARTITIONING or known.pod_uid:
+        return None
+    pod = find_pod(o, known)
+    if pod is None:
+        return None
+    noted = msgspec.structs.replace(known, pod_uid=pod.uid)
+    return Step(msgspec.structs.replace(upgrade, repartition=noted))
+
+
+def with_progress(o: Observation) -> UpgradeStatus | None:
+    """Return the upgrade's record with how far the pod is; what it said last stays while it says nothing."""
+    upgrade = o.app.status.upgrade
+    known = upgrade.repartition if upgrade is not None else None
+    if upgrade is None or known is None or upgrade.phase is not UpgradePhase.REPARTITIONING:
+        return upgrade
+    told = report_of(o, known)
+    if told is None:
+        return upgrade
+    progress = RepartitionProgress(
+        files=told.files, of_files=told.of_files, bytes=told.bytes, of_bytes=told.of_bytes, rows=told.rows
+    )
+    return msgspec.structs.replace(upgrade, repartition=msgspec.structs.replace(known, progress=progress))
+
+
+def without_progress(upgrade: UpgradeStatus | None) -> UpgradeStatus | None:
+    """Return the record without how far a pod is: all that has to be written at once."""
+    if upgrade is None or upgrade.repartition is None:
+        return upgrade
+    return msgspec.structs.replace(upgrade, repartition=msgspec.structs.replace(upgrade.repartition, progress=None))
+
+
+def _judge(o: Observation, upgrade: UpgradeStatus, outcome: Outcome, now: float) -> Step:
+    known = upgrade.repartition
+    assert known is not None
+    if isinstance(outcome, Divided):
+        return _divided(upgrade, known, outcome, now)
+    if outcome.again and known.attempts < MOST_ATTEMPTS:
+        return _attempt(o, upgrade, outcome.what.value, f"{outcome.message} It is tried again.", now)
+    return _failed(o, upgrade, outcome, now)
+
+
+def seconds_of(known: RepartitionStatus, now: float) -> float:
+    """Return for how long it has been under way; a clock that was set back makes it wait longer, at most."""
+    return max(0.0, now - known.started_at.timestamp()) if known.started_at is not None else 0.0
+
+
+def _attempt(o: Observation, upgrade: UpgradeStatus, reason: str, message: str, now: float) -> Step:
+    known = upgrade.repartition
+    assert known is not None
+    assert upgrade.pin is not None  # there is one of each version that is divided: a stable one, that stopped
+    epoch, lineage = o.app.status.epoch + 1, next_lineage(o)
+    attempt = msgspec.structs.replace(
+        known,
+        snapshot=upgrade.pin.id,
+        epoch=epoch,
+        lineage=lineage,
+        pod_uid="",
+        attempts=known.attempts + 1,
+        progress=None,
+        started_at=known.started_at or time_from_seconds(now),
+    )
+    record = moved(
+        upgrade, UpgradePhase.REPARTITIONING, reason, message, now, repartition=attempt, last_lineage=lineage
+    )
+    return Step(record, epoch=epoch)
+
+
+def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Divided, now: float) -> Step:
+    queries, rows = outcome.end.queries, outcome.end.rows
+    message = (
+        f"The state of lineage {known.lineage} is in {known.partitions} partitions, with the {rows} rows that it had "
+        f"in {known.before}; the new version is started on it."
+    )
+    done = _settled(upgrade, RepartitionResult.DONE, "", outcome.message, now, rows=rows)
+    batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(queries.items()))
+    pin = upgrade.pin
+    assert pin is not None
+    # It is complete, since the lineage was made of it, and the copy of it not needed any more.
+    whole = msgspec.structs.replace(pin, batches=batches, copy="")
+    return Step(
+        moved(
+            done,
+            UpgradePhase.STOPPING,
+            "Repartitioned",
+            message,
+            now,
+            lineage=known.lineage,
+            pin=whole,
+            obsolete=_with_obsolete(upgrade, pin.copy),
+        )
+    )
+
+
+def _with_obsolete(upgrade: UpgradeStatus, *going: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*upgrade.obsolete, *(name for name in going if name))))[-MOST_OBSOLETE:]
+
+
+def _failed(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: float) -> Step:
+    words = f"The state was not divided anew: {outcome.message.rstrip('.')}."
+    failed = _settled(upgrade, RepartitionResult.FAILED, outcome.what.value, outcome.message, now)
+    return _give_up(o, failed, f"{words} {_GOES_ON}", now)
+
+
+def _give_up(o: Observation, upgrade: UpgradeStatus, message: str, now: float) -> Step:
+    """Refuse a version whose repartition failed; the one before it goes on in the lineage where it stopped."""
+    known, pin = upgrade.repartition, upgrade.pin
+    assert known is not None
+    obsolete = _with_obsolete(upgrade, *((pin.copy, pin.id) if pin is not None else ()))
+    refused = moved(
+        upgrade,
+        UpgradePhase.REFUSED,
+        known.what,
+        message,
+        now,
+        lineage=lineage_of(o),
+        pin=None,
+        obsolete=obsolete,
+    )
+    return Step(refused, warning=True)
+
+
+def _settled(
+    upgrade: UpgradeStatus, result: RepartitionResult, what: str, message: str, now: float, **fields: Any
+) -> UpgradeStatus:
+    known = upgrade.repartition
+    assert known is not None
+    settled = msgspec.structs.replace(
+        known,
+        result=result.value,
+        what=what,
+        message=message,
+        progress=None,
+        ended_at=time_from_seconds(now),
+        **fields,
+    )
+    return msgspec.structs.replace(upgrade, repartition=settled)

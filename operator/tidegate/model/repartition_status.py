@@ -1,0 +1,50 @@
+"""What the status says of state that gets another number of partitions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class RepartitionResult(StrEnum):
+    """What became of state that was to be divided anew."""
+
+    DONE = "Done"
+    NOT_NEEDED = "NotNeeded"
+    FAILED = "Failed"
+
+
+class RepartitionProgress(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How far an attempt is: what is copied, first into the pin and then into the new lineage, and rows divided."""
+
+    files: int = 0
+    of_files: int = 0
+    bytes: int = 0
+    of_bytes: int = 0
+    rows: int = 0
+
+
+class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """State that is to have another number of partitions: a pod makes a new lineage of it, between stop and launch.
+
+    Each attempt has an epoch and a lineage of its own, 0 as long as there is none, and one pod, whose uid is noted when
+    it is seen first. ``snapshot`` is what it is made of. ``what`` is a word of the contract with the runtime, or
+    InvalidSpec. ``rows`` are those of all state, the same before and after. ``progress`` is the pod's, while it works.
+    """
+
+    partitions: int
+    before: int
+    snapshot: str = ""
+    epoch: int = 0
+    lineage: int = 0
+    pod_uid: str = ""
+    attempts: int = 0
+    result: str = ""
+    what: str = ""
+    message: str = ""
+    rows: int = 0
+    progress: RepartitionProgress | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None

@@ -1,0 +1,46 @@
+"""What the autoscaler saw and found, by application. In memory; no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidegate.autoscaling.evaluate import Past
+from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling.samples import History
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.workqueue import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One application; all of it may be lost, and the past begins with what is in the status then."""
+
+    app_uid: str
+    history: History
+    past: Past
+    advice: Advice
+
+
+@dataclass(slots=True)
+class AutoscalingIndex:
+    """Applications that the autoscaler looks at."""
+
+    _watched: dict[Key, Watched] = field(default_factory=dict)
+
+    def put(self, key: Key, watched: Watched) -> None:
+        """Keep what a look found."""
+        self._watched[key] = watched
+
+    def get(self, app: StreamingApp) -> Watched | None:
+        """Return what the last look at this very application found."""
+        watched = self._watched.get((app.metadata.namespace, app.metadata.name))
+        return watched if watched is not None and watched.app_uid == app.metadata.uid else None
+
+    def advice(self, app: StreamingApp) -> Advice | None:
+        """Return the newest advice."""
+        watched = self.get(app)
+        return watched.advice if watched is not None else None
+
+    def forget(self, key: Key) -> None:
+        """Keep nothing of an application."""
+        self._watched.pop(key, None)

@@ -1,0 +1,70 @@
+"""observe: what the autoscaler may know of an application, out of the index. Writes nothing."""
+
+from __future__ import annotations
+
+from tidegate.autoscaling.recommend import Sight
+from tidegate.model.streaming_app import StreamingApp, UpgradePhase
+from tidegate.observe.gather import find_pod, valid_report
+from tidegate.observe.index import Index, KnownApp
+from tidegate.observe.pods import process_of
+from tidegate.resources.names import driver_pod_name
+from tidegate.workqueue import Key
+from tidegate_spark.protocol import ROLE_DRIVER, AgentReport, DriverState
+
+_COMES_FIRST = frozenset(
+    {UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK}
+)
+
+
+def see(index: Index, key: Key, now: float, steady: float) -> Sight | None:
+    """Return what there is to see, None if the application is gone or unreadable.
+
+    Args:
+        index: the picture of the cluster.
+        key: namespace and name.
+        now: seconds since the epoch.
+        steady: seconds of the monotonic clock, by which reports age.
+    """
+    known = index.app(key)
+    if not isinstance(known, KnownApp):
+        return None
+    app, driver = known.app, find_pod(index.pods(key), driver_pod_name(key[1]), ROLE_DRIVER)
+    timed = valid_report(index.reports.get(key), known, driver, steady)
+    report = timed.report if timed is not None else None
+    upgrade = "" if app.spec.suspend else _upgrade_that_comes_first(app)
+    return Sight(
+        now=now,
+        steady=steady,
+        wanted=app.spec.executor.instances,
+        cores=app.spec.executor.cores,
+        version=f"{driver.spec_hash if driver is not None else app.status.applied_spec_hash}/{app.status.lineage}",
+        report=report,
+        taken_at=timed.taken_at if timed is not None else 0.0,
+        process=process_of(driver) if driver is not None else "",
+        not_running=upgrade or _why_not(app, report),
+        upgrading=bool(upgrade),
+    )
+
+
+def _upgrade_that_comes_first(app: StreamingApp) -> str:
+    """Return in words which upgrade keeps the number of executors as it is, empty if none does.
+
+    From the stop on: until a version is stable its figures are those of its start, and a change of executors would make
+    batches last by which it is judged. While the state is copied, or the version rehearsed, the old one runs as ever.
+    """
+    upgrade = app.status.upgrade
+    if upgrade is None or upgrade.phase not in _COMES_FIRST:
+        return ""
+    if upgrade.phase is UpgradePhase.REPARTITIONING:
+        return "the state is divided anew, which comes first"
+    return f"an upgrade is under way (phase {upgrade.phase.value}), which comes first"
+
+
+def _why_not(app: StreamingApp, report: AgentReport | None) -> str:
+    if app.spec.suspend:
+        return "the application is suspended"
+    if report is None:
+        return "there is no driver that answers"
+    if report.state is not DriverState.RUNNING or not report.ready:
+        return "its queries do not run yet"
+    return "its queries are paused" if report.control.paused else ""

@@ -1,0 +1,116 @@
+"""Looks at the applications that the autoscaler is to look at, and wakes them when there is news. Does I/O for quotas.
+
+What is found is advice. The application's own reconcile writes it into the status and takes it to the driver: an
+application has one writer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from tidegate.autoscaling.evaluate import Past, Step
+from tidegate.autoscaling.recommend import Advice, recommend
+from tidegate.autoscaling.samples import History
+from tidegate.autoscaling.settings import Settings
+from tidegate.decide.autoscaling import past_of, settings_of
+from tidegate.decide.ignored_instances import basis_of
+from tidegate.decide.times import ScheduleError
+from tidegate.metrics.autoscaling import AutoscalingFigures
+from tidegate.model.spec import AutoscalingMode
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.autoscaling_index import Watched
+from tidegate.observe.gather import find_pod
+from tidegate.observe.gather_autoscaling import see
+from tidegate.observe.index import Index, KnownApp
+from tidegate.observe.quotas import Quotas
+from tidegate.resources.names import driver_pod_name
+from tidegate.workqueue import Key
+from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR
+
+PERIOD = 10.0
+"""Seconds between two looks."""
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class AutoscalingReconciler:
+    """Looks at one application."""
+
+    index: Index
+    quotas: Quotas
+    figures: AutoscalingFigures
+    wake_app: Callable[[Key], None]
+    clock: Callable[[], float] = time.time
+    steady: Callable[[], float] = time.monotonic
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Look at an application; returns seconds until the next look, or None if the autoscaler is off.
+
+        Raises:
+            NotLeadingError: this process does not lead any more.
+        """
+        known = self.index.app(key)
+        app = known.app if isinstance(known, KnownApp) else None
+        spec = app.spec.autoscaling if app is not None and app.metadata.deletion_timestamp is None else None
+        if app is None or spec is None or not spec.is_on:
+            self.index.autoscaling.forget(key)
+            self.figures.forget(key)
+            return None
+        before = self.index.autoscaling.get(app)
+        watched = await self._look(app, settings_of(spec), before)
+        if watched is None:
+            return PERIOD
+        self.index.autoscaling.put(key, watched)
+        basis = basis_of(app)
+        self.figures.show(key, watched.advice, ignores_instances=basis is not None and basis.ignored is not None)
+        if before is None or _news(before.advice) != _news(watched.advice):
+            self.wake_app(key)
+        if watched.advice.evaluation.due and spec.mode is AutoscalingMode.ACTIVE:
+            log.info(watched.advice.message, step=watched.advice.evaluation.step.value)
+        return PERIOD
+
+    async def _look(self, app: StreamingApp, settings: Settings, before: Watched | None) -> Watched | None:
+        key = (app.metadata.namespace, app.metadata.name)
+        sight = see(self.index, key, self.clock(), self.steady())
+        if sight is None:
+            return None
+        past, history = _begin(app, settings, before)
+        try:
+            history, advice = recommend(settings, history, past, sight)
+            if advice.evaluation.recommended > advice.evaluation.current:
+                # Only who wants more asks: it is one more request, and few namespaces have quotas.
+                pods = self.index.pods(key)
+                executors = [pod for pod in pods if pod.role == ROLE_EXECUTOR]
+                quota = await self.quotas.room(app, executors, find_pod(pods, driver_pod_name(key[1]), ROLE_DRIVER))
+                if quota is not None:
+                    sight = dataclasses.replace(sight, quota=quota)
+                    history, advice = recommend(settings, history, past, sight)
+        except ScheduleError as error:
+            log.warning("excluded period not understood", problem=str(error))
+            sight = dataclasses.replace(sight, not_running=f"spec.autoscaling.excludedPeriods: {error}")
+            settings = dataclasses.replace(settings, excluded=())
+            history, advice = recommend(settings, history, past, sight)
+        return Watched(app.metadata.uid, history, advice.evaluation.past, advice)
+
+
+def _begin(app: StreamingApp, settings: Settings, before: Watched | None) -> tuple[Past, History]:
+    if before is not None and before.advice.mode is settings.mode:
+        return before.past, before.history
+    known = app.status.autoscaling
+    same = known is not None and known.mode == settings.mode.value
+    past = past_of(known)
+    if not same:
+        # What another mode decided is not this one's.
+        past = Past(packing=past.packing, packed_with=past.packed_with, version=past.version)
+    return past, before.history if before is not None else History()
+
+
+def _news(advice: Advice) -> tuple[object, ...]:
+    evaluation = advice.evaluation
+    step = evaluation.step if evaluation.step is not Step.MEASURING else Step.STEADY
+    return (advice.mode, step, evaluation.recommended, evaluation.past.target, int(evaluation.past.scaled_at))

@@ -1,0 +1,92 @@
+"""The pod that divides an application's state anew: in the image, and by the settings, that wrote it. No I/O.
+
+It is not started again by the kubelet: another attempt has another lineage, so that nothing of two is ever in one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate.decide.spec_hash import with_version
+from tidegate.model.errors import SpecError
+from tidegate.model.quantity import parse_quantity
+from tidegate.model.streaming_app import RepartitionStatus, StreamingApp
+from tidegate.resources import pod_parts
+from tidegate.resources.metadata import owner_reference
+from tidegate.resources.names import REPARTITION_CONTAINER, repartition_pod_name
+from tidegate.resources.platform import Platform
+from tidegate.resources.storage_pod import Errand, SparkContainer, build_storage_pod
+from tidegate.spark.memory import split_memory
+from tidegate_spark.protocol import LABEL_EPOCH, POD_UID_VARIABLE, ROLE_REPARTITION, to_json
+from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE
+from tidegate_spark.repartition_protocol import REPARTITION_MODULE, REPARTITION_VARIABLE, Repartition
+
+_SETTINGS = ("spark.sql.streaming.stateStore.", "spark.io.compression.", "spark.hadoop.")
+"""How Spark settings begin without which state may not be read, or the storage not be reached."""
+
+
+def build_repartition_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
+    """Return the pod of the attempt that the upgrade's record names.
+
+    Raises:
+        SpecError: no pod can be made of the spec.
+        ValueError: no attempt is recorded.
+    """
+    upgrade = app.status.upgrade
+    known = upgrade.repartition if upgrade is not None else None
+    if upgrade is None or known is None or not known.epoch:
+        raise ValueError(f"no repartition of {app.metadata.name} has begun")
+    wanted = app.spec.state.repartition
+    requirements = pod_parts.resource_requirements("state.repartition", wanted.resources)
+    image, conf = _writer_of(app)
+    spark = SparkContainer(image, app.spec.application.image_pull_policy, requirements, wanted.timeout_seconds)
+    order = _order(app, known, image, conf)
+    errand = Errand(
+        pod_name=repartition_pod_name(app.metadata.name, known.epoch),
+        role=ROLE_REPARTITION,
+        container=REPARTITION_CONTAINER,
+        module=REPARTITION_MODULE,
+        owner=owner_reference(app),
+        labels={LABEL_EPOCH: str(known.epoch)},
+        env={REPARTITION_VARIABLE: to_json(order), MASTER_VARIABLE: f"local[{order.cores}]"},
+        spark=spark,
+        made_of=upgrade.to_spec_hash,
+    )
+    pod = build_storage_pod(app, errand, platform)
+    (container,) = pod["spec"]["containers"]
+    uid = {"name": POD_UID_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}
+    changed = {**container, "env": [*container["env"], uid]}
+    return {**pod, "spec": {**pod["spec"], "restartPolicy": "Never", "containers": [changed]}}
+
+
+def _order(app: StreamingApp, known: RepartitionStatus, image: str, conf: Mapping[str, str]) -> Repartition:
+    resources = app.spec.state.repartition.resources
+    try:
+        heap = split_memory("driver", resources.memory, {}).heap_mib
+    except SpecError as error:
+        raise SpecError("spec.state.repartition.resources.memory", error.remedy) from error
+    return Repartition(
+        partitions=known.partitions,
+        pin=known.snapshot,
+        of_lineage=app.status.lineage,
+        lineage=known.lineage,
+        image=image,
+        cores=max(1, math.ceil(parse_quantity("spec.state.repartition.resources.cpu", resources.cpu))),
+        heap_mib=heap,
+        spark_conf={key: value for key, value in sorted(conf.items()) if key.startswith(_SETTINGS)},
+    )
+
+
+def _writer_of(app: StreamingApp) -> tuple[str, Mapping[str, str]]:
+    """Return image and Spark settings of the version that wrote the state: the stable one, since no other ran after it.
+
+    Not the new version's. The old one's Spark is known before anything is stopped, from its copy of the state; it reads
+    what it wrote; and what its settings name is in its image.
+    """
+    stable = app.status.last_stable
+    if stable is None:
+        return app.spec.application.image, app.spec.spark_conf
+    held = with_version(app.spec, stable.spec)
+    return held.application.image, held.spark_conf

@@ -1,0 +1,14 @@
+"""What keeps state from being divided anew. No I/O."""
+
+from __future__ import annotations
+
+from tidegate_spark.repartition_protocol import RepartitionWhat
+
+
+class RepartitionError(Exception):
+    """The lineage is not made; what is wrong, in one word and in words for a person."""
+
+    def __init__(self, what: RepartitionWhat, message: str) -> None:
+        """Carry both."""
+        super().__init__(message)
+        self.what = what

@@ -1,0 +1,271 @@
+"""Makes a lineage whose state has another number of partitions, of one in which nobody writes any more. Does I/O.
+
+The lineage is begun with the pin of the old one, copied by the store. Spark then divides each query's state anew in the
+copy. What the state stores hold is read before and after; only if that is the same is the lineage said to be whole.
+Nothing is written to the old lineage.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tidegate_spark import lineage_mark, upgrade_pin
+from tidegate_spark.exports import state_reader
+from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.repartition import attempts, fingerprints
+from tidegate_spark.repartition.errors import RepartitionError
+from tidegate_spark.repartition.fingerprints import Contents
+from tidegate_spark.repartition_protocol import (
+    Repartition,
+    RepartitionedQuery,
+    RepartitionWhat,
+    is_divided_otherwise,
+    second_way,
+    why_unfit,
+)
+from tidegate_spark.snapshot_protocol import StateFacts
+from tidegate_spark.snapshot_work import Carrier, state_facts
+from tidegate_spark.snapshots import layout as spark_layout
+from tidegate_spark.snapshots import manifest, restore
+from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress, in_parallel, list_keys
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.manifest import Manifest, QueryAt
+from tidegate_spark.snapshots.operator_files import STATE
+from tidegate_spark.snapshots.query_logs import OFFSETS
+from tidegate_spark.snapshots.reader import Layout
+from tidegate_spark.snapshots.restore import Origin, Target
+from tidegate_spark.snapshots.store import Entry, SnapshotError, VanishedError
+
+log = logging.getLogger("tidegate")
+
+
+@dataclass
+class Repartitioner:
+    """Makes one lineage."""
+
+    config: DriverConfig
+    """Of the application, with the old lineage."""
+    order: Repartition
+    own: Library
+    spark: Callable[[], SparkSession]
+    """Starts Spark, or returns the session that runs; it reaches the storage."""
+    spark_version: str
+    check: Callable[[], None]
+    """Raises if another one took the storage over."""
+    report: Callable[[Progress], None] = lambda progress: None
+    """Told how many files are copied, of how many."""
+    divided: Callable[[int], None] = lambda rows: None
+    """Told how many rows are divided anew, and the same as before, after each query."""
+    layout: Layout = spark_layout
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long each part took."""
+    _facts: dict[str, StateFacts] = field(default_factory=dict)
+
+    def run(self) -> dict[str, RepartitionedQuery]:
+        """Make the lineage; return its queries.
+
+        Raises:
+            RepartitionError: it can not be made. What there is of it is nobody's.
+            Exception: what the store's client raises, and what ``check`` does.
+        """
+        with self._timed("pin"):
+            attempts.clear_earlier(self.own, self.order.lineage)
+            # Of a number that nobody knew to be used: the status was lost.
+            attempts.clear(self.own, self.order.lineage)
+            made = self._pinned()
+        log.info("the pin %s of lineage %d is whole", made.id, self.order.of_lineage, extra={"action": "repartition"})
+        self._judge(made)
+        with self._timed("copy"):
+            attempts.begin(self.own, self.order)
+            self._begin_lineage(made)
+        log.info("lineage %d begins with a copy of it", self.order.lineage, extra={"action": "repartition"})
+        done: dict[str, RepartitionedQuery] = {}
+        for query, at in sorted(made.queries.items()):
+            done[query] = self._divide(query, at)
+            self.divided(sum(each.rows for each in done.values()))
+        self.check()
+        self._say_whole(made, done)
+        return done
+
+    # --- what it is made of ---
+
+    def _pinned(self) -> Manifest:
+        """Return the pin, completed if it was not; before, look whether each query ended at a batch's end."""
+        order, config = self.order, dataclasses.replace(self.config, lineage=self.order.of_lineage)
+        try:
+            wanted = upgrade_pin.order_of(self.own, order.pin, order.of_lineage, order.image, self.layout)
+            self._check_boundary(wanted.exact)
+            carrier = Carrier(config, lambda: self.own, self.spark_version, self.layout)
+            carrier.take(wanted, self.report)
+            known = self.own.read()
+            return manifest.read(self.own, order.pin, known)
+        except SnapshotError as error:
+            message = f"The state of lineage {order.of_lineage} can not be pinned: {str(error).rstrip('.')}."
+            raise RepartitionError(RepartitionWhat.STATE, message) from error
+
+    def _check_boundary(self, batches: Mapping[str, int]) -> None:
+        for query, batch in sorted(batches.items()):
+            newest = self._newest_offsets(query)
+            if newest > batch:
+                raise RepartitionError(
+                    RepartitionWhat.UNCOMMITTED,
+                    f"Query {query!r} was ended inside batch {newest}, which has to be run again under that number for "
+                    "sinks that go by it, and a repartition takes a number of its own. The version before runs it now. "
+                    "Raise spec.driver.stopGracePeriodSeconds if batches take longer, and change spec.restartNonce to "
+                    "have the repartition tried again.",
+                )
+
+    def _newest_offsets(self, query: str) -> int:
+        root = self.own.lineage_key(self.order.of_lineage, query, OFFSETS) + "/"
+        names = (key[len(root) :] for key in list_keys(self.own.store, root))
+        return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+    def _judge(self, made: Manifest) -> None:
+        self._facts = {query: state_facts(at.facts) for query, at in made.queries.items()}
+        unfit = why_unfit(self._facts, self.order.partitions, self.spark_version)
+        if unfit is not None:
+            raise RepartitionError(unfit.what, unfit.message)
+
+    def _begin_lineage(self, made: Manifest) -> None:
+        origin, holder = Origin(self.own, made.id), attempts.holder_of(self.order.lineage)
+        try:
+            # Queries keep their ids: no number of a batch comes again.
+            restore.restore(origin, Target(self.own, self.order.lineage), holder, Copiers(USUAL.number, self.report))
+        except SnapshotError as error:
+            message = f"Lineage {self.order.lineage} can not begin with {made.id}: {str(error).rstrip('.')}."
+            raise RepartitionError(RepartitionWhat.STATE, message) from error
+        finally:
+            restore.release(origin, holder)
+
+    # --- one query ---
+
+    def _divide(self, query: str, at: QueryAt) -> RepartitionedQuery:
+        facts = state_facts(at.facts)
+        if not is_divided_otherwise(facts, self.order.partitions):
+            return RepartitionedQuery(at.batch, partitions=facts.partitions)
+        place = f"s3a://{self.own.store.bucket}/{self.own.lineage_key(self.order.lineage, query)}"
+        with self._timed("start"):
+            spark = self.spark()
+        words = (query, facts.partitions, self.order.partitions)
+        log.info("query %r: state from %d to %d partitions", *words, extra={"action": "repartition"})
+        self.check()
+        before = self._divided(spark, place, at, facts.partitions)
+        self.check()
+        with self._timed("verify"):
+            self._remove_superseded(query, at.batch + 1)
+            after = self._read(spark, place, at, at.batch + 1, self.order.partitions)
+        wrong = fingerprints.difference(before, after)
+        if wrong:
+            message = f"The state of query {query!r} is not the same after the repartition: {wrong}."
+            raise RepartitionError(RepartitionWhat.DIFFERENT, message)
+        log.info("query %r: %d rows, the same as before", query, after.rows, extra={"action": "repartition"})
+        return RepartitionedQuery(at.batch, after.rows, facts.partitions)
+
+    def _divided(self, spark: SparkSession, place: str, at: QueryAt, partitions: int) -> Contents:
+        """Have Spark divide the state; return what it was, read at the same time: both read the old batch alone."""
+        with ThreadPoolExecutor(1, thread_name_prefix="fingerprints") as beside:
+            reading = beside.submit(self._read, spark, place, at, at.batch, partitions)
+            with self._timed("spark"):
+                session = state_reader.session_at(spark, at)
+                self._asked(partial(_repartition, session, place, self.order.partitions))
+            with self._timed("verify"):
+                before: Contents = reading.result()
+        for store, rows in sorted(before.misplaced.items(), key=str):
+            message = (
+                f"{rows} rows of {store} are not in the partition that the hash of their key says: Spark's repartition "
+                "would put them where the query does not look."
+            )
+            raise RepartitionError(RepartitionWhat.ONE_PLACE, message)
+        return before
+
+    def _read(self, spark: SparkSession, place: str, at: QueryAt, batch: int, partitions: int) -> Contents:
+        session = state_reader.session_at(spark, at)
+        session.conf.set("spark.sql.shuffle.partitions", "1")
+        stores = self._asked(partial(state_reader.stores_of, session, place))
+        found: Contents = self._asked(partial(fingerprints.read_contents, session, place, batch, partitions, stores))
+        return found
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except Exception as error:
+            if not isinstance(error, PySparkException) and not type(error).__module__.startswith("py4j"):
+                raise
+            # A storage that is away, or another one's by now, has Spark fail, too, and says less about the state.
+            self.check()
+            words = state_reader.words_of(error).rstrip(".")
+            # What the operator could not know of before, such as a variable of a type that Spark does not take along.
+            message = f"Spark can not divide the state anew: {words}.{second_way(self._facts, self.order.partitions)}"
+            raise RepartitionError(RepartitionWhat.SPARK, message) from error
+
+    def _remove_superseded(self, query: str, batch: int) -> None:
+        """Remove what only batches before ``batch`` need of the state.
+
+        Spark's reader takes each directory for a partition, so with fewer partitions it could not read the rest. That a
+        snapshot can be taken of what is left is found out on the way.
+        """
+        root = self.own.lineage_key(self.order.lineage, query) + "/"
+        listing = {key[len(root) :]: entry for key, entry in list_keys(self.own.store, root).items()}
+        each = partial(in_parallel, USUAL)
+        try:
+            needed = self.layout.needed_files(listing, _reader(self.own, listing), batch, each)
+        except SnapshotError as error:
+            message = f"What Spark made of the state of query {query!r} is no whole checkpoint: {error}."
+            raise RepartitionError(RepartitionWhat.DIFFERENT, message) from error
+        kept = {file.path for file in needed.files}
+        self.own.store.delete(
+            [entry.key for path, entry in listing.items() if path.startswith(f"{STATE}/") and path not in kept]
+        )
+
+    # --- the end ---
+
+    def _say_whole(self, made: Manifest, done: Mapping[str, RepartitionedQuery]) -> None:
+        extra = {query: each.batch + 1 for query, each in done.items() if self._is_divided(made, query)}
+        mark = {
+            "snapshot": made.id,
+            "origin": self.config.storage.uri,
+            "batches": {query: extra.get(query, each.batch) for query, each in done.items()},
+            lineage_mark.WITHOUT_OUTPUT: extra,
+            # The pin goes with the next upgrade; what it follows is for people.
+            "parent": made.parent,
+            "released": True,
+        }
+        lineage_mark.put(self.own, self.order.lineage, mark)
+        attempts.finish(self.own, self.order.lineage)
+
+    def _is_divided(self, made: Manifest, query: str) -> bool:
+        return is_divided_otherwise(state_facts(made.queries[query].facts), self.order.partitions)
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[part] = round(self.seconds.get(part, 0.0) + time.monotonic() - began, 3)
+
+
+def _repartition(session: SparkSession, place: str, partitions: int) -> None:
+    session._streamingCheckpointManager.repartition(place, partitions)
+
+
+def _reader(own: Library, listing: Mapping[str, Entry]) -> Callable[[str], bytes]:
+    def read(path: str) -> bytes:
+        entry = listing.get(path)
+        found = own.store.get(entry.key) if entry is not None else None
+        if found is None:
+            raise VanishedError(f"{path} is gone")
+        return found[0]
+
+    return read

@@ -1,0 +1,49 @@
+"""What the pod that divides state anew is to Spark, and what its end is called. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tidegate_spark.protocol import DriverConfig, Reason, Termination
+from tidegate_spark.repartition_protocol import Repartition, RepartitionEnd, RepartitionWhat
+
+_REASONS = {
+    RepartitionWhat.FENCED: Reason.FENCED,
+    RepartitionWhat.STATE: Reason.STATE_MISSING,
+}
+_KILLED = (-9, 137)
+"""How a JVM ends that the kernel has killed. Without cgroup v2 its container is not, and nobody else tells of it."""
+_NO_HEAP = "OutOfMemoryError"
+
+
+def config_for_spark(config: DriverConfig, order: Repartition) -> DriverConfig:
+    """Return the configuration by which Spark is started: that of a driver of the new lineage, without executors."""
+    return dataclasses.replace(
+        config,
+        lineage=order.lineage,
+        spark_conf=order.spark_conf,
+        state_partitions=order.partitions,
+        driver_heap_mib=order.heap_mib,
+        executor=dataclasses.replace(config.executor, instances=0, template={}),
+    )
+
+
+def end_of(config: DriverConfig, what: RepartitionWhat, message: str, reason: Reason | None = None) -> Termination:
+    """Return the last words of an attempt of which no lineage came."""
+    said = reason or _REASONS.get(what, Reason.APPLICATION_FAILED)
+    return Termination(said, message, config.epoch, repartition=RepartitionEnd(what))
+
+
+def cause_of(what: RepartitionWhat, message: str, jvm_exit_code: int | None) -> tuple[RepartitionWhat, str]:
+    """Return what a failure comes down to, and its words: Spark does not fail because of the state if it lacks memory.
+
+    Args:
+        what: as it is known to who met it.
+        message: likewise.
+        jvm_exit_code: of Spark's JVM, None if it runs or there was none.
+    """
+    if what is not RepartitionWhat.SPARK or (jvm_exit_code not in _KILLED and _NO_HEAP not in message):
+        return what, message
+    return RepartitionWhat.MEMORY, (
+        f"Spark needed more memory than it has ({message.rstrip('.')}). Raise spec.state.repartition.resources.memory."
+    )

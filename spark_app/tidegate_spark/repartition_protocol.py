@@ -1,0 +1,214 @@
+"""The part of the contract between operator and runtime about state divided anew: the order, and what came of it.
+
+Also what Spark's offline repartition can do. The operator judges by it while nothing is stopped yet, from what the copy
+of the state tells; the pod that does it judges again, by what it finds. Standard library only, no I/O.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from tidegate_spark.snapshot_protocol import StateFacts
+
+REPARTITION_VARIABLE = "TIDEGATE_REPARTITION"
+"""Environment variable of the pod's container that holds :class:`Repartition` as JSON."""
+
+REPARTITION_MODULE = "tidegate_spark.repartition_pod"
+"""What the pod runs."""
+
+REPARTITION_PREFIX = "repartitions"
+"""``repartitions/<lineage>.json``: a lineage that is being made; gone once it is whole."""
+
+FIRST_SPARK = (4, 2)
+"""The first that divides state anew."""
+
+ROCKSDB = "RocksDB"
+OPERATORS = frozenset(
+    {
+        "stateStoreSave",
+        "dedupe",
+        "dedupeWithinWatermark",
+        "sessionWindowStateStoreSaveExec",
+        "symmetricHashJoin",
+        "flatMapGroupsWithState",
+        "applyInPandasWithState",
+        "transformWithStateExec",
+        "transformWithStateInPandasExec",
+        "transformWithStateInPySparkExec",
+    }
+)
+"""Spark's names of the operators whose keys it can tell from their state (StatePartitionKeyExtractorFactory)."""
+WITH_STATE = "transformWithState"
+"""How the names begin of operators whose state Spark lets a query begin with."""
+_RELEASE = re.compile(r"(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class Repartition:
+    """What the pod is to do."""
+
+    partitions: int
+    """Into so many."""
+    pin: str
+    """Id of the snapshot that the new lineage is made of; completed first, if it is not complete."""
+    of_lineage: int
+    """Where the version before ended."""
+    lineage: int
+    """Which is to be made; of this attempt alone."""
+    image: str = ""
+    """Of the version whose state it is, for the pin's manifest."""
+    cores: int = 1
+    heap_mib: int = 1024
+    spark_conf: dict[str, str] = field(default_factory=dict)
+    """Settings of the application's by which state is read and its storage reached."""
+
+
+class RepartitionWhat(str, Enum):
+    """Why state is not divided anew."""
+
+    NONE = ""
+    SPARK_TOO_OLD = "SparkTooOld"
+    PROVIDER = "UnsupportedProvider"
+    OPERATOR = "UnsupportedOperator"
+    ONE_PLACE = "StateInOnePlace"
+    """An operator keeps all of its state at one place, whatever the number of partitions."""
+    STATE = "StateUnreadable"
+    """What is to be divided can not be read, or begun with."""
+    UNCOMMITTED = "BatchUncommitted"
+    """The version before was ended inside a batch, which has to be run again under its own number."""
+    SPARK = "SparkFailed"
+    DIFFERENT = "StateDiffers"
+    """What was there before is not what was there after."""
+    START = "Start"
+    """The image has no Spark, or it does not come up."""
+    MEMORY = "Memory"
+    DEPENDENCY = "Dependency"
+    FENCED = "Fenced"
+    """Another one took the storage over."""
+    TIME_LIMIT = "TimeLimit"
+    NO_ROOM = "NoRoom"
+    """Its pod was not admitted, or found no node, or was lost again and again."""
+
+
+@dataclass(frozen=True)
+class RepartitionedQuery:
+    """One query in the new lineage."""
+
+    batch: int
+    """The last one of the old lineage."""
+    rows: int = 0
+    """In all of its state stores, the same before and after."""
+    partitions: int = 0
+    """That its state had; 0 if it has none."""
+
+
+@dataclass(frozen=True)
+class RepartitionEnd:
+    """The part of the pod's termination message that a driver's has not."""
+
+    what: RepartitionWhat = RepartitionWhat.NONE
+    """None: the lineage is whole."""
+    lineage: int = 0
+    rows: int = 0
+    """Of all queries."""
+    queries: dict[str, RepartitionedQuery] = field(default_factory=dict)
+    """As many as there is room for in a termination message, the first by name."""
+    left_out: int = 0
+    """How many there was no room for."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long its parts took: pin, copy, start, spark (Spark's own calls), verify."""
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """Why state can not be divided anew, and what to do about it."""
+
+    what: RepartitionWhat
+    message: str
+
+
+def without_last(end: RepartitionEnd, number: int) -> RepartitionEnd:
+    """Return last words that leave the last ``number`` queries by name out, and say so; pure."""
+    kept = sorted(end.queries.items())[: max(0, len(end.queries) - number)]
+    return replace(end, queries=dict(kept), left_out=end.left_out + len(end.queries) - len(kept))
+
+
+def needs_repartition(queries: Mapping[str, StateFacts], partitions: int) -> bool:
+    """Return whether any query's state has another number of partitions; pure."""
+    return any(is_divided_otherwise(facts, partitions) for facts in queries.values())
+
+
+def is_divided_otherwise(facts: StateFacts, partitions: int) -> bool:
+    """Return whether a query's state has another number of partitions; one without state has none. Pure."""
+    return bool(facts.operators) and facts.partitions != partitions
+
+
+def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version: str) -> Unfit | None:
+    """Return why Spark can not divide this state anew, None if nothing is known against it. Pure.
+
+    Args:
+        queries: what is known of each query's state.
+        partitions: into so many.
+        spark_version: of the image that it would be done in; empty if that is not known.
+    """
+    concerned = {name: facts for name, facts in sorted(queries.items()) if is_divided_otherwise(facts, partitions)}
+    if not concerned:
+        return None
+    release = _RELEASE.match(spark_version)
+    if release is not None and (int(release[1]), int(release[2])) < FIRST_SPARK:
+        first = ".".join(map(str, FIRST_SPARK))
+        message = (
+            f"Spark {spark_version} can not divide state anew; Spark {first} is the first that can. Change the image "
+            f"to one of Spark {first} or later, wait until that is stable, and change spec.state.partitions then."
+            f"{second_way(queries, partitions)}"
+        )
+        return Unfit(RepartitionWhat.SPARK_TOO_OLD, message)
+    found = (_why_query_unfit(name, facts) for name, facts in concerned.items())
+    return next((unfit for unfit in found if unfit is not None), None)
+
+
+def second_way(queries: Mapping[str, StateFacts], partitions: int) -> str:
+    """Return what else there is for state that a script can begin with, empty for any other. Pure.
+
+    By what the state is and nothing else: it is the same answer before anything is stopped and after Spark has failed.
+
+    Args:
+        queries: what is known of each query's state.
+        partitions: into so many.
+    """
+    concerned = [facts for facts in queries.values() if is_divided_otherwise(facts, partitions)]
+    if not concerned or not all(name.startswith(WITH_STATE) for facts in concerned for name in facts.operators):
+        return ""
+    return (
+        " All of this state is transformWithState's, so there is a second way: have a snapshot of it exported, and "
+        "begin an application with the export (spec.startFrom.export) and any number of partitions. Its commands are "
+        "in docs/recipes.md, 'Export, and begin with the export'. Tidegate does not go that way by itself: the script "
+        "has to say what the old state means."
+    )
+
+
+def _why_query_unfit(name: str, facts: StateFacts) -> Unfit | None:
+    if facts.provider != ROCKSDB:
+        message = (
+            f"The state of query {name!r} is kept by the provider {facts.provider or 'of an unknown name'}, and Spark "
+            f"divides only {ROCKSDB}'s anew. Begin a new lineage with spark.sql.streaming.stateStore.providerClass of "
+            "RocksDB, or keep the number."
+        )
+        return Unfit(RepartitionWhat.PROVIDER, message)
+    unknown = sorted(set(facts.operators) - OPERATORS)
+    if unknown:
+        message = (
+            f"Query {name!r} has state of {', '.join(unknown)}, and Spark can not tell which key is whose there. Keep "
+            "the number, or take that operator out of the query in a version of its own."
+        )
+        return Unfit(RepartitionWhat.OPERATOR, message)
+    if facts.one_place:
+        message = (
+            f"Query {name!r} aggregates without a key: that state is at one place, in the first partition, and Spark's "
+            "repartition would put it where the query does not look. Keep the number, or group by a key."
+        )
+        return Unfit(RepartitionWhat.ONE_PLACE, message)
+    return None

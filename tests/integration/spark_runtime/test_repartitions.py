@@ -1,0 +1,309 @@
+"""State of real queries divided anew by Spark, looked at before and after, and gone on with as if nothing had been.
+
+First each operator on a checkpoint on this machine; then a whole application, by the pod's program on a real S3 server.
+"""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from tests.integration.spark_runtime.conftest import ACCESS, SECRET, StartDriver
+from tests.integration.spark_runtime.test_exports import Shopper
+from tidegate_spark.exports import state_reader
+from tidegate_spark.protocol import CONFIG_VARIABLE, Reason, Termination, from_json, to_json
+from tidegate_spark.repartition import fingerprints, job
+from tidegate_spark.repartition.fingerprints import Contents
+from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, Repartition, RepartitionWhat, why_unfit
+from tidegate_spark.snapshot_work import state_facts
+from tidegate_spark.snapshots.manifest import QueryAt
+from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.streaming_queries import Bench, copy, look_at, spark_here
+from tidegate_testing.waiting import wait_for
+
+STATE = "org.apache.spark.sql.execution.streaming.state"
+ROCKSDB = {"spark.sql.streaming.stateStore.providerClass": f"{STATE}.RocksDBStateStoreProvider"}
+OURS = {**ROCKSDB, "spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
+CHANGELOG = {**OURS, "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
+HDFS = {"spark.sql.streaming.stateStore.providerClass": f"{STATE}.HDFSBackedStateStoreProvider"}
+BEFORE, LAST, MORE = 4, 3, 3
+PARTITIONS = {"spark.sql.shuffle.partitions": str(BEFORE)}
+DONT_WAIT = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with spark_here(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+def numbers(spark: SparkSession) -> DataFrame:
+    return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 40).load()
+
+
+def timed(spark: SparkSession) -> DataFrame:
+    return numbers(spark).withWatermark("timestamp", "1 hour")
+
+
+def totals(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    n = (state.get[0] if state.exists else 0) + sum(len(frame) for frame in frames)
+    state.update((n,))
+    yield pd.DataFrame({"key": [key[0]], "n": [n]})
+
+
+def keyed(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("key", F.col("value") % 13)
+
+
+def grouped(spark: SparkSession) -> DataFrame:
+    return keyed(numbers(spark)).groupBy("key", (F.col("value") % 3).alias("third")).agg(F.sum("value"), F.count("*"))
+
+
+def sessions(spark: SparkSession) -> DataFrame:
+    rows = keyed(timed(spark))
+    return rows.groupBy(F.session_window("timestamp", "10 minutes"), "key").count().select("key", "count")
+
+
+def deduplicated(spark: SparkSession) -> DataFrame:
+    return keyed(numbers(spark)).select("key", (F.col("value") % 31).alias("n")).dropDuplicates(["key", "n"])
+
+
+def deduplicated_in_time(spark: SparkSession) -> DataFrame:
+    return keyed(timed(spark)).dropDuplicatesWithinWatermark(["key"]).select("key")
+
+
+def joined(spark: SparkSession) -> DataFrame:
+    left, right = keyed(timed(spark)).alias("l"), keyed(timed(spark)).alias("r")
+    return left.join(right, F.expr("l.key = r.key AND l.timestamp = r.timestamp")).select("l.key", "l.value", "r.value")
+
+
+def in_pandas(spark: SparkSession) -> DataFrame:
+    groups = keyed(numbers(spark)).groupBy("key")
+    return groups.applyInPandasWithState(
+        totals, "key BIGINT, n BIGINT", "n BIGINT", "update", GroupStateTimeout.NoTimeout
+    )
+
+
+def with_state(spark: SparkSession) -> DataFrame:
+    rows = numbers(spark).select(F.col("value"), (F.col("value") % 13).alias("shopper"))
+    return rows.groupBy("shopper").transformWithState(Shopper(), "n BIGINT", "update", "ProcessingTime")
+
+
+def in_one_place(spark: SparkSession) -> DataFrame:
+    return numbers(spark).agg(F.count("*"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """One kind of query; ``compared``: what it puts out follows from its input alone."""
+
+    query: Callable[[SparkSession], DataFrame]
+    mode: str = "update"
+    compared: bool = True
+
+
+KINDS = {
+    "aggregation": Kind(grouped),
+    "sessions": Kind(sessions, "complete"),
+    "deduplication": Kind(deduplicated, "append"),
+    "deduplication in time": Kind(deduplicated_in_time, "append"),
+    "join": Kind(joined, "append"),
+    "applyInPandasWithState": Kind(in_pandas),
+    "transformWithState": Kind(with_state, compared=False),
+}
+FORMATS = {"format 1": ROCKSDB, "format 2": OURS, "format 2 with changelog": CHANGELOG}
+
+
+def contents(spark: SparkSession, checkpoint: Path, batch: int, partitions: int) -> Contents:
+    at = as_taken(checkpoint, batch)
+    session = state_reader.session_at(spark, at)
+    stores = state_reader.stores_of(session, str(checkpoint))
+    return fingerprints.read_contents(session, str(checkpoint), batch, partitions, stores)
+
+
+def as_taken(checkpoint: Path, batch: int) -> QueryAt:
+    found = look_at(checkpoint, batch)
+    return QueryAt(batch, found.offsets, dict(found.facts))
+
+
+def divide(spark: SparkSession, checkpoint: Path, batch: int, partitions: int) -> None:
+    """Do what the pod does to one checkpoint: divide it, and leave only what the new batch needs of the state."""
+    session = state_reader.session_at(spark, as_taken(checkpoint, batch))
+    job._repartition(session, str(checkpoint), partitions)
+    kept = {file.path for file in look_at(checkpoint, batch + 1).files}
+    for path in sorted((checkpoint / "state").rglob("*"), reverse=True):
+        if path.is_file() and str(path.relative_to(checkpoint)) not in kept:
+            path.unlink()
+        elif path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [*((kind, "format 2 with changelog") for kind in KINDS), ("aggregation", "format 1"), ("join", "format 2")],
+)
+def test_state_is_the_same_after_it_was_divided_and_the_query_goes_on_as_if_it_had_not_been(
+    spark: SparkSession, tmp_path: Path, kind: str, form: str
+) -> None:
+    wanted = KINDS[kind]
+    bench = Bench(spark, {**FORMATS[form], **PARTITIONS, **DONT_WAIT}, lambda: wanted.query(spark), wanted.mode)
+    original = tmp_path / "original"
+    bench.run(original, LAST)
+    kept = copy(original, [file.path for file in look_at(original, LAST).files], tmp_path / "kept")
+    undisturbed = bench.run(original, LAST + MORE)
+    batch, partitions = LAST, BEFORE
+    for fewer_or_more in (8, 3):
+        before = contents(spark, kept, batch, partitions)
+        assert before.rows > 0
+        assert before.misplaced == {}
+        divide(spark, kept, batch, fewer_or_more)
+        batch, partitions = batch + 1, fewer_or_more
+        assert fingerprints.difference(before, contents(spark, kept, batch, partitions)) == ""
+        assert state_facts(dict(look_at(kept, batch).facts)).partitions == partitions
+    outputs = bench.run(kept, batch + MORE)
+    if wanted.compared:
+        later = [outputs[number] for number in sorted(outputs) if number > batch]
+        assert later[:MORE] == [undisturbed[number] for number in range(LAST + 1, LAST + 1 + MORE)]
+
+
+def test_a_row_that_is_lost_or_changed_shows(spark: SparkSession, tmp_path: Path) -> None:
+    bench = Bench(spark, {**OURS, **PARTITIONS}, lambda: grouped(spark), "update")
+    bench.run(tmp_path / "query", LAST)
+    one, other = (contents(spark, tmp_path / "query", batch, BEFORE) for batch in (LAST - 1, LAST))
+    assert "other values" in fingerprints.difference(one, other)
+
+
+@pytest.mark.parametrize(
+    ("settings", "query", "what"),
+    [(HDFS, grouped, RepartitionWhat.PROVIDER), (OURS, in_one_place, RepartitionWhat.ONE_PLACE)],
+)
+def test_what_spark_can_not_divide_is_known_from_the_checkpoint_alone(
+    spark: SparkSession,
+    tmp_path: Path,
+    settings: Mapping[str, str],
+    query: Callable[[SparkSession], DataFrame],
+    what: RepartitionWhat,
+) -> None:
+    bench = Bench(spark, {**settings, **PARTITIONS}, lambda: query(spark), "update")
+    bench.run(tmp_path / "query", LAST)
+    unfit = why_unfit({"main": state_facts(dict(look_at(tmp_path / "query", LAST).facts))}, 8, spark.version)
+    assert unfit is not None
+    assert unfit.what is what
+
+
+def test_a_file_sinks_readers_need_the_entry_of_the_batch_that_put_nothing_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from tidegate_spark import file_sinks  # noqa: PLC0415 - beside the one test that needs it
+
+    out, checkpoint, arrived = tmp_path / "out", tmp_path / "query", tmp_path / "arrived"
+    arrived.mkdir()
+    for key, value in {**OURS, **PARTITIONS, **DONT_WAIT}.items():
+        spark.conf.set(key, value)
+
+    def run(files: int) -> int:
+        """Take in more files, a batch for each; return the last batch, which is committed."""
+        for _ in range(files):
+            number = len(list(arrived.iterdir()))
+            (arrived / f"{number}.txt").write_text("\n".join(f"{number} {row}" for row in range(40)))
+        rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(arrived)).dropDuplicates(["value"])
+        writer = rows.writeStream.format("json").option("path", str(out)).option("checkpointLocation", str(checkpoint))
+        query = writer.start()
+        query.processAllAvailable()
+        query.stop()
+        return max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
+
+    last = run(4)
+    divide(spark, checkpoint, last, 8)
+    sink, told = file_sinks.Sink(str(out)), []
+    file_sinks.note_without_output(spark, sink, last + 1, lambda reason, message: told.append(reason))
+    file_sinks.note_without_output(spark, sink, last + 1, lambda reason, message: told.append(reason))
+    assert told == ["FileSinkContinued"]
+    assert run(12) == last + 1 + 12  # so that the log is merged on the way
+    found = Counter(row.value for row in spark.read.json(str(out)).collect())
+    assert found == Counter(f"{number} {row}" for number in range(16) for row in range(40))
+
+
+# --- the whole way, by the pod's program -----------------------------------------------------------------------------
+
+
+def run_pod(old: DriverProcess, order: Repartition, epoch: int, folder: Path) -> tuple[int, Termination]:
+    """Run the pod's program on what a driver left; return its exit code and last words."""
+    config = dataclasses.replace(old.config, epoch=epoch)
+    pod = DriverProcess(config, folder, old.jars)
+    pod.put_credentials(ACCESS, SECRET)
+    variables = {
+        **os.environ,
+        **pod._variables(),
+        REPARTITION_VARIABLE: to_json(order),
+        CONFIG_VARIABLE: to_json(config),
+    }
+    ended = subprocess.run(
+        [sys.executable, "-m", "tidegate_spark.repartition_pod"], env=variables, capture_output=True, check=False
+    )
+    termination = (folder / "termination").read_text() if (folder / "termination").exists() else ended.stderr.decode()
+    return ended.returncode, from_json(Termination, termination)
+
+
+def told(driver: DriverProcess) -> dict[int, dict[str, int]]:
+    lines = [line.partition("told ")[2] for line in driver.output.splitlines() if line.startswith("told ")]
+    return dict(map(json.loads, lines))
+
+
+def test_an_application_goes_on_in_the_lineage_that_the_pod_made(
+    start_driver: StartDriver, object_store: ObjectStore, tmp_path: Path
+) -> None:
+    old = start_driver("app", "telling.py")
+    old.await_batch(4)
+    old.terminate()
+    old.exit_code()
+    last = old.termination.batches["main"]
+    place = old.config.storage
+    before = object_store.keys(place.bucket, place.key("lineages", "1") + "/")
+    code, words = run_pod(old, Repartition(8, "up-1", 1, 2, heap_mib=512), 2, tmp_path / "pod")
+    assert (code, words.reason, words.message) == (0, Reason.COMPLETED, words.message), words
+    assert words.repartition is not None
+    assert (words.repartition.lineage, words.repartition.queries["main"].rows) == (2, 5)
+    assert object_store.keys(place.bucket, place.key("lineages", "1") + "/") == before
+    new = start_driver("app", "telling.py", epoch=3, lineage=2, state_partitions=8)
+    new.await_batch(last + 4)
+    new.terminate()
+    new.exit_code()
+    seen = told(new)
+    # Batch last + 1 is the repartition, which reads nothing and puts nothing out.
+    assert min(seen) == last + 2
+    assert all(counts == {str(key): 4 * number for key in range(5)} for number, counts in seen.items())
+
+
+def test_the_next_driver_removes_what_a_pod_left_that_was_lost_and_nothing_of_its_own(
+    start_driver: StartDriver, object_store: ObjectStore
+) -> None:
+    old = start_driver("app", "telling.py")
+    old.await_batch(2)
+    old.terminate()
+    old.exit_code()
+    place, order = old.config.storage, to_json(Repartition(8, "up-1", 1, 2))
+    for key, body in (("repartitions/2.json", order), ("lineages/2/main/offsets/0", "v1")):
+        object_store.client.put_object(Bucket=place.bucket, Key=place.key(key), Body=body.encode())
+    again = start_driver("app", "telling.py", epoch=3)
+    again.await_batch(old.termination.batches["main"] + 2)
+
+    def left() -> list[str]:
+        prefixes = (place.key("repartitions") + "/", place.key("lineages", "2") + "/")
+        return [key for prefix in prefixes for key in object_store.keys(place.bucket, prefix)]
+
+    wait_for("nothing to be left", lambda: not left(), timeout=60)
+    assert object_store.keys(place.bucket, place.key("lineages", "1") + "/main/commits/") != []
+    again.terminate()
+    again.exit_code()

@@ -1,0 +1,170 @@
+"""Whatever the figures are, the autoscaler keeps its promises. Random figures, bounds and times; pure."""
+
+import dataclasses
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate.autoscaling.evaluate import Evaluation, Past, Step, evaluate, need
+from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.settings import Mode, Settings
+from tidegate.autoscaling.situation import Quota, Situation
+from tidegate.autoscaling.words import explain
+from tidegate_testing.autoscaling import NOW, measured, situation
+
+RATES = st.floats(0.0, 1e7, allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> Settings:
+    fewest = draw(st.integers(1, 20))
+    return Settings(
+        most=draw(st.integers(fewest, 60)),
+        fewest=fewest,
+        mode=draw(st.sampled_from([Mode.ADVISE, Mode.ACTIVE])),
+        utilization=draw(st.floats(0.1, 0.95)),
+        catch_up=draw(st.floats(1.0, 1e5)),
+        stabilization=draw(st.floats(1.0, 600.0)),
+        down_interval=draw(st.floats(1.0, 3600.0)),
+        down_share=draw(st.floats(0.01, 1.0)),
+    )
+
+
+@st.composite
+def figures(draw: st.DrawFn) -> Measured:
+    arriving = draw(RATES)
+    return measured(
+        arriving,
+        arriving_lately=draw(RATES),
+        processed=draw(RATES),
+        rate=draw(RATES),
+        executors=draw(st.integers(1, 60)),
+        saturated=draw(st.booleans()),
+        backlog=draw(RATES),
+        utilization=draw(st.floats(0.0, 1.0)),
+        busy=draw(st.floats(0.0, 1.0)),
+        idle_executors=draw(st.integers(-1, 5)),
+        source_partitions=draw(st.integers(-1, 64)),
+        state_partitions=draw(st.integers(0, 64)),
+    )
+
+
+@st.composite
+def moments(draw: st.DrawFn) -> tuple[float, Measured | None, str, float, int]:
+    """Seconds since the moment before, figures, why it does not run, an excluded period, the quota's room."""
+    return (
+        draw(st.floats(0.0, 1200.0)),
+        draw(st.none() | figures()),
+        draw(st.sampled_from(["", "", "", "it is suspended"])),
+        draw(st.sampled_from([0.0, 0.0, 300.0])),
+        draw(st.integers(-1, 60)),
+    )
+
+
+def lives(wanted: int, asks: Settings, story: list[tuple[float, Measured | None, str, float, int]]):  # type: ignore[no-untyped-def]
+    """Yield each situation with its evaluation, and the past before it."""
+    past, at = Past(), 0.0
+    for seconds, seen, why_not, excluded, room in story:
+        at += seconds
+        now = situation(
+            seen,
+            at,
+            wanted=past.target or wanted,
+            not_running=why_not,
+            excluded_until=NOW + at + excluded if excluded else 0.0,
+            quota=Quota(room, "q") if room >= 0 else None,
+        )
+        found = evaluate(asks, now, past)
+        yield now, found, past
+        past = found.past
+
+
+@given(st.integers(1, 60), asked(), st.lists(moments(), max_size=12))
+@settings(deadline=None)
+def test_what_is_recommended_lies_within_the_bounds_and_what_is_done_was_recommended(
+    wanted: int, asks: Settings, story: list[tuple[float, Measured | None, str, float, int]]
+) -> None:
+    now: Situation
+    found: Evaluation
+    for now, found, before in lives(wanted, asks, story):
+        if found.recommended != found.current:
+            assert asks.fewest <= found.recommended <= asks.most
+        if asks.mode is Mode.ADVISE:
+            assert (found.past.target, found.past.scaled_at) == (0, 0.0)
+        else:
+            moved = found.past.target != (before.target or now.wanted)
+            assert moved == found.due
+            assert found.past.target == (found.recommended if found.due else found.current)
+        if found.due and found.step is not Step.BOUNDS:
+            assert not now.not_running
+            assert now.excluded_until <= now.now
+            assert found.recommended != found.current
+        assert explain(asks, now, found)
+
+
+@given(st.integers(1, 60), asked(), st.lists(moments(), max_size=12))
+@settings(deadline=None)
+def test_between_a_change_and_a_step_down_lies_the_interval_unless_somebody_set_other_bounds(
+    wanted: int, asks: Settings, story: list[tuple[float, Measured | None, str, float, int]]
+) -> None:
+    for now, found, before in lives(wanted, asks, story):
+        if found.due and found.step is Step.DOWN and asks.mode is Mode.ACTIVE:
+            assert now.now - before.scaled_at >= asks.down_interval - 1e-3
+            least = min(math.ceil(found.current * (1 - asks.down_share) - 1e-6), found.current - 1)
+            assert found.recommended >= least
+
+
+@given(st.integers(1, 200), st.integers(1, 100), st.floats(0.0, 1.5))
+@settings(deadline=None)
+def test_however_small_a_step_down_may_be_it_ends_near_the_need(wanted: int, percent: int, share: float) -> None:
+    asks = Settings(most=200, down_share=percent / 100, down_interval=60.0)
+    needed, past, steps = share * wanted, Past(), list[tuple[int, int]]()
+    for look in range(200 * 8):
+        executors = past.target or wanted
+        now = situation(measured(70.0 * needed, executors=executors), 10.0 * look, wanted=executors)
+        found = evaluate(asks, now, past)
+        past = found.past
+        if found.due and found.recommended < found.current:
+            steps.append((found.current, found.recommended))
+    # Within the tolerance of both: what is kept beyond the need, and what is not worth a step.
+    assert needed <= past.target * 1.1 + 1e-6 or past.target == 200
+    assert past.target * 0.9 <= max(1.0, math.ceil(needed * 1.1))
+    assert all(before - after <= max(1.0, percent / 100 * before + 1e-6) for before, after in steps)
+
+
+@given(figures(), st.floats(1.0, 10.0), asked())
+def test_more_input_is_never_less_need(seen: Measured, times: float, asks: Settings) -> None:
+    few, many = need(asks, seen, Past()), need(asks, dataclasses.replace(seen, arriving=seen.arriving * times), Past())
+    assert few is None or (many is not None and many >= few * (1 - 1e-9)) or seen.rate <= 0
+
+
+@given(st.integers(1, 60), st.floats(0.0, 5000.0), st.floats(1.0, 1000.0), asked(), st.integers(-1, 64))
+@settings(deadline=None, max_examples=60)
+def test_under_a_steady_load_it_comes_to_rest_in_few_changes_of_one_direction(
+    wanted: int, arriving: float, rate: float, asks: Settings, partitions: int
+) -> None:
+    """Figures follow from the load, as those of an application that uses its executors well."""
+    asks = dataclasses.replace(asks, mode=Mode.ACTIVE)
+    past, executors, changes = Past(), wanted, list[int]()
+    for look in range(4000):
+        used = arriving / (rate * executors)
+        seen = measured(
+            arriving,
+            rate=rate if arriving else 0.0,
+            executors=executors,
+            processed=min(arriving, rate * executors),
+            saturated=used > 1,
+            utilization=min(1.0, used),
+            busy=min(1.0, used),
+            source_partitions=partitions,
+        )
+        found = evaluate(asks, situation(seen, 30.0 * look, wanted=executors), past)
+        past = found.past
+        if found.due and found.step is not Step.BOUNDS:
+            changes.append(found.recommended - executors)
+        executors = past.target
+    assert len({change > 0 for change in changes}) <= 1
+    assert not changes or changes[0] < 0 or len(changes) <= 3
+    quiet = evaluate(asks, situation(seen, 30.0 * 4000, wanted=executors), past)
+    assert not quiet.due

@@ -1,0 +1,94 @@
+"""What ``make autoscaling`` takes, and that the docs show what it finds. Reads the docs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.autoscaling.__main__ import draw
+from tests.autoscaling.application import Model
+from tests.autoscaling.command_line import read_arguments, settings_of
+from tests.autoscaling.rules import Tidegate
+from tests.autoscaling.run import USUAL, enough, run
+from tests.autoscaling.traces import HOUR, TRACES, make
+
+DOCS = Path(__file__).parents[3] / "docs"
+PICTURE = "pictures/autoscaling.svg"
+WRONG = {
+    "a negative interval": (["--interval", "-3"], "argument --interval: '-3' is no number of seconds from 0"),
+    "an interval in words": (["--interval", "soon"], "argument --interval: 'soon' is no number of seconds from 0"),
+    "no interval at all": (["--interval", "nan"], "argument --interval: 'nan' is no number of seconds from 0"),
+    "an endless interval": (["--interval", "inf"], "argument --interval: 'inf' is no number of seconds from 0"),
+    "more than the CRD takes": (
+        ["--target-utilization", "96"],
+        "argument --target-utilization: '96' is no whole number from 10 to 95",
+    ),
+    "a share": (["--target-utilization", "0.7"], "'0.7' is no whole number from 10 to 95"),
+    "a span without a unit": (["--stabilization", "15"], "argument --stabilization: '15' is no span of time"),
+    "no span": (["--scale-down-interval", "0m"], "argument --scale-down-interval: '0m' is no span of time"),
+    "no such trace": (["--traces", "stairs"], "argument --traces: invalid choice: 'stairs'"),
+    "a picture of what is not simulated": (
+        ["--traces", "step", "--drawn", "burst"],
+        "--drawn burst: it is none of --traces step",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_argument_that_can_not_be_is_named_with_what_is_expected(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments, words = WRONG[name]
+    with pytest.raises(SystemExit) as ended:
+        read_arguments(arguments)
+    assert (ended.value.code, words in capsys.readouterr().err) == (2, True)
+
+
+def test_without_arguments_all_is_as_usual() -> None:
+    asked = read_arguments([])
+    assert (asked.traces, asked.seed, asked.interval) == (list(TRACES), 1, Model().interval)
+    assert (asked.drawn, asked.picture) == ("flights", Path("autoscaling.png"))
+    assert settings_of(asked) == USUAL
+
+
+def test_settings_are_written_as_in_a_spec() -> None:
+    asked = settings_of(
+        read_arguments(["--target-utilization", "85", "--scale-down-interval", "5m", "--stabilization", "1m"])
+    )
+    assert (asked.utilization, asked.down_interval, asked.stabilization) == (0.85, 300.0, 60.0)
+
+
+def test_the_picture_is_of_the_first_trace_if_the_usual_one_is_not_simulated() -> None:
+    assert read_arguments(["--traces", "step", "burst"]).drawn == "step"
+    assert read_arguments(["--traces", "step", "flights"]).drawn == "flights"
+
+
+def test_a_picture_is_the_same_each_time(tmp_path: Path) -> None:
+    trace = make("steady", HOUR, lambda t: 500.0)
+    found = run(trace, Tidegate(USUAL), Model(), 1, 3)
+    for name in ("first.svg", "second.svg"):
+        draw(tmp_path / name, trace, [found])
+    assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
+
+
+def rows() -> dict[tuple[str, str], list[str]]:
+    """Return the table of the docs: the cells behind trace and rule."""
+    page = (DOCS / "autoscaling.md").read_text()
+    found = re.findall(rf"^\| ({'|'.join(TRACES)}) \| (.+?) \| (.+) \|$", page, re.MULTILINE)
+    return {(trace, rule): cells.split(" | ") for trace, rule, cells in found}
+
+
+def test_the_table_of_the_docs_is_what_the_simulation_finds() -> None:
+    trace, model = TRACES["burst"](), Model()
+    found = run(trace, Tidegate(USUAL), model, 1, enough(trace.rate(0.0), model, USUAL.utilization))
+    told = (f"{found.executor_hours:,.1f}", f"{found.lag_seconds:,.0f}", f"{found.late_minutes:,.0f}")
+    # If it is not: `make autoscaling ARGS="--picture docs/pictures/autoscaling.svg"`, and its table into the page.
+    assert rows()[("burst", "Tidegate")] == [*told, f"{found.worst_lag:,.0f}", f"{found.changes}"]
+
+
+def test_the_picture_of_the_docs_is_of_the_run_that_the_table_shows() -> None:
+    assert f"({PICTURE})" in (DOCS / "autoscaling.md").read_text()
+    told = re.findall(r">([^<>]+) \(([\d,]+) executor-hours, ([\d,]+) min late\)<", (DOCS / PICTURE).read_text())
+    table = {rule: cells for (trace, rule), cells in rows().items() if trace == "flights"}
+    shown = {rule: (f"{float(cells[0].replace(',', '')):,.0f}", cells[2]) for rule, cells in table.items()}
+    assert {rule.replace("&#x27;", "'"): (hours, late) for rule, hours, late in told} == shown

@@ -1,0 +1,93 @@
+"""An application is looked at more often than its driver reports, by a clock that can be set. Pure."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tidegate.autoscaling.bounds import Limit
+from tidegate.autoscaling.evaluate import HELD_SECONDS, Past, Step, evaluate
+from tidegate.autoscaling.recommend import Sight, recommend
+from tidegate.autoscaling.samples import History
+from tidegate.observe.gather_autoscaling import see
+from tidegate.observe.index import Index
+from tidegate_testing.autoscaling import NOW, SETTINGS, STEADY, Autoscaled, measured, query, report, situation
+from tidegate_testing.observations import app_with, launched, report_of, running_driver
+
+Off = Callable[[float], float]
+"""Seconds by which the clock that can be set is wrong, some seconds from now."""
+
+
+def unsteady(by: float) -> Off:
+    chance = random.Random(1)
+    return lambda at: chance.uniform(-by, by)
+
+
+def set_back(by: float, after: float) -> Off:
+    return lambda at: -by if at >= after else 0.0
+
+
+def decided(rows: int, lag: int = 0, looks: int = 1, off: Off = lambda at: 0.0) -> list[tuple[Step | Limit, int, int]]:
+    """Return what is decided after each report, for how many executors, and how many reports that was made of.
+
+    There are 16 executors to begin with, and a batch and a report every ten seconds for 35 minutes.
+    """
+    history, past, executors, found, work = History(), Past(), 16, list[tuple[Step | Limit, int, int]](), 0.0
+    for batch in range(210):
+        at, work = 10.0 * (batch + 1), work + rows / 100
+        one = query(batch, NOW + 10.0 * batch, 10.0, rows, lag_rows=lag * (batch + 1))
+        told = report((one,), executors, work)
+        for number in range(looks):
+            later = at + 0.1 * number
+            sight = Sight(NOW + later + off(later), STEADY + later, executors, 1, "v", told, STEADY + at, "p")
+            history, advice = recommend(SETTINGS, history, past, sight)
+            past = advice.evaluation.past
+            if number == 0:
+                found.append((advice.evaluation.step, advice.evaluation.recommended, len(history.samples)))
+        executors = past.target
+    return found
+
+
+@pytest.mark.parametrize("off", [unsteady(1e-6), unsteady(1e-3), set_back(30.0, 320.0), set_back(86_400.0, 320.0)])
+@pytest.mark.parametrize(("rows", "lag"), [(140, 0), (12_000, 5_000)], ids=["fewer", "more"])
+def test_looks_at_the_same_report_change_nothing_whatever_the_clock_says(rows: int, lag: int, off: Off) -> None:
+    once = decided(rows, lag)
+    assert {recommended for _, recommended, _ in once} > {16}
+    assert decided(rows, lag, looks=3, off=off) == once
+
+
+def test_a_report_has_one_time_however_often_it_is_looked_at() -> None:
+    app, index = launched(app_with({"autoscaling.mode": "Active", "autoscaling.maxExecutors": 8})), Index()
+    driver = running_driver(app, ready=True)
+    index.put_app(app)
+    index.put_pod(driver)
+    index.reports["shop", "orders"] = report_of(driver)
+    sights = [see(index, ("shop", "orders"), NOW + off, NOW + 0.1 * off) for off in (0.1, 0.3, -20.0)]
+    assert len({sight.taken_at for sight in sights if sight is not None and sight.report is not None}) == 1
+
+
+def test_a_report_that_comes_late_to_the_history_changes_nothing() -> None:
+    history = History()
+    for at in (10.0, 20.0, 15.0, 20.0):
+        sight = Sight(NOW, STEADY + 20, 4, 1, "v", report((query(1, NOW, 4.0, 140),)), STEADY + at, "p")
+        history, _ = recommend(SETTINGS, history, Past(), sight)
+    assert [sample.at - STEADY for sample in history.samples] == [10.0, 20.0]
+    assert history.since == STEADY + 10
+
+
+def test_executors_that_were_of_no_use_are_not_forgotten_by_a_clock_that_is_set_back() -> None:
+    app = Autoscaled()
+    app.for_seconds(10, measured(700.0, saturated=True, processed=400.0))
+    app.for_seconds(300, measured(1400.0, saturated=True, processed=430.0))
+    figures = measured(1400.0, saturated=True, processed=430.0, executors=10)
+    # Of a time that lies further ahead nobody can say when it was.
+    for back, step in ((0.001, Limit.INEFFECTIVE), (600.0, Limit.INEFFECTIVE), (2 * HELD_SECONDS, Step.UP)):
+        now = situation(figures, app.at, now=app.past.held_at - back, wanted=10)
+        assert evaluate(SETTINGS, now, app.past).step is step
+
+
+def test_between_two_steps_down_lies_the_interval_whatever_the_clock_says() -> None:
+    steps = [number for number, (step, _, _) in enumerate(decided(140)) if step is Step.DOWN]
+    for back in (30.0, 86_400.0):
+        off = set_back(back, after=10.0 * steps[0] + 60.0)
+        assert [number for number, (step, _, _) in enumerate(decided(140, off=off)) if step is Step.DOWN] == steps

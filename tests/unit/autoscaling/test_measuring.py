@@ -1,0 +1,153 @@
+"""What is made of the reports of a while. Pure."""
+
+import pytest
+
+from tidegate.autoscaling.measured import Measured, measure
+from tidegate.autoscaling.samples import KEPT_SECONDS, History, take_sample
+from tidegate_testing.autoscaling import NOW, history_of, query, report
+
+
+def measure_of(history: History, window: float = 60.0, cores: int = 1) -> Measured:
+    found = measure(history, window, cores)
+    assert found is not None
+    return found
+
+
+def test_the_true_rate_counts_the_time_of_tasks_and_not_that_of_waiting() -> None:
+    # 1,000 rows in 8 s of tasks, every 10 s, on 4 executors.
+    seen = measure_of(history_of())
+    assert (seen.arriving, seen.processed, seen.rate) == (100.0, 100.0, 125.0)
+    assert seen.utilization == pytest.approx(0.2)
+    assert seen.busy == pytest.approx(0.4)
+    assert not seen.saturated
+
+
+def test_an_executor_with_more_cores_does_as_much_more() -> None:
+    assert measure_of(history_of(), cores=4).rate == 500.0
+
+
+def test_a_driver_that_does_not_tell_its_tasks_time_is_measured_by_its_batches() -> None:
+    seen = measure_of(history_of(work=-1.0))
+    assert seen.rate == pytest.approx(1000 / 4 / 4)
+    assert seen.utilization == pytest.approx(0.4)
+
+
+def test_of_batches_that_follow_one_another_without_tasks_times_nothing_is_known() -> None:
+    assert measure_of(history_of(seconds=10.0, work=-1.0)).rate == 0.0
+
+
+def test_of_batches_that_follow_one_another_tasks_times_still_tell_how_little_there_is_to_do() -> None:
+    seen = measure_of(history_of(seconds=10.0, work=4.0))
+    assert seen.busy == 1.0
+    assert seen.utilization == pytest.approx(0.1)
+    assert not seen.saturated
+
+
+def test_rows_that_are_left_at_the_sources_have_arrived() -> None:
+    history = History()
+    for batch in range(24):
+        begin = NOW + 10.0 * batch
+        one = query(batch, begin, 10.0, 1000, lag_rows=500 * batch)
+        history = history.add(take_sample(report((one,), 4, 36.0 * (batch + 1)), "p", begin + 10.0))
+    seen = measure_of(history)
+    assert seen.arriving == pytest.approx(150.0)
+    assert seen.processed == pytest.approx(100.0)
+    assert seen.saturated
+    assert seen.packing == pytest.approx(36 / 40)
+    # The lag, and what arrived while the last batch ran.
+    assert seen.backlog == pytest.approx(500 * 23 + 1500)
+
+
+def test_a_lag_that_the_next_batch_takes_is_no_sign_of_falling_behind() -> None:
+    assert not measure_of(history_of(seconds=10.0, work=20.0, lag_rows=10)).saturated
+
+
+def test_a_query_with_pauses_between_its_batches_has_no_backlog_but_its_lag() -> None:
+    assert measure_of(history_of()).backlog == 0.0
+
+
+def test_nothing_is_measured_before_half_of_the_window_and_the_warm_up_are_over() -> None:
+    assert measure(history_of(batches=6), 60.0, 1) is None
+    assert measure(history_of(batches=9), 60.0, 1) is not None
+
+
+def test_a_window_is_as_long_as_it_takes_for_two_batches() -> None:
+    assert measure_of(history_of(), window=5.0).batches >= 2
+
+
+def test_one_batch_is_enough_if_it_is_as_long_as_the_window() -> None:
+    """Of a query that falls behind and takes in all that waits each is longer than the one before."""
+    history, at, work = History(), NOW, 0.0
+    for batch, seconds in enumerate((10.0, 10.0, 24.0, 58.0)):
+        one = query(batch, at, seconds, int(40 * seconds))
+        at, work = at + seconds, work + 4 * seconds
+        history = history.add(take_sample(report((one,), 4, work), "p", at))
+    seen = measure_of(history, window=50.0)
+    assert seen.batches == 1
+    assert measure(history, 60.0, 1) is None
+
+
+def test_the_longest_window_is_measured_as_long_as_samples_are_kept() -> None:
+    assert measure_of(history_of(batches=300), window=KEPT_SECONDS).seconds == pytest.approx(KEPT_SECONDS, abs=30.0)
+
+
+def test_another_number_of_executors_begins_a_new_history() -> None:
+    history = history_of()
+    later = take_sample(report((query(24, NOW + 240, 4.0, 1000),), 5, 200.0), "p", NOW + 244)
+    assert history.add(later).samples == (later,)
+
+
+def test_another_process_of_the_driver_begins_a_new_history() -> None:
+    history = history_of()
+    later = take_sample(report((query(0, NOW + 240, 4.0, 1000),), 4, 8.0), "another", NOW + 244)
+    assert history.add(later).samples == (later,)
+
+
+def test_the_batch_that_was_under_way_at_a_change_is_not_measured() -> None:
+    # Each batch takes a minute, one after the other; the first one that is reported began before.
+    history = History()
+    for tick in range(18):
+        batch = tick // 6
+        one = query(batch, NOW + 60.0 * batch, 60.0, 6000)
+        history = history.add(take_sample(report((one,), 4, 200.0 * (batch + 1)), "p", NOW + 60 + 10.0 * tick))
+    assert measure(history, 60.0, 1) is None
+
+
+def test_tasks_at_a_time_are_those_while_there_is_a_batch() -> None:
+    assert measure_of(history_of(seconds=4.0, work=8.0)).tasks_at_once == pytest.approx(2.0)
+    assert measure_of(history_of(seconds=4.0, work=-1.0)).tasks_at_once == 0.0
+
+
+def test_the_same_answer_counts_once() -> None:
+    history = history_of(batches=3)
+    assert history.add(history.samples[-1]) is history
+    assert history.add(history.samples[0]) is history
+
+
+def test_an_idle_query_needs_nothing() -> None:
+    last = query(3, NOW + 30, 4.0, 1000, input_rows_per_second=0.0, processed_rows_per_second=0.0)
+    history = History()
+    for tick in range(20):
+        history = history.add(take_sample(report((last,), 4, 32.0), "p", NOW + 40 + 10.0 * tick))
+    seen = measure_of(history)
+    assert (seen.arriving, seen.processed, seen.backlog, seen.rate) == (0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("batches", "ended"), [(5, NOW - 36_000), (0, 0.0)], ids=["hours", "since the start"])
+def test_what_arrives_after_a_lull_is_counted_from_its_end(batches: int, ended: float) -> None:
+    silent = query(batches - 1, ended - 10.0, 10.0, 1000, input_rows_per_second=0.0, processed_rows_per_second=0.0)
+    history = History()
+    for tick in range(12):
+        history = history.add(take_sample(report((silent,), 4, 36.0 * batches), "p", NOW + 10.0 * tick))
+    for batch in range(batches, batches + 5):
+        begin = NOW + 120.0 + 10.0 * (batch - batches)
+        one = query(batch, begin, 10.0, 1000)
+        history = history.add(take_sample(report((one,), 4, 36.0 * (batch + 1)), "p", begin + 10.0))
+    seen = measure_of(history)
+    assert 80.0 <= seen.arriving <= seen.arriving_lately <= 100.0
+    assert seen.utilization >= 0.7
+
+
+def test_partitions_are_those_of_all_queries_and_unknown_if_one_does_not_tell() -> None:
+    assert measure_of(history_of()).source_partitions == 8
+    assert measure_of(history_of(source_partitions=-1)).source_partitions == -1

@@ -1,0 +1,152 @@
+"""What is said of a decision. Pure."""
+
+import dataclasses
+from typing import Any
+
+from tidegate.autoscaling.evaluate import Past, evaluate
+from tidegate.autoscaling.settings import Settings
+from tidegate.autoscaling.situation import Quota, Shortage
+from tidegate.autoscaling.words import explain
+from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
+
+
+def say(settings: Settings = SETTINGS, past: Past | None = None, **fields: Any) -> str:
+    now = situation(fields.pop("figures", None), **fields)
+    return explain(settings, now, evaluate(settings, now, past or Past()))
+
+
+def test_a_step_up_is_explained_with_its_numbers() -> None:
+    figures = measured(700.0, saturated=True, processed=400.0, backlog=120_000.0)
+    assert say(figures=figures) == (
+        "12 executors instead of 4. 700 rows/s arrive; an executor can do 100, and 70% of that is wanted of it; "
+        "120,000 rows are to be caught up with in 10 min: 12.0 are needed."
+    )
+
+
+def test_what_is_right_is_explained_too() -> None:
+    assert say(figures=measured(280.0)) == (
+        "4 executors are right. 280 rows/s arrive; an executor can do 100, and 70% of that is wanted of it: 4.0 are "
+        "needed."
+    )
+
+
+def test_what_keeps_more_away_is_named_with_what_can_be_done() -> None:
+    at_the_maximum = say(Settings(most=4), figures=measured(700.0))
+    assert at_the_maximum.startswith("More than 4 executors would be needed; spec.autoscaling.maxExecutors is 4.")
+    of_state = say(figures=measured(700.0, source_partitions=2, state_partitions=4))
+    assert of_state.startswith("More than 4 executors would be needed, and would have no task.")
+    assert of_state.endswith(
+        "The sources have 2 partitions and state has 4 partitions: enough for 4 executors of 1 core. "
+        "Raise spec.state.partitions, or those of the topic."
+    )
+    of_sources = say(figures=measured(700.0, source_partitions=4))
+    assert of_sources.endswith(
+        "The sources have 4 partitions: enough for 4 executors of 1 core. Raise those of the topic."
+    )
+    room = Quota(4, "team", "requests.cpu", "7500m", "8", "1")
+    assert say(figures=measured(700.0), quota=room).startswith(
+        "More than 4 executors would be needed; ResourceQuota team has room for 4 executors (7500m of 8 "
+        "requests.cpu are used, and an executor asks for 1)."
+    )
+    assert "only 3 of the 4 that are wanted run" in say(figures=measured(700.0, executors=3))
+
+
+def test_batches_that_are_limited_are_told_with_what_waits() -> None:
+    throttled = measured(700.0, throttled=True, lag_rows=12_000, busy=0.62, backlog=12_000.0)
+    assert "input waits (12,000 rows) while batches take 62% of the time" in say(figures=throttled)
+
+
+def test_what_still_grows_is_explained_with_what_came_lately() -> None:
+    assert say(figures=measured(420.0, arriving_lately=700.0)).endswith(
+        ": 6.0 are needed, and 10.0 for the 700 rows/s of lately."
+    )
+
+
+def test_fewer_are_explained_with_the_highest_need_of_the_interval_and_the_share_that_may_go() -> None:
+    app = Autoscaled(executors=16)
+    app.for_seconds(300, measured(560.0))
+    app.for_seconds(270, measured(70.0))
+    now = situation(measured(70.0), app.at, wanted=16)
+    assert explain(SETTINGS, now, app.said[-1]) == (
+        "9 executors instead of 16, if no more are needed for 40 s. 70 rows/s arrive; an executor can do 100, and 70% "
+        "of that is wanted of it: 1.0 are needed; at most 8.0 were in the last 9 min."
+    )
+    app.for_seconds(400, measured(70.0))
+    assert "no more than 50% of the executors go at once" in explain(
+        SETTINGS, situation(measured(70.0), app.at), app.said[-1]
+    )
+
+
+def test_a_share_that_is_less_than_one_executor_is_told_to_be_one() -> None:
+    def last(executors: int, share: float, arriving: float) -> str:
+        settings = dataclasses.replace(SETTINGS, down_share=share)
+        app = Autoscaled(settings, executors)
+        said = app.for_seconds(310, measured(arriving))
+        return explain(settings, situation(measured(arriving), app.at, wanted=executors), said)
+
+    assert "; no more than 5% of the executors go at once, but one does." in last(12, 0.05, 70.0)
+    assert last(12, 0.05, 70.0).startswith("11 executors instead of 12, if no more are needed")
+    assert "; no more than 10% of the executors go at once." in last(20, 0.1, 70.0)
+    # Of those that the tolerance keeps it says nothing, and neither where the need itself is reached.
+    assert last(11, 0.5, 630.0).startswith("11 executors are right.")
+    assert "at once" not in last(11, 0.5, 630.0)
+    assert "at once" not in last(12, 0.5, 490.0)
+
+
+def test_where_only_the_ceiling_asks_for_fewer_the_share_is_told_too() -> None:
+    figures = measured(7000.0, source_partitions=6, state_partitions=6)
+    app = Autoscaled(executors=20)
+    said = app.for_seconds(310, figures)
+    assert (said.recommended, said.current) == (10, 20)
+    assert "no more than 50% of the executors go at once" in explain(
+        SETTINGS, situation(figures, app.at, wanted=20), said
+    )
+
+
+def test_executors_that_were_of_no_use_are_told_with_what_was_expected_of_them() -> None:
+    app = Autoscaled()
+    app.for_seconds(10, measured(700.0, saturated=True, processed=400.0))
+    said = app.for_seconds(600, measured(1400.0, saturated=True, processed=430.0))
+    assert "from 4 to 10 executors it came from 400 to 430 rows/s, where 1,000 were expected." in explain(
+        SETTINGS, situation(measured(1400.0), app.at, wanted=10), said
+    )
+
+
+def test_an_excluded_period_is_told_with_its_end() -> None:
+    settings, now = SETTINGS, situation(measured(700.0, saturated=True), excluded_until=NOW + 3600)
+    assert explain(settings, now, evaluate(settings, now, Past())).startswith(
+        "10 executors would do instead of 4; an excluded period lasts until 2027-01-15T09:00:00Z."
+    )
+
+
+def test_where_only_reading_gets_faster_that_is_said() -> None:
+    said = say(figures=measured(280.0, source_partitions=32, state_partitions=2))
+    assert said.endswith("Beyond 2 executors only reading gets faster: state has 2 partitions (spec.state.partitions).")
+
+
+def test_without_figures_it_is_said_that_they_are_waited_for() -> None:
+    assert say() == "4 executors are left until there are figures of enough batches."
+
+
+def test_of_executors_that_are_not_there_it_is_said_since_when() -> None:
+    at = "2027-01-15T08:00:00Z"
+    assert say(at=300.0, shortage=Shortage(0, 0, NOW)) == (
+        f"No executor is there (4 wanted); there have been too few since {at}. The condition Ready says why. "
+        "Nothing can be measured until they stay."
+    )
+    assert say(at=300.0, shortage=Shortage(1, 2, NOW)).startswith(
+        f"Only 1 executor runs (4 wanted); there have been too few since {at}. 2 executors must go first."
+    )
+
+
+def test_executors_that_are_missing_are_told_beside_any_other_reason() -> None:
+    short = Shortage(3, 0, NOW)
+    said = say(figures=measured(280.0), at=300.0, shortage=short)
+    assert said.startswith("4 executors are right.")
+    assert "Only 3 executors run (4 wanted); there have been too few since 2027-01-15T08:00:00Z." in said
+    assert "Only 3 executors run" in say(at=300.0, shortage=short, not_running="its queries do not run yet")
+    assert "Only 3 executors run" not in say(figures=measured(280.0), at=30.0, shortage=short)
+
+
+def test_what_does_not_run_is_not_judged() -> None:
+    assert say(not_running="its queries are paused") == "Nothing is decided: its queries are paused."

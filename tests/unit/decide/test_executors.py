@@ -1,0 +1,185 @@
+"""The number of executors of a driver that runs, stops or starts, and what is said of those that are missing. Pure."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.autoscaling.situation import SHORT_SECONDS, Quota
+from tidegate.decide.actions import PublishEvent, SetExecutors, WriteStatus
+from tidegate.decide.executors import LINGER_SECONDS, SILENT_SECONDS, lacks_pods
+from tidegate.decide.plan import decide
+from tidegate.model.streaming_app import AutoscalingStatus, Phase, RepartitionStatus, StreamingApp, UpgradePhase
+from tidegate.observe.observation import Observation
+from tidegate_testing.observations import NOW, app_with, executor_of, launched, observe, report_of, running_driver
+from tidegate_testing.plans import verdict_of
+from tidegate_testing.upgrades import launch_of, runs_with, under_test
+
+EIGHT = launched(app_with({"executor.instances": 8}), phase=Phase.RUNNING)
+
+
+def missing(since: float, pods: int = 5, **fields: Any) -> Observation:
+    """Return an application that wants 8 executors and has 5, since some seconds."""
+    driver = running_driver(EIGHT, ready=True)
+    report = report_of(driver, executors_wanted=8, executors_running=5, executors_short_since=NOW - since)
+    executors = tuple(executor_of(EIGHT, number) for number in range(pods))
+    return observe(EIGHT, driver=driver, executors=executors, agent=report, **fields)
+
+
+def autoscaled(phase: UpgradePhase, **fields: Any) -> StreamingApp:
+    """Return an application in the middle of an upgrade, whose autoscaler wants 6 executors."""
+    app = under_test(phase, {"autoscaling.mode": "Active", "autoscaling.maxExecutors": 8}, **fields)
+    status = msgspec.structs.replace(app.status, autoscaling=AutoscalingStatus(mode="Active", target=6))
+    return msgspec.structs.replace(app, status=status)
+
+
+def test_executors_that_are_on_their_way_are_waited_for() -> None:
+    plan = decide(missing(since=20), NOW)
+    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "Running")
+    assert plan.wake_after == SHORT_SECONDS - 20
+
+
+def test_executors_without_pods_are_told_of_with_the_quota_that_has_no_room() -> None:
+    short = missing(since=SHORT_SECONDS, quota=Quota(5, "team"))
+    assert lacks_pods(short, NOW)
+    plan = decide(short, NOW)
+    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ExecutorsMissing")
+    assert "with 5 of 8 executors. Of 3 there is no pod: ResourceQuota team has room for 5" in plan.message
+
+
+def test_executors_that_do_not_state_what_a_quota_counts_are_told_which_field_does() -> None:
+    quota = Quota(5, "team", "limits.cpu", "2", "64", unstated="spec.executor.resources.cpuLimit")
+    plan = decide(missing(since=SHORT_SECONDS, quota=quota), NOW)
+    assert plan.message.endswith(
+        "Of 3 there is no pod: ResourceQuota team takes no executor that does not state limits.cpu: set "
+        "spec.executor.resources.cpuLimit, or a default in a LimitRange."
+    )
+
+
+def test_where_no_quota_is_the_reason_others_are_named() -> None:
+    for quota in (None, Quota(8, "team")):
+        plan = decide(missing(since=SHORT_SECONDS, quota=quota), NOW)
+        assert "admission policy" in plan.message
+        assert "team" not in plan.message
+
+
+def test_executors_with_pods_that_never_say_a_word_are_told_of_later() -> None:
+    assert not lacks_pods(missing(since=SHORT_SECONDS, pods=8), NOW)
+    assert decide(missing(since=SHORT_SECONDS, pods=8), NOW).reason == "Running"
+    plan = decide(missing(since=SILENT_SECONDS, pods=8), NOW)
+    assert plan.reason == "ExecutorsMissing"
+    assert "Of 3 there is a pod, but no word to the driver" in plan.message
+
+
+def leaving(since: float, *, running: int = 5, number: int = 3, short: float = SILENT_SECONDS) -> Observation:
+    """Return an application that wants 8 executors, while others have not gone yet, the first since some seconds."""
+    driver = running_driver(EIGHT, ready=True)
+    known: dict[str, Any] = {"executors_wanted": 8, "executors_running": running, "executors_leaving": number}
+    known |= {"executors_leaving_since": NOW - since, "executor_leaving_longest": "7"}
+    report = report_of(driver, executors_short_since=NOW - short if running < 8 else 0.0, **known)
+    executors = tuple(executor_of(EIGHT, each) for each in range(running + number))
+    return observe(EIGHT, driver=driver, executors=executors, agent=report)
+
+
+def test_executors_that_still_end_their_tasks_keep_others_away_and_nothing_is_wrong_with_that() -> None:
+    plan = decide(leaving(since=60.0), NOW)
+    assert plan.reason == "Running"
+    assert plan.wake_after == LINGER_SECONDS - 60.0
+    (write,) = [each for each in plan.actions if isinstance(each, WriteStatus)]
+    assert write.status.executors is not None
+    assert (write.status.executors.running, write.status.executors.leaving) == (5, 3)
+
+
+def test_executors_that_go_hide_no_more_that_are_missing_than_they_are() -> None:
+    plan = decide(leaving(since=60.0, number=1), NOW)
+    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ExecutorsMissing")
+    assert "with 5 of 8 executors. Of 2 there is no pod" in plan.message
+
+
+def test_one_that_was_to_go_and_hangs_is_named_when_it_keeps_others_away() -> None:
+    plan = decide(leaving(since=LINGER_SECONDS), NOW)
+    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ExecutorsMissing")
+    assert "with 5 of 8 executors. Executor 7 was to go at 2027-01-15T07:50:00Z" in plan.message
+    assert "nor have 2 others. Spark makes none in its place until it has gone" in plan.message
+    assert "deleting pod orders-e1-exec-7 ends it" in plan.message
+    assert [each.reason for each in plan.actions if isinstance(each, PublishEvent)] == ["ExecutorsMissing"]
+
+
+def test_one_that_was_to_go_and_hangs_is_named_when_nobody_is_missing_too() -> None:
+    plan = decide(leaving(since=LINGER_SECONDS, running=8, number=1), NOW)
+    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ExecutorsLinger")
+    assert "takes no new tasks" in plan.message
+    (event,) = [each for each in plan.actions if isinstance(each, PublishEvent)]
+    assert (event.reason, event.warning) == ("ExecutorsLinger", True)
+
+
+def test_one_that_hangs_is_told_beside_another_reason_for_those_that_are_missing() -> None:
+    plan = decide(leaving(since=LINGER_SECONDS, number=1), NOW)
+    assert "Of 2 there is no pod" in plan.message
+    assert "Executor 7 was to go" in plan.message
+
+
+def test_a_driver_that_starts_is_looked_at_again_when_its_executors_have_had_their_time() -> None:
+    driver = running_driver(EIGHT)
+    report = report_of(driver, executors_wanted=8, ready=False, executors_short_since=NOW - 10)
+    plan = decide(observe(EIGHT, driver=driver, agent=report), NOW)
+    assert (plan.reason, plan.wake_after) == ("DriverStarting", SHORT_SECONDS - 10)
+    later = decide(observe(EIGHT, driver=driver, agent=report), NOW + SHORT_SECONDS)
+    assert verdict_of(later) == (Phase.STARTING, "Stalled", "ExecutorsMissing")
+
+
+def test_an_older_runtime_does_not_tell_and_nothing_is_made_up() -> None:
+    driver = running_driver(EIGHT, ready=True)
+    report = report_of(driver, executors_wanted=8, executors_running=5)
+    assert decide(observe(EIGHT, driver=driver, agent=report), NOW).reason == "Running"
+
+
+@pytest.mark.parametrize(("phase", "told"), [(UpgradePhase.STOPPING, []), (UpgradePhase.GATE, [6])])
+def test_a_driver_that_is_to_stop_gets_no_other_number(phase: UpgradePhase, told: list[int]) -> None:
+    app = autoscaled(phase)
+    plan = decide(observe(app, **runs_with(app, executors_wanted=2, executors_running=2)), NOW)
+    assert [action.instances for action in plan.actions if isinstance(action, SetExecutors)] == told
+
+
+def test_the_new_lineage_is_begun_with_as_many_executors_as_the_old_one_had() -> None:
+    done = RepartitionStatus(partitions=8, before=4, result="Done", epoch=2, lineage=2)
+    app = autoscaled(UpgradePhase.STOPPING, epoch=0, lineage=2, repartition=done)
+    assert launch_of(decide(observe(app), NOW)).executor.instances == 6
+
+
+def test_a_persons_number_is_told_as_an_event_and_the_autoscalers_is_not() -> None:
+    driver = running_driver(EIGHT, ready=True)
+    plan = decide(observe(EIGHT, driver=driver, agent=report_of(driver, executors_wanted=2)), NOW)
+    (event,) = [each for each in plan.actions if isinstance(each, PublishEvent) and each.reason == "Rescaled"]
+    assert event.message == "Executors from 2 to 8, without a restart."
+    app = autoscaled(UpgradePhase.GATE)
+    events = decide(observe(app, **runs_with(app, executors_wanted=2)), NOW).actions
+    assert not any(isinstance(each, PublishEvent) and each.reason == "Rescaled" for each in events)
+
+
+@pytest.mark.parametrize(
+    ("running", "since", "health"),
+    [(0, SHORT_SECONDS, "Stalled"), (0, 5.0, "Reconciling"), (1, SHORT_SECONDS, "Reconciling")],
+)
+def test_a_driver_that_starts_tells_what_keeps_its_executors_from_it(running: int, since: float, health: str) -> None:
+    app = launched(app_with({"executor.instances": 2}))
+    driver = running_driver(app)
+    stuck = executor_of(app, 2, phase="Pending", running=False, unschedulable="0/1 nodes are available.")
+    known: dict[str, Any] = {"executors_wanted": 2, "executors_running": running, "executors_short_since": NOW - since}
+    report = report_of(driver, ready=False, **known)
+    plan = decide(observe(app, driver=driver, executors=(stuck,), agent=report), NOW)
+    assert verdict_of(plan) == (Phase.STARTING, health, "ExecutorsMissing")
+    assert f"with {running} of 2 executors" in plan.message
+
+
+def test_at_the_gate_of_an_upgrade_it_is_told_of_both() -> None:
+    app = under_test(UpgradePhase.GATE, {"executor.instances": 2})
+    stuck = executor_of(app, 2, phase="Pending", running=False, unschedulable="0/1 nodes are available.")
+    known = runs_with(app, executors_wanted=2, executors_running=1)
+    plan = decide(observe(app, executors=(stuck,), **known), NOW)
+    (write,) = [each for each in plan.actions if isinstance(each, WriteStatus)]
+    ready = write.status.condition("Ready")
+    assert ready is not None
+    assert ready.reason == "UpgradeGate"
+    assert ready.message.startswith("Words.")
+    assert "with 1 of 2 executors" in ready.message

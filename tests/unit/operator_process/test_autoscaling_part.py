@@ -1,0 +1,421 @@
+"""The autoscaler's part of the operator's process: whom it looks at, and what comes of it. In memory."""
+
+import dataclasses
+import random
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.autoscaling.bounds import Limit
+from tidegate.autoscaling.evaluate import Step
+from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling_part import AutoscalingPart
+from tidegate.metrics.figures import Figures
+from tidegate.model.spec import Resources
+from tidegate.model.streaming_app import AutoscalingBasis, AutoscalingStatus, StreamingApp, UpgradePhase
+from tidegate.observe.index import Index
+from tidegate.observe.observation import TimedReport
+from tidegate.observe.pods import PodRecord
+from tidegate.observe.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota, room_in
+from tidegate.reconcile_autoscaling import PERIOD, AutoscalingReconciler
+from tidegate.workqueue import WorkQueue
+from tidegate_spark.protocol import AgentReport
+from tidegate_testing.autoscaling import STEADY, query
+from tidegate_testing.observations import NOW, app_with, executor_of, launched, report_of, running_driver
+from tidegate_testing.upgrades import under_test
+
+KEY = ("shop", "orders")
+
+
+class NoQuotas(Quotas):
+    """A namespace's quotas, as a test has them."""
+
+    def __init__(self, *quotas: ResourceQuota) -> None:
+        self.quotas, self.asked = quotas, 0
+
+    async def read(self, namespace: str) -> tuple[ResourceQuota, ...]:
+        self.asked += 1
+        return self.quotas
+
+
+class World:
+    """One application whose driver reports a batch every ten seconds, and falls behind on one executor.
+
+    Each report is looked at as often as ``looks`` says. The clock that can be set differs each time by up to
+    ``unsteady`` seconds from the one that can not, and is ``behind`` by so many.
+    """
+
+    looks, unsteady, behind = 1, 0.0, 0.0
+    asked: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self, mode: str = "Active", quotas: NoQuotas | None = None, **status: Any) -> None:
+        app = app_with({"autoscaling.mode": mode, "autoscaling.maxExecutors": 8, **self.asked})
+        self.app = launched(app, **status)
+        self.index, self.figures, self.at, self.chance = Index(), Figures(), 0.0, random.Random(1)
+        self.index.put_app(self.app)
+        self.driver = running_driver(self.app, ready=True)
+        self.index.put_pod(self.driver)
+        self.woken: list[tuple[str, str]] = []
+        self.quotas = quotas or NoQuotas()
+        self.reconciler = AutoscalingReconciler(
+            self.index,
+            self.quotas,
+            self.figures.autoscaling,
+            self.woken.append,
+            self.clock,
+            self.steady,
+        )
+
+    def clock(self) -> float:
+        return NOW + self.at - self.behind + self.chance.uniform(-self.unsteady, self.unsteady)
+
+    def steady(self) -> float:
+        return STEADY + self.at
+
+    def edit(self, app: StreamingApp, version: str) -> None:
+        metadata = msgspec.structs.replace(app.metadata, resource_version=version)
+        self.app = msgspec.structs.replace(app, metadata=metadata)
+        self.index.put_app(self.app)
+
+    async def batches(self, number: int, lag: int = 1000) -> float | None:
+        again: float | None = None
+        for _ in range(number):
+            count = int(self.at // 10)
+            self.at += 10.0
+            one = query(count, NOW + 10.0 * count, 10.0, 1000, lag_rows=lag * (count + 1))
+            report = report_of(self.driver, queries=(one,), executors_running=1, task_seconds=9.0 * (count + 1))
+            again = await self.look_at(dataclasses.replace(report.report, ready=True))
+        return again
+
+    async def look_at(self, report: AgentReport) -> float | None:
+        self.index.reports[KEY] = TimedReport(report, self.steady(), self.driver.uid, 0)
+        for _ in range(self.looks - 1):
+            await self.reconciler.reconcile(KEY)
+        return await self.reconciler.reconcile(KEY)
+
+    async def batches_of_little(self, number: int) -> list[tuple[Step | Limit, int]]:
+        """Return what is decided after each batch of which one executor would do with ease."""
+        found = []
+        for _ in range(number):
+            count, executors = int(self.at // 10), self.target or 6
+            self.at += 10.0
+            one = query(count, NOW + 10.0 * count, 10.0, 100)
+            told: dict[str, Any] = {
+                "executors_wanted": executors,
+                "executors_running": executors,
+                "task_seconds": 0.5 * (count + 1),
+            }
+            await self.look_at(report_of(self.driver, queries=(one,), **told).report)
+            found.append((self.advice.evaluation.step, self.target))
+        return found
+
+    @property
+    def advice(self) -> Advice:
+        watched = self.index.autoscaling.get(self.app)
+        assert watched is not None
+        return watched.advice
+
+    @property
+    def target(self) -> int:
+        watched = self.index.autoscaling.get(self.app)
+        return watched.past.target if watched is not None else 0
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        value: float | None = self.figures.registry.get_sample_value(
+            name, {"namespace": KEY[0], "app": KEY[1], **labels}
+        )
+        return value
+
+
+class SixExecutors(World):
+    """One that has six to begin with."""
+
+    def __init__(self, window: str) -> None:
+        self.asked = {"autoscaling.window": window, "executor.instances": 6}
+        super().__init__()
+
+
+async def test_an_application_that_falls_behind_gets_a_target_and_is_woken() -> None:
+    world = World()
+    assert await world.batches(12) == PERIOD
+    assert world.target > 1
+    assert world.woken[-1] == KEY
+    assert world.metric("tidegate_autoscaling_scalings_total", direction="up") == 1
+    assert world.metric("tidegate_autoscaling_recommended_executors") == world.target
+    assert world.metric("tidegate_autoscaling_upper_bound_executors") == 8
+    assert (world.metric("tidegate_autoscaling_arriving_rows_per_second") or 0.0) > 100.0
+    assert 0.0 < (world.metric("tidegate_autoscaling_usable_share") or 0.0) <= 1.0
+
+
+@pytest.mark.parametrize("window", ["1m", "10m"])
+async def test_looks_at_the_same_report_change_nothing_whatever_the_clock_says(window: str) -> None:
+    """It is looked at after each report, and whenever its own reconcile was: mostly twice at the same report."""
+    once, often = SixExecutors(window), SixExecutors(window)
+    often.looks, often.unsteady = 2, 0.001
+    targets = [target for _, target in await once.batches_of_little(180)]
+    assert [target for _, target in await often.batches_of_little(180)] == targets
+    assert targets[-1] < 6
+
+
+@pytest.mark.parametrize("back", [15.0, 3600.0])
+async def test_a_clock_that_is_set_back_does_not_make_it_measure_anew(back: float) -> None:
+    world = SixExecutors("1m")
+    before = await world.batches_of_little(30)
+    world.behind = back
+    after = await world.batches_of_little(60)
+    assert Step.MEASURING in dict(before)
+    assert after[0] == before[-1] == (Step.DOWN_SOON, 6)
+    assert (Step.MEASURING, 6) not in after
+    assert world.target < 6
+
+
+async def test_an_application_is_woken_only_by_news() -> None:
+    world = World()
+    await world.batches(60)
+    assert len(world.woken) <= 4
+
+
+async def test_advice_has_no_target() -> None:
+    world = World("Advise")
+    await world.batches(12)
+    watched = world.index.autoscaling.get(world.app)
+    assert watched is not None
+    assert (watched.past.target, watched.advice.evaluation.step) == (0, Step.UP)
+    assert world.metric("tidegate_autoscaling_scalings_total", direction="up") is None
+
+
+async def test_a_number_that_is_ignored_is_a_metric_that_an_alert_can_be_made_of() -> None:
+    known = AutoscalingStatus(
+        mode="Active", target=5, basis=AutoscalingBasis(instances=1, min_executors=1, max_executors=8)
+    )
+    world = World(autoscaling=known)
+    await world.batches(1)
+    assert world.metric("tidegate_autoscaling_instances_ignored") == 0
+    executor = msgspec.structs.replace(world.app.spec.executor, instances=6)
+    world.edit(
+        msgspec.structs.replace(world.app, spec=msgspec.structs.replace(world.app.spec, executor=executor)), "99"
+    )
+    await world.batches(1)
+    assert world.metric("tidegate_autoscaling_instances_ignored") == 1
+
+
+async def test_a_driver_without_any_executor_is_not_measured_for_ever() -> None:
+    world = World()
+    await world.batches(12)
+    short: dict[str, Any] = {"executors_wanted": 4, "executors_running": 0, "executors_short_since": NOW + world.at}
+    for _ in range(9):
+        world.at += 10.0
+        await world.look_at(report_of(world.driver, queries=(query(12, NOW + 120.0, 10.0, 1000),), **short).report)
+    watched = world.index.autoscaling.get(world.app)
+    assert watched is not None
+    assert watched.advice.evaluation.step is Limit.MISSING
+    assert watched.advice.message.startswith("No executor is there")
+    assert world.metric("tidegate_autoscaling_reason", mode="Active", reason="ExecutorsMissing") == 1
+    assert world.woken[-1] == KEY
+
+
+OF_FIGURES = (
+    "needed_executors",
+    "upper_bound_executors",
+    "arriving_rows_per_second",
+    "executor_rows_per_second",
+    "backlog_rows",
+    "utilization",
+    "usable_share",
+)
+
+
+async def test_what_is_measured_is_shown_only_while_there_are_figures() -> None:
+    world = World()
+    await world.batches(12)
+    assert None not in {world.metric(f"tidegate_autoscaling_{name}") for name in OF_FIGURES}
+    # Another number of executors: it measures anew.
+    await world.look_at(report_of(world.driver, executors_wanted=2, executors_running=2).report)
+    assert world.advice.evaluation.step is Step.MEASURING
+    assert {world.metric(f"tidegate_autoscaling_{name}") for name in OF_FIGURES} == {None}
+    assert world.metric("tidegate_autoscaling_recommended_executors") == world.target
+    assert world.metric("tidegate_autoscaling_scalings_total", direction="up") == 1
+    await world.batches(12)
+    assert None not in {world.metric(f"tidegate_autoscaling_{name}") for name in OF_FIGURES}
+
+
+async def test_a_new_process_begins_with_what_the_status_says() -> None:
+    world = World(autoscaling=AutoscalingStatus(mode="Active", target=5))
+    await world.batches(1)
+    assert world.target == 5
+
+
+async def test_what_another_mode_left_is_no_target() -> None:
+    world = World(autoscaling=AutoscalingStatus(mode="Advise"))
+    await world.batches(1)
+    assert world.target == 1
+
+
+async def test_switched_off_nothing_is_kept_or_shown() -> None:
+    world = World()
+    await world.batches(12)
+    world.edit(launched(app_with({"autoscaling.mode": "Off", "autoscaling.maxExecutors": 8})), "99")
+    assert await world.reconciler.reconcile(KEY) is None
+    assert world.index.autoscaling.get(world.app) is None
+    left = [s.name for m in world.figures.registry.collect() for s in m.samples if s.labels.get("app") == KEY[1]]
+    assert [name for name in left if name.startswith("tidegate_autoscaling")] == []
+
+
+async def test_quotas_are_read_only_where_more_executors_are_wanted() -> None:
+    quota = ResourceQuota(QuotaMetadata("team"), QuotaSpec(), QuotaStatus({"pods": "3"}, {"pods": "1"}))
+    world = World(quotas=NoQuotas(quota))
+    await world.batches(3)
+    assert world.quotas.asked == 0
+    await world.batches(9)
+    assert world.quotas.asked > 0
+    assert world.target == 2
+
+
+@pytest.mark.parametrize(
+    "phase", [UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK]
+)
+async def test_from_the_stop_to_a_stable_version_the_number_of_executors_stays_as_it_is(phase: UpgradePhase) -> None:
+    world = World()
+    await world.batches(12)
+    before = world.target
+    world.edit(msgspec.structs.replace(world.app, status=under_test(phase).status), "99")
+    await world.batches(24, lag=100_000)
+    watched = world.index.autoscaling.get(world.app)
+    assert watched is not None
+    assert (world.target, watched.advice.evaluation.step) == (before, Step.UPGRADING)
+    assert "comes first" in watched.advice.message
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.DONE])
+async def test_a_version_that_runs_on_while_another_one_is_prepared_is_scaled_as_ever(phase: UpgradePhase) -> None:
+    world = World()
+    world.edit(msgspec.structs.replace(world.app, status=under_test(phase).status), "99")
+    world.driver = running_driver(world.app, ready=True, resource_version="11")
+    world.index.put_pod(world.driver)
+    await world.batches(12)
+    assert world.target > 1
+
+
+async def test_an_application_that_is_gone_is_forgotten() -> None:
+    world = World()
+    await world.batches(12)
+    world.index.remove_app(KEY, world.app.metadata.uid)
+    assert await world.reconciler.reconcile(KEY) is None
+    assert world.metric("tidegate_autoscaling_recommended_executors") is None
+
+
+def test_only_applications_with_an_autoscaler_are_looked_at() -> None:
+    for mode, depth in (("Off", 0), ("Advise", 1), ("Active", 1)):
+        world = World(mode)
+
+        async def work(key: tuple[str, str]) -> float | None:
+            return None
+
+        part = AutoscalingPart(world.index, WorkQueue(work, world.figures))
+        part.wake_for(KEY)
+        assert world.figures.registry.get_sample_value("tidegate_queue_depth") == depth
+        assert part.complete.is_set()
+
+
+@pytest.mark.parametrize(
+    ("hard", "used", "most"),
+    [
+        ({"requests.cpu": "4"}, {"requests.cpu": "2500m"}, 3),
+        ({"limits.memory": "8Gi"}, {"limits.memory": "4Gi"}, 4),
+        ({"pods": "10", "requests.memory": "5Gi"}, {"pods": "3", "requests.memory": "4Gi"}, 2),
+        ({"requests.cpu": "2"}, {"requests.cpu": "3"}, 2),
+        ({"services": "1"}, {}, None),
+    ],
+)
+def test_the_room_is_that_of_the_scarcest_resource(
+    hard: dict[str, str], used: dict[str, str], most: int | None
+) -> None:
+    found = room_in([ResourceQuota(QuotaMetadata("team"), QuotaSpec(), QuotaStatus(hard, used))], Resources(), 2)
+    assert (found.most if found is not None else None) == most
+
+
+def test_the_room_is_told_with_the_numbers_of_the_scarcest_resource() -> None:
+    status = QuotaStatus({"pods": "50", "limits.memory": "8Gi"}, {"pods": "2", "limits.memory": "7Gi"})
+    found = room_in([ResourceQuota(QuotaMetadata("team"), QuotaSpec(), status)], Resources(memory="1536Mi"), 2)
+    assert found is not None
+    assert found.words == (
+        "ResourceQuota team has room for 2 executors (7Gi of 8Gi limits.memory are used, and an executor asks for "
+        "1536Mi)"
+    )
+
+
+LIMITS = ResourceQuota(QuotaMetadata("team"), QuotaSpec(), QuotaStatus({"limits.cpu": "64"}, {"limits.cpu": "2"}))
+
+
+def test_a_quota_of_what_executors_do_not_state_takes_none_and_it_is_said_what_would_state_it() -> None:
+    found = room_in([LIMITS], Resources(), 2)
+    assert found is not None
+    assert found.most == 2
+    assert found.words == (
+        "ResourceQuota team takes no executor that does not state limits.cpu: set spec.executor.resources.cpuLimit, "
+        "or a default in a LimitRange"
+    )
+    full = ResourceQuota(QuotaMetadata("full"), QuotaSpec(), QuotaStatus({"pods": "2"}, {"pods": "2"}))
+    assert room_in([full, LIMITS], Resources(), 2) == found
+
+
+@pytest.mark.parametrize(("limit", "given", "most"), [("2", "", 33), (None, "4", 17), ("2", "4", 33), (4, "", 17)])
+def test_a_limit_of_processors_is_the_specs_or_that_which_pods_were_given(
+    limit: str | int | None, given: str, most: int
+) -> None:
+    found = room_in([LIMITS], Resources(cpu_limit=limit), 2, given)
+    assert found is not None
+    assert (found.most, found.unstated) == (most, "")
+
+
+def test_what_a_quota_counts_besides_processors_and_memory_need_not_be_stated() -> None:
+    hard = {"requests.nvidia.com/gpu": "1", "limits.ephemeral-storage": "1Gi", "requests.storage": "1Gi"}
+    assert room_in([ResourceQuota(QuotaMetadata("team"), QuotaSpec(), QuotaStatus(hard))], Resources(), 2) is None
+
+
+@pytest.mark.parametrize(
+    ("scopes", "counts"), [((), True), (("NotTerminating", "NotBestEffort"), True), (("Terminating",), False)]
+)
+def test_only_a_quota_that_counts_executors_wants_its_resources_stated(scopes: tuple[str, ...], counts: bool) -> None:
+    quota = ResourceQuota(QuotaMetadata("team"), QuotaSpec(scopes=scopes), LIMITS.status)
+    assert (room_in([quota], Resources(), 2) is not None) is counts
+
+
+async def test_what_a_limit_range_gives_is_seen_in_the_pods_of_executors_or_of_the_driver() -> None:
+    app, quotas = launched(app_with({"executor.instances": 8})), NoQuotas(LIMITS)
+    driver, executor = running_driver(app), executor_of(app, 1)
+    gone = dataclasses.replace(executor, phase="Failed", cpu_limit="4")
+
+    async def most(*executors: PodRecord, driver: PodRecord = driver, app: StreamingApp = app) -> tuple[int, bool]:
+        found = await quotas.room(app, executors, driver)
+        assert found is not None
+        return found.most, bool(found.unstated)
+
+    assert await most() == (0, True)
+    assert await most(executor, gone) == (1, True)
+    assert await most(executor, dataclasses.replace(executor, cpu_limit="4")) == (17, False)
+    given = dataclasses.replace(driver, cpu_limit="1")
+    assert await most(driver=given) == (62, False)
+    # What the spec gives the driver says nothing of executors.
+    stated = launched(app_with({"executor.instances": 8, "driver.resources.cpuLimit": "1"}))
+    assert await most(driver=given, app=stated) == (0, True)
+
+
+async def test_an_autoscaler_that_a_quota_of_unstated_limits_keeps_from_more_says_so() -> None:
+    world = World(quotas=NoQuotas(LIMITS))
+    await world.batches(12)
+    assert (world.target, world.advice.evaluation.step) == (1, Limit.QUOTA)
+    assert world.advice.message.startswith(
+        "More than 1 executor would be needed; ResourceQuota team takes no executor that does not state limits.cpu: "
+        "set spec.executor.resources.cpuLimit, or a default in a LimitRange. "
+    )
+
+
+def test_quotas_for_other_pods_do_not_count() -> None:
+    status = QuotaStatus({"pods": "0"}, {"pods": "0"})
+    best_effort = ResourceQuota(QuotaMetadata("a"), QuotaSpec(scopes=("BestEffort",)), status)
+    by_class = ResourceQuota(QuotaMetadata("b"), QuotaSpec(scope_selector={"matchExpressions": []}), status)
+    assert room_in([best_effort, by_class], Resources(), 2) is None

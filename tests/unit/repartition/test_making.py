@@ -1,0 +1,279 @@
+"""A lineage with state of other partitions is made whole or not at all. The store is in memory, and Spark is played."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from tidegate_spark.exports import state_reader
+from tidegate_spark.protocol import Storage
+from tidegate_spark.repartition import attempts, job
+from tidegate_spark.repartition.errors import RepartitionError
+from tidegate_spark.repartition.fingerprints import Contents, Fingerprint, Store
+from tidegate_spark.repartition.job import Repartitioner
+from tidegate_spark.repartition_protocol import Repartition, RepartitionedQuery, RepartitionWhat
+from tidegate_spark.snapshots.memory import Call
+from tidegate_spark.snapshots.store import SnapshotError
+from tidegate_spark.starting_point import left_to_fill
+from tidegate_testing import fake_checkpoint
+from tidegate_testing.driver_process import driver_config
+from tidegate_testing.fake_checkpoint import CheckpointAt, FakeLayout
+from tidegate_testing.snapshot_scenes import Scene
+
+NEW = "apps/orders/lineages/2/main"
+MARK = "apps/orders/lineages/2.json"
+STORE = Store(0, "stateStoreSave", "default")
+OPERATOR = {"id": 0, "name": "stateStoreSave", "stores": ["default"], "partitions": 4}
+FACTS = {"provider": "RocksDB", "partitions": 4, "operators": [OPERATOR], "formatVersion": 2}
+
+
+class StatefulLayout(FakeLayout):
+    """Tells of state."""
+
+    facts: Mapping[str, Any] = FACTS
+
+    def needed_files(self, *arguments: Any) -> CheckpointAt:
+        return dataclasses.replace(super().needed_files(*arguments), facts=self.facts)
+
+
+class World:
+    """An application whose lineage 1 has ended after three batches."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.scene, self.layout = Scene(), StatefulLayout()
+        self.scene.batches(3)
+        self.before = self.after = contents(7)
+        self.spark_version = "4.2.1"
+        self.watch = lambda call: None
+        self.checked = 0
+        self.trouble: Exception | None = None
+        """What whoever looks after the storage finds."""
+        monkeypatch.setattr(state_reader, "session_at", lambda spark, at: object())
+        monkeypatch.setattr(job, "_repartition", self._repartition)
+        monkeypatch.setattr(Repartitioner, "_read", self._read)
+
+    def _repartition(self, session: object, place: str, partitions: int) -> None:
+        assert partitions == 8
+        fake_checkpoint.write_batch(self.scene.store(), place.removeprefix("s3a://here/"))
+
+    def _read(self, *arguments: Any) -> Contents:
+        *_, at, batch, _ = arguments
+        return self.before if batch == at.batch else self.after
+
+    def make(self, lineage: int = 2) -> dict[str, RepartitionedQuery]:
+        config = driver_config("orders", "local:///main.py", Storage("s3://here/apps/orders"))
+        order = Repartition(8, "up-1", 1, lineage)
+        own = self.scene.library(self.watch)
+        maker = Repartitioner(config, order, own, object, self.spark_version, self._check, layout=self.layout)  # type: ignore[arg-type] # Spark is played
+        return maker.run()
+
+    def _check(self) -> None:
+        self.checked += 1
+        if self.trouble is not None:
+            raise self.trouble
+
+    def stored(self, key: str) -> Any:
+        found = self.scene.store().get(key)
+        return json.loads(found[0]) if found else None
+
+    def old(self) -> dict[str, bytes]:
+        store = self.scene.store()
+        found = {entry.key: store.get(entry.key) for entry in store.list("apps/orders/lineages/1/")}
+        return {key: each[0] for key, each in found.items() if each is not None}
+
+
+def contents(rows: int, keys: int = 1, pairs: int = 1, misplaced: int = 0) -> Contents:
+    return Contents(
+        {(STORE, "default"): Fingerprint(rows, (keys, 0), (pairs, 0))}, {STORE: misplaced} if misplaced else {}
+    )
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+def test_the_new_lineage_goes_on_behind_the_extra_batch_and_the_old_one_stays_as_it_was(world: World) -> None:
+    before = world.old()
+    assert world.make() == {"main": RepartitionedQuery(2, 7, 4)}
+    assert world.old() == before
+    mark = world.stored(MARK)
+    assert (mark["batches"], mark["withoutOutput"]) == ({"main": 3}, {"main": 3})
+    assert mark["snapshot"] == "up-1"
+    assert world.scene.library().read().snapshots["up-1"].holders == frozenset({"up-1"})
+    assert not attempts.is_unfinished(world.scene.library(), 2)
+    assert world.checked >= 3
+
+
+def test_only_what_the_new_batch_needs_of_the_state_is_left(world: World) -> None:
+    world.make()
+    names = {entry.key[len(NEW) + 1 :] for entry in world.scene.store().list(NEW + "/")}
+    assert "state/3.zip" in names
+    assert "state/2.zip" not in names
+    assert {"metadata", "offsets/2", "offsets/3", "commits/3"} <= names
+
+
+def test_queries_keep_their_ids(world: World) -> None:
+    world.make()
+    assert world.stored(f"{NEW}/metadata") == {"id": world.scene.root()}
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        (contents(6), "had 7 rows before and has 6 after"),
+        (contents(7, keys=2), "other keys"),
+        (contents(7, pairs=2), "other values"),
+        (contents(7, misplaced=3), "does not look"),
+    ],
+)
+def test_state_that_is_not_the_same_makes_no_lineage(world: World, after: Contents, words: str) -> None:
+    world.after = after
+    with pytest.raises(RepartitionError, match=words) as caught:
+        world.make()
+    assert caught.value.what is RepartitionWhat.DIFFERENT
+    assert world.stored(MARK) is None
+    with pytest.raises(SnapshotError, match="was not finished"):
+        left_to_fill(world.scene.library(), 2)
+
+
+def test_rows_that_are_not_where_their_hash_says_are_not_divided_further(world: World) -> None:
+    world.before = contents(7, misplaced=1)
+    with pytest.raises(RepartitionError) as caught:
+        world.make()
+    assert caught.value.what is RepartitionWhat.ONE_PLACE
+
+
+def test_a_batch_that_was_begun_and_not_committed_is_run_again_under_its_own_number_first(world: World) -> None:
+    world.scene.store().put(f"{world.scene.root()}/offsets/3", b"offsets 3")
+    with pytest.raises(RepartitionError) as caught:
+        world.make()
+    assert caught.value.what is RepartitionWhat.UNCOMMITTED
+    assert world.stored("apps/orders/repartitions/2.json") is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "version", "what"),
+    [
+        ({**FACTS, "provider": "HDFS"}, "4.2.1", RepartitionWhat.PROVIDER),
+        ({**FACTS, "operators": [{**OPERATOR, "name": "globalLimit"}]}, "4.2.1", RepartitionWhat.OPERATOR),
+        ({**FACTS, "operators": [{**OPERATOR, "partitions": 1}]}, "4.2.1", RepartitionWhat.ONE_PLACE),
+        ({**FACTS, "operators": [{**OPERATOR, "onePlace": True}]}, "4.2.1", RepartitionWhat.ONE_PLACE),
+        (FACTS, "4.1.2", RepartitionWhat.SPARK_TOO_OLD),
+    ],
+)
+def test_what_spark_can_not_do_is_not_begun(
+    world: World, facts: dict[str, Any], version: str, what: RepartitionWhat
+) -> None:
+    world.layout.facts, world.spark_version = facts, version
+    with pytest.raises(RepartitionError) as caught:
+        world.make()
+    assert caught.value.what is what
+    assert list(world.scene.store().list("apps/orders/lineages/2")) == []
+
+
+@pytest.mark.parametrize(("operator", "named"), [("transformWithStateInPySparkExec", True), ("stateStoreSave", False)])
+def test_where_spark_fails_the_second_way_is_named_if_there_is_one(
+    world: World, monkeypatch: pytest.MonkeyPatch, operator: str, named: bool
+) -> None:
+    def refuse(session: object, place: str, partitions: int) -> None:
+        raise PySparkException("UNSUPPORTED_VARIABLE_TYPE: no timers.")
+
+    monkeypatch.setattr(job, "_repartition", refuse)
+    world.layout.facts = {**FACTS, "operators": [{**OPERATOR, "name": operator}]}
+    with pytest.raises(RepartitionError, match="can not divide the state anew") as raised:
+        world.make()
+    assert raised.value.what is RepartitionWhat.SPARK
+    assert ("spec.startFrom.export" in str(raised.value)) is named
+    assert world.stored(MARK) is None
+
+
+@pytest.mark.parametrize(
+    "trouble", [RepartitionError(RepartitionWhat.FENCED, "Another one."), ConnectionError("The storage is away.")]
+)
+def test_where_spark_fails_because_of_the_storage_the_storage_is_named_and_not_the_state(
+    world: World, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    def fail(session: object, place: str, partitions: int) -> None:
+        world.trouble = trouble
+        raise PySparkException("Job aborted: s3a: connect timed out.")
+
+    monkeypatch.setattr(job, "_repartition", fail)
+    with pytest.raises(type(trouble)) as raised:
+        world.make()
+    assert raised.value is trouble
+
+
+def test_a_query_without_state_is_taken_along_as_it_is(world: World) -> None:
+    world.layout.facts = {"provider": "", "stateless": True, "operators": [], "partitions": 4}
+    assert world.make() == {"main": RepartitionedQuery(2, partitions=4)}
+    assert world.stored(MARK)["batches"] == {"main": 2}
+    assert world.stored(MARK)["withoutOutput"] == {}
+
+
+def test_what_earlier_attempts_left_is_removed_and_what_is_whole_stays(world: World) -> None:
+    world.after = contents(6)
+    with pytest.raises(RepartitionError):
+        world.make()
+    world.after = contents(7)
+    store = world.scene.store()
+    assert list(store.list("apps/orders/lineages/2/"))
+    world.make(lineage=3)
+    assert list(store.list("apps/orders/lineages/2/")) == []
+    assert world.stored("apps/orders/lineages/3.json") is not None
+
+
+def test_an_attempt_that_was_taken_for_lost_leaves_the_one_after_it_alone(world: World) -> None:
+    world.after = contents(6)
+    with pytest.raises(RepartitionError):
+        world.make(lineage=3)
+    left = [entry.key for entry in world.scene.store().list("apps/orders/lineages/3/")]
+    with pytest.raises(RepartitionError):
+        world.make(lineage=2)
+    assert left
+    assert [entry.key for entry in world.scene.store().list("apps/orders/lineages/3/")] == left
+
+
+class DiedError(Exception):
+    """The pod is gone."""
+
+
+def writes(world: World) -> int:
+    """Return how many writes a whole run takes."""
+    seen: list[Call] = []
+    world.watch = seen.append
+    world.make()
+    return len(seen)
+
+
+def test_a_pod_that_dies_at_any_call_leaves_the_old_lineage_whole_and_the_next_one_finishes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    number = writes(World(monkeypatch))
+    for dies_at in range(number):
+        world = World(monkeypatch)
+        before, calls = world.old(), iter(range(number))
+
+        def watch(call: Call, calls: Any = calls, dies_at: int = dies_at) -> None:
+            if next(calls) == dies_at:
+                raise DiedError
+
+        world.watch = watch
+        with pytest.raises(DiedError):
+            world.make()
+        assert world.old() == before
+        # Whoever removes what is left lets go of the pin for the one that died.
+        attempts.clear_earlier(world.scene.library(), 3)
+        pin = world.scene.library().read().snapshots.get("up-1")
+        assert pin is None or pin.holders == {"up-1"}
+        whole = world.stored(MARK) is not None
+        world.watch = lambda call: None
+        if whole:
+            attempts.clear(world.scene.library(), 2)
+            assert world.stored(MARK) is not None
+        else:
+            attempts.clear(world.scene.library(), 2)
+            assert world.make() == {"main": RepartitionedQuery(2, 7, 4)}

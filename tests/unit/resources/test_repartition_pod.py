@@ -1,0 +1,81 @@
+"""The pod that divides an application's state anew."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.model.errors import SpecError
+from tidegate.model.streaming_app import RepartitionStatus, StreamingApp, UpgradePhase
+from tidegate.resources.repartition_pod import build_repartition_pod
+from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
+from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, Repartition
+from tidegate_testing.observations import PLATFORM, app_with
+from tidegate_testing.upgrades import IMAGE, PIN, A, stable_of, under_test
+
+ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot=PIN, epoch=2, lineage=3, attempts=2)
+
+
+def app(change: dict[str, Any] | None = None, **fields: Any) -> StreamingApp:
+    asked = {"state.partitions": 8, **(change or {})}
+    known = {"repartition": ATTEMPT, "epoch": 0, **fields}
+    return under_test(UpgradePhase.REPARTITIONING, asked, **known)
+
+
+def variables(pod: dict[str, Any]) -> dict[str, Any]:
+    (container,) = pod["spec"]["containers"]
+    return {item["name"]: item.get("value", item.get("valueFrom")) for item in container["env"]}
+
+
+def test_it_is_a_bounded_pod_of_one_attempt_in_the_image_that_wrote_the_state() -> None:
+    pod = build_repartition_pod(
+        app({"state.repartition": {"timeoutSeconds": 900, "resources": {"cpu": "1500m", "memory": "3Gi"}}}), PLATFORM
+    )
+    metadata, spec = pod["metadata"], pod["spec"]
+    assert metadata["name"] == "orders-repartition-2"
+    assert (metadata["labels"]["tidegate.dev/role"], metadata["labels"]["tidegate.dev/epoch"]) == ("repartition", "2")
+    assert metadata["ownerReferences"][0]["kind"] == "StreamingApp"
+    assert (spec["restartPolicy"], spec["activeDeadlineSeconds"]) == ("Never", 900)
+    (container,) = spec["containers"]
+    assert (container["name"], container["image"]) == ("repartition", "shop/orders:1")
+    assert container["command"] == ["python3", "-m", "tidegate_spark.repartition_pod"]
+    assert container["resources"]["limits"]["memory"] == "3Gi"
+    assert variables(pod)["TIDEGATE_MASTER"] == "local[2]"
+    assert variables(pod)["TIDEGATE_POD_UID"] == {"fieldRef": {"fieldPath": "metadata.uid"}}
+
+
+def test_it_is_told_what_to_make_of_what_and_nothing_of_the_program() -> None:
+    conf = {"spark.hadoop.fs.s3a.x": "y", "spark.sql.streaming.stateStore.z": "1", "spark.executor.memory": "9g"}
+    old = stable_of(app_with({IMAGE: A, "sparkConf": conf}))
+    known = app()
+    status = msgspec.structs.replace(known.status, last_stable=old)
+    pod = build_repartition_pod(msgspec.structs.replace(known, status=status), PLATFORM)
+    order = from_json(Repartition, variables(pod)[REPARTITION_VARIABLE].replace("$$", "$"))
+    assert (order.partitions, order.pin, order.of_lineage, order.lineage) == (8, PIN, 1, 3)
+    assert order.spark_conf == {"spark.hadoop.fs.s3a.x": "y", "spark.sql.streaming.stateStore.z": "1"}
+    config = from_json(DriverConfig, variables(pod)[CONFIG_VARIABLE].replace("$$", "$"))
+    assert (config.epoch, config.lineage, config.injected) == (2, 1, True)
+
+
+def test_image_and_settings_are_those_of_the_version_that_wrote_the_state_whatever_the_new_one_has() -> None:
+    codec, old, new = "spark.sql.streaming.stateStore.compression.codec", "lz4", "of.the.new.image"
+    stable = app_with({IMAGE: A, "sparkConf": {codec: old}})
+    changed = app({"sparkConf": {codec: new, "spark.hadoop.new": "1"}})
+    status = msgspec.structs.replace(changed.status, last_stable=stable_of(stable))
+    pod = build_repartition_pod(msgspec.structs.replace(changed, status=status), PLATFORM)
+    order = from_json(Repartition, variables(pod)[REPARTITION_VARIABLE])
+    assert pod["spec"]["containers"][0]["image"] == A
+    assert (order.image, order.spark_conf) == (A, {codec: old})
+
+
+def test_memory_that_does_not_do_for_spark_is_refused_by_its_field() -> None:
+    with pytest.raises(SpecError, match=r"spec\.state\.repartition\.resources\.memory"):
+        build_repartition_pod(app({"state.repartition": {"resources": {"memory": "64Mi"}}}), PLATFORM)
+
+
+def test_without_an_attempt_there_is_no_pod() -> None:
+    later = msgspec.structs.replace(ATTEMPT, epoch=0)
+    with pytest.raises(ValueError, match="has begun"):
+        build_repartition_pod(app(repartition=later), PLATFORM)
+    assert json.dumps(build_repartition_pod(app(), PLATFORM))
