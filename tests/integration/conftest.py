@@ -16,6 +16,7 @@ from tidegate_testing.kubectl import Kubectl
 
 HERE = Path(__file__).parent
 LONGEST_FIRST = (
+    "spark_runtime/test_repartitions.py",
     "spark_runtime/test_rehearsals.py",
     "spark_runtime/test_beginning_with_exports.py",
     "test_migration.py",
@@ -32,6 +33,7 @@ LONGEST_FIRST = (
     "spark_runtime/test_one_writer.py",
     "snapshots/test_layouts.py",
     "spark_runtime/test_exports.py",
+    "spark_runtime/test_rescale.py",
     "samples/test_word_count.py",
     "spark_runtime/test_outputs.py",
     "spark_runtime/test_inside.py",
