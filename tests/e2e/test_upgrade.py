@@ -25,10 +25,10 @@ from tidegate_testing.world import World
 
 NAMESPACE = "tidegate-e2e-upgrade"
 READINGS, SETTINGS, DECISIONS = (f"{NAMESPACE}-{name}" for name in ("readings", "settings", "decisions"))
-SCENARIO = Scenario(readings=8_000, shifts=30)
+SCENARIO = Scenario(readings=5_000, shifts=20)
 RATE = 50.0
 """Readings per second: data flow while each version takes over from the one before."""
-MOST_READINGS = 250
+MOST_READINGS = 150
 """Readings in one batch."""
 CHANGES = 5, 38, 70
 """Percent of the readings sent when each change is made; the one before has to be done by then."""
