@@ -28,8 +28,10 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 LONGEST_FIRST = (
     "test_repartitions.py",
-    "test_control_channels.py",
+    "test_autoscaling.py",
     "test_upgrade.py",
+    "test_control_channels.py",
+    "test_rescale.py",
     "test_life_cycle.py",
     "test_high_availability.py",
     "test_faults.py",
@@ -42,8 +44,6 @@ LONGEST_FIRST = (
     "test_devcluster.py",
     "test_temperature_control.py",
     "test_rehearsal.py",
-    "test_rescale.py",
-    "test_autoscaling.py",
 )
 """All that take more than a minute; the others follow in the order of their names."""
 HANGS_AFTER = 1800
