@@ -1,7 +1,7 @@
 """The autoscaler on a real cluster: it follows a step of the load up and down, and the application runs on.
 
-Advice is asked for numbers that flow in; each takes an executor 60 ms. A few a second are work for one executor, many
-are not. The step is one of the work that each row takes.
+Numbers flow in, and each takes an executor 60 ms: a few a second are work for one executor, many are not. Batches are
+far apart, so that most of their work is that of their rows, also if these are few.
 """
 
 import json
@@ -16,8 +16,9 @@ from tidegate_testing.world import World
 
 NAMESPACE = "tidegate-e2e-autoscaling"
 WORK = 0.06
-FEW, MANY = 6.0, 40.0
-"""Numbers a second: 0.36 and 2.4 cores of an executor that has one."""
+FEW, MANY = 4.0, 32.0
+"""Numbers a second: 0.24 and 1.9 cores of an executor that has one."""
+TRIGGER = "15 seconds"
 QUICK = {
     "minExecutors": 1,
     "maxExecutors": 3,
@@ -35,7 +36,7 @@ SPEC: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def made(world: World) -> Iterator[Tallies]:
-    with tallies(world, NAMESPACE, "tidegate-e2e-loads-of-numbers", SPEC, WORK) as them:
+    with tallies(world, NAMESPACE, "tidegate-e2e-loads-of-numbers", SPEC, work=WORK, trigger=TRIGGER) as them:
         yield them
 
 
@@ -70,48 +71,16 @@ def test_advice_is_in_the_status_and_changes_nothing(numbers: Tally) -> None:
     numbers.await_all_tallied()
 
 
-def status_of(world: World, name: str) -> dict[str, Any]:
-    status: dict[str, Any] = world.get_app(name, NAMESPACE).get("status", {})
-    return status
-
-
-def test_a_step_of_the_load_is_followed_up_and_down_without_a_restart(world: World) -> None:
-    world.make_namespace(NAMESPACE)
-    app = world.app("steps", NAMESPACE, main="script:working.py")
-    # 40 rows a second with 60 ms of work each take more than two cores.
-    app["spec"]["application"]["args"] = ["40", "0.06"]
-    app["spec"]["executor"] = {**app["spec"].get("executor", {}), "instances": 1}
-    app["spec"]["autoscaling"] = {"mode": "Active", **QUICK}
-    world.kubectl.apply(app)
-
-    def scaled_up() -> dict[str, Any]:
-        status = status_of(world, "steps")
-        assert status.get("executors") == {"wanted": 3, "running": 3}, status.get("autoscaling")
-        return status
-
-    up = wait_for("three executors", scaled_up, timeout=420, interval=3)
+def test_a_step_of_the_load_is_followed_up_and_down_without_a_restart(numbers: Tally) -> None:
+    numbers.patch({"autoscaling": {"mode": "Active", **QUICK}})
+    numbers.flow.rate = MANY
+    up = numbers.await_executors(3)
     assert up["autoscaling"]["target"] == 3
     assert up["autoscaling"]["lastScale"]["message"]
-    world.await_events("steps", NAMESPACE, "Autoscaled")
-
-    metadata, easy = {"name": "easy", "namespace": NAMESPACE}, {"work": 0}
-    message = {"appRef": {"name": "steps"}, "type": "reload-config", "payload": easy}
-    world.kubectl.apply(
-        {"apiVersion": "tidegate.dev/v1alpha1", "kind": "ControlMessage", "metadata": metadata, "spec": message}
-    )
-
-    def scaled_down() -> dict[str, Any]:
-        status = status_of(world, "steps")
-        assert status["executors"] == {"wanted": 1, "running": 1}, status["autoscaling"]
-        return status
-
-    down = wait_for("one executor", scaled_down, timeout=600, interval=3)
+    numbers.world.await_events(numbers.name, NAMESPACE, "Autoscaled")
+    numbers.flow.rate = FEW
+    down = numbers.await_executors(1)
     assert (down["epoch"], down["driver"].get("restarts", 0)) == (up["epoch"], 0)
-    assert world.get_app("steps", NAMESPACE)["spec"]["executor"]["instances"] == 1
-
-    def goes_on() -> bool:
-        assert status_of(world, "steps")["batch"] > down["batch"]
-        return True
-
-    wait_for("batches after the step down", goes_on, timeout=180, interval=3)
-    world.kubectl.delete("sapp", "steps", NAMESPACE)
+    assert numbers.world.get_app(numbers.name, NAMESPACE)["spec"]["executor"]["instances"] == 1
+    numbers.await_batches(1)
+    numbers.await_all_tallied()

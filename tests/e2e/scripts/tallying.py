@@ -1,6 +1,7 @@
 """Tallies the numbers of a topic by their last digit, and writes the whole tally after each batch.
 
-Arguments: broker, topic, where the tallies go, and how many seconds each number takes (none, unless it is said).
+Arguments: broker, topic, where the tallies go, how many seconds each number takes (none, unless it is said), and the
+trigger's interval.
 ``<target>/<batch>`` holds one JSON line for each digit.
 """
 
@@ -12,6 +13,7 @@ from pyspark.sql import functions as f
 
 broker, topic, target = sys.argv[1:4]
 work = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
+interval = sys.argv[5] if len(sys.argv) > 5 else "2 seconds"
 
 
 @f.udf("long")
@@ -42,4 +44,4 @@ def write(tally: DataFrame, batch: int) -> None:
 
 counts = numbers.groupBy((f.col("number") % 10).alias("digit")).count()
 query = counts.writeStream.outputMode("complete").queryName("tallying").foreachBatch(write)
-query.trigger(processingTime="2 seconds").start().awaitTermination()
+query.trigger(processingTime=interval).start().awaitTermination()

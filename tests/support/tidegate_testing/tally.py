@@ -65,6 +65,8 @@ class Tally:
     spec: dict[str, Any]
     work: float = 0.0
     """Seconds that each number takes an executor's core."""
+    trigger: str = "2 seconds"
+    """From one batch to the next, if they are shorter."""
     name: str = field(default_factory=lambda: f"tally-{secrets.token_hex(3)}")
     """Of this one alone: it finds neither state nor output of another test's."""
     flow: Flow = field(init=False)
@@ -83,7 +85,7 @@ class Tally:
             self.right = False
             return
         world, target = self.world, f"s3a://{self.world.bucket}/{self._output}"
-        args = [world.environment.kafka_pods, self.topic, target, str(self.work)]
+        args = [world.environment.kafka_pods, self.topic, target, str(self.work), self.trigger]
         world.kubectl.apply(world.app(self.name, self.namespace, main="script:tallying.py", args=args, spec=self.spec))
         wait_for("a stable version", lambda: "lastStable" in self.status(), timeout=600, interval=2)
 
@@ -169,9 +171,9 @@ class Tally:
 class Tallies:
     """The application of a file's tests: one for all, and a new one after a test that left it behind in disorder."""
 
-    def __init__(self, world: World, namespace: str, topic: str, spec: dict[str, Any], work: float = 0.0) -> None:
-        """Make none yet."""
-        self._world, self._namespace, self._topic, self._spec, self._work = world, namespace, topic, spec, work
+    def __init__(self, world: World, namespace: str, topic: str, spec: dict[str, Any], **fields: Any) -> None:
+        """Make none yet; ``fields`` are those of its Tally."""
+        self._world, self._namespace, self._topic, self._spec, self._fields = world, namespace, topic, spec, fields
         self._made: Tally | None = None
 
     def one(self) -> Tally:
@@ -183,7 +185,7 @@ class Tallies:
         delete_topics(brokers, [self._topic])
         create_topics(brokers, {self._topic: 4})
         self._world.make_namespace(self._namespace)
-        self._made = Tally(self._world, self._namespace, self._topic, self._spec, self._work)
+        self._made = Tally(self._world, self._namespace, self._topic, self._spec, **self._fields)
         self._made.flow = Flow(brokers, self._topic)
         return self._made
 
@@ -195,9 +197,9 @@ class Tallies:
 
 
 @contextmanager
-def tallies(world: World, namespace: str, topic: str, spec: dict[str, Any], work: float = 0.0) -> Iterator[Tallies]:
+def tallies(world: World, namespace: str, topic: str, spec: dict[str, Any], **fields: Any) -> Iterator[Tallies]:
     """Have a topic with numbers for a file's tests, and take everything away at the end."""
-    made = Tallies(world, namespace, topic, spec, work)
+    made = Tallies(world, namespace, topic, spec, **fields)
     try:
         yield made
     finally:
