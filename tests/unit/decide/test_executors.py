@@ -48,10 +48,10 @@ def test_executors_without_pods_are_told_of_with_the_quota_that_has_no_room() ->
 
 
 def test_executors_that_do_not_state_what_a_quota_counts_are_told_which_field_does_and_what_is_not_known() -> None:
-    unsure = {"unstated": "spec.executor.resources.cpuLimit", "unsure": True}
+    field = "spec.executor.resources.cpuLimit"
     # Also where the number that is not known is none that keeps any away.
     for most in (5, 8):
-        quota = Quota(most, "team", "limits.cpu", "2", "64", **unsure)
+        quota = Quota(most, "team", "limits.cpu", "2", "64", unstated=field, unsure=True)
         plan = decide(missing(since=SHORT_SECONDS, quota=quota), NOW)
         assert plan.message.endswith(
             "Of 3 there is no pod: the API server does not take them, or the driver may not create them; the driver's "

@@ -112,7 +112,7 @@ def test_what_is_known_to_have_too_little_room_is_told_before_what_is_unsure_and
 @pytest.mark.parametrize("part", ["hard", "used"])
 def test_a_quota_that_can_not_be_read_says_nothing_for_sure(part: str) -> None:
     numbers = {"hard": {"pods": "10"}, "used": {"pods": "4"}} | {part: {"pods": "many"}}
-    found = room(quota(**numbers))
+    found = room(quota(numbers["hard"], numbers["used"]))
     assert found is not None
     assert found.unsure
     assert "for how many executors it has room is not known" in found.words
