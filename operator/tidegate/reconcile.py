@@ -15,7 +15,7 @@ from tidegate.act.unreadable import REASON as INVALID
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
-from tidegate.decide.executors import lacks_pods
+from tidegate.decide.executors import lacks_pods, wanted_executors
 from tidegate.decide.plan import decide
 from tidegate.decide.verdict import Health
 from tidegate.looks import Looks
@@ -73,7 +73,8 @@ class Reconciler:
         if observation is None:
             return await self._let_go(key, now)
         if self.quotas is not None and lacks_pods(observation, now):
-            quota = await self.quotas.room(observation.app, observation.executors, observation.driver)
+            wanted = wanted_executors(observation)
+            quota = await self.quotas.room(observation.app, observation.executors, observation.driver, wanted)
             observation = dataclasses.replace(observation, quota=quota)
         plan = decide(observation, now)
         try:

@@ -86,7 +86,8 @@ class AutoscalingReconciler:
                 # Only who wants more asks: it is one more request, and few namespaces have quotas.
                 pods = self.index.pods(key)
                 executors = [pod for pod in pods if pod.role == ROLE_EXECUTOR]
-                quota = await self.quotas.room(app, executors, find_pod(pods, driver_pod_name(key[1]), ROLE_DRIVER))
+                driver = find_pod(pods, driver_pod_name(key[1]), ROLE_DRIVER)
+                quota = await self.quotas.room(app, executors, driver, advice.evaluation.recommended)
                 if quota is not None:
                     sight = dataclasses.replace(sight, quota=quota)
                     history, advice = recommend(settings, history, past, sight)

@@ -77,7 +77,7 @@ def find_bounds(settings: Settings, situation: Situation, current: int, held: in
         found.append((current, Limit.IDLE))
     if measured is not None and measured.throttled:
         found.append((current, Limit.THROTTLED))
-    if quota is not None:
+    if quota is not None and not quota.unsure:
         found.append((max(quota.most, current), Limit.QUOTA))
     if measured is not None and measured.executors < situation.wanted:
         found.append((current, Limit.MISSING))

@@ -15,10 +15,10 @@ class Quota:
     """How many executors the namespace has room for, those that there are included, and which quota says so.
 
     It has ``used`` of ``hard`` of a ``resource``, of which an executor asks for ``asked``: as Kubernetes writes them.
-    Or it counts a resource that executors do not state, and takes none of them for that reason, whatever its room.
     """
 
     most: int
+    """Says nothing if that is ``unsure``."""
     name: str = ""
     resource: str = ""
     used: str = ""
@@ -26,19 +26,32 @@ class Quota:
     asked: str = ""
     unstated: str = ""
     """The field of the spec that would state the resource, if nothing does; else empty."""
+    unsure: bool = False
+    """For how many there is room is not known: what they get of a resource that they do not state, others decide."""
+    hint: str = ""
+    """What the driver has been given of it, which does not state it either; empty if nothing."""
 
     @property
     def words(self) -> str:
         """What it says, with its numbers as far as they are known, and what helps if it is not more room."""
-        if self.unstated:
-            return (
-                f"ResourceQuota {self.name} takes no executor that does not state {self.resource}: set "
-                f"{self.unstated}, or a default in a LimitRange"
-            )
+        if self.unsure:
+            return self._unsure
         room = f"ResourceQuota {self.name} has room for {'1 executor' if self.most == 1 else f'{self.most} executors'}"
         if not self.resource:
             return room
-        return f"{room} ({self.used} of {self.hard} {self.resource} are used, and an executor asks for {self.asked})"
+        each = f"executors state none: set {self.unstated}" if self.unstated else f"an executor asks for {self.asked}"
+        return f"{room} ({self.used} of {self.hard} {self.resource} are used, and {each})"
+
+    @property
+    def _unsure(self) -> str:
+        counts = f"ResourceQuota {self.name} counts {self.resource} ({self.used} of {self.hard} are used), and"
+        if not self.unstated:
+            return f"{counts} for how many executors it has room is not known"
+        given = f" (the driver has been given {self.hint})" if self.hint else ""
+        return (
+            f"{counts} executors state none: it takes them only if a LimitRange gives them one{given}, and for how "
+            f"many it has room then is not known. Set {self.unstated}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

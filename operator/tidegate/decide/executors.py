@@ -174,9 +174,9 @@ def _pods(o: Observation, driver: PodRecord) -> list[PodRecord]:
 
 
 def _why_no_pods(o: Observation, wanted: int) -> str:
+    refused = "the API server does not take them, or the driver may not create them"
+    if o.quota is not None and o.quota.unsure:
+        return f"{refused}; the driver's log says it. {o.quota.words}."
     if o.quota is not None and o.quota.most < wanted:
-        return f"{o.quota.words}." if o.quota.unstated else f"{o.quota.words}. Raise it, or ask for less."
-    return (
-        "the API server does not take them, or the driver may not create them. A LimitRange or an admission policy may "
-        "be why; the driver's log says it."
-    )
+        return f"{o.quota.words}. Raise it, or ask for less."
+    return f"{refused}. A LimitRange or an admission policy may be why; the driver's log says it."

@@ -202,7 +202,8 @@ class SnapshotManifest(Struct, frozen=True, kw_only=True, rename="camel", omit_d
 class SnapshotStorage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Where the files are and how they are reached, for when the application is gone; no secrets.
 
-    ``uri`` is the application's own place, ``<storage.uri>/<namespace>/<app>``.
+    ``uri`` is the application's own place, ``<storage.uri>/<namespace>/<app>``, ``cpu_limit`` that of its driver, which
+    pods have that reach it.
     """
 
     uri: str
@@ -211,6 +212,7 @@ class SnapshotStorage(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     path_style_access: bool = False
     credentials_secret: str = ""
     service_account_name: str = ""
+    cpu_limit: str = ""
 
 
 class StreamSnapshotStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

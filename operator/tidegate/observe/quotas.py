@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+import msgspec
 import structlog
 from msgspec import Struct
 from msgspec import field as struct_field
 
 from tidegate.autoscaling.situation import Quota
+from tidegate.decide.spec_hash import spec_hash
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES
 from tidegate.kube.paths import collection
@@ -20,6 +23,7 @@ from tidegate.model.quantity import parse_quantity
 from tidegate.model.spec import Resources
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.pods import PodRecord
+from tidegate.resources.cpu_limits import driver_limit, executor_limit
 
 LASTS = 30.0
 """Seconds for which what was read counts."""
@@ -65,32 +69,60 @@ class ResourceQuotaList(Struct, frozen=True):
     items: tuple[ResourceQuota, ...] = ()
 
 
-def room_in(quotas: Iterable[ResourceQuota], executor: Resources, there: int, given: str = "") -> Quota | None:
-    """Return how many executors there may be, None if nothing bounds them.
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The limit of processors that pods have which state none; empty: nothing is known of one."""
+
+    executors: str = ""
+    driver: str = ""
+    """Only a hint: whoever gave it one need not give executors the same."""
+
+
+def room_in(
+    quotas: Iterable[ResourceQuota], executor: Resources, there: int, wanted: int, given: Given = Given()
+) -> Quota | None:
+    """Return the quota that matters for so many executors, None if none does.
+
+    It is the one with the least room if that is known to be too little; else one whose room is not known, if there is
+    one: where pods are refused all the same, that may be why.
 
     Args:
         quotas: those of the namespace.
         executor: what one of them asks for.
         there: executors whose pods exist, which the quotas have counted.
-        given: the limit of processors that executors get if they state none, empty if they get none.
+        wanted: so many there are to be.
+        given: what pods get that they do not state.
     """
-    asked = _asked(executor, given)
+    asked = _asked(executor, given.executors)
     bounds = [
-        _bound(quota, name, amount, there)
+        _bound(quota, name, amount, there, given.driver)
         for quota in quotas
         if quota.spec.scope_selector is None and set(quota.spec.scopes) <= _OF_EXECUTORS
         for name, amount in asked.items()
         if name in quota.status.hard and (amount is None or amount > 0)
     ]
-    # Of two without room the one that more room would not help is told.
-    return min(bounds, key=lambda each: (each.most, not each.unstated), default=None)
+    known = min((each for each in bounds if not each.unsure), key=lambda each: each.most, default=None)
+    if known is not None and known.most < wanted:
+        return known
+    return next((each for each in bounds if each.unsure), known)
 
 
-def _bound(quota: ResourceQuota, name: str, amount: Decimal | None, there: int) -> Quota:
+def _bound(quota: ResourceQuota, name: str, amount: Decimal | None, there: int, hint: str) -> Quota:
     hard, used = quota.status.hard[name], quota.status.used.get(name, "0")
+    bound, left = Quota(there, quota.metadata.name, name, used, hard), _left(name, hard, used)
+    if left is None:
+        return dataclasses.replace(bound, unsure=True)
     if amount is None:
-        return Quota(there, quota.metadata.name, name, used, hard, unstated=_STATED_BY[name])
-    return Quota(there + _room(quota, name, amount), quota.metadata.name, name, used, hard, _written(name, amount))
+        # Of one that is used up no pod gets anything, whatever it would be given.
+        return dataclasses.replace(bound, unstated=_STATED_BY[name], unsure=left > 0, hint=hint)
+    return dataclasses.replace(bound, most=there + max(0, int(left // amount)), asked=_written(name, amount))
+
+
+def _left(name: str, hard: str, used: str) -> Decimal | None:
+    try:
+        return parse_quantity(name, hard) - parse_quantity(name, used)
+    except SpecError:
+        return None
 
 
 def _written(name: str, amount: Decimal) -> str:
@@ -98,13 +130,15 @@ def _written(name: str, amount: Decimal) -> str:
     return f"{amount / 2**20:.0f}Mi" if name.endswith("memory") else f"{amount.normalize():f}"
 
 
-def _room(quota: ResourceQuota, name: str, amount: Decimal) -> int:
-    try:
-        hard = parse_quantity(name, quota.status.hard[name])
-        used = parse_quantity(name, quota.status.used.get(name, "0"))
-    except SpecError:
-        return 0
-    return max(0, int((hard - used) // amount))
+def _given(app: StreamingApp, executors: Sequence[PodRecord], driver: PodRecord | None) -> Given:
+    """Return what pods show of what they are given: executors of this driver, or else the driver itself."""
+    of_driver = [pod for pod in executors if driver is None or pod.epoch == driver.epoch]
+    if of_driver:
+        return Given(executors=next((pod.cpu_limit for pod in of_driver if pod.cpu_limit), ""))
+    # One of an earlier spec may have stated it.
+    if driver is None or driver_limit(app) is not None or driver.spec_hash != spec_hash(app):
+        return Given()
+    return Given(driver=driver.cpu_limit)
 
 
 def _asked(executor: Resources, given: str) -> dict[str, Decimal | None]:
@@ -136,20 +170,20 @@ class Quotas:
     _known: dict[str, tuple[float, tuple[ResourceQuota, ...]]] = field(default_factory=dict)
 
     async def room(
-        self, app: StreamingApp, executors: Sequence[PodRecord], driver: PodRecord | None = None
+        self, app: StreamingApp, executors: Sequence[PodRecord], driver: PodRecord | None, wanted: int
     ) -> Quota | None:
-        """Return for how many of an application's executors there is room, None if nothing bounds them.
+        """Return the quota that matters for so many of an application's executors, None if none does.
 
         Args:
             app: the application.
             executors: its executors' pods.
-            driver: its driver's pod, which tells what a LimitRange gives before there is any executor.
+            driver: its driver's pod.
+            wanted: so many executors there are to be.
         """
         quotas = await self.read(app.metadata.namespace)
         there = [pod for pod in executors if not pod.finished]
-        by_range = [driver] if driver is not None and app.spec.driver.resources.cpu_limit is None else []
-        given = next((pod.cpu_limit for pod in (*there, *by_range) if pod.cpu_limit), "")
-        return room_in(quotas, app.spec.executor.resources, len(there), given)
+        resources = msgspec.structs.replace(app.spec.executor.resources, cpu_limit=executor_limit(app))
+        return room_in(quotas, resources, len(there), wanted, _given(app, there, driver))
 
     async def read(self, namespace: str) -> tuple[ResourceQuota, ...]:
         """Return the quotas; none if they cannot be read, since the API server itself enforces them."""

@@ -8,6 +8,7 @@ from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.control_channel import mount_credentials
+from tidegate.resources.cpu_limits import driver_limit
 from tidegate.resources.driver_config import build_driver_config, service_account
 from tidegate.resources.metadata import labels, owner_reference
 from tidegate.resources.names import DRIVER_CONTAINER, agent_secret_name, driver_pod_name
@@ -106,7 +107,7 @@ def _owned_spec(app: StreamingApp, platform: Platform, env: list[dict[str, Any]]
         "volumes": [*pod_parts.owned_volumes(app), {"name": _AGENT_VOLUME, "secret": token}],
     }
     if pod_parts.is_injected(app):
-        spec["initContainers"] = pod_parts.runtime_init_containers(app, platform, app.spec.driver.resources.cpu_limit)
+        spec["initContainers"] = pod_parts.runtime_init_containers(app, platform, driver_limit(app))
     if application.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": secret.name} for secret in application.image_pull_secrets]
     return spec

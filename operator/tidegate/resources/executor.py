@@ -10,6 +10,7 @@ from typing import Any
 
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import pod_parts
+from tidegate.resources.cpu_limits import executor_limit
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import EXECUTOR_CONTAINER
 from tidegate.resources.platform import Platform
@@ -56,7 +57,7 @@ def _owned(
     }
     spec: dict[str, Any] = {"containers": [container], "volumes": pod_parts.owned_volumes(app)}
     if pod_parts.is_injected(app):
-        spec["initContainers"] = pod_parts.runtime_init_containers(app, platform, app.spec.executor.resources.cpu_limit)
+        spec["initContainers"] = pod_parts.runtime_init_containers(app, platform, executor_limit(app))
     if app.spec.application.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": secret.name} for secret in app.spec.application.image_pull_secrets]
     metadata = {

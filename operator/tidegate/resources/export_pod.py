@@ -10,6 +10,7 @@ from tidegate.model.errors import SpecError
 from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id, stored_id
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import pod_parts
+from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.names import EXPORT_CONTAINER
 from tidegate.resources.platform import Platform
 from tidegate.resources.snapshot_pod import build_errand, remembered_app
@@ -73,9 +74,8 @@ def build_export_pod(snapshot: StreamSnapshot, app: StreamingApp | None, platfor
     asked, image = _asked(snapshot), image_of(snapshot, app)
     errand = build_errand(snapshot, SnapshotOrders(export=(build_order(snapshot, app),)))
     of = app or remembered_app(snapshot)
-    spark = SparkContainer(
-        image, _pull_policy(app), pod_parts.resource_requirements("export", asked.resources), asked.timeout_seconds
-    )
+    requirements = pod_parts.resource_requirements("export", limited_as_driver(of, asked.resources))
+    spark = SparkContainer(image, _pull_policy(app), requirements, asked.timeout_seconds)
     errand = dataclasses.replace(
         errand, role=ROLE_EXPORT, container=EXPORT_CONTAINER, spark=spark, made_of=hash_of_export(snapshot, of)
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import Resources, Runtime, StreamingApp
+from tidegate.resources.cpu_limits import small_requirements
 from tidegate.resources.names import RUNTIME_CONTAINER
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import lay_over
@@ -101,19 +102,10 @@ def runtime_init_containers(app: StreamingApp, platform: Platform, cpu_limit: st
             "imagePullPolicy": platform.operator_image_pull_policy,
             "command": ["cp", "-r", f"{RUNTIME_IN_OPERATOR_IMAGE}/.", f"{RUNTIME_DIRECTORY}/"],
             "securityContext": container_security(),
-            "resources": _runtime_requirements(cpu_limit),
+            "resources": small_requirements("50m", "64Mi", "256Mi", cpu_limit),
             "volumeMounts": [{"name": _RUNTIME_VOLUME, "mountPath": RUNTIME_DIRECTORY}],
         }
     ]
-
-
-def _runtime_requirements(cpu_limit: str | int | None) -> dict[str, Any]:
-    if cpu_limit is None:
-        return {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
-    # Where a ResourceQuota counts limits.cpu, Kubernetes takes a pod only if each container states it, init ones too.
-    little = parse_quantity("cpuLimit", cpu_limit) < parse_quantity("cpu", "50m")
-    requests = {"cpu": str(cpu_limit) if little else "50m", "memory": "64Mi"}
-    return {"requests": requests, "limits": {"cpu": str(cpu_limit), "memory": "256Mi"}}
 
 
 def owned_volumes(app: StreamingApp) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import Driver, Rehearse, StreamingApp, StreamingAppStatus
 from tidegate.resources import pod_parts
+from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage, build_driver_config
 from tidegate.resources.metadata import labels, owner_reference
@@ -82,7 +83,9 @@ def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]
 
 def _with_resources(app: StreamingApp, rehearse: Rehearse) -> StreamingApp:
     driver: Driver = msgspec.structs.replace(
-        app.spec.driver, resources=rehearse.resources, stop_grace_period_seconds=STOP_SECONDS
+        app.spec.driver,
+        resources=limited_as_driver(app, rehearse.resources),
+        stop_grace_period_seconds=STOP_SECONDS,
     )
     # A heap that fits into the driver's memory need not fit into this.
     conf = {key: value for key, value in app.spec.spark_conf.items() if key != _HEAP}

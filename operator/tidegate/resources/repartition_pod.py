@@ -14,6 +14,7 @@ from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import RepartitionStatus, StreamingApp
 from tidegate.resources import pod_parts
+from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.metadata import owner_reference
 from tidegate.resources.names import REPARTITION_CONTAINER, repartition_pod_name
 from tidegate.resources.platform import Platform
@@ -39,7 +40,7 @@ def build_repartition_pod(app: StreamingApp, platform: Platform) -> dict[str, An
     if upgrade is None or known is None or not known.epoch:
         raise ValueError(f"no repartition of {app.metadata.name} has begun")
     wanted = app.spec.state.repartition
-    requirements = pod_parts.resource_requirements("state.repartition", wanted.resources)
+    requirements = pod_parts.resource_requirements("state.repartition", limited_as_driver(app, wanted.resources))
     image, conf = _writer_of(app)
     spark = SparkContainer(image, app.spec.application.image_pull_policy, requirements, wanted.timeout_seconds)
     order = _order(app, known, image, conf)

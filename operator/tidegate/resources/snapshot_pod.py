@@ -18,11 +18,13 @@ from tidegate.model.streaming_app import (
     Driver,
     LocalReference,
     Metadata,
+    Resources,
     StorageSpec,
     StreamingApp,
     StreamingAppSpec,
     StreamingAppStatus,
 )
+from tidegate.resources.cpu_limits import driver_limit
 from tidegate.resources.driver_config import app_storage, service_account
 from tidegate.resources.metadata import reference_to
 from tidegate.resources.names import SNAPSHOT_CONTAINER, export_pod_prefix, snapshot_pod_name, verify_pod_name
@@ -42,6 +44,7 @@ def storage_of(app: StreamingApp) -> SnapshotStorage:
         path_style_access=place.path_style_access,
         credentials_secret=secret.name if secret is not None else "",
         service_account_name=service_account(app),
+        cpu_limit=driver_limit(app) or "",
     )
 
 
@@ -126,7 +129,10 @@ def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:
             path_style_access=storage.path_style_access,
             credentials_secret=LocalReference(name=storage.credentials_secret) if storage.credentials_secret else None,
         ),
-        driver=Driver(service_account_name=storage.service_account_name),
+        driver=Driver(
+            resources=Resources(cpu_limit=storage.cpu_limit or None),
+            service_account_name=storage.service_account_name,
+        ),
     )
     return StreamingApp(
         metadata=Metadata(name=name, namespace=namespace, uid=owner.uid if owner is not None else ""),

@@ -20,6 +20,7 @@ import msgspec
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.resources import pod_parts
+from tidegate.resources.cpu_limits import driver_limit, limit_for_files, small_requirements
 from tidegate.resources.driver_config import app_storage, build_driver_config, service_account
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import DRIVER_CONTAINER
@@ -98,7 +99,9 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": pod_parts.pod_security(),
-        "containers": [_container(bare, errand, (env, mounts), platform)],
+        "containers": [
+            _container(bare, errand, (env, mounts), _image_and_resources(app, errand.spark, platform), platform)
+        ],
         "volumes": [*pod_parts.scratch_volumes(), *volumes, *pod_parts.owned_volumes(bare)],
     }
     if errand.spark is not None:
@@ -130,6 +133,7 @@ def hash_of_taken(app: StreamingApp, *beside: object) -> str:
         _files_for_storage(template, env),
         [pull_secret.name for pull_secret in app.spec.application.image_pull_secrets],
         beside,
+        *((driver_limit(app),) if driver_limit(app) is not None else ()),
     )
     return hashlib.sha256(json.dumps(taken, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -148,6 +152,7 @@ def _container(
     bare: StreamingApp,
     errand: Errand,
     users: tuple[list[dict[str, Any]], list[dict[str, Any]]],
+    runs: Mapping[str, Any],
     platform: Platform,
 ) -> dict[str, Any]:
     users_env, users_mounts = users
@@ -163,7 +168,7 @@ def _container(
     ]
     return {
         "name": errand.container,
-        **_image_and_resources(errand.spark, platform),
+        **runs,
         "command": ["python3", "-m", errand.module],
         # Of two variables with one name, the kubelet takes the later.
         "env": [*pod_parts.default_env(), *users_env, *owned_env],
@@ -174,12 +179,12 @@ def _container(
     }
 
 
-def _image_and_resources(spark: SparkContainer | None, platform: Platform) -> dict[str, Any]:
+def _image_and_resources(app: StreamingApp, spark: SparkContainer | None, platform: Platform) -> dict[str, Any]:
     if spark is None:
         return {
             "image": platform.operator_image,
             "imagePullPolicy": platform.operator_image_pull_policy,
-            "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
+            "resources": small_requirements("100m", "256Mi", "512Mi", limit_for_files(app)),
         }
     return {
         "image": spark.image,

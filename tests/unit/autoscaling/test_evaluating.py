@@ -180,6 +180,13 @@ def test_a_quota_bounds_what_is_asked_for() -> None:
     assert (app.executors, said.step) == (7, Limit.QUOTA)
 
 
+def test_a_quota_of_which_nobody_knows_how_many_it_takes_bounds_nothing() -> None:
+    bounded, free = Autoscaled(), Autoscaled()
+    said = bounded.for_seconds(600, measured(7000.0), quota=Quota(2, "team", unsure=True))
+    free.for_seconds(600, measured(7000.0))
+    assert (bounded.executors, said.step is Limit.QUOTA) == (free.executors, False)
+
+
 def test_a_quota_that_is_used_up_takes_nothing_away() -> None:
     app = Autoscaled()
     app.for_seconds(600, measured(7000.0), quota=Quota(2, "team"))

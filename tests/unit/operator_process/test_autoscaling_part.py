@@ -14,17 +14,15 @@ from tidegate.autoscaling.evaluate import Step
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.metrics.figures import Figures
-from tidegate.model.spec import Resources
 from tidegate.model.streaming_app import AutoscalingBasis, AutoscalingStatus, StreamingApp, UpgradePhase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
-from tidegate.observe.pods import PodRecord
-from tidegate.observe.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota, room_in
+from tidegate.observe.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota
 from tidegate.reconcile_autoscaling import PERIOD, AutoscalingReconciler
 from tidegate.workqueue import WorkQueue
 from tidegate_spark.protocol import AgentReport
 from tidegate_testing.autoscaling import STEADY, query
-from tidegate_testing.observations import NOW, app_with, executor_of, launched, report_of, running_driver
+from tidegate_testing.observations import NOW, app_with, launched, report_of, running_driver
 from tidegate_testing.upgrades import under_test
 
 KEY = ("shop", "orders")
@@ -320,102 +318,30 @@ def test_only_applications_with_an_autoscaler_are_looked_at() -> None:
         assert part.complete.is_set()
 
 
-@pytest.mark.parametrize(
-    ("hard", "used", "most"),
-    [
-        ({"requests.cpu": "4"}, {"requests.cpu": "2500m"}, 3),
-        ({"limits.memory": "8Gi"}, {"limits.memory": "4Gi"}, 4),
-        ({"pods": "10", "requests.memory": "5Gi"}, {"pods": "3", "requests.memory": "4Gi"}, 2),
-        ({"requests.cpu": "2"}, {"requests.cpu": "3"}, 2),
-        ({"services": "1"}, {}, None),
-    ],
-)
-def test_the_room_is_that_of_the_scarcest_resource(
-    hard: dict[str, str], used: dict[str, str], most: int | None
-) -> None:
-    found = room_in([ResourceQuota(QuotaMetadata("team"), QuotaSpec(), QuotaStatus(hard, used))], Resources(), 2)
-    assert (found.most if found is not None else None) == most
+LIMITS = QuotaStatus({"limits.cpu": "64"}, {"limits.cpu": "2"})
 
 
-def test_the_room_is_told_with_the_numbers_of_the_scarcest_resource() -> None:
-    status = QuotaStatus({"pods": "50", "limits.memory": "8Gi"}, {"pods": "2", "limits.memory": "7Gi"})
-    found = room_in([ResourceQuota(QuotaMetadata("team"), QuotaSpec(), status)], Resources(memory="1536Mi"), 2)
-    assert found is not None
-    assert found.words == (
-        "ResourceQuota team has room for 2 executors (7Gi of 8Gi limits.memory are used, and an executor asks for "
-        "1536Mi)"
-    )
+async def test_a_quota_of_limits_that_executors_do_not_state_keeps_none_away_as_long_as_there_is_some_of_it() -> None:
+    # Whether a LimitRange gives them one is not known; pods that are refused are told of, and bound what is wanted.
+    world = World(quotas=NoQuotas(ResourceQuota(QuotaMetadata("team"), QuotaSpec(), LIMITS)))
+    await world.batches(12)
+    assert world.target > 1
+    assert "ResourceQuota" not in world.advice.message
 
 
-LIMITS = ResourceQuota(QuotaMetadata("team"), QuotaSpec(), QuotaStatus({"limits.cpu": "64"}, {"limits.cpu": "2"}))
+async def test_a_quota_with_less_room_than_is_wanted_bounds_also_beside_one_that_is_unsure() -> None:
+    three = ResourceQuota(QuotaMetadata("three"), QuotaSpec(), QuotaStatus({"pods": "3"}, {"pods": "1"}))
+    world = World(quotas=NoQuotas(ResourceQuota(QuotaMetadata("team"), QuotaSpec(), LIMITS), three))
+    await world.batches(12)
+    assert world.target == 2
 
 
-def test_a_quota_of_what_executors_do_not_state_takes_none_and_it_is_said_what_would_state_it() -> None:
-    found = room_in([LIMITS], Resources(), 2)
-    assert found is not None
-    assert found.most == 2
-    assert found.words == (
-        "ResourceQuota team takes no executor that does not state limits.cpu: set spec.executor.resources.cpuLimit, "
-        "or a default in a LimitRange"
-    )
-    full = ResourceQuota(QuotaMetadata("full"), QuotaSpec(), QuotaStatus({"pods": "2"}, {"pods": "2"}))
-    assert room_in([full, LIMITS], Resources(), 2) == found
-
-
-@pytest.mark.parametrize(("limit", "given", "most"), [("2", "", 33), (None, "4", 17), ("2", "4", 33), (4, "", 17)])
-def test_a_limit_of_processors_is_the_specs_or_that_which_pods_were_given(
-    limit: str | int | None, given: str, most: int
-) -> None:
-    found = room_in([LIMITS], Resources(cpu_limit=limit), 2, given)
-    assert found is not None
-    assert (found.most, found.unstated) == (most, "")
-
-
-def test_what_a_quota_counts_besides_processors_and_memory_need_not_be_stated() -> None:
-    hard = {"requests.nvidia.com/gpu": "1", "limits.ephemeral-storage": "1Gi", "requests.storage": "1Gi"}
-    assert room_in([ResourceQuota(QuotaMetadata("team"), QuotaSpec(), QuotaStatus(hard))], Resources(), 2) is None
-
-
-@pytest.mark.parametrize(
-    ("scopes", "counts"), [((), True), (("NotTerminating", "NotBestEffort"), True), (("Terminating",), False)]
-)
-def test_only_a_quota_that_counts_executors_wants_its_resources_stated(scopes: tuple[str, ...], counts: bool) -> None:
-    quota = ResourceQuota(QuotaMetadata("team"), QuotaSpec(scopes=scopes), LIMITS.status)
-    assert (room_in([quota], Resources(), 2) is not None) is counts
-
-
-async def test_what_a_limit_range_gives_is_seen_in_the_pods_of_executors_or_of_the_driver() -> None:
-    app, quotas = launched(app_with({"executor.instances": 8})), NoQuotas(LIMITS)
-    driver, executor = running_driver(app), executor_of(app, 1)
-    gone = dataclasses.replace(executor, phase="Failed", cpu_limit="4")
-
-    async def most(*executors: PodRecord, driver: PodRecord = driver, app: StreamingApp = app) -> tuple[int, bool]:
-        found = await quotas.room(app, executors, driver)
-        assert found is not None
-        return found.most, bool(found.unstated)
-
-    assert await most() == (0, True)
-    assert await most(executor, gone) == (1, True)
-    assert await most(executor, dataclasses.replace(executor, cpu_limit="4")) == (17, False)
-    given = dataclasses.replace(driver, cpu_limit="1")
-    assert await most(driver=given) == (62, False)
-    # What the spec gives the driver says nothing of executors.
-    stated = launched(app_with({"executor.instances": 8, "driver.resources.cpuLimit": "1"}))
-    assert await most(driver=given, app=stated) == (0, True)
-
-
-async def test_an_autoscaler_that_a_quota_of_unstated_limits_keeps_from_more_says_so() -> None:
-    world = World(quotas=NoQuotas(LIMITS))
+async def test_a_quota_that_is_used_up_keeps_executors_away_whatever_they_would_get_of_it() -> None:
+    full = QuotaStatus({"limits.cpu": "2"}, {"limits.cpu": "2"})
+    world = World(quotas=NoQuotas(ResourceQuota(QuotaMetadata("team"), QuotaSpec(), full)))
     await world.batches(12)
     assert (world.target, world.advice.evaluation.step) == (1, Limit.QUOTA)
     assert world.advice.message.startswith(
-        "More than 1 executor would be needed; ResourceQuota team takes no executor that does not state limits.cpu: "
-        "set spec.executor.resources.cpuLimit, or a default in a LimitRange. "
+        "More than 1 executor would be needed; ResourceQuota team has room for 0 executors (2 of 2 limits.cpu are "
+        "used, and executors state none: set spec.executor.resources.cpuLimit). "
     )
-
-
-def test_quotas_for_other_pods_do_not_count() -> None:
-    status = QuotaStatus({"pods": "0"}, {"pods": "0"})
-    best_effort = ResourceQuota(QuotaMetadata("a"), QuotaSpec(scopes=("BestEffort",)), status)
-    by_class = ResourceQuota(QuotaMetadata("b"), QuotaSpec(scope_selector={"matchExpressions": []}), status)
-    assert room_in([best_effort, by_class], Resources(), 2) is None

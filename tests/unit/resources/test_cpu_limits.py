@@ -1,0 +1,200 @@
+"""Limits of processors: a quota that counts them takes a pod only if each of its containers states one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.model.quantity import parse_quantity
+from tidegate.model.spec import Resources
+from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot
+from tidegate.model.streaming_app import RepartitionStatus, StartedFrom, StreamingApp, UpgradePhase
+from tidegate.resources.cpu_limits import driver_limit, executor_limit
+from tidegate.resources.driver import build_driver_pod
+from tidegate.resources.driver_config import app_storage
+from tidegate.resources.executor import build_executor_template
+from tidegate.resources.export_pod import build_export_pod
+from tidegate.resources.purge import build_purge_pod
+from tidegate.resources.rehearsal_pod import build_rehearsal_pod
+from tidegate.resources.release_pod import build_release_pod
+from tidegate.resources.repartition_pod import build_repartition_pod
+from tidegate.resources.snapshot_pod import build_snapshot_pod, storage_of
+from tidegate.resources.storage_pod import hash_of_taken
+from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, VerifyOrder
+from tidegate_testing.observations import PLATFORM, app_with, launched
+from tidegate_testing.rehearsals import rehearsing
+from tidegate_testing.snapshot_observations import ID, begun, snapshot
+from tidegate_testing.upgrades import PIN, under_test
+
+Pod = dict[str, Any]
+Change = dict[str, Any]
+ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot=PIN, epoch=2, lineage=3, attempts=1)
+
+
+def templated(container: str, limit: object) -> Change:
+    """Return a pod template that states a limit for Tidegate's container."""
+    return {"spec": {"containers": [{"name": container, "resources": {"limits": {"cpu": limit}}}]}}
+
+
+def snapshot_of(app: StreamingApp) -> StreamSnapshot:
+    found = snapshot(begun(app))
+    return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, export=ExportSpec()))
+
+
+def storage_pod(orders: SnapshotOrders, *, gone: bool = False) -> Callable[[Change], Pod]:
+    def build(change: Change) -> Pod:
+        app = launched(app_with(change))
+        return build_snapshot_pod(snapshot_of(app), None if gone else app, orders, PLATFORM)
+
+    return build
+
+
+def export_pod(change: Change) -> Pod:
+    app = launched(app_with(change))
+    return build_export_pod(snapshot_of(app), app, PLATFORM)
+
+
+def export_pod_of_one_that_is_gone(change: Change) -> Pod:
+    return build_export_pod(snapshot_of(launched(app_with(change))), None, PLATFORM)
+
+
+def release_pod(change: Change) -> Pod:
+    began = StartedFrom(snapshot="other", id=ID, app_uid="u-9", lineage=1, uri="s3://elsewhere/apps/shop/other")
+    return build_release_pod(launched(app_with(change), start_from=began), PLATFORM)
+
+
+def repartition_pod(change: Change) -> Pod:
+    asked = {"state.partitions": 8, **change}
+    return build_repartition_pod(under_test(UpgradePhase.REPARTITIONING, asked, repartition=ATTEMPT, epoch=0), PLATFORM)
+
+
+def of_driver(change: Change) -> Pod:
+    return build_driver_pod(app_with(change), 1, 1, PLATFORM)
+
+
+BESIDE: dict[str, Callable[[Change], Pod]] = {
+    "purge": lambda change: build_purge_pod(launched(app_with(change)), PLATFORM),
+    "take": storage_pod(SnapshotOrders(take=(SnapshotOrder(ID),))),
+    "verify": storage_pod(SnapshotOrders(verify=(VerifyOrder(f"{ID}-1", ID),))),
+    "dispose": storage_pod(SnapshotOrders(dispose=(ID,))),
+    "dispose of one whose application is gone": storage_pod(SnapshotOrders(dispose=(ID,)), gone=True),
+    "export": export_pod,
+    "export of one whose application is gone": export_pod_of_one_that_is_gone,
+    "release": release_pod,
+    "repartition": repartition_pod,
+    "rehearsal": lambda change: build_rehearsal_pod(rehearsing(change), PLATFORM),
+}
+ALL = BESIDE | {"driver": of_driver}
+IN_SPEC: Change = {"driver.resources": {"cpu": "500m", "cpuLimit": "2"}}
+IN_TEMPLATE: Change = {"driver.podTemplate": templated("driver", "2")}
+
+
+def containers_of(pod: Pod) -> list[dict[str, Any]]:
+    return [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]
+
+
+@pytest.mark.parametrize("change", [IN_SPEC, IN_TEMPLATE], ids=["in the spec", "in the template"])
+@pytest.mark.parametrize("kind", ALL)
+def test_where_the_driver_has_a_limit_each_container_of_each_pod_states_one(kind: str, change: Change) -> None:
+    for container in containers_of(ALL[kind](change)):
+        requests, limits = container["resources"]["requests"], container["resources"]["limits"]
+        assert requests.keys() == limits.keys() == {"cpu", "memory"}, container["name"]
+        for name, requested in requests.items():
+            # Kubernetes refuses a request above its limit.
+            assert parse_quantity(name, requested) <= parse_quantity(name, limits[name]), container["name"]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_where_it_has_none_no_pod_is_throttled_and_all_requests_are_stated(kind: str) -> None:
+    for container in containers_of(ALL[kind]({"executor.resources": {"cpuLimit": "2"}})):
+        assert container["resources"]["limits"].keys() == {"memory"}
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "request_", "expected"), [("4", "100m", "1"), ("700m", "100m", "700m"), (1, "100m", "1")]
+)
+def test_a_pod_that_moves_files_takes_little_of_a_quota(limit: str | int, request_: str, expected: str) -> None:
+    (container,) = BESIDE["verify"]({"driver.resources": {"cpu": "50m", "cpuLimit": limit}})["spec"]["containers"]
+    assert container["resources"]["limits"] == {"cpu": expected, "memory": "512Mi"}
+    assert container["resources"]["requests"] == {"cpu": request_, "memory": "256Mi"}
+
+
+def test_it_asks_for_no_more_than_its_limit() -> None:
+    (container,) = BESIDE["purge"]({"driver.resources": {"cpu": "20m", "cpuLimit": "60m"}})["spec"]["containers"]
+    assert (container["resources"]["requests"]["cpu"], container["resources"]["limits"]["cpu"]) == ("60m", "60m")
+
+
+def test_a_pod_that_runs_spark_has_the_drivers_limit_but_no_less_than_it_asks_for_and_its_own_before_that() -> None:
+    def limit(**resources: str) -> str:
+        pod = repartition_pod({**IN_SPEC, "state.repartition": {"resources": resources}})
+        found = pod["spec"]["containers"][0]["resources"]["limits"]["cpu"]
+        assert isinstance(found, str)
+        return found
+
+    assert limit(cpu="1") == "2"
+    assert limit(cpu="3500m") == "3500m"
+    assert limit(cpu="1", cpuLimit="1500m") == "1500m"
+
+
+def test_executors_have_what_the_spec_or_their_template_says_and_nothing_of_the_drivers() -> None:
+    def runtime_limit(change: Change) -> str | None:
+        app = app_with(change)
+        (runtime,) = build_executor_template(app, 1, app_storage(app), PLATFORM)["spec"]["initContainers"]
+        found = runtime["resources"]["limits"].get("cpu")
+        assert found is None or isinstance(found, str)
+        return found
+
+    assert runtime_limit({"executor.resources": {"cpuLimit": "3"}}) == "3"
+    assert runtime_limit({"executor.podTemplate": templated("executor", 3)}) == "3"
+    assert runtime_limit(IN_SPEC) is None
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        templated("driver", "much"),
+        templated("driver", {"of": "it"}),
+        templated("sidecar", "2"),
+        {"spec": {"containers": "none"}},
+        {"spec": {"containers": [{"name": "driver", "resources": {"limits": None}}, 7]}},
+        {"spec": None},
+        {},
+    ],
+)
+def test_a_template_that_states_no_limit_gives_none_and_is_not_in_the_way(template: Change) -> None:
+    app = app_with({"driver.podTemplate": template, "executor.podTemplate": template})
+    assert (driver_limit(app), executor_limit(app)) == (None, None)
+    assert "cpu" not in build_purge_pod(app, PLATFORM)["spec"]["containers"][0]["resources"]["limits"]
+
+
+def test_what_is_stated_in_the_spec_comes_before_the_template_as_in_the_pod() -> None:
+    change = {"driver.resources": {"cpuLimit": "2"}, "driver.podTemplate": templated("driver", "8")}
+    assert driver_limit(app_with(change)) == "2"
+    assert of_driver(change)["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "2"
+
+
+def test_an_application_with_an_impossible_limit_can_still_be_purged() -> None:
+    app = app_with({"driver.resources": {"cpuLimit": "much"}})
+    assert build_purge_pod(app, PLATFORM)["spec"]["containers"][0]["resources"]["limits"] == {"memory": "512Mi"}
+
+
+def test_a_pod_that_failed_is_made_again_when_its_limit_is_another_one_and_else_is_what_it_was() -> None:
+    plain = app_with({})
+    assert hash_of_taken(app_with({"executor.resources": {"cpuLimit": "2"}})) == hash_of_taken(plain)
+    assert hash_of_taken(app_with(IN_SPEC)) != hash_of_taken(plain)
+
+
+def test_the_limit_is_remembered_for_when_the_application_is_gone() -> None:
+    assert storage_of(app_with(IN_TEMPLATE)).cpu_limit == "2"
+    assert storage_of(app_with({})).cpu_limit == ""
+
+
+def test_a_rehearsal_may_ask_for_more_than_the_drivers_template_allows_a_driver() -> None:
+    asked = Resources(cpu="3", memory="2Gi")
+    pod = build_rehearsal_pod(
+        rehearsing({**IN_TEMPLATE, "upgrade.rehearse": {"resources": {"cpu": asked.cpu, "memory": asked.memory}}}),
+        PLATFORM,
+    )
+    assert pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "3"
