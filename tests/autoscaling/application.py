@@ -7,6 +7,7 @@ it runs, and gets no more. Nothing here knows of an autoscaler.
 """
 
 import heapq
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ class Model:
     """Tasks of a batch."""
     overhead: float = 0.6
     """Of a batch, in the driver alone."""
+    task_overhead: float = 0.0
+    """Of each task, however few rows it has: its start, a commit to the state store."""
     interval: float = 10.0
     """Of the trigger; 0: one batch after the other."""
     most_rows: float = 60_000.0
@@ -41,6 +44,9 @@ class Model:
     """From an order until an executor works; up to half as much again."""
     knee: int = 0
     """Executors beyond which more are of no use, as before a slow sink; 0: there is no such number."""
+    dearer: float = 1.0
+    """By how much rows take longer from ``dearer_from`` on, which is a time of the trace."""
+    dearer_from: float = math.inf
 
 
 @dataclass
@@ -225,15 +231,17 @@ class Application:
             return
         rows = min(waiting, model.most_rows)
         self.taken += rows
-        tasks = self._run(begin + model.overhead / 2, self._work_of(rows), {})
+        tasks = self._run(begin + model.overhead / 2, self._work_of(rows, begin), {})
         self.under_way = Batch(begin, rows, waiting - rows, model.overhead / 2, tasks)
 
-    def _work_of(self, rows: float) -> list[float]:
+    def _work_of(self, rows: float, begin: float) -> list[float]:
         """Return how long each task of a batch takes, in the order in which they begin."""
         model, chance = self.model, self.chance
         slow = max(1.0, self.running / model.knee) if model.knee else 1.0
         order = chance.sample(range(model.partitions), model.partitions)
-        return [rows * self.shares[i] / model.per_core * slow * max(0.3, chance.gauss(1.0, model.noise)) for i in order]
+        dear = model.dearer if begin >= model.dearer_from else 1.0
+        each = rows / model.per_core * slow * dear
+        return [(each * self.shares[i] + model.task_overhead) * max(0.3, chance.gauss(1.0, model.noise)) for i in order]
 
     def _run(self, begin: float, work: Sequence[float], busy: Mapping[Slot, float]) -> tuple[Task, ...]:
         """Return the tasks, each on the core that is free first; ``busy`` is until when cores have others."""

@@ -2,11 +2,13 @@
 
 import dataclasses
 import math
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.autoscaling.evaluate import Evaluation, Past, Step, evaluate, need
+from tidegate.autoscaling.large_batches import LargeBatches, remember
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Quota, Situation
@@ -44,6 +46,9 @@ def figures(draw: st.DrawFn) -> Measured:
         backlog=draw(RATES),
         utilization=draw(st.floats(0.0, 1.0)),
         busy=draw(st.floats(0.0, 1.0)),
+        back_to_back=draw(st.booleans()),
+        rows_per_batch=draw(RATES),
+        shares=draw(st.sampled_from([(), (1.0,), (0.5, 0.5), (0.9, 0.1)])),
         idle_executors=draw(st.integers(-1, 5)),
         source_partitions=draw(st.integers(-1, 64)),
         state_partitions=draw(st.integers(0, 64)),
@@ -137,6 +142,79 @@ def test_however_small_a_step_down_may_be_it_ends_near_the_need(wanted: int, per
 def test_more_input_is_never_less_need(seen: Measured, times: float, asks: Settings) -> None:
     few, many = need(asks, seen, Past()), need(asks, dataclasses.replace(seen, arriving=seen.arriving * times), Past())
     assert few is None or (many is not None and many >= few * (1 - 1e-9)) or seen.rate <= 0
+
+
+@given(figures(), figures(), figures(), asked())
+def test_what_is_remembered_of_large_batches_is_never_a_reason_for_more(
+    first: Measured, second: Measured, now: Measured, asks: Settings
+) -> None:
+    large = remember(remember(LargeBatches(), first), second)
+    assert remember(large, second) == large
+    with_it, without = need(asks, now, Past(large=large)), need(asks, now, Past())
+    assert (with_it is None) == (without is None)
+    assert with_it is None or without is None or with_it <= without * (1 + 1e-9)
+
+
+@given(st.lists(st.floats(1.0, 1e6), min_size=1, max_size=60), st.floats(0.1, 100.0), st.floats(1e-4, 1.0))
+def test_whatever_batches_come_the_rate_of_the_largest_is_kept_but_for_a_fifth(
+    rows: list[float], fixed: float, per_row: float
+) -> None:
+    large = LargeBatches()
+    for each in rows:
+        seen = measured(1.0, rate=each / (fixed + per_row * each), rows_per_batch=each, shares=(1.0,))
+        large = remember(large, seen)
+    assert large.rate >= 0.8 * max(rows) / (fixed + per_row * max(rows)) * (1 - 1e-9)
+
+
+def back_to_back(arriving: float, executors: int, fixed: float, per_row: float) -> Measured:
+    """Return figures of a query that runs one batch after the other, and whose driver takes half a second of each."""
+    work = arriving * per_row
+    behind = work > 0.95 * executors
+    # As long as it takes until as many rows arrive as are in a batch; or longer each time, without an end.
+    seconds = (fixed / executors + 0.5) / (1 - work / executors) if not behind else 200.0
+    rows = arriving * seconds if not behind else (seconds - 0.5) * executors / per_row
+    return measured(
+        arriving,
+        rate=rows / (fixed + per_row * rows),
+        executors=executors,
+        processed=rows / seconds,
+        saturated=behind,
+        utilization=min(1.0, (fixed + per_row * rows) / (executors * seconds)),
+        busy=1.0,
+        back_to_back=True,
+        rows_per_batch=rows,
+        shares=(1.0,),
+        batch_seconds=seconds,
+        backlog=0.0 if behind else rows,
+    )
+
+
+@given(
+    st.integers(1, 20),
+    st.lists(st.floats(0.1, 1000.0), min_size=2, max_size=3),
+    st.floats(0.0, 20.0),
+    st.floats(1e-4, 0.02),
+)
+@settings(deadline=None, max_examples=40)
+def test_batches_with_a_fixed_part_come_to_rest_after_each_change_of_the_load(
+    wanted: int, loads: list[float], fixed: float, per_row: float
+) -> None:
+    asks, past, executors, look = Settings(most=60), Past(), wanted, 0
+    for arriving in loads:
+        directions, late = list[bool](), 0
+        for step in range(300):
+            look += 1
+            seen = back_to_back(arriving, executors, fixed, per_row)
+            found = evaluate(asks, situation(seen, 30.0 * look, wanted=executors), past)
+            past = found.past
+            if found.due:
+                directions.append(found.recommended > executors)
+                late += step > 230
+            executors = past.target
+        # It goes there, and a step back where what it learned of large batches was a little too much.
+        assert sum(one != other for one, other in pairwise(directions)) <= 1
+        assert late == 0
+        assert executors * 1.1 >= min(60.0, arriving * per_row)
 
 
 @given(st.integers(1, 60), st.floats(0.0, 5000.0), st.floats(1.0, 1000.0), asked(), st.integers(-1, 64))

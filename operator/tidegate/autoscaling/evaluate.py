@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidegate.autoscaling.bounds import Bounds, Limit, find_bounds, tasks_beyond
+from tidegate.autoscaling.large_batches import NONE, LargeBatches, remember, usable_rate
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.settings import TOLERANCE, Mode, Settings
 from tidegate.autoscaling.situation import Situation
@@ -73,6 +74,8 @@ class Past:
     held_after: float = 0.0
     tasks_at_once: int = 0
     """The most that were seen at a time, if that is more than there are partitions; else 0."""
+    large: LargeBatches = NONE
+    """What an executor does in large batches, for when there are only small ones."""
     version: str = ""
     """Of the program and its partitions; what was learned of one says nothing of another."""
     changed_at: float = 0.0
@@ -141,8 +144,8 @@ def need(settings: Settings, measured: Measured, past: Past) -> float | None:
         return 0.0
     if measured.rate < _NO_RATE:
         return None
-    busy = measured.arriving / (measured.rate * settings.utilization)
-    busy += measured.backlog / (measured.rate * settings.catch_up)
+    rate = usable_rate(past.large, measured)
+    busy = measured.arriving / (rate * settings.utilization) + measured.backlog / (rate * settings.catch_up)
     packing = max(past.packing, _LEAST_PACKING)
     needed = busy / packing
     return busy / (1 - _drag(past) * busy) if needed < past.packed_with else needed
@@ -263,6 +266,7 @@ def _of_version(past: Past, situation: Situation) -> Past:
         held_before=0.0,
         held_after=0.0,
         tasks_at_once=0,
+        large=NONE,
         version=situation.version,
         above_since=0.0,
         below_since=0.0,
@@ -272,11 +276,13 @@ def _of_version(past: Past, situation: Situation) -> Past:
 
 
 def _learn(past: Past, measured: Measured) -> Past:
-    """Return the past with what is known of the program: how many tasks it has, what of their time executors are used.
+    """Return the past with what is known of the program.
 
-    Of the latter as it is, or at least as it was seen.
+    How many tasks it has, what an executor does in large batches, and what of their time executors are used: of the
+    latter as it is, or at least as it was seen.
     """
-    past = dataclasses.replace(past, tasks_at_once=max(past.tasks_at_once, tasks_beyond(measured)))
+    at_once = max(past.tasks_at_once, tasks_beyond(measured))
+    past = dataclasses.replace(past, tasks_at_once=at_once, large=remember(past.large, measured))
     if measured.rate <= 0:
         return past
     if not measured.is_packed and measured.packing <= usable_share(past, measured.executors):

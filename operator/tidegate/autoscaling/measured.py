@@ -55,6 +55,12 @@ class Measured:
     """Rows to be caught up with: that lag, and what arrives while one batch follows the other."""
     throttled: bool = False
     """Input waits, and batches have pauses between them all the same: their size is limited, or their trigger slow."""
+    back_to_back: bool = False
+    """All queries that read anything run one batch after the other."""
+    rows_per_batch: float = 0.0
+    """On the average of all batches."""
+    shares: tuple[float, ...] = ()
+    """Of each query, in the order of their names, in the rows; empty without any."""
     batch_seconds: float = 0.0
     """Of the longest of the last batches."""
     tasks_at_once: float = 0.0
@@ -140,6 +146,7 @@ def _between(first: Sample, last: Sample, cores: int) -> Measured:
     slots = last.running * cores
     lags = [query.lag_rows for query in last.queries if query.lag_rows >= 0]
     sources = [query.source_partitions for query in last.queries]
+    batches = sum(b.batches - a.batches for a, b in zip(first.queries, last.queries, strict=True))
     worked, tells = last.task_seconds - first.task_seconds, first.task_seconds >= 0
     if tells:
         rate = rows * cores / worked if worked > 0 else 0.0
@@ -152,7 +159,7 @@ def _between(first: Sample, last: Sample, cores: int) -> Measured:
         utilization, at_once = min(1.0, busiest.busy), 0.0
     return Measured(
         seconds=last.at - first.at,
-        batches=sum(b.batches - a.batches for a, b in zip(first.queries, last.queries, strict=True)),
+        batches=batches,
         executors=last.running,
         arriving=arriving,
         arriving_lately=arriving,
@@ -164,6 +171,9 @@ def _between(first: Sample, last: Sample, cores: int) -> Measured:
         lag_rows=sum(lags) if lags else -1,
         backlog=sum(span.backlog for span in spans),
         throttled=any(span.throttled for span in spans) and not saturated,
+        back_to_back=rows > 0 and all(span.full for span in spans if span.rows),
+        rows_per_batch=rows / batches if batches > 0 else 0.0,
+        shares=tuple(span.rows / rows for span in spans) if rows > 0 else (),
         batch_seconds=max(query.batch_seconds for query in last.queries),
         tasks_at_once=at_once,
         idle_executors=last.idle_executors,
@@ -185,6 +195,7 @@ class _Span:
     working: float
     arriving: float
     backlog: float
+    full: bool
     saturated: bool
     throttled: bool
 
@@ -216,4 +227,5 @@ class _Span:
         # Of a query that has pauses between batches, the next one takes at once what arrived meanwhile.
         backlog = lag + (arriving * b.batch_seconds if full else 0.0)
         waits = lag >= b.batch_rows > 0
-        return cls(committing, rows, working, arriving, backlog, full and (behind or waits), waits and not full)
+        saturated = full and (behind or waits)
+        return cls(committing, rows, working, arriving, backlog, full, saturated, waits and not full)

@@ -6,6 +6,7 @@ import datetime
 
 from tidegate.autoscaling.bounds import Limit, partitions_ceiling, state_ceiling
 from tidegate.autoscaling.evaluate import HELD_SECONDS, Evaluation, Step, enough_executors, usable_share
+from tidegate.autoscaling.large_batches import usable_rate
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.settings import Settings
 from tidegate.autoscaling.situation import Situation
@@ -85,10 +86,9 @@ def _figures(settings: Settings, situation: Situation, result: Evaluation) -> st
         return ""
     if not m.rate:
         return "Nothing arrives."
-    rate = m.rate * usable_share(result.past, result.needed)
     text = (
-        f"{_number(m.arriving)} rows/s arrive; an executor can do {_number(rate)}, "
-        f"and {settings.utilization:.0%} of that is wanted of it"
+        f"{_number(m.arriving)} rows/s arrive; an executor can do {_rate(m, result)}, and {settings.utilization:.0%} "
+        "of that is wanted of it"
     )
     if m.backlog >= 0.5:
         text += f"; {_number(m.backlog)} rows are to be caught up with in {_seconds(settings.catch_up)}"
@@ -96,6 +96,16 @@ def _figures(settings: Settings, situation: Situation, result: Evaluation) -> st
     if result.step in _MORE and _differ(result.soon, result.needed):
         text += f", and {result.soon:.1f} for the {_number(m.arriving_lately)} rows/s of lately"
     return f"{text}{_highest(settings, situation, result)}."
+
+
+def _rate(m: Measured, result: Evaluation) -> str:
+    """Return what an executor can do; where that is not what it does now, also what it does, and in which batches."""
+    share, rate = usable_share(result.past, result.needed), usable_rate(result.past.large, m)
+    now, usable = _number(m.rate * share), _number(rate * share)
+    if rate <= m.rate:
+        return usable
+    rows = f"in those of now, of {_number(m.rows_per_batch)} rows, it does {now}"
+    return f"{usable} in batches of {_number(result.past.large.rows)} rows ({rows})"
 
 
 def _waiting(situation: Situation) -> str:

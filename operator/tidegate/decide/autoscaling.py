@@ -12,6 +12,7 @@ import msgspec
 
 from tidegate.autoscaling.bounds import Limit
 from tidegate.autoscaling.evaluate import Past, usable_share
+from tidegate.autoscaling.large_batches import LargeBatches, usable_rate
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import KEPT_SECONDS
 from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
@@ -67,6 +68,7 @@ def past_of(status: AutoscalingStatus | None) -> Past:
         held_before=learned.ineffective_rows_per_second_before,
         held_after=learned.ineffective_rows_per_second_after,
         tasks_at_once=learned.tasks_at_once,
+        large=LargeBatches(learned.rows_per_second_per_executor, learned.rows_per_batch, learned.shares),
         version=learned.version,
     )
 
@@ -106,6 +108,9 @@ def _advised_status(o: Observation, spec: AutoscalingSpec) -> AutoscalingStatus:
             ineffective_rows_per_second_before=round(past.held_before, 1),
             ineffective_rows_per_second_after=round(past.held_after, 1),
             tasks_at_once=past.tasks_at_once,
+            rows_per_second_per_executor=round(past.large.rate, 3),
+            rows_per_batch=round(past.large.rows, 1),
+            shares=tuple(round(share, 3) for share in past.large.shares),
         ),
         figures=_figures(advice),
     )
@@ -151,7 +156,8 @@ def _figures(advice: Advice) -> AutoscalingFigures | None:
         executors=m.executors,
         arriving_rows_per_second=round(m.arriving, 1),
         processed_rows_per_second=round(m.processed, 1),
-        rows_per_second_per_executor=round(m.rate, 1),
+        rows_per_second_per_executor=round(usable_rate(evaluation.past.large, m), 1),
+        rows_per_batch=round(m.rows_per_batch, 1),
         utilization_percent=round(100 * m.utilization),
         busy_percent=round(100 * m.busy),
         usable_percent=round(100 * usable_share(evaluation.past, m.executors)),

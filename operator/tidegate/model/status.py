@@ -260,7 +260,8 @@ class LearnedStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     ``usable_share`` is that of the time of so many ``executors`` that batches can use. The step from
     ``ineffective_from`` to ``ineffective_executors`` was of no use: what was done before and after it tells that.
-    ``tasks_at_once`` is 0 unless there were more than partitions.
+    ``tasks_at_once`` is 0 unless there were more than partitions. Then come what an executor did in large batches, how
+    large they were, and the ``shares`` of the queries, in the order of their names, in those rows.
     """
 
     version: str = ""
@@ -272,6 +273,9 @@ class LearnedStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     ineffective_rows_per_second_before: float = 0.0
     ineffective_rows_per_second_after: float = 0.0
     tasks_at_once: int = 0
+    rows_per_second_per_executor: float = 0.0
+    rows_per_batch: float = 0.0
+    shares: tuple[float, ...] = ()
 
 
 class AutoscalingFigures(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -281,6 +285,7 @@ class AutoscalingFigures(Struct, frozen=True, kw_only=True, rename="camel", omit
     arriving_rows_per_second: float = 0.0
     processed_rows_per_second: float = 0.0
     rows_per_second_per_executor: float = 0.0
+    rows_per_batch: float = 0.0
     utilization_percent: int = 0
     busy_percent: int = 0
     usable_percent: int = 0

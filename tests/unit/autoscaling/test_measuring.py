@@ -1,5 +1,7 @@
 """What is made of the reports of a while. Pure."""
 
+from typing import Any
+
 import pytest
 
 from tidegate.autoscaling.measured import Measured, measure
@@ -116,6 +118,28 @@ def test_the_batch_that_was_under_way_at_a_change_is_not_measured() -> None:
 def test_tasks_at_a_time_are_those_while_there_is_a_batch() -> None:
     assert measure_of(history_of(seconds=4.0, work=8.0)).tasks_at_once == pytest.approx(2.0)
     assert measure_of(history_of(seconds=4.0, work=-1.0)).tasks_at_once == 0.0
+
+
+def test_batches_are_told_with_how_many_rows_they_have_and_whether_one_follows_the_other() -> None:
+    rested, full = measure_of(history_of()), measure_of(history_of(seconds=10.0))
+    assert (rested.rows_per_batch, rested.shares, rested.back_to_back) == (1000.0, (1.0,), False)
+    assert (full.rows_per_batch, full.shares, full.back_to_back) == (1000.0, (1.0,), True)
+
+
+@pytest.mark.parametrize(("pause", "silent", "together"), [(0.0, False, True), (5.0, False, False), (5.0, True, True)])
+def test_of_several_queries_all_that_read_have_to_run_one_batch_after_the_other(
+    pause: float, silent: bool, together: bool
+) -> None:
+    history, nothing = History(), {"input_rows_per_second": 0.0, "processed_rows_per_second": 0.0}
+    for batch in range(24):
+        begin = NOW + 10.0 * batch
+        one = query(batch, begin, 10.0, 300)
+        fields: dict[str, Any] = {"name": "other", **(nothing if silent else {})}
+        two = query(batch, begin, 10.0 - pause, 0 if silent else 100, **fields)
+        history = history.add(take_sample(report((one, two), 4, 20.0 * (batch + 1)), "p", begin + 10.0))
+    seen = measure_of(history)
+    assert seen.back_to_back is together
+    assert seen.shares == ((1.0, 0.0) if silent else (0.75, 0.25))
 
 
 def test_the_same_answer_counts_once() -> None:

@@ -17,6 +17,7 @@ MODELS = {
     "two cores": Model(cores=2, partitions=32),
     "small batches": Model(most_rows=15_000.0),
     "uneven partitions": Model(skew=0.35, noise=0.2),
+    "tasks with a fixed part": Model(interval=0.0, task_overhead=0.1),
 }
 SEEDS = range(2)
 
@@ -108,6 +109,42 @@ def test_it_needs_fewer_executor_hours_than_dynamic_allocation_and_has_less_lag_
     assert ours.executor_hours < 0.75 * spark.executor_hours
     assert ours.lag_seconds < 0.5 * cpu.lag_seconds
     assert ours.changes < cpu.changes
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_when_a_load_goes_the_fixed_part_of_batches_that_follow_one_another_keeps_no_executors(seed: int) -> None:
+    """With eight executors the tasks of an empty batch take as long as the driver's part, whatever there is to read."""
+    model, rule = Model(interval=0.0, task_overhead=0.2), Tidegate(Settings(MOST))
+    found = run(make("less", 1.5 * HOUR, lambda t: 300.0 if t < HOUR / 2 else 10.0), rule, model, seed, 8)
+    assert found.executors[-1][1] == 1
+    assert found.turns <= 1
+    last = rule.said[-1]
+    assert last.measured is not None
+    # That is what it costs: batches last as long as the fixed part on one executor, and what arrives meanwhile.
+    assert last.measured.batch_seconds < (model.overhead + model.partitions * model.task_overhead) / (1 - 0.7)
+    assert "in batches of" in last.message
+
+
+def test_with_a_trigger_its_interval_says_how_often_the_fixed_part_is_paid() -> None:
+    rule = Tidegate(Settings(MOST))
+    trace = make("less", 1.5 * HOUR, lambda t: 300.0 if t < HOUR / 2 else 10.0)
+    found = run(trace, rule, Model(interval=5.0, task_overhead=0.5), 1, 8)
+    assert found.executors[-1][1] > 1
+    assert rule.said[-1].measured is not None
+    assert rule.said[-1].measured.batch_seconds <= 5.0
+
+
+def test_rows_that_get_dearer_than_those_that_are_remembered_bring_executors_once() -> None:
+    trace = make("less", 4 * HOUR, lambda t: 300.0 if t < HOUR / 2 else 20.0)
+    model = Model(interval=0.0, task_overhead=0.2, dearer=10.0, dearer_from=1.5 * HOUR)
+    found = run(trace, Tidegate(Settings(MOST)), model, 1, 8)
+    at_once = [number for at, number in found.executors if at <= 1.5 * HOUR]
+    after = [number for at, number in found.executors if at > 1.5 * HOUR]
+    assert at_once[-1] == 1
+    # Ten times as dear, they take two of them; and it does not go down again to try.
+    assert after == sorted(after)
+    assert 3 <= after[-1] <= 6
+    assert found.worst_lag < 180
 
 
 def test_a_run_is_the_same_each_time() -> None:

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from tidegate.autoscaling.evaluate import Past, evaluate
+from tidegate.autoscaling.large_batches import LargeBatches
 from tidegate.autoscaling.settings import Settings
 from tidegate.autoscaling.situation import Quota, Shortage
 from tidegate.autoscaling.words import explain
@@ -21,6 +22,16 @@ def test_a_step_up_is_explained_with_its_numbers() -> None:
         "12 executors instead of 4. 700 rows/s arrive; an executor can do 100, and 70% of that is wanted of it; "
         "120,000 rows are to be caught up with in 10 min: 12.0 are needed."
     )
+
+
+def test_the_rate_of_large_batches_is_told_with_what_small_ones_do_and_the_numbers_make_the_need() -> None:
+    large = LargeBatches(rate=40.0, rows=3400.0, shares=(1.0,))
+    small = measured(35.0, rate=5.0, busy=1.0, back_to_back=True, rows_per_batch=60.0, shares=(1.0,), backlog=2400.0)
+    assert say(figures=small, past=Past(large=large, packing=0.8, packed_with=1, version="v")).endswith(
+        "35 rows/s arrive; an executor can do 32 in batches of 3,400 rows (in those of now, of 60 rows, it does 4.0), "
+        "and 70% of that is wanted of it; 2,400 rows are to be caught up with in 10 min: 1.7 are needed."
+    )
+    assert f"{35 / (32 * 0.7) + 2400 / (32 * 600):.1f}" == "1.7"
 
 
 def test_what_is_right_is_explained_too() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tidegate.autoscaling.bounds import Limit
 from tidegate.autoscaling.evaluate import Evaluation, Past, Step
+from tidegate.autoscaling.large_batches import LargeBatches
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import KEPT_SECONDS
 from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
@@ -161,6 +162,19 @@ def test_what_the_status_holds_is_what_the_next_process_begins_with() -> None:
     again = past_of(written(plan_of(scaled_app(), advice=held)))
     assert (again.held, again.held_at) == (6, NOW)
     assert (again.held_from, again.held_before, again.held_after, again.tasks_at_once) == (2, 400.0, 430.5, 9)
+
+
+def test_what_was_learned_of_large_batches_outlives_the_process_and_is_what_the_figures_show() -> None:
+    small = measured(35.0, rate=5.0, busy=1.0, back_to_back=True, rows_per_batch=60.04, shares=(0.75, 0.25))
+    learned = Past(6, large=LargeBatches(40.0, 3400.0, (0.75, 0.25)))
+    status = written(plan_of(scaled_app(), advice=Advice(Mode.ACTIVE, steady(learned), "", small, NOW)))
+    assert past_of(status).large == learned.large
+    assert status.figures is not None
+    assert (status.figures.rows_per_second_per_executor, status.figures.rows_per_batch) == (40.0, 60.0)
+
+
+def steady(past: Past) -> Evaluation:
+    return Evaluation(Step.STEADY, 6, 6, False, past)
 
 
 def test_what_keeps_executors_away_is_the_same_event_each_time_it_begins_within_the_hour() -> None:
