@@ -9,11 +9,14 @@ from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades.step import UNDER_WAY
 from tidegate.model.streaming_app import Rehearse, RollbackPolicy, UpgradeMode, UpgradePhase
+from tidegate.observe.observation import Observation
 from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.observations import app_with
 from tidegate_testing.upgrade_simulation import UpgradeCluster
 
 STEPS = 120
+LAUNCHED = {UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED}
+"""Phases in which a version that is not stable is to run, if one was launched."""
 
 HAPPENINGS: dict[str, Callable[[UpgradeCluster], object]] = {
     "kubelet": UpgradeCluster.kubelet,
@@ -75,8 +78,22 @@ def step(cluster: UpgradeCluster, crash_after: int | None = None) -> do.Plan | N
     if observation is None:
         return None
     plan = decide(observation, cluster.now)
+    if stands_still_for_an_edit(observation, plan):
+        cluster.trouble.append(f"it stands still for an edit: {plan.message}")
     cluster.carry_out(plan, crash_after)
     return plan
+
+
+def stands_still_for_an_edit(o: Observation, plan: do.Plan) -> bool:
+    """Return whether nothing runs because no pod can be made of the spec, and a stable version could go on."""
+    status, upgrade = o.app.status, o.app.status.upgrade
+    if plan.reason != "InvalidSpec" or o.driver is not None or status.last_stable is None:
+        return False
+    if upgrade is None or not upgrade.epoch or upgrade.phase not in LAUNCHED:
+        return True
+    # What a launched version has made of the state is for a person then.
+    lost = upgrade.pin is None or upgrade.pin.lost
+    return not lost and o.app.spec.upgrade.rollback is RollbackPolicy.AUTO
 
 
 def live(cluster: UpgradeCluster, course: list[tuple[str, int | None, float]]) -> None:

@@ -144,7 +144,7 @@ def _of_autoscaling(app: Body) -> Iterator[str]:
 
 def _wanted_executors(app: Body) -> int:
     if (app["spec"].get("autoscaling") or {}).get("mode") == "Active":
-        target: int = app["status"].get("autoscaling", {}).get("target", 0)
+        target: int = (app.get("status") or {}).get("autoscaling", {}).get("target", 0)
         return target
     instances: int = app["spec"]["executor"]["instances"]
     return instances

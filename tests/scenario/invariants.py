@@ -3,6 +3,7 @@
 * One writer: a batch is committed only by the process that had the fence when it began.
 * An epoch belongs to one pod, and is recorded before there is a pod of it; recorded epochs never go back.
 * A driver is declared lost only if it is not there.
+* An application that has a stable version does not stand still for an edit of which no pod can be made.
 * Nothing is deleted that no intent covers; people's objects are never touched; the operator changes no spec.
 """
 
@@ -13,7 +14,7 @@ from itertools import pairwise
 
 from tests.scenario.api_server import APPS, MESSAGES, PODS, ApiServer, Body, Change
 from tests.scenario.restart_rules import RestartRules
-from tests.scenario.versions import version_in_force
+from tests.scenario.versions import stands_still_for_an_edit, version_in_force, went_on_beside_an_edit
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import decode_app
 from tidegate_spark.fence import Holder
@@ -149,6 +150,10 @@ class Invariants:
             recorded = self.action() == "RecordLaunch"
             wanted = version_in_force(after, wishes.hashes[-1][1])
             self.rules.check_app(before, after, place.path, wanted, recorded)
+        if stands_still_for_an_edit(after):
+            self.violated(f"{place.path} stands still for an edit of which no pod can be made")
+        if self.action() == "RecordLaunch" and went_on_beside_an_edit(after):
+            self.count("went on beside an edit of which no pod can be made")
         if self.action() == "RecordLaunch" and 0 < old < new:
             driver = self.api.find(_driver_path(place.namespace, place.name))
             # What came up after the decision is settled by the creation, which then meets a pod of that name.

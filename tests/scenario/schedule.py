@@ -12,7 +12,7 @@ from unittest import mock
 from tests.scenario import happenings
 from tests.scenario.api_server import APPS, Body
 from tests.scenario.desired import NO_STATE, OWNED, TAKEN, differences
-from tests.scenario.happenings.people import create_app
+from tests.scenario.happenings.people import create_app, is_unusable, make_usable_again
 from tests.scenario.loop import StuckError, VirtualLoop
 from tests.scenario.restart_rules import FOR_GOOD, reason_of
 from tests.scenario.weather import Pair
@@ -164,6 +164,9 @@ def end_misfortune(world: World) -> None:
         process.go_on.set()
         if process.cut_off:
             world.crash(process, "could not renew its lease")
+    for app in world.api.all(APPS):
+        if is_unusable(app) and "deletionTimestamp" not in app["metadata"] and world.rng.random() < 0.5:
+            make_usable_again(world, app["metadata"]["name"])  # else the stable version is to run
     if not world.operators:
         world.start_operator()
     elif world.leader is None:
@@ -174,6 +177,8 @@ def mend(world: World) -> None:
     """Do what only people can do."""
     for app in world.api.all(APPS):
         name = app["metadata"]["name"]
+        if reason_of(app) == "InvalidSpec" or (reason_of(app) in FOR_GOOD and is_unusable(app)):
+            world.trace("people", make_usable_again(world, name))
         if reason_of(app) == OWNED:
             _hand_over(world, name, app["spec"]["storage"]["uri"])
         if reason_of(app) == TAKEN and world.api.find(world.secret_path(name)) is not None:

@@ -14,6 +14,7 @@ from tidegate.decide import plan, restarting
 from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch
 from tidegate.decide.control import dispatch
 from tidegate.decide.plan import decide
+from tidegate.decide.upgrades import table, unusable
 from tidegate_spark import fence
 
 SCHEDULES = 1500
@@ -46,6 +47,10 @@ def without_the_rule_for_what_ended_for_good(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(plan, "RULES", tuple(rule for rule in plan.RULES if rule is not restarting.stay_ended))
 
 
+def without_the_rule_for_unusable_edits(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(table, "STEPS", tuple(rule for rule in table.STEPS if rule is not unusable.go_on_with_stable))
+
+
 def without_a_line_of_messages(patch: pytest.MonkeyPatch) -> None:
     fitting = dispatch._fitting
     patch.setattr(dispatch, "_fitting", lambda line, room, size: tuple(reversed(fitting(line, room, size))))
@@ -58,6 +63,7 @@ def without_a_line_of_messages(patch: pytest.MonkeyPatch) -> None:
         (without_live_read, "is recorded, but the driver"),
         (with_the_act_before_the_intent, "but status knows only"),
         (without_the_rule_for_what_ended_for_good, "nothing changed"),
+        (without_the_rule_for_unusable_edits, "stands still for an edit"),
         (without_a_line_of_messages, "which was sent later"),
     ],
 )

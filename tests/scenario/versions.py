@@ -20,6 +20,25 @@ def version_in_force(app: Body, wanted: str) -> str:
     return str(stable.get("specHash") or status.get("appliedSpecHash", ""))
 
 
+def stands_still_for_an_edit(app: Body) -> bool:
+    """Return whether the status says that nothing runs for want of a usable spec, though a stable version could."""
+    status = app.get("status") or {}
+    reasons = [each["reason"] for each in status.get("conditions", ()) if each["type"] == "Ready"]
+    if status.get("phase") != "Pending" or reasons != ["InvalidSpec"] or "lastStable" not in status:
+        return False
+    upgrade, pin = status.get("upgrade") or {}, (status.get("upgrade") or {}).get("pin") or {}
+    launched = "epoch" in upgrade and upgrade["phase"] in ("Stopping", "Gate", "Failed")
+    # After a launch it goes back to the pin, if there is one and people leave that to the operator.
+    by_itself = app["spec"]["upgrade"].get("rollback", "Auto") == "Auto" and bool(pin) and "lost" not in pin
+    return by_itself or not launched
+
+
+def went_on_beside_an_edit(app: Body) -> bool:
+    """Return whether the stable version is to run because no pod can be made of the spec."""
+    upgrade = (app.get("status") or {}).get("upgrade") or {}
+    return upgrade.get("reason") == "InvalidSpec" and upgrade["phase"] in ("Refused", "RollingBack")
+
+
 def _waits_for_stable(app: Body, wanted: str) -> bool:
     """Return whether the spec's number of partitions waits: what runs, or is about to, was never stable."""
     status = app.get("status") or {}

@@ -96,6 +96,9 @@ def recommend(settings: Settings, history: History, past: Past, sight: Sight) ->
 def _shortage(report: AgentReport, sight: Sight, history: History) -> Shortage | None:
     if report.executors_running >= report.executors_wanted:
         return None
-    # An older runtime does not tell: then it is as old as what was seen of it.
-    since = report.executors_short_since or sight.now - (sight.steady - history.since)
+    since = report.executors_short_since
+    if since <= 0 and history.samples:
+        # An older runtime does not tell: then it is as old as what was seen of it. Of what is not looked at, because
+        # queries are paused, say, there is nothing to be told.
+        since = sight.now - (sight.steady - history.since)
     return Shortage(report.executors_running, report.executors_leaving, since) if since > 0 else None

@@ -24,6 +24,7 @@ from tidegate.decide.upgrades.rehearsal_pods import NOTHING, keep_rehearsal
 from tidegate.decide.upgrades.repartition_pods import hold_for_repartition, keep_repartition
 from tidegate.decide.upgrades.repartitioning import tell_kept
 from tidegate.decide.upgrades.table import next_step, with_step
+from tidegate.decide.upgrades.unusable import name_standstill
 from tidegate.decide.upgrades.words import colour, refuse_unknown_version, tell_step
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import StreamingAppStatus
@@ -72,6 +73,7 @@ RULES: tuple[Rule, ...] = (
     hold_for_repartition,
     restarting.leave_failed_alone,
     refuse_unknown_version,
+    name_standstill,
     beginning.wait_for_origin,
     launch.wait_after_refused_launch,
     launch.wait_before_relaunch,

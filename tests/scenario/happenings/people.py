@@ -6,6 +6,9 @@ from tests.scenario.world import BILLING, BINDING, BUCKET, INNER, NAMESPACE, ORD
 from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY, Reason
 from tidegate_spark.script import Outcome
 
+UNUSABLE = {"spark.driver.memory": "64g"}
+"""Spark settings of a spec of which no pod can be made: its container is smaller."""
+_UNDER_WAY = ("Copying", "Rehearsing", "Stopping", "Repartitioning", "Gate", "RollingBack")
 _APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
 
 
@@ -95,13 +98,17 @@ def edit_args(w: World) -> str | None:
 
 @happening(6)
 def divide_stable(w: World) -> str | None:
-    names = [driver.config.app for driver in w.drivers() if driver.ready]
-    apps = [app for app in map(w.app, names) if app is not None and "lastStable" in (app.get("status") or {})]
+    apps = [app for app in _of_ready_drivers(w) if "lastStable" in (app.get("status") or {})]
     if not apps:
         return None
     app = w.rng.choice(apps)
     others = [number for number in (3, 4, 8) if number != app["status"].get("statePartitions")]
     return edit(w, app["metadata"]["name"], {"state": {"partitions": w.rng.choice(others)}})
+
+
+def _of_ready_drivers(w: World) -> list[Body]:
+    names = [driver.config.app for driver in w.drivers() if driver.ready]
+    return [app for app in map(w.app, names) if app is not None]
 
 
 @happening(2)
@@ -170,6 +177,57 @@ def break_next_version(w: World) -> str | None:
     edit(w, name, {"application": {"args": [f"--broken-{w.rng.randrange(9)}"]}})
     w.bugs[app["metadata"]["uid"]] = w.check.hash_of(app)
     return f"{name} gets a version with a bug"
+
+
+@happening(4)
+def make_unusable(w: World) -> str | None:
+    """Somebody edits a spec so that no pod can be made of it: mostly one whose version changes just then."""
+    there = [app for app in map(w.app, (ORDERS, BILLING, INNER)) if app is not None]
+    changing = [app for app in there if _phase_of_upgrade(app) in _UNDER_WAY]
+    if not there:
+        return None
+    app = w.rng.choice(changing if changing and w.rng.random() < 0.8 else there)
+    return _spoil(w, app["metadata"]["name"])
+
+
+@happening(6)
+def make_unusable_soon(w: World) -> str | None:
+    """Another version of a stable application is to come, and before it is stable somebody edits the spec once more."""
+    stable = [app for app in _of_ready_drivers(w) if "lastStable" in (app.get("status") or {})]
+    if not stable:
+        return None
+    name, seconds = w.rng.choice(stable)["metadata"]["name"], w.rng.choice((1.0, 10.0, 60.0)) * w.rng.random()
+    w.later(seconds, lambda: w.trace("people", _spoil(w, name)) if w.app(name) is not None else None)
+    what = f"another version, of which no pod can be made {seconds:.1f} s later"
+    return edit(w, name, {"restartNonce": w.rng.randrange(100, 200)}, what)
+
+
+def _spoil(w: World, name: str) -> str:
+    what = f"no pod can be made of it, while its upgrade is {_phase_of_upgrade(w.app(name) or {}) or 'none'}"
+    spec: Body = {"application": {"args": [w.rng.choice(("--a", "--b"))]}, "sparkConf": UNUSABLE}
+    return edit(w, name, spec, what)
+
+
+@happening(4)
+def make_usable(w: World) -> str | None:
+    """Somebody mends such a spec, mostly to what it was."""
+    unusable = [app for app in map(w.app, (ORDERS, BILLING, INNER)) if app is not None and is_unusable(app)]
+    return make_usable_again(w, w.rng.choice(unusable)["metadata"]["name"]) if unusable else None
+
+
+def make_usable_again(w: World, name: str) -> str:
+    """Mend a spec of which no pod can be made."""
+    return edit(w, name, {"sparkConf": dict.fromkeys(UNUSABLE)}, "a pod can be made of it again")
+
+
+def is_unusable(app: Body) -> bool:
+    """Return whether no pod can be made of an application's spec."""
+    return bool(UNUSABLE.items() <= (app["spec"].get("sparkConf") or {}).items())
+
+
+def _phase_of_upgrade(app: Body) -> str:
+    upgrade = (app.get("status") or {}).get("upgrade") or {}
+    return str(upgrade.get("phase", ""))
 
 
 @happening(4)

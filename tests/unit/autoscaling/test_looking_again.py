@@ -1,5 +1,6 @@
 """An application is looked at more often than its driver reports, by a clock that can be set. Pure."""
 
+import dataclasses
 import random
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from tidegate.autoscaling.recommend import Sight, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.observe.gather_autoscaling import see
 from tidegate.observe.index import Index
+from tidegate_spark.protocol import AgentReport
 from tidegate_testing.autoscaling import NOW, SETTINGS, STEADY, Autoscaled, measured, query, report, situation
 from tidegate_testing.observations import app_with, launched, report_of, running_driver
 
@@ -91,3 +93,26 @@ def test_between_two_steps_down_lies_the_interval_whatever_the_clock_says() -> N
     for back in (30.0, 86_400.0):
         off = set_back(back, after=10.0 * steps[0] + 60.0)
         assert [number for number, (step, _, _) in enumerate(decided(140, off=off)) if step is Step.DOWN] == steps
+
+
+def of_older_runtime(executors_running: int) -> AgentReport:
+    """A report that does not tell since when executors are missing."""
+    return dataclasses.replace(report((query(0, NOW, 10.0, 100),), 4), executors_running=executors_running)
+
+
+def test_of_an_older_runtime_a_shortage_is_as_old_as_what_was_seen_of_it() -> None:
+    """By no clock but that which tells how long something has been so: it began with the machine, and means nothing."""
+    history, past, told = History(), Past(), of_older_runtime(3)
+    for seconds in (0.0, 300.0):
+        sight = Sight(NOW + seconds, STEADY + seconds, 4, 1, "v", told, STEADY + seconds, "p")
+        history, advice = recommend(SETTINGS, history, past, sight)
+        past = advice.evaluation.past
+    assert "there have been too few since 2027-01-15T08:00:00Z" in advice.message
+
+
+def test_of_an_older_runtime_whose_queries_do_not_run_nothing_is_said_of_since_when() -> None:
+    for seconds in (0.0, 300.0):
+        now, steady = NOW + seconds, STEADY + seconds
+        paused = Sight(now, steady, 4, 1, "v", of_older_runtime(3), steady, "p", "its queries are paused")
+        _, advice = recommend(SETTINGS, History(), Past(), paused)
+        assert "too few since" not in advice.message

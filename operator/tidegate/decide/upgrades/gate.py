@@ -87,7 +87,7 @@ def fail_gate(o: Observation, now: float) -> Step | None:
     problem = _failure(o, upgrade, now)
     if problem is None:
         return None
-    why_not = _why_not_taken_back(o, upgrade)
+    why_not = why_not_taken_back(o, upgrade)
     if not why_not and status.last_stable is not None:
         return taken_back(o, upgrade, status.last_stable, problem, now)
     failed = moved(upgrade, UpgradePhase.FAILED, problem.reason, f"{problem.message} {why_not}", now)
@@ -157,13 +157,33 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
     if driver is not None and driver.spec_hash == upgrade.to_spec_hash:
         if _failed_by_itself(driver):
             return name_end(driver)
-        problem = name_start_problem(driver) if not driver.running else None
-        if problem is not None and not driver.unschedulable and seconds >= START_PATIENCE:
+        if (problem := _name_long_start(driver, seconds)) is not None:
             return problem
     if seconds_under_test(upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None
     message = f"The new version was not stable within {limit} s (spec.upgrade.timeoutSeconds): {_batches(o)}."
     return Problem("UpgradeTimeout", message)
+
+
+def _name_long_start(driver: PodRecord, seconds: float) -> Problem | None:
+    """Return what keeps a pod's containers from starting, None as long as it may pass, or they have started."""
+    problem = name_start_problem(driver) if not driver.running else None
+    return problem if problem is not None and not driver.unschedulable and seconds >= START_PATIENCE else None
+
+
+def fails_beside_an_edit(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
+    """Return whether the version under test fails that the spec does not ask for any more.
+
+    Within the gate's time, in which it would be known by now whether it is stable. Later it is not taken back for a
+    single failure, with all that it has done since.
+    """
+    driver, seconds = o.driver, seconds_in_phase(upgrade, now)
+    if driver is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash == o.spec_hash:
+        return False
+    if driver.spec_hash != upgrade.to_spec_hash or driver.terminating:
+        return False
+    in_time = seconds < o.app.spec.upgrade.timeout_seconds
+    return (in_time and _failed_by_itself(driver)) or _name_long_start(driver, seconds) is not None
 
 
 def _failed_by_itself(driver: PodRecord) -> bool:
@@ -209,7 +229,7 @@ def is_idle(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     return idle_in(o, upgrade, now) == 0.0 or (upgrade.idle_at is not None and is_unheard(o))
 
 
-def _why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
+def why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
     """Return why a version that failed stays, empty if it is to be taken back."""
     if o.app.status.last_stable is None:
         return "There is no stable version to go back to."

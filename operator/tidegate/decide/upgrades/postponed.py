@@ -13,7 +13,7 @@ import msgspec
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.spec_hash import spec_hash
-from tidegate.decide.upgrades.repartitioning import is_another_asked_for
+from tidegate.decide.upgrades.repartitioning import INVALID_SPEC, is_another_asked_for
 from tidegate.decide.upgrades.step import Step
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import (
@@ -80,7 +80,7 @@ def with_kept_number(o: Observation) -> Observation:
 
 
 def about_all(step: Step | None, o: Observation, asked: Observation) -> Step | None:
-    """Return a step by which a version is taken back as one about all that the spec asks for.
+    """Return a step by which a version is taken back, or found unusable, as one about all that the spec asks for.
 
     What has failed is not tried once more, together with another number.
 
@@ -90,7 +90,9 @@ def about_all(step: Step | None, o: Observation, asked: Observation) -> Step | N
         asked: the same with the spec as it is.
     """
     upgrade = step.upgrade if step is not None else None
-    if step is None or upgrade is None or upgrade.phase is not UpgradePhase.ROLLING_BACK:
+    if step is None or upgrade is None:
+        return step
+    if upgrade.phase is not UpgradePhase.ROLLING_BACK and upgrade.reason != INVALID_SPEC:
         return step
     if o.spec_hash == asked.spec_hash or upgrade.to_spec_hash != o.spec_hash:
         return step

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from tidegate.decide.actions import PublishEvent
-from tidegate.decide.launch import why_not_built
+from tidegate.decide.faults import Problem
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades.repartition_results import (
     Divided,
@@ -113,23 +113,6 @@ def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Up
 def is_pending(upgrade: UpgradeStatus | None) -> bool:
     """Return whether state is to be divided anew before the next launch."""
     return upgrade is not None and upgrade.repartition is not None and not upgrade.repartition.result
-
-
-def refuse_edit_meanwhile(o: Observation, now: float) -> Step | None:
-    """Have the version before go on when the spec becomes one that no driver can be made of, while nothing runs.
-
-    What is divided is for a version that nobody knows any more: only its hash is recorded.
-    """
-    upgrade = o.app.status.upgrade
-    if upgrade is None or o.driver is not None or upgrade.phase not in BEFORE_A_LAUNCH or not is_pending(upgrade):
-        return None
-    why_not = why_not_built(o) if upgrade.to_spec_hash != o.spec_hash else ""
-    if not why_not:
-        return None
-    words = f"The spec was edited before the state was divided anew. {why_not.rstrip('.')}."
-    message = f"{words} The version before goes on with the state as it was; mend the spec, or set it back."
-    edited = msgspec.structs.replace(upgrade, to_spec_hash=o.spec_hash)
-    return _give_up(o, _settled(edited, RepartitionResult.FAILED, INVALID_SPEC, words, now), message, now)
 
 
 def begin_repartition(o: Observation, now: float) -> Step | None:
@@ -264,10 +247,22 @@ def _with_obsolete(upgrade: UpgradeStatus, *going: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*upgrade.obsolete, *(name for name in going if name))))[-MOST_OBSOLETE:]
 
 
+def not_divided(o: Observation, upgrade: UpgradeStatus, why: Problem, message: str, now: float) -> Step:
+    """Refuse a version whose repartition came to nothing; the one before it goes on in the lineage where it stopped.
+
+    Args:
+        o: everything that is known.
+        upgrade: the record, with a repartition that has no result yet.
+        why: it did not, in one word and in more of them.
+        message: what is said of the upgrade.
+        now: seconds since the epoch.
+    """
+    return _give_up(o, _settled(upgrade, RepartitionResult.FAILED, why.reason, why.message, now), message, now)
+
+
 def _failed(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: float) -> Step:
     words = f"The state was not divided anew: {outcome.message.rstrip('.')}."
-    failed = _settled(upgrade, RepartitionResult.FAILED, outcome.what.value, outcome.message, now)
-    return _give_up(o, failed, f"{words} {_GOES_ON}", now)
+    return not_divided(o, upgrade, Problem(outcome.what.value, outcome.message), f"{words} {_GOES_ON}", now)
 
 
 def _give_up(o: Observation, upgrade: UpgradeStatus, message: str, now: float) -> Step:

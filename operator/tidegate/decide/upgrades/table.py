@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from tidegate.decide.upgrades import beginning, copying, gate, rehearsing, repartitioning, rolling_back
+from tidegate.decide.upgrades import beginning, copying, gate, rehearsing, repartitioning, rolling_back, unusable
 from tidegate.decide.upgrades.step import Step, applied
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -27,9 +27,9 @@ STEPS: tuple[Rule, ...] = (
     beginning.withdraw,
     beginning.replace_version_under_test,
     beginning.begin,
+    unusable.go_on_with_stable,
     copying.follow_copy,
     rehearsing.follow_rehearsal,
-    repartitioning.refuse_edit_meanwhile,
     repartitioning.begin_repartition,
     repartitioning.follow_repartition,
     repartitioning.note_repartition_pod,

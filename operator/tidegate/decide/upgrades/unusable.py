@@ -1,0 +1,114 @@
+"""An edit of which no driver pod can be made, during an upgrade: the application does not stand still for it. No I/O.
+
+Of the version that was under way only the hash is recorded, so it can not be launched any more. While anything runs it
+is left alone. Where nothing does, the last stable version, whose spec is in the status, goes on at once. When the spec
+is mended, also by setting it back to the version that was under way, the upgrade begins anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from tidegate.decide.faults import Problem
+from tidegate.decide.launch import why_not_built
+from tidegate.decide.origin import lineage_of
+from tidegate.decide.upgrades.gate import fails_beside_an_edit, why_not_taken_back
+from tidegate.decide.upgrades.repartitioning import BEFORE_A_LAUNCH, INVALID_SPEC, is_pending, not_divided
+from tidegate.decide.upgrades.rolling_back import taken_back
+from tidegate.decide.upgrades.step import Step, moved, version_held
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.streaming_app import Phase, StableSpec, UpgradePhase, UpgradeStatus
+from tidegate.observe.observation import Observation
+
+_WITHOUT_THE_STABLE_ONE = BEFORE_A_LAUNCH | {UpgradePhase.GATE, UpgradePhase.FAILED}
+"""Phases in which the spec's version is to run; in all others the stable one does, whatever the spec says."""
+_MEND = "Mend the spec, and the upgrade begins anew; or set it back."
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unusable:
+    """An upgrade whose version can not be launched, and what there is instead."""
+
+    upgrade: UpgradeStatus
+    """With the spec as what it is about."""
+    stable: StableSpec
+    why_not: str
+    """Which field of the spec keeps a pod from being made, and what to do about it."""
+
+
+Way: TypeAlias = Callable[[Observation, Unusable, float], Step | None]
+
+
+def go_on_with_stable(o: Observation, now: float) -> Step | None:
+    """Have the last stable version go on where nothing runs, and nothing can be made of the spec."""
+    upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
+    if upgrade is None or stable is None or not _stands_still(o, upgrade, now):
+        return None
+    why_not = why_not_built(o)
+    if not why_not or not _can_go_on(o, stable):
+        return None
+    about_it = msgspec.structs.replace(upgrade, to_spec_hash=o.spec_hash)
+    unusable = Unusable(about_it, stable, f"{why_not.rstrip('.')}.")
+    return next((step for step in (way(o, unusable, now) for way in WAYS) if step is not None), None)
+
+
+def name_standstill(o: Observation, now: float) -> Verdict | None:
+    """Say why nothing runs where no pod can be made of the spec, and the stable version is not to go on by itself."""
+    upgrade = o.app.status.upgrade
+    if o.driver is not None or upgrade is None or upgrade.phase not in _WITHOUT_THE_STABLE_ONE or not upgrade.epoch:
+        return None
+    why_not, stays = why_not_built(o), why_not_taken_back(o, upgrade)
+    if not why_not or not stays:
+        return None
+    message = f"{why_not.rstrip('.')}. Mend the spec. The version before does not go on by itself: {stays}"
+    return Verdict(Phase.PENDING, Health.STALLED, INVALID_SPEC, message)
+
+
+def _stands_still(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
+    if upgrade.phase not in _WITHOUT_THE_STABLE_ONE or o.app.spec.suspend:
+        return False
+    return o.driver is None or fails_beside_an_edit(o, upgrade, now)
+
+
+def _can_go_on(o: Observation, stable: StableSpec) -> bool:
+    """Return whether a driver can be made of the stable version, as it is recorded."""
+    held = version_held(o.app.spec, stable)
+    if held is None:
+        return False
+    return not why_not_built(dataclasses.replace(o, app=msgspec.structs.replace(o.app, spec=held)))
+
+
+def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step | None:
+    """State that is being divided anew is for a version that can not be launched: the old lineage is there, whole."""
+    if not is_pending(unusable.upgrade):
+        return None
+    message = f"{unusable.why_not} The version before goes on with the state as it was. {_MEND}"
+    return not_divided(o, unusable.upgrade, Problem(INVALID_SPEC, unusable.why_not), message, now)
+
+
+def _go_on_where_it_stopped(o: Observation, unusable: Unusable, now: float) -> Step | None:
+    """Without a launch there is nothing to be undone."""
+    if unusable.upgrade.epoch:
+        return None
+    message = f"{unusable.why_not} The version before goes on where it stopped. {_MEND}"
+    refused = moved(unusable.upgrade, UpgradePhase.REFUSED, INVALID_SPEC, message, now, lineage=lineage_of(o))
+    return Step(refused, warning=True)
+
+
+def _take_back(o: Observation, unusable: Unusable, now: float) -> Step | None:
+    """After a launch the state is the new version's: what failed at the gate goes back to the pin, and so does this.
+
+    What would not be taken back there is not here either: which state is given up is for a person to say then.
+    """
+    if why_not_taken_back(o, unusable.upgrade):
+        return None
+    why = Problem(INVALID_SPEC, f"{unusable.why_not} {_MEND}")
+    return taken_back(o, unusable.upgrade, unusable.stable, why, now)
+
+
+WAYS: tuple[Way, ...] = (_divide_no_further, _go_on_where_it_stopped, _take_back)
+"""How the stable version goes on; the first that applies is taken. Where none does, a person has to say."""
