@@ -1,4 +1,4 @@
-"""The autoscaler on a real cluster: it follows a step of the load up and down, and the application runs on.
+"""The autoscaler on a real cluster: what it only advises changes nothing; then it follows a step up and down.
 
 Numbers flow in, and each takes an executor 60 ms: a few a second are work for one executor, many are not. Batches are
 far apart, so that most of their work is that of their rows, also if these are few.
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_testing.tally import Tallies, Tally, tallies
+from tidegate_testing.tally import Tally, tallies
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import World
 
@@ -34,19 +34,14 @@ SPEC: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def made(world: World) -> Iterator[Tallies]:
-    with tallies(world, NAMESPACE, "tidegate-e2e-loads-of-numbers", SPEC, work=WORK, trigger=TRIGGER) as them:
-        yield them
-
-
 @pytest.fixture
-def numbers(made: Tallies) -> Tally:
+def numbers(world: World) -> Iterator[Tally]:
     """In balance with one executor."""
-    app = made.one()
-    app.flow.rate = FEW
-    app.begin()
-    return app
+    with tallies(world, NAMESPACE, "tidegate-e2e-loads-of-numbers", SPEC, work=WORK, trigger=TRIGGER) as made:
+        app = made.one()
+        app.flow.rate = FEW
+        app.begin()
+        yield app
 
 
 def await_recommended(app: Tally, number: int) -> dict[str, Any]:
@@ -61,26 +56,23 @@ def await_recommended(app: Tally, number: int) -> dict[str, Any]:
     return wait_for(f"{number} executors to be recommended", probe, timeout=420, interval=2)
 
 
-def test_advice_is_in_the_status_and_changes_nothing(numbers: Tally) -> None:
+def test_a_step_of_the_load_is_advised_on_and_then_followed_up_and_down_without_a_restart(numbers: Tally) -> None:
     numbers.patch({"autoscaling": {"mode": "Advise", **QUICK}})
     numbers.flow.rate = MANY
-    status = await_recommended(numbers, 3)
-    assert "target" not in status["autoscaling"]
-    assert status["executors"]["wanted"] == 1
-    assert status["autoscaling"]["figures"]["rowsPerSecondPerExecutor"] > 0
-    numbers.await_all_tallied()
+    advised = await_recommended(numbers, 3)
+    assert "target" not in advised["autoscaling"]
+    assert advised["executors"]["wanted"] == 1
+    assert advised["autoscaling"]["figures"]["rowsPerSecondPerExecutor"] > 0
 
-
-def test_a_step_of_the_load_is_followed_up_and_down_without_a_restart(numbers: Tally) -> None:
-    numbers.patch({"autoscaling": {"mode": "Active", **QUICK}})
-    numbers.flow.rate = MANY
+    numbers.patch({"autoscaling": {"mode": "Active"}})
     up = numbers.await_executors(3)
     assert up["autoscaling"]["target"] == 3
     assert up["autoscaling"]["lastScale"]["message"]
     numbers.world.await_events(numbers.name, NAMESPACE, "Autoscaled")
+
     numbers.flow.rate = FEW
     down = numbers.await_executors(1)
-    assert (down["epoch"], down["driver"].get("restarts", 0)) == (up["epoch"], 0)
+    assert (down["epoch"], down["driver"].get("restarts", 0)) == (advised["epoch"], 0)
     assert numbers.world.get_app(numbers.name, NAMESPACE)["spec"]["executor"]["instances"] == 1
     numbers.await_batches(1)
     numbers.await_all_tallied()
