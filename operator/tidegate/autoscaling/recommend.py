@@ -26,7 +26,9 @@ class Sight:
     wanted: int
     """Executors that the application is to have if nobody knows better."""
     cores: int
+    """Tasks that one executor of that version runs at a time."""
     version: str
+    """Which runs."""
     report: AgentReport | None = None
     """The newest of the driver process that runs."""
     taken_at: float = 0.0

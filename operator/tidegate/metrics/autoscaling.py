@@ -8,6 +8,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from tidegate.autoscaling.evaluate import usable_share
+from tidegate.autoscaling.large_batches import usable_rate
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.settings import Mode
 
@@ -50,7 +51,8 @@ class AutoscalingFigures:
         )
         self._rate = Gauge(
             "tidegate_autoscaling_executor_rows_per_second",
-            "True processing rate: rows that one executor can do in a second in which it does nothing else.",
+            "Rows that one executor can do in a second in which it does nothing else, as the last decision took it: "
+            "where one small batch follows the other, in large ones.",
             labels,
             registry=registry,
         )
@@ -105,7 +107,7 @@ class AutoscalingFigures:
         else:
             self._measured.add(app)
             self._needed.labels(*app).set(evaluation.needed)
-            self._rate.labels(*app).set(advice.measured.rate)
+            self._rate.labels(*app).set(usable_rate(evaluation.past.large, advice.measured))
             self._utilization.labels(*app).set(advice.measured.utilization)
             self._backlog.labels(*app).set(advice.measured.backlog)
             self._arriving.labels(*app).set(advice.measured.arriving)

@@ -36,7 +36,8 @@ def see(index: Index, key: Key, now: float, steady: float) -> Sight | None:
         now=now,
         steady=steady,
         wanted=app.spec.executor.instances,
-        cores=app.spec.executor.cores,
+        # Of the version that runs, as the figures are: the one before goes on while the state is copied for an edit.
+        cores=(driver.executor_cores if driver is not None else 0) or app.spec.executor.cores,
         version=f"{driver.spec_hash if driver is not None else app.status.applied_spec_hash}/{app.status.lineage}",
         report=report,
         taken_at=timed.taken_at if timed is not None else 0.0,

@@ -89,6 +89,8 @@ class PodRecord:
     """It has to go because its node was tainted, by somebody or because it does not answer."""
     cpu_limit: str = ""
     """Of the main container, as the API server has it: a LimitRange may have given it one; empty: it has none."""
+    executor_cores: int = 0
+    """Of a driver: tasks that each of its executors runs at a time, as it was launched; 0: it does not say."""
     delete_by: float = 0.0
     """When the grace period of a requested deletion ends; 0 if nobody asked."""
 
@@ -146,6 +148,19 @@ class _Condition(msgspec.Struct):
     lastTransitionTime: datetime.datetime | None = None  # noqa: N815
 
 
+class _Executor(msgspec.Struct):
+    cores: int = 1
+
+
+class _Launch(msgspec.Struct):
+    """What is read of :class:`tidegate_spark.protocol.DriverConfig`, with its defaults."""
+
+    executor: _Executor = msgspec.field(default_factory=_Executor)
+
+
+_launch = msgspec.json.Decoder(_Launch)
+
+
 class _Metadata(msgspec.Struct):
     name: str
     namespace: str
@@ -161,9 +176,15 @@ class _Resources(msgspec.Struct):
     limits: dict[str, str | int | float] = {}
 
 
+class _Variable(msgspec.Struct):
+    name: str
+    value: str = ""
+
+
 class _Container(msgspec.Struct):
     name: str
     image: str = ""
+    env: list[_Variable] = []
     resources: _Resources = msgspec.field(default_factory=_Resources)
 
 
@@ -226,6 +247,7 @@ def build_record(pod: Pod) -> PodRecord:
         reason=status.reason,
         message=status.message,
         cpu_limit=_cpu_limit(pod),
+        executor_cores=_executor_cores(pod),
         tainted=_is_tainted(conditions.get("DisruptionTarget")),
         delete_by=_seconds(meta.deletionTimestamp),
     )
@@ -239,6 +261,18 @@ def _main_status(pod: Pod) -> _ContainerStatus | None:
 def _cpu_limit(pod: Pod) -> str:
     main = next((c for c in pod.spec.containers if c.name in _MAIN_CONTAINERS), None)
     return str(main.resources.limits.get("cpu", "")) if main is not None else ""
+
+
+def _executor_cores(pod: Pod) -> int:
+    driver = next((c for c in pod.spec.containers if c.name == DRIVER_CONTAINER), None)
+    if driver is None:
+        return 0
+    # Of two variables with one name, the kubelet takes the later.
+    config = next((each.value for each in reversed(driver.env) if each.name == protocol.CONFIG_VARIABLE), "")
+    try:
+        return max(0, _launch.decode(config).executor.cores) if config else 0
+    except msgspec.MsgspecError:
+        return 0  # somebody has changed the pod; it is the runtime that has to make something of it
 
 
 def _first_waiting(pod: Pod) -> Waiting | None:

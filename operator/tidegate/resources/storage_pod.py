@@ -20,7 +20,7 @@ import msgspec
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.resources import pod_parts
-from tidegate.resources.cpu_limits import driver_limit, limit_for_files, small_requirements
+from tidegate.resources.cpu_limits import limit_for_files, small_requirements
 from tidegate.resources.driver_config import app_storage, build_driver_config, service_account
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import DRIVER_CONTAINER
@@ -116,7 +116,10 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
 
 
 def hash_of_taken(app: StreamingApp, *beside: object) -> str:
-    """Return 16 hexadecimal digits over what such a pod takes of the application.
+    """Return 16 hexadecimal digits over what such a pod takes of the application, and could be wrong in it.
+
+    A limit of processors is no such thing: a pod that the API server took goes on with the one that it has, and what
+    was told apart by it would be replaced, after hours of work, when the operator begins to give limits.
 
     Args:
         app: the application.
@@ -133,7 +136,6 @@ def hash_of_taken(app: StreamingApp, *beside: object) -> str:
         _files_for_storage(template, env),
         [pull_secret.name for pull_secret in app.spec.application.image_pull_secrets],
         beside,
-        *((driver_limit(app),) if driver_limit(app) is not None else ()),
     )
     return hashlib.sha256(json.dumps(taken, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -16,6 +16,7 @@ from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.decide.actions import CreateDriver, PublishEvent, RecordLaunch, SetExecutors, WriteStatus
 from tidegate.decide.autoscaling import past_of, settings_of
 from tidegate.decide.plan import decide
+from tidegate.metrics.figures import Figures
 from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.streaming_app import AutoscalingStatus, Phase, StreamingApp
 from tidegate_spark.protocol import DriverConfig, from_json
@@ -171,6 +172,21 @@ def test_what_was_learned_of_large_batches_outlives_the_process_and_is_what_the_
     assert past_of(status).large == learned.large
     assert status.figures is not None
     assert (status.figures.rows_per_second_per_executor, status.figures.rows_per_batch) == (40.0, 60.0)
+
+
+def test_the_metric_shows_the_rate_that_was_used_as_the_status_does() -> None:
+    large = LargeBatches(40.0, 3400.0, (0.75, 0.25))
+    small = measured(35.0, rate=5.0, busy=1.0, back_to_back=True, rows_per_batch=60.0, shares=(0.75, 0.25))
+    with_pauses = dataclasses.replace(small, back_to_back=False)
+    for past, figures, used in ((Past(6, large=large), small, 40.0), (Past(6, large=large), with_pauses, 5.0)):
+        shown, advised = Figures(), Advice(Mode.ACTIVE, steady(past), "", figures, NOW)
+        shown.autoscaling.show(("shop", "orders"), advised)
+        rate = shown.registry.get_sample_value(
+            "tidegate_autoscaling_executor_rows_per_second", {"namespace": "shop", "app": "orders"}
+        )
+        status = written(plan_of(scaled_app(), advice=advised))
+        assert status.figures is not None
+        assert (rate, status.figures.rows_per_second_per_executor) == (used, used)
 
 
 def steady(past: Past) -> Evaluation:

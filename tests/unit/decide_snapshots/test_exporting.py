@@ -201,6 +201,14 @@ def test_another_version_of_the_application_does_not_end_it() -> None:
     assert decide_snapshot(dataclasses.replace(o, app=edited), NOW).actions == ()
 
 
+def test_another_limit_of_the_driver_does_not_end_it_and_is_remembered() -> None:
+    edited = launched(app_with({"driver.resources.cpuLimit": "2"}))
+    o = settled(observe(asked(), app=APP, exporting=at_work()))
+    plan = decide_snapshot(dataclasses.replace(o, app=edited), NOW)
+    storage = status_of(plan).storage
+    assert (kinds(plan), storage is not None and storage.cpu_limit) == (["WriteSnapshotStatus"], "2")
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -4,8 +4,12 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 
 from tidegate.observe.pods import Pod, PodRecord, Waiting, build_record
+from tidegate.resources.driver import build_driver_pod
+from tidegate_spark.protocol import CONFIG_VARIABLE
+from tidegate_testing.observations import PLATFORM, app_with
 
 
 def record(status: dict[str, Any], **metadata: Any) -> PodRecord:
@@ -47,6 +51,34 @@ def test_the_limit_of_processors_is_that_of_the_main_container_as_the_api_server
     metadata = {"name": "orders-driver", "namespace": "shop", "uid": "pod-1", "resourceVersion": "10"}
     pod = {"metadata": metadata, "spec": {"containers": containers}, "status": {}}
     assert build_record(msgspec.json.decode(json.dumps(pod), type=Pod)).cpu_limit == "1500m"
+
+
+def launched_with(change: dict[str, Any]) -> dict[str, Any]:
+    """Return a driver's pod, as the operator makes it and the API server gives it back."""
+    pod = build_driver_pod(app_with(change), 1, 1, PLATFORM)
+    return {**pod, "metadata": {**pod["metadata"], "uid": "pod-1", "resourceVersion": "10"}, "status": {}}
+
+
+def cores_of(pod: dict[str, Any]) -> int:
+    return build_record(msgspec.json.decode(json.dumps(pod), type=Pod)).executor_cores
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+def test_a_driver_says_how_many_cores_its_executors_were_launched_with(cores: int) -> None:
+    users = [{"name": "COMPUTED", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    change = {"executor.cores": cores, "application.env": users, "application.args": ["$(HOME)", '"cores": 7']}
+    assert cores_of(launched_with(change)) == cores
+
+
+@pytest.mark.parametrize("config", ["", "{", "[]", '{"executor": {"cores": "many"}}', '{"executor": {"cores": -1}}'])
+def test_a_driver_of_which_somebody_took_the_configuration_says_nothing_of_cores(config: str) -> None:
+    pod = launched_with({"executor.cores": 4})
+    (driver,) = pod["spec"]["containers"]
+    others = [each for each in driver["env"] if each["name"] != CONFIG_VARIABLE]
+    containers = [{**driver, "env": [*others, {"name": CONFIG_VARIABLE, "value": config}]}]
+    assert cores_of({**pod, "spec": {**pod["spec"], "containers": containers}}) == 0
+    assert cores_of({**pod, "spec": {**pod["spec"], "containers": [{**driver, "env": others}]}}) == 0
+    assert cores_of({**pod, "spec": {**pod["spec"], "containers": [{"name": "executor", "env": driver["env"]}]}}) == 0
 
 
 def test_the_image_that_can_not_be_pulled_is_named_as_the_spec_has_it() -> None:

@@ -297,6 +297,27 @@ async def test_a_version_that_runs_on_while_another_one_is_prepared_is_scaled_as
     assert world.target > 1
 
 
+async def test_an_executors_rate_is_of_the_cores_that_it_has_while_a_version_with_others_is_prepared() -> None:
+    world = World()
+    world.driver = dataclasses.replace(world.driver, executor_cores=2, resource_version="11")
+    world.index.put_pod(world.driver)
+    await world.batches(12)
+    before = learned(world.advice)
+    # 1,000 rows a batch, for each 9 s of tasks of which two run at a time.
+    assert before == pytest.approx((2000 / 9, 2000 / 9))
+    edited = msgspec.structs.replace(world.app.spec.executor, cores=8)
+    spec, status = msgspec.structs.replace(world.app.spec, executor=edited), under_test(UpgradePhase.COPYING).status
+    world.edit(msgspec.structs.replace(world.app, spec=spec, status=status), "99")
+    await world.batches(12)
+    assert learned(world.advice) == pytest.approx(before)
+
+
+def learned(advice: Advice) -> tuple[float, float]:
+    """Return what one executor does, as measured and as it is remembered of the version."""
+    assert advice.measured is not None
+    return advice.measured.rate, advice.evaluation.past.large.rate
+
+
 async def test_an_application_that_is_gone_is_forgotten() -> None:
     world = World()
     await world.batches(12)

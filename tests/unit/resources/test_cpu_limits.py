@@ -14,7 +14,7 @@ from tidegate.resources.cpu_limits import driver_limit, executor_limit
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template
-from tidegate.resources.export_pod import build_export_pod
+from tidegate.resources.export_pod import build_export_pod, hash_of_export
 from tidegate.resources.purge import build_purge_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 from tidegate.resources.release_pod import build_release_pod
@@ -180,10 +180,16 @@ def test_an_application_with_an_impossible_limit_can_still_be_purged() -> None:
     assert build_purge_pod(app, PLATFORM)["spec"]["containers"][0]["resources"]["limits"] == {"memory": "512Mi"}
 
 
-def test_a_pod_that_failed_is_made_again_when_its_limit_is_another_one_and_else_is_what_it_was() -> None:
-    plain = app_with({})
-    assert hash_of_taken(app_with({"executor.resources": {"cpuLimit": "2"}})) == hash_of_taken(plain)
-    assert hash_of_taken(app_with(IN_SPEC)) != hash_of_taken(plain)
+@pytest.mark.parametrize("change", [IN_SPEC, IN_TEMPLATE, {"driver.resources": {"cpuLimit": "much"}}], ids=str)
+def test_a_pod_at_work_is_what_it_was_whatever_its_limit_would_be_by_now(change: Change) -> None:
+    assert hash_of_taken(app_with(change)) == hash_of_taken(app_with({}))
+    of = snapshot_of(launched(app_with({})))
+    assert hash_of_export(of, app_with(change)) == hash_of_export(of, app_with({}))
+
+
+def test_a_pod_at_work_is_what_it_was_for_the_operators_before_this_one() -> None:
+    """Another hash of the same application ends what its pods do when the operator is upgraded."""
+    assert hash_of_taken(app_with(IN_SPEC)) == "3edc0f79a5707c0e"
 
 
 def test_the_limit_is_remembered_for_when_the_application_is_gone() -> None:
