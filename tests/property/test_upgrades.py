@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidegate.decide import actions as do
@@ -168,6 +168,10 @@ def test_every_upgrade_comes_to_an_end(course: list[tuple[str, int | None, float
     assert (runs != observation.spec_hash) == held_back
 
 
+LOST_LATE = ["version b", *["kubelet"] * 9, "no pod", "an hour", "remove pod", "kubelet"]
+
+
+@example([(happening, None, 0.0) for happening in LOST_LATE])
 @given(courses(ORDINARY))
 def test_no_lineage_begins_with_nothing_and_nothing_needed_is_disposed_of(
     course: list[tuple[str, int | None, float]],
