@@ -9,7 +9,15 @@ import pytest
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.spec_hash import spec_hash
-from tidegate.model.streaming_app import LastExit, Phase, RestartPolicy, StreamingApp, UpgradePhase
+from tidegate.model.streaming_app import (
+    LastExit,
+    Phase,
+    RestartPolicy,
+    RollbackPolicy,
+    StreamingApp,
+    UpgradePhase,
+    UpgradePin,
+)
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import Reason
 from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting
@@ -35,7 +43,7 @@ LONG_AGO = datetime.datetime.fromtimestamp(NOW - DAYS, datetime.UTC)
 
 def at_gate(**fields: Any) -> StreamingApp:
     """Version B, launched a moment ago with epoch 2, its first one."""
-    app = new_app(UpgradePhase.GATE, **{"reason": "Launched", **fields})
+    app = new_app(**{"phase": UpgradePhase.GATE, "reason": "Launched", **fields})
     return with_status(app, epoch=2, applied_spec_hash=spec_hash(app))
 
 
@@ -107,8 +115,12 @@ def test_input_after_a_pause_is_in_the_record_because_its_time_begins_anew() -> 
     assert record(decide(observe(idle, **late), NOW)).reason == "InputCame"
 
 
-def test_the_remedies_that_are_named_end_the_standstill() -> None:
-    known = written(observe(made_unusable(at_gate())), NOW + DAYS)
+@pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED])
+@pytest.mark.parametrize("spec", [{}, {"rollback": RollbackPolicy.NEVER}])
+def test_the_remedies_that_are_named_end_the_standstill(phase: UpgradePhase, spec: dict[str, Any]) -> None:
+    bad = observe(made_unusable(at_gate(phase=phase, epoch=2), **spec))
+    assert stands_still_with_both_remedies(decide(bad, NOW + DAYS))
+    known = written(bad, NOW + DAYS)
     wished = msgspec.structs.replace(known.spec.upgrade, roll_back_to=PIN)
     by_hand = msgspec.structs.replace(known, spec=msgspec.structs.replace(known.spec, upgrade=wished))
     plan = decide(observe(by_hand), NOW + DAYS)
@@ -118,6 +130,13 @@ def test_the_remedies_that_are_named_end_the_standstill() -> None:
     for image in (B, C):
         mended = edited(known, {IMAGE: image})
         assert version_launched(decide(observe(mended), NOW + DAYS)) == spec_hash(mended)
+
+
+def test_a_pin_that_is_lost_is_not_recommended() -> None:
+    pin = UpgradePin(id=PIN, lineage=1, lost="The bucket was emptied.")
+    plan = decide(observe(made_unusable(at_gate(pin=pin), rollback=RollbackPolicy.NEVER)), NOW)
+    assert verdict_of(plan) == (Phase.PENDING, "Stalled", "InvalidSpec")
+    assert ("The bucket was emptied." in plan.message, "rollBackTo" in plan.message) == (True, False)
 
 
 def test_what_ran_on_beside_the_edit_is_not_undone_when_the_spec_is_set_back_to_it() -> None:
