@@ -94,7 +94,7 @@ def decide(observation: Observation, now: float) -> Plan:
     stored = asked if deleted else with_kept_number(asked)
     step = None if deleted else about_all(next_step(stored, now), stored, asked)
     # From here on everything is about the version that is in force, as the step leaves it.
-    observation = stored if deleted else in_force(with_step(stored, step))
+    observation = stored if deleted else in_force(with_step(stored, step), asked.spec_hash)
     name, verdict = first_verdict(DELETION_RULES if deleted else RULES, observation, now)
     if verdict.silent:
         return Plan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
