@@ -43,6 +43,7 @@ from tidegate_testing.upgrades import (
     record,
     runs,
     stable,
+    stable_of,
     under_test,
 )
 
@@ -378,6 +379,7 @@ def test_a_spec_that_is_changed_back_has_the_old_version_launched_where_it_stopp
     assert any(isinstance(action, do.DeleteRepartition) for action in plan.actions)
 
 
+OF_NO_USE: dict[str, Any] = {"sparkConf": {"spark.driver.memory": "100g"}}
 NO_POD: dict[str, Any] = {**EIGHT, "sparkConf": {"spark.executor.memory": "100g"}}
 
 
@@ -401,6 +403,22 @@ def test_an_edit_of_which_no_driver_can_be_made_has_the_old_version_go_on_in_the
     assert (config.lineage, config.state_partitions, config.pin) == (1, 4, None)
     assert "UpgradeRefused" in events(plan)
     assert len([action for action in plan.actions if isinstance(action, do.DeleteRepartition)]) == len(working)
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING])
+@pytest.mark.parametrize("known", [True, False])
+def test_if_nothing_can_be_made_of_the_old_version_either_it_is_stalled_and_the_field_is_named(
+    phase: UpgradePhase, known: bool
+) -> None:
+    app = dividing() if phase is UpgradePhase.REPARTITIONING else between(phase)
+    old = stable_of(app_with(OF_NO_USE))
+    before = old if known else msgspec.structs.replace(old, spec="{")
+    bad = app_with(NO_POD, status=msgspec.structs.replace(app.status, last_stable=before))
+    plan = decide(observe(bad), NOW)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
+    assert ("goes on" in record(plan).message, "spark.executor.memory" in record(plan).message) == (False, True)
+    assert condition(plan, "Stalled").status == "True"
+    assert ("spark.driver.memory" if known else "spark.executor.memory") in condition(plan, "Stalled").message
 
 
 def test_one_that_is_suspended_with_such_an_edit_begins_anew_as_well_when_the_spec_is_mended() -> None:

@@ -42,6 +42,8 @@ class Unusable:
     stable: StableSpec
     why_not: str
     """Which field of the spec keeps a pod from being made, and what to do about it."""
+    can_go_on: bool
+    """A driver can be made of the stable version."""
 
 
 Way: TypeAlias = Callable[[Observation, Unusable, float], Step | None]
@@ -53,11 +55,12 @@ def go_on_with_stable(o: Observation, now: float) -> Step | None:
     if upgrade is None or stable is None or not _stands_still(o, upgrade, now):
         return None
     why_not = why_not_built(o)
-    if not why_not or not _can_go_on(o, stable):
+    if not why_not:
         return None
     about_it = msgspec.structs.replace(upgrade, to_spec_hash=o.spec_hash)
-    unusable = Unusable(about_it, stable, f"{why_not.rstrip('.')}.")
-    return next((step for step in (way(o, unusable, now) for way in WAYS) if step is not None), None)
+    unusable = Unusable(about_it, stable, f"{why_not.rstrip('.')}.", _can_go_on(o, stable))
+    ways = WAYS if unusable.can_go_on else WITHOUT_STABLE
+    return next((step for step in (way(o, unusable, now) for way in ways) if step is not None), None)
 
 
 def note_work(o: Observation, now: float) -> Step | None:
@@ -138,7 +141,10 @@ def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step |
     """State that is being divided anew is for a version that can not be launched: the old lineage is there, whole."""
     if not is_pending(unusable.upgrade):
         return None
-    message = f"{unusable.why_not} The version before goes on with the state as it was. {_MEND}"
+    then = "The version before goes on with the state as it was."
+    if not unusable.can_go_on:
+        then = "Nor can one be made of the version before, whose state stays as it was."
+    message = f"{unusable.why_not} {then} {_MEND}"
     return not_divided(o, unusable.upgrade, Problem(INVALID_SPEC, unusable.why_not), message, now)
 
 
@@ -164,3 +170,5 @@ def _take_back(o: Observation, unusable: Unusable, now: float) -> Step | None:
 
 WAYS: tuple[Way, ...] = (_divide_no_further, _go_on_where_it_stopped, _take_back)
 """How the stable version goes on; the first that applies is taken. Where none does, a person has to say."""
+WITHOUT_STABLE: tuple[Way, ...] = (_divide_no_further,)
+"""The same if no pod can be made of that either: then nothing is waited for."""
