@@ -1,5 +1,6 @@
 """What a launched version has done beside an edit of which no pod can be made: within its time, and after. Pure."""
 
+import dataclasses
 import datetime
 from typing import Any
 
@@ -15,9 +16,11 @@ from tidegate.model.streaming_app import (
     RestartPolicy,
     RollbackPolicy,
     StreamingApp,
+    UpgradeMode,
     UpgradePhase,
     UpgradePin,
 )
+from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import Reason
 from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting
@@ -225,3 +228,34 @@ def test_a_version_that_certainly_never_began_is_taken_back_at_any_time(epoch: i
     driver = running_driver(new, running=False, waiting=waiting("ErrImagePull"))
     plan = decide(observe(made_unusable(new), driver=driver), NOW + DAYS)
     assert record(plan).phase is phase
+
+
+@pytest.mark.parametrize("seconds", [60, DAYS])
+@pytest.mark.parametrize("pin", [None, UpgradePin(id=PIN, lineage=1)])
+def test_a_version_whose_pod_was_refused_has_certainly_committed_nothing(
+    seconds: float, pin: UpgradePin | None
+) -> None:
+    mode = UpgradeMode.SNAPSHOT if pin else UpgradeMode.LAST_STATE
+    app = at_gate(pin=pin, mode=mode)
+    refusal = Refusal("orders-driver", spec_hash(app), 2, "LaunchRefused", "quota", NOW, 1)
+    plan = decide(observe(made_unusable(app, mode=mode), memory=Memory(refusal=refusal)), NOW + seconds)
+    assert (record(plan).phase, version_launched(plan)) == (UpgradePhase.ROLLING_BACK, spec_hash(old_app()))
+    assert launch_of(plan).lineage == (2 if pin else 1)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "epoch"),
+    [
+        ({}, 3),  # it was launched before
+        ({"epoch": 1}, 2),
+        ({"recorded": False}, 2),  # of a launch that had no epoch yet
+        ({"pod_name": "orders-repartition-2"}, 2),
+    ],
+)
+def test_any_other_refusal_tells_nothing_of_what_it_committed(refusal: dict[str, Any], epoch: int) -> None:
+    app = with_status(at_gate(pin=None, mode=UpgradeMode.LAST_STATE), epoch=epoch)
+    known = Refusal("orders-driver", spec_hash(app), epoch, "LaunchRefused", "quota", NOW, 1)
+    memory = Memory(refusal=dataclasses.replace(known, **refusal))
+    plan = decide(observe(made_unusable(app, mode=UpgradeMode.LAST_STATE), memory=memory), NOW)
+    assert (record(plan).phase, verdict_of(plan)[2]) == (UpgradePhase.GATE, "InvalidSpec")
+    assert "It may have committed batches" in plan.message
