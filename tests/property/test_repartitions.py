@@ -109,9 +109,11 @@ def at_once(*happenings: str) -> Course:
 
 
 REMOVED_BY_FORCE = at_once("8 partitions", "kubelet", "kubelet", "kubelet", "kubelet", "remove repartition")
+WAITS_BESIDE_AN_EDIT = at_once("last state", "version b", "8 partitions", "no pod", "kubelet")
 
 
 @example(REMOVED_BY_FORCE)
+@example(WAITS_BESIDE_AN_EDIT)
 @given(courses(sorted(HAPPENINGS)))
 def test_whatever_happens_it_ends_with_one_driver_on_a_lineage_that_is_whole(course: Course) -> None:
     cluster = begin()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidegate.decide import actions as do
@@ -34,6 +34,7 @@ HAPPENINGS: dict[str, Callable[[UpgradeCluster], object]] = {
     "crash": UpgradeCluster.crash_driver,
     "evict": UpgradeCluster.evict_driver,
     "remove pod": UpgradeCluster.remove_driver,
+    "an hour": lambda c: setattr(c, "now", c.now + 3600),
     "suspend": lambda c: c.suspend(True),
     "resume": lambda c: c.suspend(False),
     "quota": lambda c: c.set_quota(True),
@@ -78,13 +79,15 @@ def step(cluster: UpgradeCluster, crash_after: int | None = None) -> do.Plan | N
     if observation is None:
         return None
     plan = decide(observation, cluster.now)
-    if stands_still_for_an_edit(observation, plan):
+    if stands_still_for_an_edit(observation, plan, cluster.now):
         cluster.trouble.append(f"it stands still for an edit: {plan.message}")
+    if undoes_too_much(cluster, observation, plan):
+        cluster.trouble.append(f"more than the time of the gate is undone for an edit: {plan.message}")
     cluster.carry_out(plan, crash_after)
     return plan
 
 
-def stands_still_for_an_edit(o: Observation, plan: do.Plan) -> bool:
+def stands_still_for_an_edit(o: Observation, plan: do.Plan, now: float) -> bool:
     """Return whether nothing runs because no pod can be made of the spec, and a stable version could go on."""
     status, upgrade = o.app.status, o.app.status.upgrade
     if plan.reason != "InvalidSpec" or o.driver is not None or status.last_stable is None:
@@ -93,7 +96,23 @@ def stands_still_for_an_edit(o: Observation, plan: do.Plan) -> bool:
         return True
     # What a launched version has made of the state is for a person then.
     lost = upgrade.pin is None or upgrade.pin.lost
-    return not lost and o.app.spec.upgrade.rollback is RollbackPolicy.AUTO
+    if lost or o.app.spec.upgrade.rollback is not RollbackPolicy.AUTO or upgrade.started_at is None:
+        return False
+    return now - upgrade.started_at.timestamp() < o.app.spec.upgrade.timeout_seconds
+
+
+def undoes_too_much(cluster: UpgradeCluster, o: Observation, plan: do.Plan) -> bool:
+    """Return whether a version is taken back for an edit that was launched longer ago than it had to be stable."""
+    known, written = (
+        o.app.status.upgrade,
+        [it.status.upgrade for it in plan.actions if isinstance(it, do.RecordLaunch | do.WriteStatus)],
+    )
+    if known is None or known.phase is UpgradePhase.ROLLING_BACK or not written or written[0] is None:
+        return False
+    began = cluster.began.get(known.epoch)
+    if began is None or (written[0].phase, written[0].reason) != (UpgradePhase.ROLLING_BACK, "InvalidSpec"):
+        return False
+    return cluster.now - began >= o.app.spec.upgrade.timeout_seconds
 
 
 def live(cluster: UpgradeCluster, course: list[tuple[str, int | None, float]]) -> None:
@@ -135,6 +154,7 @@ def test_every_upgrade_comes_to_an_end(course: list[tuple[str, int | None, float
     live(cluster, course)
     calm(cluster)
     settle(cluster, commits=True)
+    assert cluster.trouble == []
     if cluster.app is None:
         assert cluster.pods == {}
         return
@@ -148,6 +168,10 @@ def test_every_upgrade_comes_to_an_end(course: list[tuple[str, int | None, float
     assert (runs != observation.spec_hash) == held_back
 
 
+LOST_LATE = ["version b", *["kubelet"] * 9, "no pod", "an hour", "remove pod", "kubelet"]
+
+
+@example([(happening, None, 0.0) for happening in LOST_LATE])
 @given(courses(ORDINARY))
 def test_no_lineage_begins_with_nothing_and_nothing_needed_is_disposed_of(
     course: list[tuple[str, int | None, float]],

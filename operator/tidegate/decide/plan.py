@@ -24,7 +24,7 @@ from tidegate.decide.upgrades.rehearsal_pods import NOTHING, keep_rehearsal
 from tidegate.decide.upgrades.repartition_pods import hold_for_repartition, keep_repartition
 from tidegate.decide.upgrades.repartitioning import tell_kept
 from tidegate.decide.upgrades.table import next_step, with_step
-from tidegate.decide.upgrades.unusable import name_standstill
+from tidegate.decide.upgrades.unusable import leave_ended_version, name_standstill
 from tidegate.decide.upgrades.words import colour, refuse_unknown_version, tell_step
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import StreamingAppStatus
@@ -53,6 +53,7 @@ RULES: tuple[Rule, ...] = (
     running.stop_driver_of_earlier_app,
     suspension.stop_driver_of_suspended,
     running.keep_driver_of_unusable_spec,
+    leave_ended_version,
     running.stop_driver_of_changed_spec,
     restarting.disbelieve_old_news,
     restarting.obey_policy_never,
@@ -93,7 +94,7 @@ def decide(observation: Observation, now: float) -> Plan:
     stored = asked if deleted else with_kept_number(asked)
     step = None if deleted else about_all(next_step(stored, now), stored, asked)
     # From here on everything is about the version that is in force, as the step leaves it.
-    observation = stored if deleted else in_force(with_step(stored, step))
+    observation = stored if deleted else in_force(with_step(stored, step), asked.spec_hash)
     name, verdict = first_verdict(DELETION_RULES if deleted else RULES, observation, now)
     if verdict.silent:
         return Plan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)

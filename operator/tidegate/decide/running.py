@@ -85,9 +85,8 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             wake_after=overdue_at - now,
             warning=True,
         )
-    message = f"Driver pod {driver.name} stops at a batch boundary"
-    reason, then = why_another_version(o)
-    message += f"; {then}" if changed else "; a new one follows."
+    reason, then = why_another_version(o) if changed else ("", "a new one follows.")
+    message = f"Driver pod {driver.name} {_going(driver)}; {then}"
     unchanged = RESUMING if stop_was_asked_for(o.app.status) else "DriverStopping"
     reason = reason if changed else unchanged
     return Verdict(Phase.STOPPING, Health.RECONCILING, reason, message, wake_after=overdue_at - now)
@@ -130,9 +129,13 @@ def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:
         Phase.STOPPING,
         Health.RECONCILING,
         reason,
-        f"Driver pod {driver.name} stops at a batch boundary; {then}",
+        f"Driver pod {driver.name} {_going(driver)}; {then}",
         after=(DeleteDriver(driver),),
     )
+
+
+def _going(driver: PodRecord) -> str:
+    return "has ended and is removed" if driver.finished else "stops at a batch boundary"
 
 
 def why_another_version(o: Observation) -> tuple[str, str]:
@@ -140,6 +143,9 @@ def why_another_version(o: Observation) -> tuple[str, str]:
     upgrade = o.app.status.upgrade
     if upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK:
         return ROLLING_BACK, "the last stable version is started then."
+    why_not = why_not_built(o)
+    if why_not:
+        return "SpecChanged", f"{why_not[0].lower()}{why_not[1:].rstrip('.')}."
     return "SpecChanged", "the changed spec is started then."
 
 

@@ -47,6 +47,8 @@ class Cluster:
     memory: Memory = field(default_factory=Memory)
     launches: list[int] = field(default_factory=list)
     """Epochs of all driver pods that ever were."""
+    began: dict[int, float] = field(default_factory=dict)
+    """Epoch -> when its driver's pod was created."""
     deletions: list[str] = field(default_factory=list)
     _serial: int = 0
 
@@ -158,6 +160,7 @@ class Cluster:
                 self.divides(pod, manifest)
             else:
                 pod = dataclasses.replace(pod, epoch=epoch)
+                self.began[epoch] = self.now
                 self.launched(pod, manifest)
         self.pods[name] = pod
         self._remember(refusal=None)

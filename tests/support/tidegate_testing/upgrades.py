@@ -17,7 +17,7 @@ from tidegate.model.streaming_app import (
     UpgradePin,
     UpgradeStatus,
 )
-from tidegate_spark.protocol import DriverConfig, QueryReport, from_json
+from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, DriverConfig, QueryReport, from_json
 from tidegate_spark.snapshot_protocol import SnapshotReport
 from tidegate_testing.observations import NOW, app_with, launched, report_of, running_driver
 from tidegate_testing.plans import status_of
@@ -25,6 +25,8 @@ from tidegate_testing.plans import status_of
 IMAGE = "application.image"
 A, B, C = "shop/orders:1", "shop/orders:2", "shop/orders:3"
 """Images of three versions."""
+NO_POD: dict[str, Any] = {IMAGE: C, "driver.podTemplate": {"spec": {"containers": "none"}}}
+"""A change after which no driver pod can be made."""
 PIN, COPY = "up-u1-1-1", "up-u1-1-1-copy"
 _OLD_RUNS = (UpgradePhase.COPYING, UpgradePhase.REHEARSING)
 _BEFORE_A_LAUNCH = (*_OLD_RUNS, UpgradePhase.STOPPING, UpgradePhase.REFUSED)
@@ -128,6 +130,26 @@ def index_of(plan: Plan, kind: type) -> int:
 def events(plan: Plan) -> list[str]:
     """Return the reasons of a plan's events."""
     return [action.reason for action in plan.actions if isinstance(action, do.PublishEvent)]
+
+
+def new_app(phase: UpgradePhase, **fields: Any) -> StreamingApp:
+    """Return an application of which version A was stable, and B is on its way."""
+    old = old_app()
+    return upgrading(edited(old, {IMAGE: B}), old, phase, **fields)
+
+
+def made_unusable(app: StreamingApp, **spec: Any) -> StreamingApp:
+    """Return the application with an edit of which no pod can be made, and fields of spec.upgrade."""
+    bad = edited(app, NO_POD)
+    upgrade = msgspec.structs.replace(bad.spec.upgrade, **spec)
+    return msgspec.structs.replace(bad, spec=msgspec.structs.replace(bad.spec, upgrade=upgrade))
+
+
+def version_launched(plan: Plan) -> str:
+    """Return the hash of the version whose driver a plan creates; it creates one."""
+    (create,) = [action for action in plan.actions if isinstance(action, do.CreateDriver)]
+    version: str = create.manifest["metadata"]["annotations"][ANNOTATION_SPEC_HASH]
+    return version
 
 
 def _with_status(app: StreamingApp, **fields: Any) -> StreamingApp:

@@ -14,6 +14,7 @@ from tidegate.model.streaming_app import (
     RepartitionStatus,
     StreamingApp,
     StreamingAppStatus,
+    UpgradeMode,
     UpgradePhase,
 )
 from tidegate_spark.protocol import Reason
@@ -23,6 +24,7 @@ from tidegate_testing.plans import status_of, written
 from tidegate_testing.upgrades import (
     COPY,
     IMAGE,
+    NO_POD,
     A,
     B,
     C,
@@ -33,6 +35,7 @@ from tidegate_testing.upgrades import (
     record,
     runs,
     under_test,
+    version_launched,
 )
 
 PARTITIONS = "state.partitions"
@@ -117,6 +120,14 @@ def test_a_version_that_fails_while_the_number_waits_is_not_tried_once_more_with
     driver = running_driver(gate, running=False, ready=False, ended=ended_with(Reason.APPLICATION_FAILED, 1))
     plan = decide(observe(newer, driver=driver), NOW)
     assert (record(plan).phase, record(plan).to_spec_hash) == (UpgradePhase.ROLLING_BACK, spec_hash(newer))
+
+
+def test_with_an_edit_of_which_no_pod_can_be_made_the_version_before_goes_on_at_once_as_well() -> None:
+    app = in_four(under_test(UpgradePhase.STOPPING, mode=UpgradeMode.LAST_STATE, pin=None), batch=9)
+    plan = decide(observe(asking(app, {**NO_POD, PARTITIONS: 8})), NOW)
+    assert (record(plan).phase, version_launched(plan)) == (UpgradePhase.REFUSED, spec_hash(app_with({IMAGE: A})))
+    status = status_of(plan)
+    assert (status.phase, status.applied_spec_hash) == (Phase.STARTING, version_launched(plan))
 
 
 def test_the_number_that_the_version_before_had_is_a_change_back_also_while_another_one_waits() -> None:

@@ -43,6 +43,7 @@ from tidegate_testing.upgrades import (
     record,
     runs,
     stable,
+    stable_of,
     under_test,
 )
 
@@ -378,6 +379,7 @@ def test_a_spec_that_is_changed_back_has_the_old_version_launched_where_it_stopp
     assert any(isinstance(action, do.DeleteRepartition) for action in plan.actions)
 
 
+OF_NO_USE: dict[str, Any] = {"sparkConf": {"spark.driver.memory": "100g"}}
 NO_POD: dict[str, Any] = {**EIGHT, "sparkConf": {"spark.executor.memory": "100g"}}
 
 
@@ -403,17 +405,38 @@ def test_an_edit_of_which_no_driver_can_be_made_has_the_old_version_go_on_in_the
     assert len([action for action in plan.actions if isinstance(action, do.DeleteRepartition)]) == len(working)
 
 
-def test_a_pod_that_is_seen_beside_an_edit_and_a_suspension_is_noted_and_lost_when_the_spec_is_mended() -> None:
+@pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING])
+@pytest.mark.parametrize("known", [True, False])
+def test_if_nothing_can_be_made_of_the_old_version_either_it_is_stalled_and_the_field_is_named(
+    phase: UpgradePhase, known: bool
+) -> None:
+    app = dividing() if phase is UpgradePhase.REPARTITIONING else between(phase)
+    old = stable_of(app_with(OF_NO_USE))
+    before = old if known else msgspec.structs.replace(old, spec="{")
+    bad = app_with(NO_POD, status=msgspec.structs.replace(app.status, last_stable=before))
+    plan = decide(observe(bad), NOW)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
+    assert ("goes on" in record(plan).message, "spark.executor.memory" in record(plan).message) == (False, True)
+    assert condition(plan, "Stalled").status == "True"
+    assert ("spark.driver.memory" if known else "spark.executor.memory") in condition(plan, "Stalled").message
+
+
+def test_one_that_is_suspended_with_such_an_edit_begins_anew_as_well_when_the_spec_is_mended() -> None:
     app = dividing()
     bad = app_with({**NO_POD, "suspend": True}, status=app.status)
-    noted = record(decide(observe(bad, repartitions=(pod_of(app),)), NOW))
-    assert (noted.phase, noted.repartition) == (UpgradePhase.REPARTITIONING, SEEN_ATTEMPT)
+    plan = decide(observe(bad, repartitions=(pod_of(app),)), NOW)
+    later = record(plan)
+    assert later.repartition is not None
+    assert (later.phase, later.repartition.attempts, later.repartition.started_at) == (UpgradePhase.STOPPING, 0, None)
+    assert any(isinstance(action, do.DeleteRepartition) for action in plan.actions)
     mended = app_with(
-        {"application.image": "shop/orders:2", **EIGHT}, status=msgspec.structs.replace(app.status, upgrade=noted)
+        {"application.image": "shop/orders:2", **EIGHT}, status=msgspec.structs.replace(app.status, upgrade=later)
     )
-    again = record(decide(observe(mended), NOW)).repartition
+    hours = decide(observe(mended), NOW + 7200)
+    again = record(hours).repartition
     assert again is not None
-    assert (again.attempts, again.lineage) == (2, 3), "it was there: the next attempt has a lineage of its own"
+    assert (record(hours).phase, again.attempts) == (UpgradePhase.REPARTITIONING, 1)
+    assert again.lineage == 3, "it was there: the next attempt has a lineage of its own"
 
 
 def test_the_old_version_that_goes_on_is_stalled_until_the_spec_is_mended_and_the_upgrade_begins_anew_then() -> None:

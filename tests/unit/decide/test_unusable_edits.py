@@ -11,36 +11,28 @@ from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
     Phase,
     RollbackPolicy,
-    StreamingApp,
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, Reason
+from tidegate_spark.protocol import Reason
 from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting
 from tidegate_testing.plans import acts, status_of, verdict_of, written
-from tidegate_testing.upgrades import IMAGE, PIN, A, B, C, edited, events, launch_of, old_app, record, runs, upgrading
-
-NO_POD: dict[str, Any] = {IMAGE: C, "driver.podTemplate": {"spec": {"containers": "none"}}}
-
-
-def new_app(phase: UpgradePhase, **fields: Any) -> StreamingApp:
-    """Version A was stable, and B is on its way."""
-    old = old_app()
-    return upgrading(edited(old, {IMAGE: B}), old, phase, **fields)
-
-
-def made_unusable(app: StreamingApp, **spec: Any) -> StreamingApp:
-    """The application with an edit of which no pod can be made."""
-    bad = edited(app, NO_POD)
-    upgrade = msgspec.structs.replace(bad.spec.upgrade, **spec)
-    return msgspec.structs.replace(bad, spec=msgspec.structs.replace(bad.spec, upgrade=upgrade))
-
-
-def version_launched(plan: do.Plan) -> str:
-    """The hash of the version whose driver the plan creates."""
-    (create,) = (action for action in plan.actions if isinstance(action, do.CreateDriver))
-    version: str = create.manifest["metadata"]["annotations"][ANNOTATION_SPEC_HASH]
-    return version
+from tidegate_testing.upgrades import (
+    IMAGE,
+    PIN,
+    A,
+    B,
+    C,
+    edited,
+    events,
+    launch_of,
+    made_unusable,
+    new_app,
+    old_app,
+    record,
+    runs,
+    version_launched,
+)
 
 
 @pytest.mark.parametrize("mode", list(UpgradeMode))

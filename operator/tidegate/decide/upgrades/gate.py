@@ -6,6 +6,14 @@ import msgspec
 
 from tidegate.decide.faults import Problem, lost_from_sight, name_end, name_start_problem, read_termination
 from tidegate.decide.launch import time_left
+from tidegate.decide.upgrades.launched import (
+    INPUT_CAME,
+    OUTLASTED,
+    committed_nothing,
+    has_not_begun,
+    is_in_time,
+    never_began,
+)
 from tidegate.decide.upgrades.rolling_back import taken_back
 from tidegate.decide.upgrades.step import (
     MOST_OBSOLETE,
@@ -111,7 +119,8 @@ def note_input(o: Observation, now: float) -> Step | None:
         return None
     if is_unheard(o):
         return None  # whoever decided before knew that it waits
-    return Step(msgspec.structs.replace(upgrade, idle_at=None, since=time_from_seconds(now)))
+    reason = OUTLASTED if upgrade.reason == OUTLASTED else INPUT_CAME
+    return Step(msgspec.structs.replace(upgrade, idle_at=None, since=time_from_seconds(now), reason=reason))
 
 
 def _at_gate(o: Observation, upgrade: UpgradeStatus | None) -> bool:
@@ -166,8 +175,8 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
 
 
 def _name_long_start(driver: PodRecord, seconds: float) -> Problem | None:
-    """Return what keeps a pod's containers from starting, None as long as it may pass, or they have started."""
-    problem = name_start_problem(driver) if not driver.running else None
+    """Return what keeps a pod's containers from starting, None as long as it may pass, or its process ran once."""
+    problem = name_start_problem(driver) if has_not_begun(driver) else None
     return problem if problem is not None and not driver.unschedulable and seconds >= START_PATIENCE else None
 
 
@@ -175,15 +184,16 @@ def fails_beside_an_edit(o: Observation, upgrade: UpgradeStatus, now: float) -> 
     """Return whether the version under test fails that the spec does not ask for any more.
 
     Within the gate's time, in which it would be known by now whether it is stable. Later it is not taken back for a
-    single failure, with all that it has done since.
+    single failure, with all that it has done since; only if it is certain that there is nothing that it has done.
     """
-    driver, seconds = o.driver, seconds_in_phase(upgrade, now)
+    driver = o.driver
     if driver is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash == o.spec_hash:
         return False
     if driver.spec_hash != upgrade.to_spec_hash or driver.terminating:
         return False
-    in_time = seconds < o.app.spec.upgrade.timeout_seconds
-    return (in_time and _failed_by_itself(driver)) or _name_long_start(driver, seconds) is not None
+    if not is_in_time(o, upgrade, now) and not never_began(o, upgrade):
+        return False
+    return _failed_by_itself(driver) or _name_long_start(driver, seconds_in_phase(upgrade, now)) is not None
 
 
 def _failed_by_itself(driver: PodRecord) -> bool:
@@ -233,38 +243,31 @@ def why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
     """Return why a version that failed stays, empty if it is to be taken back."""
     if o.app.status.last_stable is None:
         return "There is no stable version to go back to."
+    if upgrade.pin is not None and upgrade.pin.lost:
+        return f"It is not taken back, because what was to be gone back to is lost: {upgrade.pin.lost}"
     if o.app.spec.upgrade.rollback is RollbackPolicy.NEVER:
-        by_hand = f" To take it back, set spec.upgrade.rollBackTo to {upgrade.pin.id}." if upgrade.pin else ""
-        return f"spec.upgrade.rollback is Never: it is not taken back by itself.{by_hand}"
-    if upgrade.pin is None and not _committed_nothing(o):
+        return f"spec.upgrade.rollback is Never: it is not taken back by itself.{by_hand(upgrade)}"
+    if upgrade.pin is None and not committed_nothing(o, upgrade):
         return (
             "It may have committed batches, and with spec.upgrade.mode LastState nothing was kept to go back to: it is "
             "not taken back."
         )
-    if upgrade.pin is not None and upgrade.pin.lost:
-        return f"It is not taken back, because what was to be gone back to is lost: {upgrade.pin.lost}"
-    return ""
+    return why_it_outlasts(o, upgrade) if upgrade.reason == OUTLASTED else ""
 
 
-def _committed_nothing(o: Observation) -> bool:
-    """Return whether it is certain that the version under test has committed no batch."""
-    driver = o.driver
-    if driver is None or driver.restarts > 1:
-        return False
-    if driver.ended is None:
-        return not driver.running and not driver.restarts  # its process never began
-    told = read_termination(driver.ended)
-    if told is None or told.committed != 0:
-        return False
-    # The kubelet keeps the last words of one process. After a restart those are the first one's only while the second
-    # runs, and what that one did is to be asked of it.
-    return not driver.running if not driver.restarts else driver.running and _second_committed_nothing(o, driver)
+def why_it_outlasts(o: Observation, upgrade: UpgradeStatus) -> str:
+    """Return in words why a version that ran on beside an edit of which no pod can be made is not taken back."""
+    limit = o.app.spec.upgrade.timeout_seconds
+    return (
+        f"The new version may have run for longer than {limit} s (spec.upgrade.timeoutSeconds) beside a spec of which "
+        f"no pod could be made, and its work is not undone by itself.{by_hand(upgrade)}"
+    )
 
 
-def _second_committed_nothing(o: Observation, driver: PodRecord) -> bool:
-    if o.agent is None:
-        return not driver.ready
-    return not any(query.committed for query in o.agent.report.queries)
+def by_hand(upgrade: UpgradeStatus) -> str:
+    """Return how somebody can take back what is not taken back by itself, empty if there is no such way."""
+    pin = upgrade.pin
+    return f" To take it back, set spec.upgrade.rollBackTo to {pin.id}." if pin is not None and not pin.lost else ""
 
 
 def _dropped(o: Observation, upgrade: UpgradeStatus) -> str:

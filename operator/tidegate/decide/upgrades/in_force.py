@@ -23,15 +23,19 @@ HELD_TO = frozenset(
 """Phases in which the last stable version is to run, whatever the spec says."""
 
 
-def in_force(o: Observation) -> Observation:
+def in_force(o: Observation, asked: str = "") -> Observation:
     """Return the observation with the version that is to run in place of the spec's, as all other rules take it.
 
     What makes no version (policies, number of executors, suspend) is always the spec's.
+
+    Args:
+        o: everything that is known.
+        asked: hash of all that the spec asks for, where something of it has to wait: a record may be about that.
     """
     upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
     if upgrade is None or upgrade.phase not in HELD_TO:
         return o
-    if upgrade.to_spec_hash != o.spec_hash and upgrade.phase is not UpgradePhase.ROLLING_BACK:
+    if upgrade.to_spec_hash not in (o.spec_hash, asked) and upgrade.phase is not UpgradePhase.ROLLING_BACK:
         return o  # edited meanwhile, and nothing begins while the application is suspended
     if stable is not None and stable.spec_hash == o.spec_hash:
         return o

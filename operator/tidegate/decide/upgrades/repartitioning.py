@@ -129,18 +129,19 @@ def begin_repartition(o: Observation, now: float) -> Step | None:
 def follow_repartition(o: Observation, now: float) -> Step | None:
     """Go on when the new lineage is whole; when it will not be, have the version before go on."""
     upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase is not UpgradePhase.REPARTITIONING or upgrade.to_spec_hash != o.spec_hash:
-        return None
-    known = upgrade.repartition
-    if known is None:
+    known = upgrade.repartition if upgrade is not None else None
+    if upgrade is None or known is None or upgrade.phase is not UpgradePhase.REPARTITIONING:
         return None
     if o.app.spec.suspend:
-        # Its pod is removed, as the driver's is; it begins anew when the application goes on.
+        # Its pod is removed, as the driver's is, whatever else the spec says by now: it begins anew when the
+        # application goes on, and that time is not its own.
         message = "The application is suspended; its state is divided anew when it goes on."
         later = msgspec.structs.replace(
             known, epoch=0, lineage=0, pod_uid="", attempts=0, progress=None, started_at=None
         )
         return Step(moved(upgrade, UpgradePhase.STOPPING, "Suspended", message, now, repartition=later))
+    if upgrade.to_spec_hash != o.spec_hash:
+        return None
     seconds = (seconds_in_attempt(o, upgrade, known, now), seconds_of(known, now))
     outcome = outcome_of(o, known, seconds, float(o.app.spec.state.repartition.timeout_seconds))
     return _judge(o, upgrade, outcome, now) if outcome is not None else None

@@ -11,7 +11,7 @@ from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.protocol import Reason
 
-_CAN_BE_TAKEN_BACK = frozenset({UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED})
+_LAUNCHED = frozenset({UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED})
 """Phases in which a new version runs."""
 _UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.FAILED})
 _NOTHING_TO_TAKE_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN})
@@ -23,7 +23,7 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
     pin = upgrade.pin if upgrade is not None else None
     if upgrade is None or pin is None or pin.id != o.app.spec.upgrade.roll_back_to:
         return None
-    if upgrade.phase not in _CAN_BE_TAKEN_BACK and upgrade.previous is None:
+    if not _can_be_taken_back(upgrade) and upgrade.previous is None:
         return None
     over = upgrade.phase is UpgradePhase.DONE or upgrade.previous is not None
     target = upgrade.previous if over else status.last_stable
@@ -33,6 +33,11 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
         upgrade = msgspec.structs.replace(upgrade, to_spec_hash=_what_is_left(o, upgrade))
     why = Problem("Requested", f"spec.upgrade.rollBackTo names {pin.id}.")
     return taken_back(o, msgspec.structs.replace(upgrade, roll_back_to=pin.id), target, why, now)
+
+
+def _can_be_taken_back(upgrade: UpgradeStatus) -> bool:
+    """Return whether a new version was launched, be it that another one is about to take its place."""
+    return upgrade.phase in _LAUNCHED or (upgrade.phase is UpgradePhase.STOPPING and upgrade.epoch > 0)
 
 
 def _what_is_left(o: Observation, upgrade: UpgradeStatus) -> str:
@@ -72,7 +77,7 @@ def _has_way_back(upgrade: UpgradeStatus) -> bool:
 def name_lost_pin(o: Observation) -> Problem | None:
     """Return what keeps a wish for a rollback from being fulfilled: the pin that it names is lost."""
     upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.roll_back_to
-    pin = upgrade.pin if upgrade is not None and upgrade.phase in _CAN_BE_TAKEN_BACK else None
+    pin = upgrade.pin if upgrade is not None and _can_be_taken_back(upgrade) else None
     if pin is None or not pin.lost or pin.id != wish:
         return None
     message = (

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from tidegate.decide.upgrades import beginning, copying, gate, rehearsing, repartitioning, rolling_back, unusable
+from tidegate.decide.upgrades.launched import LAUNCHED
 from tidegate.decide.upgrades.step import Step, applied
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -28,6 +29,7 @@ STEPS: tuple[Rule, ...] = (
     beginning.replace_version_under_test,
     beginning.begin,
     unusable.go_on_with_stable,
+    unusable.note_work,
     copying.follow_copy,
     rehearsing.follow_rehearsal,
     repartitioning.begin_repartition,
@@ -69,7 +71,7 @@ def at_launch(upgrade: UpgradeStatus | None, epoch: int, now: float) -> UpgradeS
         message = "The new version was started."
         first = upgrade.epoch or epoch
         return msgspec.structs.replace(
-            upgrade, phase=UpgradePhase.GATE, epoch=first, since=since, reason="Launched", message=message
+            upgrade, phase=UpgradePhase.GATE, epoch=first, since=since, reason=LAUNCHED, message=message
         )
     if upgrade.phase is UpgradePhase.GATE:
         return msgspec.structs.replace(upgrade, since=since)

@@ -13,10 +13,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from tidegate.decide.faults import Problem
+from tidegate.decide.faults import Problem, name_end
 from tidegate.decide.launch import why_not_built
 from tidegate.decide.origin import lineage_of
-from tidegate.decide.upgrades.gate import fails_beside_an_edit, why_not_taken_back
+from tidegate.decide.restarting import obey_policy_never
+from tidegate.decide.running import ended_for_good
+from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_taken_back
+from tidegate.decide.upgrades.launched import OUTLASTED, has_finished, is_in_time, never_began
 from tidegate.decide.upgrades.repartitioning import BEFORE_A_LAUNCH, INVALID_SPEC, is_pending, not_divided
 from tidegate.decide.upgrades.rolling_back import taken_back
 from tidegate.decide.upgrades.step import Step, moved, version_held
@@ -26,6 +29,7 @@ from tidegate.observe.observation import Observation
 
 _WITHOUT_THE_STABLE_ONE = BEFORE_A_LAUNCH | {UpgradePhase.GATE, UpgradePhase.FAILED}
 """Phases in which the spec's version is to run; in all others the stable one does, whatever the spec says."""
+_MEND_OR_NOT = "Mend the spec. The version before does not go on by itself:"
 _MEND = "Mend the spec, and the upgrade begins anew; or set it back."
 
 
@@ -38,6 +42,8 @@ class Unusable:
     stable: StableSpec
     why_not: str
     """Which field of the spec keeps a pod from being made, and what to do about it."""
+    can_go_on: bool
+    """A driver can be made of the stable version."""
 
 
 Way: TypeAlias = Callable[[Observation, Unusable, float], Step | None]
@@ -49,11 +55,25 @@ def go_on_with_stable(o: Observation, now: float) -> Step | None:
     if upgrade is None or stable is None or not _stands_still(o, upgrade, now):
         return None
     why_not = why_not_built(o)
-    if not why_not or not _can_go_on(o, stable):
+    if not why_not:
         return None
     about_it = msgspec.structs.replace(upgrade, to_spec_hash=o.spec_hash)
-    unusable = Unusable(about_it, stable, f"{why_not.rstrip('.')}.")
-    return next((step for step in (way(o, unusable, now) for way in WAYS) if step is not None), None)
+    unusable = Unusable(about_it, stable, f"{why_not.rstrip('.')}.", _can_go_on(o, stable))
+    ways = WAYS if unusable.can_go_on else WITHOUT_STABLE
+    return next((step for step in (way(o, unusable, now) for way in ways) if step is not None), None)
+
+
+def note_work(o: Observation, now: float) -> Step | None:
+    """Note that the time of the gate has passed beside the edit: a failure is no reason to undo it all afterwards.
+
+    Else the spec that is set back to this very version would find one that was not stable in its time.
+    """
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash == o.spec_hash:
+        return None
+    if upgrade.reason == OUTLASTED or is_in_time(o, upgrade, now) or never_began(o, upgrade):
+        return None
+    return Step(msgspec.structs.replace(upgrade, reason=OUTLASTED))
 
 
 def name_standstill(o: Observation, now: float) -> Verdict | None:
@@ -61,17 +81,52 @@ def name_standstill(o: Observation, now: float) -> Verdict | None:
     upgrade = o.app.status.upgrade
     if o.driver is not None or upgrade is None or upgrade.phase not in _WITHOUT_THE_STABLE_ONE or not upgrade.epoch:
         return None
-    why_not, stays = why_not_built(o), why_not_taken_back(o, upgrade)
-    if not why_not or not stays:
+    why_not, stays = why_not_built(o), _why_not_undone(o, upgrade, now)
+    stable = o.app.status.last_stable
+    if not why_not or not stays or (stable is not None and not _can_go_on(o, stable)):
         return None
-    message = f"{why_not.rstrip('.')}. Mend the spec. The version before does not go on by itself: {stays}"
-    return Verdict(Phase.PENDING, Health.STALLED, INVALID_SPEC, message)
+    phase = Phase.COMPLETED if has_finished(o, upgrade) else Phase.PENDING
+    return Verdict(phase, Health.STALLED, INVALID_SPEC, f"{why_not.rstrip('.')}. {_MEND_OR_NOT} {stays}")
+
+
+def leave_ended_version(o: Observation, now: float) -> Verdict | None:
+    """Leave a version that ended for good after its launch as it is, while no pod can be made of the changed spec.
+
+    Its pod is how that is known: without it, it would be one that was lost. Only where a version is taken back it goes.
+    """
+    driver, upgrade = o.driver, o.app.status.upgrade
+    if driver is None or upgrade is None or driver.spec_hash == o.spec_hash or driver.terminating:
+        return None
+    launched = 0 < upgrade.epoch <= driver.epoch
+    if not launched or not (ended_for_good(driver) or obey_policy_never(o, now) is not None):
+        return None
+    why_not = why_not_built(o)
+    if not why_not:
+        return None
+    finished, stays = has_finished(o, upgrade), _why_not_undone(o, upgrade, now)
+    end = "The version that was launched has finished." if finished else name_end(driver).message
+    remedy = f"{_MEND_OR_NOT} {stays}" if stays else "Mend the spec."
+    message = f"{why_not.rstrip('.')}. Driver pod {driver.name} is left as it ended. {end} {remedy}"
+    return Verdict(Phase.COMPLETED if finished else Phase.FAILED, Health.STALLED, INVALID_SPEC, message)
 
 
 def _stands_still(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     if upgrade.phase not in _WITHOUT_THE_STABLE_ONE or o.app.spec.suspend:
         return False
     return o.driver is None or fails_beside_an_edit(o, upgrade, now)
+
+
+def _why_not_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
+    """Return why a version that was launched is not taken back for an edit, empty if it is to be.
+
+    What it did after the time of its test is nobody's mistake: a pod that is lost days later must not undo them.
+    """
+    if never_began(o, upgrade):
+        return why_not_taken_back(o, upgrade)
+    if has_finished(o, upgrade):
+        return f"The new version has finished, and its work is not undone by itself.{by_hand(upgrade)}"
+    stays = why_not_taken_back(o, upgrade)
+    return stays if stays or is_in_time(o, upgrade, now) else why_it_outlasts(o, upgrade)
 
 
 def _can_go_on(o: Observation, stable: StableSpec) -> bool:
@@ -86,7 +141,10 @@ def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step |
     """State that is being divided anew is for a version that can not be launched: the old lineage is there, whole."""
     if not is_pending(unusable.upgrade):
         return None
-    message = f"{unusable.why_not} The version before goes on with the state as it was. {_MEND}"
+    then = "The version before goes on with the state as it was."
+    if not unusable.can_go_on:
+        then = "Nor can one be made of the version before, whose state stays as it was."
+    message = f"{unusable.why_not} {then} {_MEND}"
     return not_divided(o, unusable.upgrade, Problem(INVALID_SPEC, unusable.why_not), message, now)
 
 
@@ -104,7 +162,7 @@ def _take_back(o: Observation, unusable: Unusable, now: float) -> Step | None:
 
     What would not be taken back there is not here either: which state is given up is for a person to say then.
     """
-    if why_not_taken_back(o, unusable.upgrade):
+    if _why_not_undone(o, unusable.upgrade, now):
         return None
     why = Problem(INVALID_SPEC, f"{unusable.why_not} {_MEND}")
     return taken_back(o, unusable.upgrade, unusable.stable, why, now)
@@ -112,3 +170,5 @@ def _take_back(o: Observation, unusable: Unusable, now: float) -> Step | None:
 
 WAYS: tuple[Way, ...] = (_divide_no_further, _go_on_where_it_stopped, _take_back)
 """How the stable version goes on; the first that applies is taken. Where none does, a person has to say."""
+WITHOUT_STABLE: tuple[Way, ...] = (_divide_no_further,)
+"""The same if no pod can be made of that either: then nothing is waited for."""

@@ -1,0 +1,91 @@
+"""What is certain of a version that was launched and is not stable: for how long it ran, and what it did. No I/O.
+
+Where a version is taken back beside a spec that says something else by now, nobody has asked for that. So only what it
+did within the time that it had for its test is undone, and what is not known counts as more.
+"""
+
+from __future__ import annotations
+
+from tidegate.decide.faults import read_termination
+from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import PodRecord
+from tidegate.resources.names import driver_pod_name
+from tidegate_spark.protocol import Reason
+
+LAUNCHED, INPUT_CAME = "Launched", "InputCame"
+"""Reasons of a record at the gate: its time counts from the launch, or from the first input after a pause."""
+OUTLASTED = "Outlasted"
+"""The same: its time passed beside an edit of which no pod can be made, and what it did since is not undone for it."""
+
+
+def is_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
+    """Return whether the version under test has certainly not run for longer than it had to show that it is stable.
+
+    When it was launched is known only of the first launch at the gate. Later ones, another version in its place and
+    input after a pause begin the record's time anew; then what counts is when the upgrade began.
+    """
+    first = upgrade.phase is UpgradePhase.GATE and upgrade.reason == LAUNCHED
+    since = upgrade.since if first and _is_only_launch(o, upgrade) else upgrade.started_at
+    return since is not None and now - since.timestamp() < o.app.spec.upgrade.timeout_seconds
+
+
+def never_began(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether it is certain that no process of the upgrade has begun, however long ago it was launched."""
+    if not _is_only_launch(o, upgrade):
+        return False
+    driver = o.driver
+    if driver is None:
+        return _was_refused(o, upgrade)
+    return driver.epoch == upgrade.epoch and has_not_begun(driver)
+
+
+def has_not_begun(driver: PodRecord) -> bool:
+    """Return whether the main process of this pod has never run."""
+    return driver.ended is None and not driver.running and not driver.restarts
+
+
+def has_finished(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether the version under test has done its work, be its pod there or not."""
+    driver, last = o.driver, o.app.status.last_exit
+    told = read_termination(driver.ended) if driver is not None and not driver.running else None
+    if driver is not None:
+        return told is not None and told.reason is Reason.COMPLETED
+    if last is None or last.time is None or upgrade.started_at is None:
+        return False
+    return last.reason == Reason.COMPLETED.value and last.time >= upgrade.started_at
+
+
+def committed_nothing(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether it is certain that the version under test has committed no batch."""
+    driver = o.driver
+    if driver is None:
+        return _is_only_launch(o, upgrade) and _was_refused(o, upgrade)
+    if driver.restarts > 1:
+        return False
+    if driver.ended is None:
+        return has_not_begun(driver)
+    told = read_termination(driver.ended)
+    if told is None or told.committed != 0:
+        return False
+    # The kubelet keeps the last words of one process. After a restart those are the first one's only while the second
+    # runs, and what that one did is to be asked of it.
+    return not driver.running if not driver.restarts else driver.running and _second_committed_nothing(o, driver)
+
+
+def _second_committed_nothing(o: Observation, driver: PodRecord) -> bool:
+    if o.agent is None:
+        return not driver.ready
+    return not any(query.committed for query in o.agent.report.queries)
+
+
+def _is_only_launch(o: Observation, upgrade: UpgradeStatus) -> bool:
+    return 0 < upgrade.epoch == o.app.status.epoch
+
+
+def _was_refused(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether the API server has taken no pod of the launch: after any other answer no refusal is remembered."""
+    refusal = o.memory.refusal
+    if refusal is None or not refusal.recorded:
+        return False  # or of a launch that had no epoch yet
+    return (refusal.pod_name, refusal.epoch) == (driver_pod_name(o.app.metadata.name), upgrade.epoch)
