@@ -109,6 +109,7 @@ def at_once(*happenings: str) -> Course:
 
 
 REMOVED_BY_FORCE = at_once("8 partitions", "kubelet", "kubelet", "kubelet", "kubelet", "remove repartition")
+NEVER_BEGAN_IN_ITS_LINEAGE = at_once("crash", "nonce", "remove pod", "remove pod", "crash")
 WAITS_BESIDE_AN_EDIT = at_once("last state", "version b", "8 partitions", "no pod", "kubelet")
 
 
@@ -131,6 +132,7 @@ def test_whatever_happens_it_ends_with_one_driver_on_a_lineage_that_is_whole(cou
     assert cluster.app.status.lineage not in cluster.unfinished
 
 
+@example(begin_at_gate, NEVER_BEGAN_IN_ITS_LINEAGE)
 @given(BEGINNINGS, courses(ORDINARY))
 def test_state_has_the_partitions_of_the_version_that_runs_on_it(
     beginning: Callable[[], RepartitionCluster], course: Course
