@@ -29,9 +29,12 @@ LASTS = 30.0
 """Seconds for which what was read counts."""
 _OF_EXECUTORS = frozenset({"NotTerminating", "NotBestEffort"})
 """Scopes in which executors are: they have no deadline, and requests."""
-_STATED_BY = {"limits.cpu": "spec.executor.resources.cpuLimit"}
+_STATED_BY = {"limits.cpu": "spec.driver.resources.cpuLimit and spec.executor.resources.cpuLimit"}
 """What of that which Kubernetes wants stated (requests and limits of processors and memory, and nothing else, where a
-quota counts them) an executor may leave out, and the field that states it."""
+quota counts them) an executor may leave out, and the fields that state it.
+
+Both at once: either starts the driver anew, and one that was made before the quota and states none would be refused.
+"""
 log = structlog.get_logger()
 
 

@@ -79,7 +79,7 @@ def test_how_many_a_quota_takes_that_counts_what_they_do_not_state_is_said_to_be
     assert found.words == (
         "ResourceQuota team counts limits.cpu (2 of 64 are used), and executors state none: it takes them only if a "
         "LimitRange gives them one, and for how many it has room then is not known. Set "
-        "spec.executor.resources.cpuLimit"
+        "spec.driver.resources.cpuLimit and spec.executor.resources.cpuLimit"
     )
 
 
@@ -96,7 +96,7 @@ def test_a_quota_that_is_used_up_takes_none_for_sure_also_of_those_that_do_not_s
     assert (found.most, found.unsure) == (2, False)
     assert found.words == (
         "ResourceQuota team has room for 2 executors (2 of 2 limits.cpu are used, and executors state none: set "
-        "spec.executor.resources.cpuLimit)"
+        "spec.driver.resources.cpuLimit and spec.executor.resources.cpuLimit)"
     )
 
 
