@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from tidegate.decide.actions import (
     NAMESPACE_TERMINATING,
     Action,
@@ -21,7 +23,7 @@ from tidegate.decide.actions import (
 )
 from tidegate.decide.faults import name_end, name_start_problem, read_termination
 from tidegate.decide.last_snapshot import tell_missing
-from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
+from tidegate.decide.launch import refused_for
 from tidegate.decide.letting_go import remove_release_pod, tell_held
 from tidegate.decide.overdue import OVERDUE, not_confirmed, wait_for_end
 from tidegate.decide.verdict import Health, Verdict
@@ -69,53 +71,32 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
 
 def remove_executors(o: Observation, now: float) -> Verdict | None:
     """Remove the executors: nothing may write any more when the storage is treated."""
-    if not o.executors:
-        return None
-    overdue = wait_for_end(o.executors, Phase.DELETING, now)
-    if isinstance(overdue, Verdict):
-        return overdue
-    return Verdict(
-        Phase.DELETING,
-        Health.RECONCILING,
-        "ExecutorsStopping",
-        "The executors are removed.",
-        after=tuple(DeleteExecutor(pod) for pod in o.executors if not pod.terminating),
-        wake_after=overdue,
-    )
+    return _remove(o.executors, DeleteExecutor, ("ExecutorsStopping", "The executors are removed."), now)
 
 
 def remove_rehearsals(o: Observation, now: float) -> Verdict | None:
     """Remove the pod of a rehearsal: what it writes is within the storage that is to be treated."""
-    if not o.rehearsals:
-        return None
-    overdue = wait_for_end(o.rehearsals, Phase.DELETING, now)
-    if isinstance(overdue, Verdict):
-        return overdue
-    return Verdict(
-        Phase.DELETING,
-        Health.RECONCILING,
-        "RehearsalStopping",
-        "The rehearsal of a new version is ended.",
-        after=tuple(DeleteRehearsal(pod) for pod in o.rehearsals if not pod.terminating),
-        wake_after=overdue,
-    )
+    words = ("RehearsalStopping", "The rehearsal of a new version is ended.")
+    return _remove(o.rehearsals, DeleteRehearsal, words, now)
 
 
 def remove_repartitions(o: Observation, now: float) -> Verdict | None:
     """Remove the pod that divides the state anew, likewise."""
-    if not o.repartitions:
+    words = ("RepartitionStopping", "The repartition of the state is ended.")
+    return _remove(o.repartitions, DeleteRepartition, words, now)
+
+
+def _remove(
+    pods: Sequence[PodRecord], delete: Callable[[PodRecord], Action], words: tuple[str, str], now: float
+) -> Verdict | None:
+    """Remove pods and wait until they are gone; ``words`` are a reason and a message."""
+    if not pods:
         return None
-    overdue = wait_for_end(o.repartitions, Phase.DELETING, now)
+    overdue = wait_for_end(pods, Phase.DELETING, now)
     if isinstance(overdue, Verdict):
         return overdue
-    return Verdict(
-        Phase.DELETING,
-        Health.RECONCILING,
-        "RepartitionStopping",
-        "The repartition of the state is ended.",
-        after=tuple(DeleteRepartition(pod) for pod in o.repartitions if not pod.terminating),
-        wake_after=overdue,
-    )
+    after = tuple(delete(pod) for pod in pods if not pod.terminating)
+    return Verdict(Phase.DELETING, Health.RECONCILING, *words, after=after, wake_after=overdue)
 
 
 def purge_storage(o: Observation, now: float) -> Verdict | None:
@@ -229,7 +210,7 @@ def _begin_purge(o: Observation, now: float) -> Verdict:
     access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
     before = (*_confirm(o), *access)
     if refusal is not None and refusal.pod_name == name:
-        left = time_left(refusal.at, growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE), now)
+        left = refused_for(refusal.at, refusal.attempts, now)
         if left:
             return Verdict(Phase.DELETING, Health.STALLED, refusal.reason, refusal.message + _WAY_OUT, wake_after=left)
     try:

@@ -59,7 +59,7 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
     refusal = o.memory.refusal
     if o.driver is not None or not _refused_this_launch(o, refusal) or refusal is None:
         return None
-    left = time_left(refusal.at, growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE), now)
+    left = refused_for(refusal.at, refusal.attempts, now)
     if left:
         return Verdict(
             Phase.PENDING, Health.STALLED, refusal.reason, refusal.message, before=_finalizer(o), wake_after=left
@@ -159,6 +159,11 @@ def is_unplanned(o: Observation) -> bool:
     status = o.app.status
     same = status.epoch > 0 and status.applied_spec_hash == o.spec_hash
     return same and status.phase is not Phase.SUSPENDED and not stop_was_asked_for(status)
+
+
+def refused_for(at: float, attempts: int, now: float) -> float:
+    """Return for how many seconds a pod that was refused ``at`` a time is not tried again; 0 if it is to be now."""
+    return time_left(at, growing_pause(attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE), now)
 
 
 def growing_pause(attempts: int, first: float, longest: float) -> float:

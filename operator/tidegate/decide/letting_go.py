@@ -15,7 +15,7 @@ from tidegate.decide.actions import (
     PublishEvent,
 )
 from tidegate.decide.faults import name_end, name_start_problem
-from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
+from tidegate.decide.launch import refused_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Metadata, Phase, StartedFrom
@@ -81,7 +81,7 @@ def remove_release_pod(o: Observation) -> tuple[Action, ...]:
 def _begin(o: Observation, now: float, left: float) -> Verdict:
     name, refusal = release_pod_name(o.app.metadata.name), o.memory.refusal
     if refusal is not None and refusal.pod_name == name:
-        pause = time_left(refusal.at, growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE), now)
+        pause = refused_for(refusal.at, refusal.attempts, now)
         if pause:
             return _verdict(refusal.message, min(pause, left))
     access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()

@@ -85,10 +85,12 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             wake_after=overdue_at - now,
             warning=True,
         )
-    reason, then = why_another_version(o) if changed else ("", "a new one follows.")
+    if changed:
+        reason, then = why_another_version(o)
+    else:
+        reason = RESUMING if stop_was_asked_for(o.app.status) else "DriverStopping"
+        then = "a new one follows."
     message = f"Driver pod {driver.name} {_going(driver)}; {then}"
-    unchanged = RESUMING if stop_was_asked_for(o.app.status) else "DriverStopping"
-    reason = reason if changed else unchanged
     return Verdict(Phase.STOPPING, Health.RECONCILING, reason, message, wake_after=overdue_at - now)
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from tidegate.decide.actions import NAMESPACE_TERMINATING, EnsureAccess
 from tidegate.decide.faults import Problem, name_start_problem
-from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
+from tidegate.decide.launch import refused_for, time_left
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refers_to_its_app
 from tidegate.decide.verdict import Health
@@ -84,8 +84,7 @@ def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, 
     name = name_pod(snapshot_id(o.snapshot.metadata), orders)
     refusal = o.memory.refusal
     if refusal is not None and refusal.pod_name == name:
-        pause = growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
-        left = time_left(refusal.at, pause, now)
+        left = refused_for(refusal.at, refusal.attempts, now)
         if left:
             return SnapshotVerdict(phase, Health.STALLED, refusal.reason, refusal.message, wake_after=left)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.decide.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal, EnsureAccess
-from tidegate.decide.launch import FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE, growing_pause, time_left
+from tidegate.decide.launch import refused_for, time_left
 from tidegate.decide.upgrades.rehearsal_results import find_pod, has_ended
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
@@ -67,8 +67,7 @@ def wanted_for(o: Observation) -> UpgradeStatus | None:
 def _create(o: Observation, name: str, now: float) -> Kept:
     refusal = o.memory.refusal
     if refusal is not None and refusal.pod_name == name:
-        pause = growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
-        left = time_left(refusal.at, pause, now)
+        left = refused_for(refusal.at, refusal.attempts, now)
         if left:
             return Kept(wake_after=left)
     try:

@@ -11,12 +11,7 @@ from tidegate.decide.actions import (
     EnsureAccess,
 )
 from tidegate.decide.faults import name_start_problem
-from tidegate.decide.launch import (
-    FIRST_REFUSED_PAUSE,
-    LONGEST_REFUSED_PAUSE,
-    growing_pause,
-    time_left,
-)
+from tidegate.decide.launch import refused_for
 from tidegate.decide.rules import earliest
 from tidegate.decide.suspension import REPARTITIONING
 from tidegate.decide.upgrades.rehearsal_pods import Kept
@@ -76,8 +71,7 @@ def _is_wanted(o: Observation, upgrade: UpgradeStatus | None) -> bool:
 def _create(o: Observation, name: str, now: float) -> Kept:
     refusal = o.memory.refusal
     if refusal is not None and refusal.pod_name == name:
-        pause = growing_pause(refusal.attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE)
-        left = time_left(refusal.at, pause, now)
+        left = refused_for(refusal.at, refusal.attempts, now)
         if left:
             return Kept(wake_after=left)
     try:
