@@ -22,60 +22,46 @@ class AutoscalingFigures:
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register everything."""
         labels = ("namespace", "app")
-        self._recommended = Gauge(
+
+        def gauge(name: str, text: str, *more: str) -> Gauge:
+            return Gauge(name, text, (*labels, *more), registry=registry)
+
+        self._recommended = gauge(
             "tidegate_autoscaling_recommended_executors",
             "Executors that the autoscaler recommends.",
-            labels,
-            registry=registry,
         )
-        self._needed = Gauge(
+        self._needed = gauge(
             "tidegate_autoscaling_needed_executors",
             "Executors that are needed before any bound, in fractions.",
-            labels,
-            registry=registry,
         )
-        self._most = Gauge(
+        self._most = gauge(
             "tidegate_autoscaling_upper_bound_executors",
             "The most executors that can be recommended now; where it is reached, the reason says what sets it.",
-            labels,
-            registry=registry,
         )
-        self._arriving = Gauge(
-            "tidegate_autoscaling_arriving_rows_per_second", "Rows that arrive, in a second.", labels, registry=registry
-        )
-        self._usable = Gauge(
+        self._arriving = gauge("tidegate_autoscaling_arriving_rows_per_second", "Rows that arrive, in a second.")
+        self._usable = gauge(
             "tidegate_autoscaling_usable_share",
             "Share of the executors' time that batches can use, from 0 to 1.",
-            labels,
-            registry=registry,
         )
-        self._rate = Gauge(
+        self._rate = gauge(
             "tidegate_autoscaling_executor_rows_per_second",
             "Rows that one executor can do in a second in which it does nothing else, as the last decision took it: "
             "where one small batch follows the other, in large ones.",
-            labels,
-            registry=registry,
         )
-        self._utilization = Gauge(
+        self._utilization = gauge(
             "tidegate_autoscaling_utilization",
             "Share of the executors' time in which they worked, from 0 to 1.",
-            labels,
-            registry=registry,
         )
-        self._backlog = Gauge(
-            "tidegate_autoscaling_backlog_rows", "Rows that are to be caught up with.", labels, registry=registry
-        )
-        self._ignored = Gauge(
+        self._backlog = gauge("tidegate_autoscaling_backlog_rows", "Rows that are to be caught up with.")
+        self._ignored = gauge(
             "tidegate_autoscaling_instances_ignored",
             "1 while an executor.instances that was changed has no effect, because the autoscaler is Active; else 0.",
-            labels,
-            registry=registry,
         )
-        self._reason = Gauge(
+        self._reason = gauge(
             "tidegate_autoscaling_reason",
             "1 for the autoscaler's mode and the reason of its last decision.",
-            (*labels, "mode", "reason"),
-            registry=registry,
+            "mode",
+            "reason",
         )
         self._scaled = Counter(
             "tidegate_autoscaling_scalings",
