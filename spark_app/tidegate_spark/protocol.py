@@ -137,6 +137,17 @@ class RestartSettings:
 
 
 @dataclass(frozen=True)
+class EarlierPin:
+    """A pin that a lineage was to begin with, of which nobody knows whether it did."""
+
+    snapshot: str
+    """Its id."""
+    holder: str
+    lineage: int
+    """What it is of; the next one is what that was to begin with."""
+
+
+@dataclass(frozen=True)
 class StartFrom:
     """The snapshot that a lineage begins with."""
 
@@ -156,6 +167,8 @@ class StartFrom:
     """Of the version whose state that pin is, for the manifest."""
     credentials_secret: str = ""
     """Name of the Secret that reaches it, mounted at ORIGIN_CREDENTIALS_DIRECTORY; empty: the application's own do."""
+    otherwise: tuple[EarlierPin, ...] = ()
+    """What is begun with instead if nobody has filled ``lineage``, newest first: each if the one before says so too."""
 
 
 @dataclass(frozen=True)

@@ -75,10 +75,7 @@ class Filler:
             StoppedError: the driver is to stop.
         """
         try:
-            mark = lineage_mark.read(self.own, self.config.lineage)
-            if not mark:
-                mark = self._filled()
-            self._let_go(mark)
+            dataclasses.replace(self, start_from=what_there_is(self.own, self.start_from))._fill()
         except CatalogContendedError as error:
             raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{error}.")) from error
         except SnapshotError as error:
@@ -94,6 +91,12 @@ class Filler:
             raise FaultError(fault) from error
 
     # --- the work ---
+
+    def _fill(self) -> None:
+        mark = lineage_mark.read(self.own, self.config.lineage)
+        if not mark:
+            mark = self._filled()
+        self._let_go(mark)
 
     @property
     def _asked(self) -> str:
@@ -214,6 +217,29 @@ class Filler:
                 message = f"The storage of the snapshot {whose}: {fault.message}"
                 return Fault(fault.reason, message)
         return store.fault_of(error, self.config.storage, secret)
+
+
+def what_there_is(own: Library, start_from: StartFrom) -> StartFrom:
+    """Return what a lineage is to begin with: no pin of one that nobody filled, but what that was to begin with.
+
+    A rollback may be followed by another version before a process of it began. That version's own rollback would begin
+    with the end of a lineage in which there never was anything, or only half of it.
+
+    Args:
+        own: the application's.
+        start_from: what the operator says, which does not know of each lineage whether it was filled.
+
+    Raises:
+        SnapshotError: what should say that a lineage was filled says nothing.
+    """
+    of = start_from
+    for earlier in start_from.otherwise:
+        if lineage_mark.read(own, of.lineage):
+            break
+        words = (of.lineage, of.snapshot, earlier.snapshot)
+        log.info("lineage %d was never filled: instead of its pin %s it is %s", *words, extra={"action": "fill"})
+        of = dataclasses.replace(of, snapshot=earlier.snapshot, holder=earlier.holder, lineage=earlier.lineage)
+    return of
 
 
 def fill_lineage(

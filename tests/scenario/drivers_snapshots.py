@@ -3,6 +3,7 @@
 A snapshot is one object that says after which batch of which lineage the query is in it.
 """
 
+import dataclasses
 import json
 from typing import Any
 
@@ -120,6 +121,11 @@ class DriversSnapshots:
         config, mark = self._config, f"lineages/{self._config.lineage}.json"
         if self._read(mark) is not None:
             return
+        for earlier in start.otherwise:
+            if self._read(f"lineages/{start.lineage}.json") is not None:
+                break
+            start = dataclasses.replace(start, snapshot=earlier.snapshot, lineage=earlier.lineage)
+            self._world.count("rolled back to what a lineage was to begin with that nobody filled")
         made = self._read(_manifest(start.snapshot))
         if made is None:
             batch = self._noted(start.snapshot, start.lineage)

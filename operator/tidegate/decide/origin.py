@@ -99,4 +99,5 @@ def _beginning_of_rollback(o: Observation) -> StartedFrom | None:
         region=place.region,
         path_style_access=place.path_style_access,
         of_lineage=upgrade.pin.lineage,
+        otherwise=upgrade.pin.otherwise,
     )

@@ -115,12 +115,20 @@ class ScheduleStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     message: str = ""
 
 
+class EarlierPin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The pin of ``lineage`` that a rollback was to begin with, of which nobody knows whether it did."""
+
+    id: str
+    lineage: int
+
+
 class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The snapshot that ``lineage`` begins with, so that it is found when its resource is gone.
 
     ``uri`` is the place of the application whose snapshot it is, ``app_uid`` that application. ``begun``: a driver has
     run on it, so the snapshot is not needed any more. ``credentials_secret`` is that of an imported snapshot.
-    ``of_lineage``: of an upgrade that is undone, the lineage whose pin the snapshot is.
+    ``of_lineage``: of an upgrade that is undone, the lineage whose pin the snapshot is. ``otherwise``: what is begun
+    with if that lineage was never filled, newest first.
     """
 
     snapshot: str
@@ -134,6 +142,7 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     credentials_secret: str = ""
     begun: bool = False
     of_lineage: int = 0
+    otherwise: tuple[EarlierPin, ...] = ()
 
 
 class StableSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -187,7 +196,8 @@ class UpgradePin(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
     ``partitions`` is the number that its state has, 0 if that is not known.
     ``copy`` is one of an earlier batch, taken while that version still ran, so that little is left to be copied.
-    ``batches`` are known once it is complete; ``lost`` says why it never will be.
+    ``batches`` are known once it is complete; ``lost`` says why it never will be. ``otherwise`` is what ``lineage`` was
+    to begin with, newest first, where nobody knows whether it did.
     """
 
     id: str
@@ -196,6 +206,7 @@ class UpgradePin(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     copy: str = ""
     batches: tuple[SnapshotBatch, ...] = ()
     lost: str = ""
+    otherwise: tuple[EarlierPin, ...] = ()
 
 
 class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -15,6 +15,7 @@ from tidegate.spark.memory import split_memory
 from tidegate.spark.settings import spark_settings
 from tidegate_spark.protocol import (
     DriverConfig,
+    EarlierPin,
     ExecutorSettings,
     Pin,
     RestartSettings,
@@ -130,6 +131,10 @@ def fork_holder(app: StreamingApp) -> str:
     return f"fork-{app.metadata.uid}"
 
 
+def _rollback_holder(pin: str) -> str:
+    return f"rollback-{pin}"
+
+
 def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
     began = app.status.start_from
     if began is None or began.lineage != lineage:
@@ -138,8 +143,14 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
         uri=began.uri, endpoint=began.endpoint, region=began.region, path_style_access=began.path_style_access
     )
     if began.of_lineage:
-        holder, image = f"rollback-{began.id}", _stable_image(app)
-        return StartFrom(place, began.id, holder, lineage=began.of_lineage, image=image)
+        return StartFrom(
+            place,
+            began.id,
+            _rollback_holder(began.id),
+            lineage=began.of_lineage,
+            image=_stable_image(app),
+            otherwise=tuple(EarlierPin(pin.id, _rollback_holder(pin.id), pin.lineage) for pin in began.otherwise),
+        )
     fork = began.app_uid != app.metadata.uid
     secret = began.credentials_secret
     return StartFrom(place, began.id, fork_holder(app), fork=fork, credentials_secret=secret)

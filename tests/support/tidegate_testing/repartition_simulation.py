@@ -132,9 +132,7 @@ class RepartitionCluster(UpgradeCluster):
         known = self.divisions.get(config.lineage) if self.lineages.get(config.lineage) else None
         start = config.start_from
         if known is None and start is not None and start.lineage:
-            # Of a lineage in which no process ever began there is none, and no state: a real driver says so, and ends
-            # (StateMissingError); here it begins with nothing, and what is left of the course is judged all the same.
-            known = self.divisions.get(start.lineage)
+            known = self.divisions[self.beginning_of(start)[1]]
         self.divisions[config.lineage] = known or config.state_partitions
         super()._enter(config)
 

@@ -21,6 +21,7 @@ from tidegate_spark.protocol import (
     DriverState,
     QueryReport,
     Reason,
+    StartFrom,
     from_json,
 )
 from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult, RehearsalWhat
@@ -113,11 +114,13 @@ class UpgradeCluster(Cluster):
 
     def _enter(self, config: DriverConfig) -> None:
         self._entered = True
-        start = config.start_from
-        if start is not None and config.lineage not in self.lineages:
-            if start.snapshot not in self.kept:
-                self.kept[start.snapshot] = self._state_of_pin(start.snapshot, start.lineage)
-            self.lineages[config.lineage] = self.kept[start.snapshot]
+        if config.start_from is not None and config.lineage not in self.lineages:
+            pin, lineage = self.beginning_of(config.start_from)
+            if pin not in self.kept:
+                self.kept[pin] = self._state_of_pin(pin, lineage)
+            self.lineages[config.lineage] = self.kept[pin]
+            if not self.kept[pin]:
+                self.trouble.append(f"lineage {config.lineage} begins with {pin}, which holds no committed batch")
         if config.pin is not None:
             if not self.lineages.get(config.lineage):
                 self.trouble.append(f"the pin of an empty lineage {config.lineage}")
@@ -126,6 +129,11 @@ class UpgradeCluster(Cluster):
         if config.lineage not in self.lineages and config.lineage != 1 and not self.gave_up():
             self.trouble.append(f"lineage {config.lineage} begins with nothing")
         self.lineages.setdefault(config.lineage, ())
+
+    def beginning_of(self, start: StartFrom) -> tuple[str, int]:
+        """Return the pin that a driver begins with, and its lineage: not of one that no process has entered."""
+        pins = [(start.snapshot, start.lineage), *((each.snapshot, each.lineage) for each in start.otherwise)]
+        return next((pin for pin in pins if pin[1] in self.lineages), pins[-1])
 
     def gave_up(self) -> bool:
         """Return whether somebody said that state is to be given up."""

@@ -11,7 +11,7 @@ from tidegate.decide.plan import decide
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import Phase, StreamingApp, UpgradeMode, UpgradePhase, UpgradePin
 from tidegate.observe.observation import Memory, Refusal
-from tidegate_spark.protocol import Pin, QueryReport, Reason, Storage
+from tidegate_spark.protocol import EarlierPin, Pin, QueryReport, Reason, StartFrom, Storage
 from tidegate_testing.observations import (
     NOW,
     app_with,
@@ -182,6 +182,54 @@ def test_an_edit_after_that_begins_another_upgrade_from_where_the_rollback_begin
     assert config.start_from == launch_of(launched_back).start_from
     assert config.pin is not None
     assert config.pin.snapshot == "up-u1-3-2"
+
+
+def next_rollback(app: StreamingApp) -> StartFrom | None:
+    """Return what the rollback of the version begins with that takes the place of a rollback's driver."""
+    launch = decide(observe(app), NOW)
+    assert launch_of(launch).executor.image == C
+    failed = version_under_test_failed(msgspec.structs.replace(app, status=status_of(launch)))
+    back = msgspec.structs.replace(failed, spec=app_with({IMAGE: C}).spec)
+    return launch_of(decide(observe(back), NOW)).start_from
+
+
+def version_under_test_failed(app: StreamingApp) -> StreamingApp:
+    """Return the application whose version C is to be taken back."""
+    pod = driver_of(app, phase="Failed", ended=ended_with(Reason.APPLICATION_FAILED, 1), uid="c-1")
+    plan = decide(observe(app, driver=pod), NOW)
+    assert record(plan).phase is UpgradePhase.ROLLING_BACK
+    return msgspec.structs.replace(app, status=status_of(plan))
+
+
+def test_where_nothing_was_seen_to_run_in_a_rollbacks_lineage_the_next_one_knows_what_that_was_to_begin_with() -> None:
+    launched_back = decide(observe(rolling_back()), NOW)
+    start = next_rollback(app_with({IMAGE: C}, status=status_of(launched_back)))
+    assert start is not None
+    assert (start.snapshot, start.lineage, start.holder) == ("up-u1-3-2", 2, "rollback-up-u1-3-2")
+    assert start.otherwise == (EarlierPin(PIN, f"rollback-{PIN}", 1),)
+
+
+def test_where_something_did_the_next_rollback_begins_with_its_end_and_nothing_else() -> None:
+    launched_back = decide(observe(rolling_back()), NOW)
+    back = msgspec.structs.replace(rolling_back(), status=status_of(launched_back))
+    ran = decide(observe(back, **runs(version(A, 3), 0)), NOW)
+    start = next_rollback(app_with({IMAGE: C}, status=status_of(ran)))
+    assert start is not None
+    assert (start.snapshot, start.lineage, start.otherwise) == ("up-u1-3-2", 2, ())
+
+
+def test_as_many_rollbacks_as_follow_one_another_without_a_driver_know_of_all_before() -> None:
+    status = status_of(decide(observe(rolling_back()), NOW))
+    for number in range(2, 14):
+        image = f"shop/orders:{number + 10}"
+        launch = decide(observe(app_with({IMAGE: image}, status=status)), NOW)
+        failed = version_under_test_failed(app_with({IMAGE: image}, status=status_of(launch)))
+        again = decide(observe(failed), NOW)
+        status = status_of(again)
+        assert status.start_from is not None
+        assert status.start_from.of_lineage == number
+        known = [pin.lineage for pin in status.start_from.otherwise]
+        assert known == list(range(number - 1, 0, -1))[:8]
 
 
 @pytest.mark.parametrize("spec", ["", "[]", '{"application.image":7}'])

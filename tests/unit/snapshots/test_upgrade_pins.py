@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark import starting_point, upgrade_pin
-from tidegate_spark.protocol import Pin, Reason, StartFrom, Storage
+from tidegate_spark.protocol import EarlierPin, Pin, Reason, StartFrom, Storage
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import catalog, collect
@@ -56,6 +56,18 @@ def roll_back(scene: Scene, watch: Callable[[Call], None] = lambda call: None) -
 
     filler = Filler(config, start_from, library, library, threading.Event(), note, Copiers(1), LAYOUT, "4.1.0")
     filler.fill()
+    return notices
+
+
+def roll_back_once_more(scene: Scene) -> list[tuple[str, str]]:
+    """Do what the driver of the next rollback does, in lineage 3: of a version that was launched in lineage 2."""
+    notices: list[tuple[str, str]] = []
+    earlier = EarlierPin(PIN, f"rollback-{PIN}", 1)
+    start_from = StartFrom(PLACE, "up-2", "rollback-up-2", lineage=2, image="shop:1", otherwise=(earlier,))
+    config = driver_config("orders", "local:///main.py", PLACE, lineage=3, epoch=6, start_from=start_from)
+    library = scene.library()
+    tell = lambda reason, message: notices.append((reason, message))  # noqa: E731
+    Filler(config, start_from, library, library, threading.Event(), tell, Copiers(1), LAYOUT, "4.1.0").fill()
     return notices
 
 
@@ -177,6 +189,50 @@ def test_a_rollback_to_batches_that_are_gone_starts_nothing() -> None:
     assert "batch 2 of query main" in fault.message
     assert "rolled back" in fault.message
     assert scene.keys("lineages/2/") == []
+
+
+def test_a_rollback_to_a_lineage_that_nobody_filled_begins_with_what_that_was_to_begin_with() -> None:
+    scene = scene_with(3)
+    order(scene)
+    scene.batches(2)
+    notices = roll_back_once_more(scene)
+    assert scene.keys("lineages/3/main/commits") == ["lineages/3/main/commits/2"]
+    assert notices == [("StartedFromSnapshot", f"Started from snapshot {PIN} of {PLACE.uri}: 'main' after batch 2.")]
+    before = scene.keys("")
+    assert roll_back_once_more(scene) == []
+    assert scene.keys("") == before
+    carrier(scene).dispose(PIN)
+    carrier(scene).dispose("up-2")
+
+
+def test_a_lineage_that_is_half_filled_is_one_that_nobody_filled() -> None:
+    scene = scene_with(3)
+    scene.batches(1, "other")
+    order(scene)
+    copies = []
+
+    def ends_halfway(call: Call) -> None:
+        if call.verb == "copy" and "lineages/2" in call.key:
+            copies.append(call)
+        if len(copies) > 3:
+            no_answer(call)
+
+    with pytest.raises(FaultError):
+        roll_back(scene, ends_halfway)
+    assert scene.keys("lineages/2/")
+    roll_back_once_more(scene)
+    commits = [key for key in scene.keys("lineages/3/") if "/commits/" in key]
+    assert commits == ["lineages/3/main/commits/2", "lineages/3/other/commits/0"]
+
+
+def test_a_rollback_to_a_lineage_that_was_filled_begins_with_its_end() -> None:
+    scene = scene_with(3)
+    order(scene)
+    scene.batches(2)
+    roll_back(scene)
+    roll_back_once_more(scene)
+    made = scene.library().read().snapshots["up-2"]
+    assert (made.lineage, made.queries) == (2, {"main": 2})
 
 
 def test_a_rollback_that_did_not_finish_is_known_without_the_operator_and_one_that_did_is_no_news() -> None:

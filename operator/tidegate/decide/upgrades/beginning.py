@@ -18,6 +18,7 @@ from tidegate.decide.upgrades.step import (
     version_held,
 )
 from tidegate.model.streaming_app import (
+    EarlierPin,
     RepartitionResult,
     RepartitionStatus,
     StreamingAppStatus,
@@ -34,6 +35,8 @@ ABANDON_ANNOTATION = "tidegate.dev/abandon-state"
 UNCONFIRMED = "AbandonStateUnconfirmed"
 _UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.FAILED})
 """Phases in which a new version that is not stable runs, or is about to."""
+_MOST_EARLIER = 8
+"""Each is one more rollback of which nothing ran before the next edit; the status does not grow with them for ever."""
 
 
 def restart_stable(o: Observation, now: float) -> Step | None:
@@ -222,7 +225,19 @@ def _is_copied(o: Observation, base: str, divides: bool) -> bool:
 def _pin(o: Observation, number: int) -> UpgradePin:
     # Unique for ever, also if the status is lost: its loss costs an epoch.
     uid, status = o.app.metadata.uid.replace("-", "")[:8], o.app.status
-    return UpgradePin(id=f"up-{uid}-{status.epoch}-{number}", lineage=lineage_of(o), partitions=status.state_partitions)
+    name = f"up-{uid}-{status.epoch}-{number}"
+    return UpgradePin(id=name, lineage=lineage_of(o), partitions=status.state_partitions, otherwise=_otherwise(o))
+
+
+def _otherwise(o: Observation) -> tuple[EarlierPin, ...]:
+    """Return what the lineage to be left was to begin with, if it is a rollback's in which nothing was seen to run.
+
+    Nobody knows then whether a process has filled it: it holds what the version before had, or nothing at all.
+    """
+    began = o.app.status.start_from
+    if began is None or began.begun or not began.of_lineage or began.lineage != lineage_of(o):
+        return ()
+    return (EarlierPin(id=began.id, lineage=began.of_lineage), *began.otherwise)[:_MOST_EARLIER]
 
 
 def _answered(o: Observation, known: UpgradeStatus | None) -> str:
