@@ -19,7 +19,6 @@ from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import Settings
 from tidegate.decide.autoscaling import past_of, settings_of
 from tidegate.decide.ignored_instances import basis_of
-from tidegate.decide.times import ScheduleError
 from tidegate.metrics.autoscaling import AutoscalingFigures
 from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp
@@ -80,22 +79,16 @@ class AutoscalingReconciler:
         if sight is None:
             return None
         past, history = _begin(app, settings, before)
-        try:
-            history, advice = recommend(settings, history, past, sight)
-            if advice.evaluation.recommended > advice.evaluation.current:
-                # Only who wants more asks: it is one more request, and few namespaces have quotas.
-                pods = self.index.pods(key)
-                executors = [pod for pod in pods if pod.role == ROLE_EXECUTOR]
-                driver = find_pod(pods, driver_pod_name(key[1]), ROLE_DRIVER)
-                quota = await self.quotas.room(app, executors, driver, advice.evaluation.recommended)
-                if quota is not None:
-                    sight = dataclasses.replace(sight, quota=quota)
-                    history, advice = recommend(settings, history, past, sight)
-        except ScheduleError as error:
-            log.warning("excluded period not understood", problem=str(error))
-            sight = dataclasses.replace(sight, not_running=f"spec.autoscaling.excludedPeriods: {error}")
-            settings = dataclasses.replace(settings, excluded=())
-            history, advice = recommend(settings, history, past, sight)
+        history, advice = recommend(settings, history, past, sight)
+        if advice.evaluation.recommended > advice.evaluation.current:
+            # Only who wants more asks: it is one more request, and few namespaces have quotas.
+            pods = self.index.pods(key)
+            executors = [pod for pod in pods if pod.role == ROLE_EXECUTOR]
+            driver = find_pod(pods, driver_pod_name(key[1]), ROLE_DRIVER)
+            quota = await self.quotas.room(app, executors, driver, advice.evaluation.recommended)
+            if quota is not None:
+                sight = dataclasses.replace(sight, quota=quota)
+                history, advice = recommend(settings, history, past, sight)
         return Watched(app.metadata.uid, history, advice.evaluation.past, advice)
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from tests.autoscaling.application import LATE, Model
 from tests.autoscaling.command_line import read_arguments, settings_of
+from tests.autoscaling.progress import telling
 from tests.autoscaling.run import TICK, Result, compare
 from tests.autoscaling.traces import HOUR, MINUTE, TRACES, Trace
 
@@ -119,13 +120,16 @@ def main(arguments: list[str]) -> int:
     """Run what the command line asks for; return the exit code."""
     asked = read_arguments(arguments, __doc__)
     console, results = Console(width=None if sys.stdout.isatty() else 120), list[Result]()
-    for name in asked.traces:
-        trace = TRACES[name]()
-        found = compare(trace, Model(interval=asked.interval), asked.seed, settings_of(asked))
-        results += found
-        if name == asked.drawn:
-            draw(asked.picture, trace, found)
-            console.print(f"picture: {asked.picture}", highlight=False)
+    traces = {name: TRACES[name]() for name in asked.traces}
+    with telling(list(traces.values())) as teller:
+        for name, trace in traces.items():
+            found = compare(trace, Model(interval=asked.interval), asked.seed, settings_of(asked), teller.begins)
+            results += found
+            if name == asked.drawn:
+                teller.begins(trace, "the picture", 1.0)
+                draw(asked.picture, trace, found)
+            teller.is_done(trace)
+    console.print(f"picture: {asked.picture}", highlight=False)
     console.print(build_table(results))
     return 0
 

@@ -81,7 +81,20 @@ def rules(trace: Trace, model: Model, settings: Settings) -> tuple[Callable[[], 
     )
 
 
-def compare(trace: Trace, model: Model, seed: int, settings: Settings = USUAL) -> list[Result]:
-    """Return what each rule does on a trace, each beginning with as many executors as are right at its beginning."""
-    begin = enough(trace.rate(0.0), model, settings.utilization)
-    return [run(trace, make(), model, seed, begin) for make in rules(trace, model, settings)]
+def compare(
+    trace: Trace,
+    model: Model,
+    seed: int,
+    settings: Settings = USUAL,
+    begins: Callable[[Trace, str, float], None] = lambda _trace, _rule, _share: None,
+) -> list[Result]:
+    """Return what each rule does on a trace, each beginning with as many executors as are right at its beginning.
+
+    ``begins`` is told of each rule that is begun, with the share of them that is done.
+    """
+    begin, found = enough(trace.rate(0.0), model, settings.utilization), list[Result]()
+    compared = [make() for make in rules(trace, model, settings)]
+    for number, rule in enumerate(compared):
+        begins(trace, rule.name, number / len(compared))
+        found.append(run(trace, rule, model, seed, begin))
+    return found

@@ -16,7 +16,7 @@ from tidegate.decide.actions import CreateSnapshot
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.snapshots.actions import DeleteSnapshot, StampRetention
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.times import ScheduleError, next_time, previous_time
+from tidegate.decide.times import ScheduleError, fault_of, next_time, previous_time
 from tidegate.model.stream_snapshot import (
     ANNOTATION_KEEP,
     SnapshotApp,
@@ -213,26 +213,48 @@ def test_the_times_of_a_schedule_are_a_grid(now: float, schedule: dict[str, str]
     assert previous_time(text, every, "u-1", after) == after
 
 
-def pattern() -> str:
+def patterns() -> tuple[str, str]:
+    """Return what the API server demands of a schedule, and which of those it refuses since they never come."""
     (version,) = yaml.safe_load(CRD.read_text())["spec"]["versions"]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-    (rule,) = spec["snapshots"]["properties"]["schedule"]["x-kubernetes-validations"]
-    found = re.fullmatch(r"self\.matches\('(.+)'\)", rule["rule"])
-    assert found is not None
-    return found[1]
+    rules = [rule["rule"] for rule in spec["snapshots"]["properties"]["schedule"]["x-kubernetes-validations"]]
+    periods = spec["autoscaling"]["properties"]["excludedPeriods"]["items"]["properties"]["schedule"]
+    assert [rule["rule"] for rule in periods["x-kubernetes-validations"]] == rules, "cron is cron in both places"
+    demanded = re.fullmatch(r"self\.matches\('(.+)'\)", rules[0])
+    never = re.fullmatch(r"!self\.matches\('(.+)'\)", rules[-1])
+    assert demanded is not None
+    assert never is not None
+    return demanded[1], never[1]
 
 
-@given(st.from_regex(re.compile(pattern(), re.ASCII), fullmatch=True))
+DEMANDED, NEVER = (re.compile(each, re.ASCII) for each in patterns())
+days = st.sampled_from(
+    ["*", "*/2", "1", "28", "29", "30", "31", "29-31", "30-31", "31/2", "30,31", "31,30-31", "15,31"]
+)
+months = st.sampled_from(["*", "2", "02", "feb", "FEB,2", "2-3", "4", "APR,jun", "9,11,2", "3,4", "11/2", "2/11"])
+weekdays = st.sampled_from(["*", "*/2", "MON", "1-5", "0,6"])
+
+
+@given(st.from_regex(DEMANDED, fullmatch=True))
 def test_whatever_the_api_server_takes_is_a_schedule_or_says_why_not(text: str) -> None:
     with contextlib.suppress(ScheduleError):  # a range from 5 to 3, for one
         before = previous_time(text, "", "u-1", NOW)
         assert before is None or before <= NOW
 
 
+@given(days, months, weekdays)
+def test_the_api_server_refuses_no_day_that_comes_and_few_that_do_not(day: str, month: str, weekday: str) -> None:
+    text = f"0 8 {day} {month} {weekday}"
+    assert DEMANDED.search(text)
+    refused, fault = NEVER.search(text) is not None, fault_of(text)
+    assert not refused or "never comes" in fault
+    plain = "/" not in month and "-" not in month
+    assert refused or not fault or not plain, "what people write is refused when they write it"
+
+
 def test_what_people_write_is_taken_and_what_they_mistype_is_not() -> None:
-    takes = re.compile(pattern())
     for good in ("0 */6 * * *", "30 2 * * mon-fri", "0,30 8-18/2 1,15 JAN-MAR *", "5 4 * * 7"):
-        assert takes.fullmatch(good), good
+        assert DEMANDED.fullmatch(good), good
         assert next_time(good, "", "u-1", NOW) is not None
     for bad in (
         "",
@@ -245,4 +267,4 @@ def test_what_people_write_is_taken_and_what_they_mistype_is_not() -> None:
         "0 0 * 13 *",
         "a b c d e",
     ):
-        assert not takes.fullmatch(bad), bad
+        assert not DEMANDED.fullmatch(bad), bad

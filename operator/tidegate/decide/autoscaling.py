@@ -19,6 +19,7 @@ from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.executors import is_autoscaled
 from tidegate.decide.ignored_instances import basis_of
+from tidegate.decide.times import fault_of
 from tidegate.model.duration import seconds_of
 from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.status import AutoscalingFigures, AutoscalingStatus, LastScale, LearnedStatus
@@ -29,7 +30,7 @@ TOLD_ONCE = frozenset(Limit) - {Limit.MISSING}
 
 
 def settings_of(spec: AutoscalingSpec) -> Settings:
-    """Return what a person asks of the autoscaler.
+    """Return what a person asks of the autoscaler, without excluded periods that no schedule tells.
 
     Raises:
         ValueError: a span of time is none; the CRD's schema takes no such text.
@@ -44,7 +45,11 @@ def settings_of(spec: AutoscalingSpec) -> Settings:
         stabilization=seconds_of(spec.stabilization),
         down_interval=seconds_of(spec.scale_down.interval),
         down_share=spec.scale_down.max_percent / 100,
-        excluded=tuple(ExcludedPeriod(each.schedule, seconds_of(each.duration)) for each in spec.excluded_periods),
+        excluded=tuple(
+            ExcludedPeriod(each.schedule, seconds_of(each.duration))
+            for each in spec.excluded_periods
+            if not fault_of(each.schedule)
+        ),
     )
 
 

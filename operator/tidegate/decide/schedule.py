@@ -138,7 +138,7 @@ def _dealt_with(look: ScheduleLook, slot: float, message: str) -> ScheduleLook:
 
 
 def _invalid(o: Observation, text: str, why: str) -> ScheduleLook:
-    message = f"spec.snapshots: {why}. No snapshots are taken until it is corrected."
+    message = f"spec.snapshots.schedule: {why}. No snapshots are taken until it is corrected."
     told = PublishEvent("ScheduleInvalid", message, True, f"generation {o.app.metadata.generation}")
     known = o.app.status.snapshots
     is_told = known is not None and known.message == message

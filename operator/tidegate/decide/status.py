@@ -18,6 +18,7 @@ from tidegate.decide.channel_status import channel_condition, control_status
 from tidegate.decide.executors import running_executors, wanted_executors
 from tidegate.decide.faults import read_termination
 from tidegate.decide.ignored_instances import instances_condition
+from tidegate.decide.ignored_periods import periods_condition
 from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of, lineage_to_launch, recorded_or_found
 from tidegate.decide.restarting import count_restarts
@@ -62,6 +63,7 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
             *build_conditions(old.conditions, verdict, o.app.metadata.generation, now),
             *channel_condition(o, verdict, now),
             *instances_condition(o, now),
+            *periods_condition(o, now),
         ),
         observed_generation=o.app.metadata.generation,
         epoch=epoch,

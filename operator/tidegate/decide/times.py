@@ -16,10 +16,11 @@ from cronsim import CronSim, CronSimError
 from tidegate.model.duration import seconds_of
 
 MINUTE = 60
+_ANY_TIME = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 
 
 class ScheduleError(Exception):
-    """No time follows from it; the message says why."""
+    """No time follows from it; the message says why, and what to write instead."""
 
 
 def previous_time(schedule: str, every: str, key: str, now: float) -> float | None:
@@ -48,6 +49,34 @@ def next_time(schedule: str, every: str, key: str, now: float) -> float | None:
     return _cron(schedule, minute, reverse=False)
 
 
+@functools.lru_cache(4096)
+def fault_of(schedule: str) -> str:
+    """Return why no time follows from a schedule, and what to write instead; empty if times do."""
+    if len(schedule.split()) != 5:
+        return f"{schedule!r} has not five fields: minute, hour, day of month, month, day of week; such as 0 8 * * 1-5"
+    try:
+        times = CronSim(schedule, _ANY_TIME)
+    except CronSimError as error:
+        if _names_fields(schedule):
+            return (
+                f"{schedule!r} never comes: no month that it names has such a day. Name days that one of them has, "
+                "such as 28"
+            )
+        return f"{schedule!r} is no schedule ({error}). A range begins with the smaller one, such as 8-17 or MON-FRI"
+    return "" if next(times, None) is not None else f"{schedule!r} never comes. Name days that come"
+
+
+def _names_fields(schedule: str) -> bool:
+    """Return whether each field alone can be read; then it is the day and the month that do not go together."""
+    minute, hour, day, month, weekday = schedule.split()
+    try:
+        for alone in (f"{minute} {hour} * * {weekday}", f"* * {day} * *", f"* * * {month} *"):
+            CronSim(alone, _ANY_TIME)
+    except CronSimError:
+        return False
+    return True
+
+
 def _minute(now: float) -> int:
     return int(now // MINUTE) * MINUTE
 
@@ -60,13 +89,11 @@ def _grid(every: str, key: str, minute: int) -> float:
 
 @functools.lru_cache(4096)
 def _cron(schedule: str, minute: int, *, reverse: bool) -> float | None:
+    fault = fault_of(schedule)
+    if fault:
+        raise ScheduleError(fault)
     # The library looks beyond the time that it is given, so backwards it is given the next minute.
     start = datetime.datetime.fromtimestamp(minute + (MINUTE if reverse else 0), datetime.UTC)
-    if len(schedule.split()) != 5:
-        raise ScheduleError(f"{schedule!r} has not five fields: minute, hour, day of month, month, day of week")
-    try:
-        times: Iterator[datetime.datetime] = CronSim(schedule, start, reverse=reverse)
-    except CronSimError as error:
-        raise ScheduleError(f"{schedule!r} is no schedule: {error}") from error
+    times: Iterator[datetime.datetime] = CronSim(schedule, start, reverse=reverse)
     found = next(times, None)
     return found.timestamp() if found is not None else None

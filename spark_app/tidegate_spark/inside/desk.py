@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from tidegate_spark.inside import figures
 from tidegate_spark.inside.errors import BusyError, LookError, NotThereError, TooSlowError, UnavailableError
 from tidegate_spark.inside.figures import LastProgress
-from tidegate_spark.inside.questions import Operators, Question, Rows, Sources, Windows
+from tidegate_spark.inside.questions import Operators, Question, Rows, Sources, Windows, more_time
 
 GRACE_SECONDS = 5.0
 """How long an answer may come after its time: jobs are cancelled, and what was read is put together."""
@@ -87,9 +87,10 @@ class Desk:
         errand = _Errand(question)
         self._admit(errand)
         if not errand.done.wait(question.seconds + GRACE_SECONDS):
+            more = more_time(question.seconds)
             raise TooSlowError(
                 f"there is no answer after {question.seconds} s, and the look is being ended: the storage or the "
-                "executors may be slow. Ask again later"
+                f"executors may be slow. Ask again later{f', with {more}' if more else ''}"
             )
         if errand.error is not None:
             raise errand.error

@@ -31,7 +31,7 @@ from tidegate_spark.inside.errors import (
     UnreadableError,
 )
 from tidegate_spark.inside.partition_work import ByWindow, Count, FirstRows
-from tidegate_spark.inside.questions import CLOSED, OPEN, Operators, Rows, Windows
+from tidegate_spark.inside.questions import CLOSED, OPEN, Operators, Rows, Windows, more_time
 from tidegate_spark.inside.reading import Job, Sessions
 
 ATTEMPTS = 3
@@ -43,6 +43,7 @@ Answer = dict[str, Any]
 class _Look:
     """A question under way, at one batch of a query."""
 
+    question: Operators | Rows | Windows
     job: Job
     query: str
     checkpoint: str
@@ -96,14 +97,14 @@ class Looker:
             batch = at.batch
             session = self._session(at)
             tables = reading.tables_at(session, files, checkpoint)
-            return self._answer(question, _Look(job, query, checkpoint, files, at, session, tables))
+            return self._answer(question, _Look(question, job, query, checkpoint, files, at, session, tables))
         except LookError:
             raise
         except ExportError as error:
             raise UnreadableError(str(error)) from error
         except SPARKS as error:
             if job.seconds_left() <= 0:
-                raise TooSlowError(_slow(question.seconds)) from error
+                raise TooSlowError(_slow(question)) from error
             newest = _newest(files)
             if newest is None or newest == batch:
                 raise UnreadableError(f"Spark can not read the state: {words_of(error)}") from error
@@ -226,7 +227,7 @@ class Looker:
             if enough is not None and len(found) >= enough:
                 break
         if not read:
-            raise TooSlowError("the time was over before the first partition was read; ask with a larger seconds=")
+            raise TooSlowError(_slow(look.question))
         return found, Read(read, partitions)
 
 
@@ -244,8 +245,14 @@ def _newest(files: Files) -> int | None:
         return None
 
 
-def _slow(seconds: int) -> str:
+def _slow(question: Operators | Rows | Windows) -> str:
+    """Return what is said of a look that came to nothing, with what can help and was not asked for already."""
+    more, others = more_time(question.seconds), isinstance(question, Rows) and question.key is None
+    helps = [f"give it {more}"] if more else ["ask again while no long batch runs"]
+    helps += ["ask for one key (--key, key=)"] if others else []
+    remedy = ", or ".join(helps)
     return (
-        f"nothing was read within {seconds} s: ask for one key, or with a larger seconds= (at most 60). Large state is "
-        "better exported from a snapshot (spec.export of a StreamSnapshot)"
+        f"nothing was read within {question.seconds} s{'' if more else ', the most there is'}: {remedy}. A look waits "
+        "for cores that a batch does not need, and for files of the state from the storage; state that is too large "
+        "for it is exported from a snapshot (spec.export of a StreamSnapshot)"
     )

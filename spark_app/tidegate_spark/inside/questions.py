@@ -74,6 +74,13 @@ class Windows:
 Question = Operators | Sources | Rows | Windows
 
 
+def more_time(seconds: int) -> str:
+    """Return how to give a look more than so many seconds, as the command and as a request say it; empty if none is."""
+    if seconds >= MOST_SECONDS:
+        return ""
+    return f"more time (--seconds of the command, seconds= of the request; at most {MOST_SECONDS})"
+
+
 def is_question(path: str) -> bool:
     """Return whether a path of the agent's is about the inside of the application."""
     parts = urlsplit(path).path.split("/")

@@ -91,6 +91,7 @@ def test_a_payload_is_any_json_and_stays_what_it_is(api_kubectl: Kubectl, namesp
         ("spec/ttl", "0s", "ttl must be a whole number"),
         ("spec/ttl", "1w", "ttl must be a whole number"),
         ("spec/ttl", "1h30m", "ttl must be a whole number"),
+        ("spec/ttl", "10 minutes", "ttl must be a whole number of seconds (s), minutes (m)"),
         ("spec/unheard", 1, "unknown field"),
     ],
 )

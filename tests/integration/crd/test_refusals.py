@@ -96,7 +96,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "an autoscaler with less than nothing to choose from": (
         "spec/autoscaling",
         {"minExecutors": 5, "maxExecutors": 4},
-        ["spec.autoscaling", "minExecutors must not be more than autoscaling.maxExecutors"],
+        ["spec.autoscaling", "minExecutors must not be more than autoscaling.maxExecutors: lower the one"],
     ),
     "an autoscaler that nobody knows": (
         "spec/autoscaling",
@@ -122,6 +122,67 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         "spec/autoscaling",
         {"maxExecutors": 4, "excludedPeriods": [{"schedule": "each morning", "duration": "2h"}]},
         ["spec.autoscaling.excludedPeriods[0].schedule", "five fields of cron"],
+    ),
+    "an excluded period of a day that never comes": (
+        "spec/autoscaling",
+        {
+            "maxExecutors": 4,
+            "excludedPeriods": [
+                {"schedule": "0 8 * * *", "duration": "2h"},
+                {"schedule": "0 8 31 2 *", "duration": "2h"},
+            ],
+        },
+        ["spec.autoscaling.excludedPeriods[1].schedule", "never comes", "name days that one of them has"],
+    ),
+    "an excluded period over midnight": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "excludedPeriods": [{"schedule": "0 22-5 * * *", "duration": "2h"}]},
+        ["spec.autoscaling.excludedPeriods[0].schedule", "ends before it begins", "such as 22-23,0-5"],
+    ),
+    "an excluded period over the end of a week": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "excludedPeriods": [{"schedule": "0 8 * * Fri-sun", "duration": "2h"}]},
+        ["spec.autoscaling.excludedPeriods[0].schedule", "ends before it begins", "such as FRI-SAT,SUN"],
+    ),
+    "snapshots on a day that never comes": (
+        "spec/snapshots",
+        {"schedule": "30 4 30,31 feb *"},
+        ["spec.snapshots.schedule", "never comes", "name days that one of them has"],
+    ),
+    "snapshots over midnight": (
+        "spec/snapshots",
+        {"schedule": "0 22-5 * * *"},
+        ["spec.snapshots.schedule", "ends before it begins", "such as 22-23,0-5"],
+    ),
+    "an autoscaler that may take all executors away": (
+        "spec/autoscaling",
+        {"minExecutors": 0, "maxExecutors": 4},
+        ["spec.autoscaling.minExecutors", "greater than or equal to 1"],
+    ),
+    "an autoscaler that may have no executors": (
+        "spec/autoscaling",
+        {"maxExecutors": 0},
+        ["spec.autoscaling.maxExecutors", "greater than or equal to 1"],
+    ),
+    "a utilization at which nothing is done": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "targetUtilization": 9},
+        ["spec.autoscaling.targetUtilization", "greater than or equal to 10"],
+    ),
+    "a utilization that is a share": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "targetUtilization": 0.7},
+        ["spec.autoscaling.targetUtilization", "must be of type integer"],
+    ),
+    "a step that takes nothing away": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "scaleDown": {"maxPercent": 0}},
+        ["spec.autoscaling.scaleDown.maxPercent", "greater than or equal to 1"],
+    ),
+    "a step that takes more away than there is": (
+        "spec/autoscaling",
+        {"maxExecutors": 4, "scaleDown": {"maxPercent": 101}},
+        ["spec.autoscaling.scaleDown.maxPercent", "less than or equal to 100"],
     ),
     "an excluded period without an end": (
         "spec/autoscaling",
@@ -286,6 +347,29 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
 }
 
 
+# Each span of time -> what its refusal gives as an example; without what else its group needs.
+SPANS: dict[str, tuple[dict[str, Any], str]] = {
+    "autoscaling/catchUp": ({"maxExecutors": 4}, "such as 10m"),
+    "autoscaling/window": ({"maxExecutors": 4}, "such as 1m"),
+    "autoscaling/stabilization": ({"maxExecutors": 4}, "such as 1m"),
+    "autoscaling/scaleDown/interval": ({"maxExecutors": 4}, "such as 10m"),
+    "autoscaling/excludedPeriods/0/duration": ({"maxExecutors": 4}, "such as 2h"),
+    "snapshots/every": ({}, "such as 90m"),
+    "snapshots/keep/maxAge": ({}, "such as 30d"),
+    "control/retention": ({}, "such as 24h"),
+    "control/channel/storage/keepReplies": ({}, "such as 24h"),
+}
+
+
+def with_span(path: str, value: str) -> tuple[str, dict[str, Any]]:
+    """Return a group of the spec, and the group with nothing in it but what it needs and the span."""
+    group, *inner = path.split("/")
+    found: Any = value
+    for part in reversed(inner):
+        found = [{"schedule": "0 8 * * *", **found}] if part == "0" else {part: found}
+    return f"spec/{group}", {**SPANS[path][0], **found}
+
+
 @pytest.fixture(scope="module")
 def empty_namespace(api_kubectl: Kubectl) -> str:
     """One namespace for all that is refused: nothing is ever stored in it."""
@@ -300,6 +384,31 @@ def test_the_api_server_refuses_it_and_names_the_field(
     with pytest.raises(KubectlError) as refusal:
         create(api_kubectl, empty_namespace, changed(path, value))
     assert [word for word in words if word not in str(refusal.value)] == [], refusal.value
+
+
+@pytest.mark.parametrize("value", ["10 minutes", "PT10M", "1h30m", "half an hour or a bit longer"])
+@pytest.mark.parametrize("path", SPANS)
+def test_a_span_of_time_that_is_none_is_answered_with_its_form_and_an_example(
+    api_kubectl: Kubectl, empty_namespace: str, path: str, value: str
+) -> None:
+    with pytest.raises(KubectlError) as refusal:
+        create(api_kubectl, empty_namespace, changed(*with_span(path, value)))
+    said = str(refusal.value)
+    name = "spec." + path.replace("/0/", "[0]/").replace("/", ".")
+    missing = [word for word in (name, "must be a whole number of", "(m)", SPANS[path][1]) if word not in said]
+    assert missing == [], said
+    assert "Too long" not in said
+    assert said.count("Invalid value") == 1, "it is said once"
+
+
+@pytest.mark.parametrize(
+    "schedule", ["0 8 31 * *", "0 8 29 2 *", "0 8 30 2 MON", "0 8 31 2,3 *", "0 8-17 1-7 JAN-MAR *"]
+)
+def test_schedules_that_come_are_taken(api_kubectl: Kubectl, namespace: str, schedule: str) -> None:
+    app = changed("spec/snapshots", {"schedule": schedule})
+    periods = [{"schedule": schedule, "duration": "2h"}] * 16
+    app["spec"]["autoscaling"] = {"maxExecutors": 4, "excludedPeriods": periods}
+    assert create(api_kubectl, namespace, app)["spec"]["autoscaling"]["excludedPeriods"] == periods
 
 
 def test_nothing_that_was_refused_is_stored(api_kubectl: Kubectl, empty_namespace: str) -> None:

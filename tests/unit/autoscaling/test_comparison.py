@@ -1,13 +1,17 @@
 """What ``make autoscaling`` takes, and that the docs show what it finds. Reads the docs."""
 
 import re
+from functools import partial
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from tests.autoscaling.__main__ import draw
+from tests.autoscaling.__main__ import draw, main
 from tests.autoscaling.application import Model
 from tests.autoscaling.command_line import read_arguments, settings_of
+from tests.autoscaling.progress import telling
 from tests.autoscaling.rules import Tidegate
 from tests.autoscaling.run import USUAL, enough, run
 from tests.autoscaling.traces import HOUR, TRACES, make
@@ -69,6 +73,43 @@ def test_a_picture_is_the_same_each_time(tmp_path: Path) -> None:
     for name in pictures:
         draw(tmp_path / name, trace, [found])
     assert len({(tmp_path / name).read_bytes() for name in pictures}) == 1
+
+
+def two_hours(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have two traces of an hour each instead of those that there are; return their names."""
+    names = ["even", "uneven"]
+    for name in list(TRACES):
+        monkeypatch.delitem(TRACES, name)
+    for name in names:
+        monkeypatch.setitem(TRACES, name, partial(make, name, HOUR, lambda t: 300.0))
+    return names
+
+
+def test_in_a_file_or_a_pipe_a_line_for_each_trace_says_how_far_it_is_and_the_table_is_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    names, picture = two_hours(monkeypatch), tmp_path / "even.png"
+    assert main(["--traces", *names, "--picture", str(picture)]) == 0
+    out, told = capsys.readouterr()
+    assert [re.sub(r"\d+ s", "n s", line) for line in told.splitlines()] == [
+        "trace even: done after n s; 1 to go",
+        "trace uneven: done after n s",
+    ]
+    assert (out.startswith(f"picture: {picture}"), "done after" in out, picture.exists()) == (True, False, True)
+
+
+def test_on_a_terminal_a_line_moves_with_the_rule_that_is_simulated_and_goes_when_it_is_done() -> None:
+    screen = StringIO()
+    console = Console(file=screen, force_terminal=True, width=120, color_system=None, highlight=False)
+    trace = make("even", HOUR, lambda t: 300.0)
+    with telling([trace, trace], console) as teller:
+        teller.begins(trace, "HPA on CPU, 70%", 0.5)
+        teller.is_done(trace)
+        teller.begins(trace, "the picture", 1.0)
+    shown = screen.getvalue()
+    assert "100% even: the picture" in shown
+    assert shown.endswith(("\x1b[2K", "\x1b[?25h")), "nothing of it stays"
+    assert "done after" not in shown
 
 
 def rows() -> dict[tuple[str, str], list[str]]:

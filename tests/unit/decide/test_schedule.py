@@ -179,9 +179,20 @@ def test_a_schedule_that_says_nothing_is_told_once_and_harms_nothing() -> None:
     (told,) = look.actions
     assert isinstance(told, PublishEvent)
     assert (told.reason, told.warning) == ("ScheduleInvalid", True)
-    assert "'5-3 * * * *' is no schedule" in told.message
+    assert told.message == (
+        "spec.snapshots.schedule: '5-3 * * * *' is no schedule (Bad minute). A range begins with the smaller one, such "
+        "as 8-17 or MON-FRI. No snapshots are taken until it is corrected."
+    )
     known = app({"schedule": "5-3 * * * *"}, snapshots=look.status)
     assert look_at_schedule(observe(known), NOW).actions == ()
+
+
+def test_a_schedule_of_a_day_that_never_comes_is_told_to_be_that() -> None:
+    look = look_at_schedule(observe(app({"schedule": "0 8 31 2 *"})), NOW)
+    (told,) = look.actions
+    assert isinstance(told, PublishEvent)
+    assert told.message.startswith("spec.snapshots.schedule: '0 8 31 2 *' never comes: no month that it names has")
+    assert (look.status is not None, look.wake_after) == (True, None)
 
 
 def test_what_the_api_server_refuses_is_tried_again_later() -> None:

@@ -159,14 +159,46 @@ def test_jobs_that_are_cancelled_because_the_time_is_over_leave_what_was_read_be
     assert (answer["complete"], answer["partitions"]) == (False, {"read": 2, "of": 8})
 
 
-def test_a_look_that_read_nothing_in_its_time_says_how_to_ask(spark: Pretended) -> None:
+TIME, KEY = "--seconds of the command, seconds= of the request; at most 60", "one key (--key, key=)"
+
+
+@pytest.mark.parametrize(
+    ("question", "helps", "helps_not"),
+    [
+        (Rows("main", 0), [TIME, KEY], ["no long batch"]),
+        (Rows("main", 0, key="51"), [TIME], [KEY]),
+        (Rows("main", 0, key="51", seconds=60), ["60 s, the most there is: ask again"], [TIME, KEY]),
+        (Rows("main", 0, seconds=60), [KEY], [TIME]),
+    ],
+)
+def test_a_look_that_read_nothing_in_its_time_says_what_helps_that_was_not_asked_for(
+    spark: Pretended, question: Rows, helps: list[str], helps_not: list[str]
+) -> None:
     def cancelled(number: int) -> None:
         spark.now = 99
         raise Py4JError("cancelled")
 
     spark.context.before_job = cancelled
-    with pytest.raises(TooSlowError, match="within 20 s: ask for one key"):
+    with pytest.raises(TooSlowError) as slow:
+        spark.answer(question)
+    said = str(slow.value)
+    assert f"nothing was read within {question.seconds} s" in said
+    assert [words for words in helps if words not in said] == [], said
+    assert [words for words in helps_not if words in said] == [], said
+
+
+def test_a_look_that_had_no_time_for_a_single_job_says_the_same(
+    spark: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow_storage(*_: object) -> Any:
+        spark.now = 99
+        return spark.rows()
+
+    monkeypatch.setattr(reading, "frame_of", slow_storage)
+    with pytest.raises(TooSlowError) as slow:
         spark.answer(Rows("main", 0))
+    assert TIME in str(slow.value)
+    assert spark.context.jobs == []
 
 
 def test_a_batch_that_is_cleaned_up_meanwhile_is_left_for_the_newest_one(spark: Pretended) -> None:

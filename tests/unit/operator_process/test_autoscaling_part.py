@@ -297,6 +297,25 @@ async def test_a_version_that_runs_on_while_another_one_is_prepared_is_scaled_as
     assert world.target > 1
 
 
+class BadPeriod(World):
+    """One whose excluded periods are one that never comes and one that is not now."""
+
+    asked = MappingProxyType(
+        {
+            "autoscaling.excludedPeriods": [
+                {"schedule": "0 8 31 2 *", "duration": "2h"},
+                {"schedule": "0 20 * * *", "duration": "2h"},
+            ]
+        }
+    )
+
+
+async def test_an_excluded_period_that_never_comes_keeps_an_application_from_no_executors() -> None:
+    world = BadPeriod()
+    await world.batches(30)
+    assert world.target > 1
+
+
 async def test_an_executors_rate_is_of_the_cores_that_it_has_while_a_version_with_others_is_prepared() -> None:
     world = World()
     world.driver = dataclasses.replace(world.driver, executor_cores=2, resource_version="11")

@@ -1,0 +1,63 @@
+"""Excluded periods of the autoscaler whose schedule tells no times: they exclude nothing, and that is said. No I/O.
+
+The API server refuses nearly all of them. What it can not see, or took before it looked, does not keep the autoscaler
+from its work: it goes by the other periods, and a condition names those that it leaves out for as long as it does.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.times import fault_of
+from tidegate.model.streaming_app import Condition, StreamingApp
+from tidegate.observe.observation import Observation
+
+PERIODS_IGNORED = "ExcludedPeriodsIgnored"
+"""Type of the condition."""
+SCHEDULE_INVALID = "ScheduleInvalid"
+"""Its reason, and that of the event: as of a schedule of snapshots."""
+
+
+def periods_condition(o: Observation, now: float) -> tuple[Condition, ...]:
+    """Return the condition of periods that are left out; none if none is.
+
+    It is apart from Ready, Reconciling and Stalled: the application is as well as it was.
+    """
+    message = _message(o.app)
+    if not message:
+        return ()
+    known = o.app.status.condition(PERIODS_IGNORED)
+    return (
+        Condition(
+            type=PERIODS_IGNORED,
+            status="True",
+            reason=SCHEDULE_INVALID,
+            message=message,
+            observed_generation=o.app.metadata.generation,
+            last_transition_time=known.last_transition_time
+            if known is not None
+            else datetime.datetime.fromtimestamp(int(now), datetime.UTC),
+        ),
+    )
+
+
+def tell_ignored_periods(o: Observation) -> tuple[PublishEvent, ...]:
+    """Tell of periods that are left out when that begins, or others are."""
+    message, known = _message(o.app), o.app.status.condition(PERIODS_IGNORED)
+    if not message or (known is not None and known.message == message):
+        return ()
+    return (PublishEvent(SCHEDULE_INVALID, message, True, f"generation {o.app.metadata.generation}"),)
+
+
+def _message(app: StreamingApp) -> str:
+    spec = app.spec.autoscaling
+    if spec is None or not spec.is_on:
+        return ""
+    found = [(number, fault_of(each.schedule)) for number, each in enumerate(spec.excluded_periods)]
+    faults = [f"spec.autoscaling.excludedPeriods[{number}].schedule: {fault}." for number, fault in found if fault]
+    if not faults:
+        return ""
+    begin = "Nothing is excluded by it: the" if len(faults) == 1 else "Nothing is excluded by these: the"
+    # What holds comes first: an event has no room for all of a long list.
+    return f"{begin} autoscaler goes by the other periods until it is corrected. {' '.join(faults)}"
