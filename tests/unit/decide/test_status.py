@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.decide.actions import WriteStatus
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import Phase, QueryStatus, StreamingApp
+from tidegate.model.streaming_app import Phase, QueryStatus, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit
 from tidegate_spark.protocol import QueryReport, Reason, Termination, to_json
@@ -22,6 +22,7 @@ from tidegate_testing.observations import (
     waiting,
 )
 from tidegate_testing.plans import settled, status_of
+from tidegate_testing.upgrades import upgrading
 
 APP = launched(app_with())
 
@@ -143,6 +144,13 @@ def test_batches_of_another_lineage_do_not_count() -> None:
     end = to_json(Termination(Reason.FENCED, "taken over", 1, batches={"main": 318}, adopt_epoch=7, adopt_lineage=2))
     driver = driver_of(app, phase="Succeeded", running=False, ended=Exit(0, "Completed", end, NOW - 5))
     status = status_of(decide(observe(app, driver=driver), NOW))
+    assert (status.lineage, status.batch) == (2, None)
+
+
+def test_a_lineage_that_begins_with_nothing_has_no_batch_to_show() -> None:
+    app = knowing(318, lineage=1)
+    fresh = upgrading(app, app_with({"application.image": "shop/orders:0"}), UpgradePhase.STOPPING, lineage=2)
+    status = status_of(decide(observe(fresh), NOW))
     assert (status.lineage, status.batch) == (2, None)
 
 

@@ -253,7 +253,9 @@ def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Divided,
         f"The state of lineage {known.lineage} is in {known.partitions} partitions, with the {rows} rows that it had "
         f"in {known.before}; the new version is started on it."
     )
-    done = _settled(upgrade, RepartitionResult.DONE, "", outcome.message, now, rows=rows)
+    # Spark makes a batch of it, of each query whose state was divided.
+    last = max((it.batch + (it.partitions not in (0, known.partitions)) for it in queries.values()), default=None)
+    done = _settled(upgrade, RepartitionResult.DONE, "", outcome.message, now, rows=rows, batch=last)
     batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(queries.items()))
     pin = upgrade.pin
     assert pin is not None
