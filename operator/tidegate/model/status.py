@@ -20,6 +20,7 @@ class Phase(StrEnum):
     STARTING = "Starting"
     RUNNING = "Running"
     STOPPING = "Stopping"
+    REPARTITIONING = "Repartitioning"
     SUSPENDED = "Suspended"
     COMPLETED = "Completed"
     FAILED = "Failed"

@@ -8,7 +8,7 @@ import pytest
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
-from tidegate.decide.spec_hash import version_of, with_version
+from tidegate.decide.spec_hash import spec_hash, version_of, with_version
 from tidegate.model.streaming_app import (
     Condition,
     Phase,
@@ -35,7 +35,9 @@ from tidegate_testing.plans import status_of, written
 from tidegate_testing.upgrades import (
     BEGUN,
     COPY,
+    IMAGE,
     PIN,
+    A,
     edited,
     events,
     launch_of,
@@ -45,6 +47,7 @@ from tidegate_testing.upgrades import (
     stable,
     stable_of,
     under_test,
+    version_launched,
 )
 
 EIGHT: dict[str, Any] = {"state.partitions": 8}
@@ -187,6 +190,29 @@ def test_nothing_is_launched_while_the_pod_works() -> None:
     assert not any(isinstance(action, do.CreateDriver | do.CreateRepartition) for action in plan.actions)
     assert condition(plan, "Reconciling").reason == "UpgradeRepartitioning"
     assert POD in condition(plan, "Reconciling").message
+
+
+def test_the_phase_says_that_state_is_divided_from_when_the_driver_is_gone_until_the_next_one_is_made() -> None:
+    stopped, app = between(UpgradePhase.STOPPING), dividing()
+    assert [status_of(decide(o, NOW)).phase for o in (observe(stopped), observe(app, repartitions=(pod_of(app),)))] == [
+        Phase.REPARTITIONING,
+        Phase.REPARTITIONING,
+    ]
+    end = RepartitionEnd(lineage=2, queries={"main": RepartitionedQuery(9, 1000, 4)})
+    done = observe(app, repartitions=(ended(app, end, Reason.COMPLETED),))
+    assert status_of(decide(done, NOW)).phase is Phase.STARTING
+
+
+def test_the_old_version_that_goes_on_after_it_was_not_lost() -> None:
+    app = dividing()
+    waiting = written(observe(app, repartitions=(pod_of(app),)))
+    assert waiting.status.phase is Phase.REPARTITIONING
+    old = msgspec.structs.replace(waiting.status, applied_spec_hash=spec_hash(app_with({IMAGE: A})))
+    failed = msgspec.structs.replace(waiting, status=old)
+    plan = decide(observe(failed, repartitions=(ended(failed, RepartitionEnd(RepartitionWhat.SPARK)),)), NOW)
+    assert version_launched(plan) == old.applied_spec_hash
+    (launch,) = [action for action in plan.actions if isinstance(action, do.RecordLaunch)]
+    assert not launch.unplanned
 
 
 @pytest.mark.parametrize(
