@@ -75,11 +75,7 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         queries=queries,
         batch=last_batch(o, queries, lineage),
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
-        executors=ExecutorsStatus(
-            wanted=wanted_executors(o),
-            running=running_executors(o),
-            leaving=(report.executors_leaving if report else 0) or msgspec.UNSET,
-        ),
+        executors=_executors(o),
         selector=executor_selector(o.app.metadata.name),
         start_from=build_beginning(o, verdict),
         last_snapshot=build_last_snapshot(o),
@@ -167,6 +163,14 @@ def _progress(status: StreamingAppStatus) -> tuple[object, ...]:
         status.last_exit,
         status.control,
         repartition.progress if repartition is not None else None,
+    )
+
+
+def _executors(o: Observation) -> ExecutorsStatus:
+    wanted, running = wanted_executors(o), running_executors(o)
+    leaving = o.agent.report.executors_leaving if o.agent is not None else 0
+    return ExecutorsStatus(
+        wanted=wanted, running=running, summary=f"{running}/{wanted}", leaving=leaving or msgspec.UNSET
     )
 
 

@@ -80,6 +80,22 @@ def test_figures_that_are_none_keep_nothing_from_being_decided(value: float) -> 
     assert status_of(plan).input_rows_per_second == 0
 
 
+@pytest.mark.parametrize(("running", "leaving", "shown"), [(2, 0, "2/8"), (8, 0, "8/8"), (3, 5, "3/8"), (9, 0, "9/8")])
+def test_the_column_says_how_many_executors_run_of_how_many_are_wanted(running: int, leaving: int, shown: str) -> None:
+    driver = running_driver(APP)
+    agent = report_of(driver, executors_wanted=8, executors_running=running, executors_leaving=leaving)
+    told = status_of(decide(observe(APP, driver=driver, agent=agent), NOW)).executors
+    assert told is not None
+    assert (told.wanted, told.running, told.summary) == (8, running, shown)
+
+
+def test_of_an_application_that_does_not_run_the_column_says_what_it_will_have() -> None:
+    suspended = launched(app_with({"suspend": True, "executor.instances": 4}))
+    told = status_of(decide(observe(suspended), NOW)).executors
+    assert told is not None
+    assert told.summary == "0/4"
+
+
 # --- the last committed batch ----------------------------------------------------------------------------------------
 
 
