@@ -349,7 +349,7 @@ async def test_news_of_control_messages_is_asked_for_soon_and_one_that_nothing_c
 
 async def test_that_executors_have_gone_is_heard_within_seconds() -> None:
     def at(leaving: int) -> AgentReport:
-        counts = {"executors_wanted": 2, "executors_running": 2, "executors_leaving": leaving}
+        counts: dict[str, Any] = {"executors_wanted": 2, "executors_running": 2, "executors_leaving": leaving}
         return AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, **counts)
 
     agents = Agents(*[at(0)] * 9, *[at(6)] * 4, at(0), at(0), at(0))
