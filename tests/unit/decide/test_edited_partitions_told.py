@@ -18,7 +18,7 @@ from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, running_driver
-from tidegate_testing.plans import status_of
+from tidegate_testing.plans import status_of, written
 from tidegate_testing.upgrades import (
     IMAGE,
     A,
@@ -108,6 +108,21 @@ def test_of_one_that_has_failed_it_is_named_with_what_failed_first(end: Any) -> 
     assert status_of(decide(o, NOW)).phase is Phase.FAILED
     assert condition.reason != KEPT  # what failed is what matters
     assert (WAITS in condition.message, "Mend what failed first" in condition.message) == (True, True)
+
+
+def test_of_one_that_failed_for_good_and_whose_pod_is_gone_it_is_said_once_and_about_the_newest_edit() -> None:
+    app = first(phase=Phase.FAILED)
+    o = observe(asking(app, {PARTITIONS: 8}), driver=exhausted(app))
+    said = [ready(o).message]
+    known = written(o)
+    for number in (8, 8, 16, 4):
+        known = asking(known, {PARTITIONS: number})
+        said.append(ready(observe(known)).message)
+        known = written(observe(known))
+    assert said[1] == said[2] == said[0]
+    assert said[3] == said[0].replace("into 8", "into 16")
+    assert "partitions" not in said[4]
+    assert said[0].startswith(said[4])
 
 
 def test_a_suspended_one_that_was_never_stable_says_that_it_has_to_go_on_for_it() -> None:

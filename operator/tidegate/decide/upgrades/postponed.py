@@ -8,6 +8,7 @@ the state has; an edit of nothing else stops nothing, and what else it changes d
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import msgspec
 
@@ -31,6 +32,8 @@ _LAUNCHED = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FA
 """Phases in which a version that is not stable runs, or is followed by another such one, if one was launched."""
 _GIVEN_UP = frozenset({UpgradePhase.REFUSED, UpgradePhase.ROLLED_BACK})
 """Phases in which a version is not tried again before the spec changes."""
+_SAID = re.compile(r" The state keeps its \d+ partitions until the version that runs is stable; .*\Z", re.DOTALL)
+"""The words of this module behind what else is said."""
 
 
 def is_postponed(o: Observation) -> bool:
@@ -110,6 +113,8 @@ def name_postponed(asked: Observation, verdict: Verdict) -> Verdict:
         asked: everything that is known, with the spec as it is.
         verdict: what the rules say.
     """
+    # What ended for good says what it said before, and of an earlier edit that may be no longer true.
+    verdict = dataclasses.replace(verdict, message=_SAID.sub("", verdict.message))
     if not is_postponed(asked):
         return _name_division_to_come(asked, verdict)
     message = f"{verdict.message} {_words(asked)}{_remedy(asked, verdict)}"

@@ -88,7 +88,7 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     about_it = upgrade.to_spec_hash == wanted or upgrade.phase is UpgradePhase.ROLLING_BACK
     # One that is suspended is what the spec asks for, whatever version it has.
     if verdict.health is not Health.READY or verdict.phase not in (Phase.RUNNING, Phase.COMPLETED):
-        return _beside_what_is(upgrade, verdict) if about_it else verdict
+        return _beside_what_is(o, upgrade, verdict) if about_it else verdict
     stuck = _name_what_a_person_has_to_mend(o, upgrade)
     if stuck is not None:
         return dataclasses.replace(verdict, health=Health.STALLED, reason=stuck.reason, message=stuck.message)
@@ -103,12 +103,15 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
 
 
-def _beside_what_is(upgrade: UpgradeStatus, verdict: Verdict) -> Verdict:
+def _beside_what_is(o: Observation, upgrade: UpgradeStatus, verdict: Verdict) -> Verdict:
     """Return a verdict about the version before, which starts or has failed, with what becomes of the one in the spec.
 
     Who has just edited the spec is not to hear only of what was there before.
     """
     if upgrade.phase not in _BEFORE_THE_STOP or verdict.phase not in (Phase.STARTING, Phase.RUNNING, Phase.FAILED):
+        return verdict
+    # Of what ended for good the words stay as they were when it ended.
+    if o.driver is None or not o.driver.running or upgrade.message in verdict.message:
         return verdict
     return dataclasses.replace(verdict, message=f"{verdict.message} {upgrade.message}")
 
