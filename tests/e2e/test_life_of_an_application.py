@@ -51,7 +51,7 @@ def scale_out(world: World) -> None:
 
     def scaled() -> bool:
         status = world.get_app("figures", NAMESPACE)["status"]
-        assert status["executors"] == {"wanted": 2, "running": 2}, status["executors"]
+        assert status["executors"] == {"wanted": 2, "running": 2, "summary": "2/2"}, status["executors"]
         return bool(status["epoch"] == before)
 
     wait_for("a second executor under the same driver", scaled, timeout=300, interval=2)

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from tidegate.autoscaling.bounds import Bounds, Limit, find_bounds, tasks_beyond
 from tidegate.autoscaling.large_batches import NONE, LargeBatches, remember, usable_rate
-from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.settings import TOLERANCE, Mode, Settings
 from tidegate.autoscaling.situation import Situation
 
@@ -183,7 +183,7 @@ def _decide(settings: Settings, situation: Situation, past: Past, current: int, 
     if within != current:
         return say(Step.BOUNDS, within, True)
     if needed is None:
-        return say(_why_nothing_is_known(situation), current, False)
+        return say(_why_nothing_is_known(settings, situation), current, False)
     if needed > current * (1 + TOLERANCE):
         more = min(math.ceil(soon - _ROUNDING), bounds.high)
         if more > current:
@@ -207,11 +207,15 @@ def _decide(settings: Settings, situation: Situation, past: Past, current: int, 
     return say(Step.DOWN, fewer, True) if wait <= 0 else say(Step.DOWN_SOON, fewer, False, wait)
 
 
-def _why_nothing_is_known(situation: Situation) -> Step | Limit:
+def _why_nothing_is_known(settings: Settings, situation: Situation) -> Step | Limit:
     if situation.measured is not None:
         return Step.UNKNOWN
-    # Of executors that are not there, or come and go, there will never be figures.
-    return Step.MEASURING if situation.lasting_shortage is None else Limit.MISSING
+    short = situation.lasting_shortage
+    if short is None:
+        return Step.MEASURING
+    # Of executors that are not there, or come and go, there will never be figures; of few that stay, with batches.
+    stays = short.running > 0 and situation.same_for >= settled_after(settings.window)
+    return Step.MEASURING if stays else Limit.MISSING
 
 
 def _needed_soon(settings: Settings, situation: Situation, past: Past, needed: float) -> float:

@@ -91,6 +91,11 @@ class Measured:
         return self.saturated or self.batch_seconds >= LONG
 
 
+def settled_after(window: float) -> float:
+    """Return for how many seconds the number of executors has to stay the same before anything is measured."""
+    return WARM_UP + window * SHORTEST
+
+
 def measure(history: History, window: float, cores: int) -> Measured | None:
     """Return what the newest samples show, None if it is too early to tell.
 

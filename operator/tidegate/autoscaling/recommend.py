@@ -84,6 +84,7 @@ def recommend(settings: Settings, history: History, past: Past, sight: Sight) ->
         excluded_until=excluded_until(settings.excluded, sight.now),
         quota=sight.quota,
         shortage=_shortage(report, sight, history) if report is not None else None,
+        same_for=sight.steady - history.since if history.samples else 0.0,
     )
     evaluation = evaluate(settings, situation, past)
     message = explain(settings, situation, evaluation)

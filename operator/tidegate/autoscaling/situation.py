@@ -30,17 +30,29 @@ class Quota:
     """For how many there is room is not known: what they get of a resource that they do not state, others decide."""
     hint: str = ""
     """What the driver has been given of it, which does not state it either; empty if nothing."""
+    there: int | None = None
+    """How many have a pod; None: nobody counted."""
 
     @property
     def words(self) -> str:
         """What it says, with its numbers as far as they are known, and what helps if it is not more room."""
         if self.unsure:
             return self._unsure
-        room = f"ResourceQuota {self.name} has room for {'1 executor' if self.most == 1 else f'{self.most} executors'}"
+        room = f"ResourceQuota {self.name} has room for {self._number}"
         if not self.resource:
             return room
         each = f"executors state none: set {self.unstated}" if self.unstated else f"an executor asks for {self.asked}"
         return f"{room} ({self.used} of {self.hard} {self.resource} are used, and {each})"
+
+    @property
+    def _number(self) -> str:
+        """So many in all: of those that are wanted some are there, and nobody is to take it for so many more."""
+        if self.most == 0:
+            return "no executor"
+        most = "1 executor" if self.most == 1 else f"{self.most} executors"
+        if self.there is None:
+            return f"{most} in all"
+        return f"{most} in all, of which {self.there} {'has' if self.there == 1 else 'have'} a pod"
 
     @property
     def _unsure(self) -> str:
@@ -84,6 +96,8 @@ class Situation:
     excluded_until: float = 0.0
     quota: Quota | None = None
     shortage: Shortage | None = None
+    same_for: float = 0.0
+    """Seconds for which there have been as many executors, and queries, as now."""
 
     @property
     def lasting_shortage(self) -> Shortage | None:

@@ -7,7 +7,7 @@ import datetime
 from tidegate.autoscaling.bounds import Limit, partitions_ceiling, state_ceiling
 from tidegate.autoscaling.evaluate import HELD_SECONDS, Evaluation, Step, enough_executors, usable_share
 from tidegate.autoscaling.large_batches import usable_rate
-from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.settings import Settings
 from tidegate.autoscaling.situation import Situation
 
@@ -74,7 +74,7 @@ def _limited(settings: Settings, situation: Situation, result: Evaluation) -> st
             return f"{more}; {situation.quota.words if situation.quota is not None else 'a ResourceQuota has no room'}."
         case Limit.MISSING:
             if situation.measured is None:
-                return f"{_missing(situation)} Nothing can be measured until they stay."
+                return f"{_missing(situation)} {_unmeasured(settings, situation)}"
             return f"{more}, but only {situation.measured.executors} of the {situation.wanted} that are wanted run."
         case _:
             return f"{more}, but the last ones brought next to nothing{_brought(situation, result)}."
@@ -197,6 +197,14 @@ def _missing(situation: Situation) -> str:
         there = f"Only {run} ({situation.wanted} wanted); there have been too few since {since}."
     gone = f" {_executors(short.leaving)} must go first." if short.leaving else ""
     return f"{there}{gone} The condition Ready says why."
+
+
+def _unmeasured(settings: Settings, situation: Situation) -> str:
+    """Return what has to be before anything can be measured."""
+    short = situation.shortage
+    if short is None or not short.running:
+        return "Nothing can be measured without any."
+    return f"It is measured once their number has stayed the same for {_seconds(settled_after(settings.window))}."
 
 
 def _executors(number: int | None) -> str:

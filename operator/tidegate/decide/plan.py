@@ -23,7 +23,7 @@ from tidegate.decide.upgrades.in_force import in_force
 from tidegate.decide.upgrades.postponed import about_all, name_postponed, tell_postponed, with_kept_number
 from tidegate.decide.upgrades.rehearsal_pods import NOTHING, keep_rehearsal
 from tidegate.decide.upgrades.repartition_pods import hold_for_repartition, keep_repartition
-from tidegate.decide.upgrades.repartitioning import tell_kept
+from tidegate.decide.upgrades.repartitioning import name_kept, tell_kept
 from tidegate.decide.upgrades.table import next_step, with_step
 from tidegate.decide.upgrades.unusable import leave_ended_version, name_standstill
 from tidegate.decide.upgrades.words import colour, refuse_unknown_version, tell_step
@@ -100,7 +100,8 @@ def decide(observation: Observation, now: float) -> Plan:
     if verdict.silent:
         return Plan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
     if not deleted:
-        verdict = name_postponed(asked, colour(observation, stored.spec_hash, verdict, now))
+        coloured = colour(observation, stored.spec_hash, verdict, now)
+        verdict = name_postponed(asked, name_kept(observation, coloured))
     status = build_status(observation, verdict, now)
     due = write_is_due_in(stored, status, now)
     waiting = () if deleted else tell_postponed(asked)

@@ -26,6 +26,7 @@ from tidegate.decide.launch import (
 )
 from tidegate.decide.overdue import OVERDUE
 from tidegate.decide.suspension import RESUMING, ROLLING_BACK, stop_was_asked_for, suspending_message
+from tidegate.decide.upgrades.repartitioning import is_pending
 from tidegate.decide.upgrades.step import runs_ready
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, UpgradePhase
@@ -148,6 +149,10 @@ def why_another_version(o: Observation) -> tuple[str, str]:
     why_not = why_not_built(o)
     if why_not:
         return "SpecChanged", f"{why_not[0].lower()}{why_not[1:].rstrip('.')}."
+    known = upgrade.repartition if upgrade is not None and is_pending(upgrade) else None
+    if known is not None:
+        divides = f"a pod divides its state from {known.before} into {known.partitions} partitions then"
+        return "SpecChanged", f"{divides}, and the changed spec is started."
     return "SpecChanged", "the changed spec is started then."
 
 

@@ -19,6 +19,7 @@ from tidegate.decide.executors import running_executors, wanted_executors
 from tidegate.decide.faults import read_termination
 from tidegate.decide.ignored_instances import instances_condition
 from tidegate.decide.ignored_periods import periods_condition
+from tidegate.decide.last_batch import last_batch
 from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of, lineage_to_launch, recorded_or_found
 from tidegate.decide.restarting import count_restarts
@@ -74,13 +75,9 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         last_exit=_last_exit(o.driver) or old.last_exit,
         restarts=count_restarts(o, verdict, now),
         queries=queries,
-        batch=_last_batch(o, queries, lineage),
+        batch=last_batch(o, queries, lineage),
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
-        executors=ExecutorsStatus(
-            wanted=wanted_executors(o),
-            running=running_executors(o),
-            leaving=(report.executors_leaving if report else 0) or msgspec.UNSET,
-        ),
+        executors=_executors(o),
         selector=executor_selector(o.app.metadata.name),
         start_from=build_beginning(o, verdict),
         last_snapshot=build_last_snapshot(o),
@@ -168,6 +165,14 @@ def _progress(status: StreamingAppStatus) -> tuple[object, ...]:
         status.last_exit,
         status.control,
         repartition.progress if repartition is not None else None,
+    )
+
+
+def _executors(o: Observation) -> ExecutorsStatus:
+    wanted, running = wanted_executors(o), running_executors(o)
+    leaving = o.agent.report.executors_leaving if o.agent is not None else 0
+    return ExecutorsStatus(
+        wanted=wanted, running=running, summary=f"{running}/{wanted}", leaving=leaving or msgspec.UNSET
     )
 
 
@@ -262,17 +267,6 @@ def _at_the_end(query: QueryStatus, driver: PodRecord | None) -> QueryStatus:
     last = told.batches.get(query.name, -1) if told else -1
     seen = -1 if query.batch_id is None else query.batch_id
     return msgspec.structs.replace(query, batch_id=last) if last > seen else query
-
-
-def _last_batch(o: Observation, queries: tuple[QueryStatus, ...], lineage: int) -> int | None:
-    """Return the highest committed batch: of what is told now, and of what was seen before while that is not whole."""
-    committed = [query.batch_id for query in queries if query.batch_id is not None]
-    whole = bool(queries) and len(committed) == len(queries)
-    if not whole and lineage == o.app.status.lineage:
-        told = read_termination(o.driver.ended) if o.driver else None
-        committed += [batch for batch in (told.batches.values() if told else ()) if batch >= 0]
-        committed += [] if o.app.status.batch is None else [o.app.status.batch]
-    return max(committed, default=None)
 
 
 def _rows_per_second(report: AgentReport) -> int:

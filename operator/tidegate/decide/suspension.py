@@ -55,7 +55,9 @@ def stop_was_asked_for(status: StreamingAppStatus) -> bool:
     changed back meanwhile, does not.
     """
     ready = status.condition(Health.READY.value)
-    return status.phase is Phase.STOPPING and ready is not None and ready.reason in _ASKED_FOR
+    # An earlier operator called it Stopping as well while state was divided.
+    going = status.phase in (Phase.STOPPING, Phase.REPARTITIONING)
+    return going and ready is not None and ready.reason in _ASKED_FOR
 
 
 def suspending_message(driver: PodRecord) -> str:

@@ -31,7 +31,8 @@ class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
 
     Each attempt has an epoch and a lineage of its own, 0 as long as there is none, and one pod, whose uid is noted when
     it is seen first. ``snapshot`` is what it is made of. ``what`` is a word of the contract with the runtime, or
-    InvalidSpec. ``rows`` are those of all state, the same before and after. ``progress`` is the pod's, while it works.
+    InvalidSpec. ``rows`` are those of all state, the same before and after. ``batch`` is the highest that the new
+    lineage begins after: Spark makes one of the repartition. ``progress`` is the pod's, while it works.
     """
 
     partitions: int
@@ -45,6 +46,7 @@ class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
     what: str = ""
     message: str = ""
     rows: int = 0
+    batch: int | None = None
     progress: RepartitionProgress | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None

@@ -20,6 +20,7 @@ class Phase(StrEnum):
     STARTING = "Starting"
     RUNNING = "Running"
     STOPPING = "Stopping"
+    REPARTITIONING = "Repartitioning"
     SUSPENDED = "Suspended"
     COMPLETED = "Completed"
     FAILED = "Failed"
@@ -78,11 +79,12 @@ class QueryStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 class ExecutorsStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     """Executors wanted, those registered with the driver, and those beside them that end their tasks and go.
 
-    The last are not there if there are none.
+    The last are not there if there are none. ``summary`` is for the column of ``kubectl get``: running of wanted.
     """
 
     wanted: int = 0
     running: int = 0
+    summary: str = ""
     leaving: int | msgspec.UnsetType = msgspec.UNSET
 
 

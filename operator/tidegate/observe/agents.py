@@ -44,6 +44,8 @@ QUICK_INTERVAL = 2.0
 """Seconds between two questions while the agent is at a snapshot, and after its control messages got further."""
 AUTOSCALED_INTERVAL = 10.0
 """Longest interval between two questions where the answers decide about the number of executors."""
+LEAVING_INTERVAL = 5.0
+"""The same while executors end their tasks: who sees none of their pods any more is not to read that they still go."""
 _OPEN = frozenset({SnapshotState.WAITING, SnapshotState.COPYING})
 log = structlog.get_logger()
 
@@ -193,6 +195,8 @@ class AgentPoller:
             followed.interval = min(followed.interval, QUICK_INTERVAL)
         if isinstance(answer, AgentReport) and _is_looked_at(self._index.app(key)):
             followed.interval = min(followed.interval, AUTOSCALED_INTERVAL)
+        if isinstance(answer, AgentReport) and answer.executors_leaving:
+            followed.interval = min(followed.interval, LEAVING_INTERVAL)
         followed.doubt = followed.interval if pace == "silent" else 0.0
         self._schedule(key, 1.0 if followed.hurried else followed.interval)
         followed.hurried = False

@@ -112,7 +112,7 @@ def room_in(
 
 def _bound(quota: ResourceQuota, name: str, amount: Decimal | None, there: int, hint: str) -> Quota:
     hard, used = quota.status.hard[name], quota.status.used.get(name, "0")
-    bound, left = Quota(there, quota.metadata.name, name, used, hard), _left(name, hard, used)
+    bound, left = Quota(there, quota.metadata.name, name, used, hard, there=there), _left(name, hard, used)
     if left is None:
         return dataclasses.replace(bound, unsure=True)
     if amount is None:

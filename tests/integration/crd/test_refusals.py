@@ -268,7 +268,11 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         driver(memory="600Mi"),
         ["driver.resources.memory", "at least 750Mi"],
     ),
-    "no executors": ("spec/executor", {"instances": 0}, ["spec.executor.instances", "greater than or equal to 1"]),
+    "no executors": (
+        "spec/executor",
+        {"instances": 0},
+        ["spec.executor.instances", "greater than or equal to 1", "set spec.suspend to true"],
+    ),
     "negative executors": (
         "spec/executor",
         {"instances": -3},

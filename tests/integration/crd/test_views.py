@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tidegate_testing.crd import MINIMAL, create
-from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.kubectl import Kubectl, KubectlError
 from tidegate_testing.waiting import wait_for
 
 STATUS = {
@@ -13,7 +13,7 @@ STATUS = {
     "epoch": 2,
     "batch": 318,
     "inputRowsPerSecond": 212,
-    "executors": {"wanted": 2, "running": 2},
+    "executors": {"wanted": 8, "running": 2, "summary": "2/8"},
     "selector": "tidegate.dev/app=app,tidegate.dev/role=executor",
     "conditions": [
         {
@@ -37,6 +37,12 @@ def test_the_scale_subresource_shows_executors_and_their_selector(api_kubectl: K
     assert scale["status"] == {"replicas": 2, "selector": STATUS["selector"]}
 
 
+def test_who_scales_to_nothing_is_told_what_stops_the_application(api_kubectl: Kubectl, namespace: str) -> None:
+    create(api_kubectl, namespace, MINIMAL)
+    with pytest.raises(KubectlError, match=r"set spec\.suspend to true"):
+        api_kubectl.run("scale", "sapp", "app", "-n", namespace, "--replicas=0")
+
+
 def test_kubectl_get_shows_what_a_person_looks_for(api_kubectl: Kubectl, namespace: str) -> None:
     create(api_kubectl, namespace, MINIMAL)
     write_status(api_kubectl, namespace)
@@ -44,7 +50,7 @@ def test_kubectl_get_shows_what_a_person_looks_for(api_kubectl: Kubectl, namespa
     columns = ["NAME", "PHASE", "READY", "EXECUTORS", "BATCH", "ROWS/S", "AGE", "UPGRADE", "EPOCH", "REASON"]
     assert table[0].split() == columns
     cells = table[1].split()
-    assert cells[:6] + cells[7:] == ["app", "Running", "True", "2", "318", "212", "2", "QueriesRun"]
+    assert cells[:6] + cells[7:] == ["app", "Running", "True", "2/8", "318", "212", "2", "QueriesRun"]
 
 
 def test_writing_the_status_leaves_the_spec_alone(api_kubectl: Kubectl, namespace: str) -> None:

@@ -56,7 +56,7 @@ def test_what_keeps_more_away_is_named_with_what_can_be_done() -> None:
     )
     room = Quota(4, "team", "requests.cpu", "7500m", "8", "1")
     assert say(figures=measured(700.0), quota=room).startswith(
-        "More than 4 executors would be needed; ResourceQuota team has room for 4 executors (7500m of 8 "
+        "More than 4 executors would be needed; ResourceQuota team has room for 4 executors in all (7500m of 8 "
         "requests.cpu are used, and an executor asks for 1)."
     )
     assert "only 3 of the 4 that are wanted run" in say(figures=measured(700.0, executors=3))
@@ -143,11 +143,23 @@ def test_of_executors_that_are_not_there_it_is_said_since_when() -> None:
     at = "2027-01-15T08:00:00Z"
     assert say(at=300.0, shortage=Shortage(0, 0, NOW)) == (
         f"No executor is there (4 wanted); there have been too few since {at}. The condition Ready says why. "
-        "Nothing can be measured until they stay."
+        "Nothing can be measured without any."
     )
-    assert say(at=300.0, shortage=Shortage(1, 2, NOW)).startswith(
-        f"Only 1 executor runs (4 wanted); there have been too few since {at}. 2 executors must go first."
+    assert say(at=300.0, shortage=Shortage(1, 2, NOW)) == (
+        f"Only 1 executor runs (4 wanted); there have been too few since {at}. 2 executors must go first. The "
+        "condition Ready says why. It is measured once their number has stayed the same for 60 s."
     )
+
+
+def test_of_few_executors_that_have_stayed_it_is_said_that_batches_are_waited_for_and_that_they_are_few() -> None:
+    at = "2027-01-15T08:00:00Z"
+    few = f"Only 1 executor runs (4 wanted); there have been too few since {at}. The condition Ready says why."
+    assert say(at=300.0, shortage=Shortage(1, 0, NOW), same_for=59.0).startswith(few)
+    assert say(at=300.0, shortage=Shortage(1, 0, NOW), same_for=60.0) == (
+        f"4 executors are left until there are figures of enough batches. {few}"
+    )
+    # Without any it is no matter for how long.
+    assert say(at=300.0, shortage=Shortage(0, 0, NOW), same_for=600.0).endswith("Nothing can be measured without any.")
 
 
 def test_executors_that_are_missing_are_told_beside_any_other_reason() -> None:

@@ -65,7 +65,7 @@ def test_a_quota_that_is_used_up_is_told_with_the_field_as_well() -> None:
     quota = Quota(5, "team", "limits.cpu", "2", "2", unstated="spec.executor.resources.cpuLimit")
     plan = decide(missing(since=SHORT_SECONDS, quota=quota), NOW)
     assert plan.message.endswith(
-        "ResourceQuota team has room for 5 executors (2 of 2 limits.cpu are used, and executors state none: set "
+        "ResourceQuota team has room for 5 executors in all (2 of 2 limits.cpu are used, and executors state none: set "
         "spec.executor.resources.cpuLimit). Raise it, or ask for less."
     )
 

@@ -8,7 +8,7 @@ import pytest
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
-from tidegate.decide.spec_hash import version_of, with_version
+from tidegate.decide.spec_hash import spec_hash, version_of, with_version
 from tidegate.model.streaming_app import (
     Condition,
     Phase,
@@ -30,12 +30,14 @@ from tidegate_spark.repartition_protocol import (
     RepartitionWhat,
 )
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState, StateFacts
-from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe
-from tidegate_testing.plans import status_of
+from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe, running_driver
+from tidegate_testing.plans import status_of, written
 from tidegate_testing.upgrades import (
     BEGUN,
     COPY,
+    IMAGE,
     PIN,
+    A,
     edited,
     events,
     launch_of,
@@ -45,6 +47,7 @@ from tidegate_testing.upgrades import (
     stable,
     stable_of,
     under_test,
+    version_launched,
 )
 
 EIGHT: dict[str, Any] = {"state.partitions": 8}
@@ -68,8 +71,8 @@ def between(phase: UpgradePhase, repartition: RepartitionStatus = WANTED, **fiel
     return in_four(under_test(phase, EIGHT, repartition=repartition, epoch=0, **fields))
 
 
-def dividing(**fields: Any) -> StreamingApp:
-    return between(UpgradePhase.REPARTITIONING, BEGUN_ATTEMPT, last_lineage=2, **fields)
+def dividing(batch: int | None = None, **fields: Any) -> StreamingApp:
+    return in_four(between(UpgradePhase.REPARTITIONING, BEGUN_ATTEMPT, last_lineage=2, **fields), batch=batch)
 
 
 def pod_of(app: StreamingApp, **fields: Any) -> PodRecord:
@@ -189,6 +192,29 @@ def test_nothing_is_launched_while_the_pod_works() -> None:
     assert POD in condition(plan, "Reconciling").message
 
 
+def test_the_phase_says_that_state_is_divided_from_when_the_driver_is_gone_until_the_next_one_is_made() -> None:
+    stopped, app = between(UpgradePhase.STOPPING), dividing()
+    assert [status_of(decide(o, NOW)).phase for o in (observe(stopped), observe(app, repartitions=(pod_of(app),)))] == [
+        Phase.REPARTITIONING,
+        Phase.REPARTITIONING,
+    ]
+    end = RepartitionEnd(lineage=2, queries={"main": RepartitionedQuery(9, 1000, 4)})
+    done = observe(app, repartitions=(ended(app, end, Reason.COMPLETED),))
+    assert status_of(decide(done, NOW)).phase is Phase.STARTING
+
+
+def test_the_old_version_that_goes_on_after_it_was_not_lost() -> None:
+    app = dividing()
+    waiting = written(observe(app, repartitions=(pod_of(app),)))
+    assert waiting.status.phase is Phase.REPARTITIONING
+    old = msgspec.structs.replace(waiting.status, applied_spec_hash=spec_hash(app_with({IMAGE: A})))
+    failed = msgspec.structs.replace(waiting, status=old)
+    plan = decide(observe(failed, repartitions=(ended(failed, RepartitionEnd(RepartitionWhat.SPARK)),)), NOW)
+    assert version_launched(plan) == old.applied_spec_hash
+    (launch,) = [action for action in plan.actions if isinstance(action, do.RecordLaunch)]
+    assert not launch.unplanned
+
+
 @pytest.mark.parametrize(
     ("files", "rows", "words"),
     [(3, 0, "3 of 9 files are copied"), (9, 0, "9 files are copied (pod"), (9, 70, "70 rows")],
@@ -244,6 +270,33 @@ def test_a_lineage_that_is_whole_is_launched_on_and_the_pin_stays_for_a_rollback
     assert upgrade.obsolete == (COPY,)
     config = launch_of(done)
     assert (config.lineage, config.epoch, config.state_partitions, config.pin) == (2, 3, 8, None)
+
+
+@pytest.mark.parametrize(
+    ("queries", "batch"),
+    [
+        ({"main": RepartitionedQuery(9, 1000, 4)}, 10),  # of a query that is divided, Spark makes one more
+        ({"main": RepartitionedQuery(9, 1000, 4), "plain": RepartitionedQuery(12)}, 12),
+        ({"main": RepartitionedQuery(9, 1000, 8)}, 9),  # is in eight already
+    ],
+)
+def test_the_last_batch_that_is_shown_goes_on_where_the_lineage_was_made(
+    queries: dict[str, RepartitionedQuery], batch: int
+) -> None:
+    app = dividing(batch=9)
+    done = observe(app, repartitions=(ended(app, RepartitionEnd(lineage=2, queries=queries), Reason.COMPLETED),))
+    status = status_of(decide(done, NOW))
+    assert (status.lineage, status.batch) == (2, batch)
+    launched_on = written(done)
+    starting = observe(launched_on, driver=running_driver(launched_on, ready=False))
+    assert written(starting).status.batch == batch
+
+
+def test_what_was_seen_of_the_old_lineage_is_in_the_new_one_also_if_the_pods_words_had_no_room_for_it() -> None:
+    app = dividing(batch=30)
+    end = RepartitionEnd(lineage=2, queries={"main": RepartitionedQuery(9, 1000, 4)}, left_out=1)
+    done = decide(observe(app, repartitions=(ended(app, end, Reason.COMPLETED),)), NOW)
+    assert status_of(done).batch == 30
 
 
 @pytest.mark.parametrize(

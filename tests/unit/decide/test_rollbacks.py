@@ -9,7 +9,14 @@ import pytest
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.spec_hash import spec_hash
-from tidegate.model.streaming_app import Phase, StreamingApp, UpgradeMode, UpgradePhase, UpgradePin
+from tidegate.model.streaming_app import (
+    Phase,
+    SnapshotBatch,
+    StreamingApp,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradePin,
+)
 from tidegate.observe.observation import Memory, Refusal
 from tidegate_spark.protocol import EarlierPin, Pin, QueryReport, Reason, StartFrom, Storage
 from tidegate_testing.observations import (
@@ -70,6 +77,34 @@ def test_the_last_stable_version_goes_on_in_a_new_lineage_that_begins_with_the_p
     assert (status.lineage, status.applied_spec_hash, record(plan).epoch) == (2, spec_hash(version(A, 1)), 3)
     assert status.start_from is not None
     assert (status.start_from.id, status.start_from.lineage, status.start_from.of_lineage) == (PIN, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("known", "queries", "batch"),
+    [
+        ({"batches": (SnapshotBatch(name="main", batch_id=9), SnapshotBatch(name="side", batch_id=4))}, (), 9),
+        # What the pin holds is not known, or not of each query, or it is lost: nothing is shown that may not be so.
+        ({"batches": ()}, (), None),
+        ({"batches": (SnapshotBatch(name="main", batch_id=9),)}, ("main", "side"), None),
+        ({"batches": (SnapshotBatch(name="main", batch_id=9),), "lost": "gone"}, (), None),
+    ],
+)
+def test_the_last_batch_that_is_shown_is_the_pins_and_not_what_the_version_that_is_taken_back_has_done(
+    known: dict[str, Any], queries: tuple[str, ...], batch: int | None
+) -> None:
+    app = rolling_back(pin=UpgradePin(id=PIN, lineage=1, **known), queries=queries)
+    plan = decide(observe(msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, batch=20))), NOW)
+    status = status_of(plan)
+    assert (status.lineage, status.batch) == (2, batch)
+
+
+def test_a_pin_that_is_complete_only_while_the_rollback_runs_is_shown_then_until_there_is_a_newer_batch() -> None:
+    pin = UpgradePin(id=PIN, lineage=1, batches=(SnapshotBatch(name="main", batch_id=9),))
+    app = rolling_back(epoch=3, pin=pin)
+    app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, lineage=2, batch=None))
+    old = version(A, 3)
+    shown = [status_of(decide(observe(app, **runs(old, number)), NOW)).batch for number in (-1, 10)]
+    assert shown == [9, 10]
 
 
 def test_what_is_no_version_is_the_specs_also_then() -> None:

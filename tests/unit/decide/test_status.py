@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.decide.actions import WriteStatus
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import Phase, QueryStatus, StreamingApp
+from tidegate.model.streaming_app import Phase, QueryStatus, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit
 from tidegate_spark.protocol import QueryReport, Reason, Termination, to_json
@@ -22,6 +22,7 @@ from tidegate_testing.observations import (
     waiting,
 )
 from tidegate_testing.plans import settled, status_of
+from tidegate_testing.upgrades import upgrading
 
 APP = launched(app_with())
 
@@ -77,6 +78,22 @@ def test_figures_that_are_none_keep_nothing_from_being_decided(value: float) -> 
     query = QueryReport("main", batch_id=3, input_rows_per_second=value, last_commit_time=value)
     plan = decide(observe(APP, driver=driver, agent=report_of(driver, queries=(query,))), NOW)
     assert status_of(plan).input_rows_per_second == 0
+
+
+@pytest.mark.parametrize(("running", "leaving", "shown"), [(2, 0, "2/8"), (8, 0, "8/8"), (3, 5, "3/8"), (9, 0, "9/8")])
+def test_the_column_says_how_many_executors_run_of_how_many_are_wanted(running: int, leaving: int, shown: str) -> None:
+    driver = running_driver(APP)
+    agent = report_of(driver, executors_wanted=8, executors_running=running, executors_leaving=leaving)
+    told = status_of(decide(observe(APP, driver=driver, agent=agent), NOW)).executors
+    assert told is not None
+    assert (told.wanted, told.running, told.summary) == (8, running, shown)
+
+
+def test_of_an_application_that_does_not_run_the_column_says_what_it_will_have() -> None:
+    suspended = launched(app_with({"suspend": True, "executor.instances": 4}))
+    told = status_of(decide(observe(suspended), NOW)).executors
+    assert told is not None
+    assert told.summary == "0/4"
 
 
 # --- the last committed batch ----------------------------------------------------------------------------------------
@@ -143,6 +160,13 @@ def test_batches_of_another_lineage_do_not_count() -> None:
     end = to_json(Termination(Reason.FENCED, "taken over", 1, batches={"main": 318}, adopt_epoch=7, adopt_lineage=2))
     driver = driver_of(app, phase="Succeeded", running=False, ended=Exit(0, "Completed", end, NOW - 5))
     status = status_of(decide(observe(app, driver=driver), NOW))
+    assert (status.lineage, status.batch) == (2, None)
+
+
+def test_a_lineage_that_begins_with_nothing_has_no_batch_to_show() -> None:
+    app = knowing(318, lineage=1)
+    fresh = upgrading(app, app_with({"application.image": "shop/orders:0"}), UpgradePhase.STOPPING, lineage=2)
+    status = status_of(decide(observe(fresh), NOW))
     assert (status.lineage, status.batch) == (2, None)
 
 

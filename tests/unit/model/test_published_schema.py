@@ -83,6 +83,21 @@ def test_the_models_defaults_are_those_of_the_schema() -> None:
     assert filled["executor"] == {"instances": 1, "cores": 1, "resources": {"cpu": "1", "memory": "2Gi"}}
 
 
+def test_no_executors_are_refused_with_what_stops_the_application() -> None:
+    ((rule, message),) = rules_of("executor", "instances")
+    assert rule == "self >= 1"
+    assert "at least 1" in message
+    assert "set spec.suspend to true" in message
+
+
+def test_the_number_of_executors_is_one_of_numbers_for_scale_and_a_text_for_people() -> None:
+    (version,) = CRD["spec"]["versions"]
+    scale = version["subresources"]["scale"]
+    assert scale["statusReplicasPath"] == ".status.executors.running"
+    (column,) = [each for each in version["additionalPrinterColumns"] if each["name"] == "Executors"]
+    assert (column["type"], column["jsonPath"]) == ("string", ".status.executors.summary")
+
+
 def test_each_setting_that_tidegate_owns_has_its_rule() -> None:
     rules = SPEC["properties"]["sparkConf"]["x-kubernetes-validations"]
     owned = {rule["rule"]: rule["message"] for rule in rules if rule["rule"].startswith("!(")}

@@ -39,7 +39,7 @@ FULL_STATUS = StreamingAppStatus(
     queries=(QueryStatus(name="main", batch_id=318, input_rows_per_second=211.5, last_commit_time=NOON),),
     batch=318,
     input_rows_per_second=212,
-    executors=ExecutorsStatus(wanted=2, running=2),
+    executors=ExecutorsStatus(wanted=2, running=2, summary="2/2"),
     selector="tidegate.dev/app=orders",
 )
 
@@ -148,7 +148,7 @@ def test_a_status_is_encoded_as_the_api_server_stores_it() -> None:
         "queries": [{"name": "main", "batchId": 318, "inputRowsPerSecond": 211.5, "lastCommitTime": noon}],
         "batch": 318,
         "inputRowsPerSecond": 212,
-        "executors": {"wanted": 2, "running": 2},
+        "executors": {"wanted": 2, "running": 2, "summary": "2/2"},
         "selector": "tidegate.dev/app=orders",
     }
 

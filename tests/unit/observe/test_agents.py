@@ -347,6 +347,20 @@ async def test_news_of_control_messages_is_asked_for_soon_and_one_that_nothing_c
     assert woken == [agents.asked_at[number] for number in (0, 2, 5)]
 
 
+async def test_that_executors_have_gone_is_heard_within_seconds() -> None:
+    def at(leaving: int) -> AgentReport:
+        counts: dict[str, Any] = {"executors_wanted": 2, "executors_running": 2, "executors_leaving": leaving}
+        return AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, **counts)
+
+    agents = Agents(*[at(0)] * 9, *[at(6)] * 4, at(0), at(0), at(0))
+    woken = await poll(agents)
+    pauses = [later - earlier for earlier, later in zip(agents.asked_at, agents.asked_at[1:], strict=False)]
+    assert pauses[8] == 30.0
+    assert pauses[9:13] == [5.0] * 4
+    assert pauses[14] > 5.0
+    assert woken == [agents.asked_at[number] for number in (0, 9, 13)]
+
+
 async def test_an_application_that_is_paused_is_news() -> None:
     def paused(value: bool) -> AgentReport:
         return AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, control=ControlReport(paused=value))

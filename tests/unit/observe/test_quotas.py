@@ -64,8 +64,8 @@ def test_the_room_is_told_with_the_numbers_of_the_scarcest_resource() -> None:
     found = room(quota({"pods": "50", "limits.memory": "8Gi"}, {"pods": "2", "limits.memory": "7Gi"}), memory="1536Mi")
     assert found is not None
     assert found.words == (
-        "ResourceQuota team has room for 2 executors (7Gi of 8Gi limits.memory are used, and an executor asks for "
-        "1536Mi)"
+        "ResourceQuota team has room for 2 executors in all, of which 2 have a pod (7Gi of 8Gi limits.memory are used, "
+        "and an executor asks for 1536Mi)"
     )
 
 
@@ -95,8 +95,8 @@ def test_a_quota_that_is_used_up_takes_none_for_sure_also_of_those_that_do_not_s
     assert found is not None
     assert (found.most, found.unsure) == (2, False)
     assert found.words == (
-        "ResourceQuota team has room for 2 executors (2 of 2 limits.cpu are used, and executors state none: set "
-        "spec.driver.resources.cpuLimit and spec.executor.resources.cpuLimit)"
+        "ResourceQuota team has room for 2 executors in all, of which 2 have a pod (2 of 2 limits.cpu are used, and "
+        "executors state none: set spec.driver.resources.cpuLimit and spec.executor.resources.cpuLimit)"
     )
 
 

@@ -143,11 +143,19 @@ def begin(o: Observation, now: float) -> Step | None:
         return Step(moved(fresh, UpgradePhase.STOPPING, "StateAbandoned", message, now, lineage=next_lineage(o)))
     if fresh.pin is not None and _is_copied(o, base, divides):
         pin = msgspec.structs.replace(fresh.pin, copy=f"{fresh.pin.id}-copy")
-        message = "The state is copied while the version before runs."
+        message = f"The state is copied while the version before runs.{_division(fresh, 'That stops then, and')}"
         return Step(moved(fresh, UpgradePhase.COPYING, "SpecChanged", message, now, pin=pin))
-    message = "The version before stops at a batch boundary; the new one follows."
+    message = f"The version before stops at a batch boundary; the new one follows.{_division(fresh, 'Between them')}"
     rehearsal = left_out(o, "The version before does not run: its state was not copied.", now)
     return Step(moved(fresh, UpgradePhase.STOPPING, "SpecChanged", message, now, rehearsal=rehearsal))
+
+
+def _division(upgrade: UpgradeStatus, when: str) -> str:
+    """Return what is said of state that is to be divided anew, empty if it is not."""
+    known = upgrade.repartition
+    if known is None:
+        return ""
+    return f" {when} a pod divides the state from {known.before} into {known.partitions} partitions."
 
 
 def _base(o: Observation) -> str:

@@ -8,12 +8,13 @@ the state has; an edit of nothing else stops nothing, and what else it changes d
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import msgspec
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.spec_hash import spec_hash
-from tidegate.decide.upgrades.repartitioning import INVALID_SPEC, is_another_asked_for
+from tidegate.decide.upgrades.repartitioning import INVALID_SPEC, is_another_asked_for, wanted_repartition
 from tidegate.decide.upgrades.step import Step
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import (
@@ -29,6 +30,10 @@ from tidegate.observe.observation import Observation
 PARTITIONS_KEPT = "StatePartitionsKept"
 _LAUNCHED = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED})
 """Phases in which a version that is not stable runs, or is followed by another such one, if one was launched."""
+_GIVEN_UP = frozenset({UpgradePhase.REFUSED, UpgradePhase.ROLLED_BACK})
+"""Phases in which a version is not tried again before the spec changes."""
+_SAID = re.compile(r" The state keeps its \d+ partitions until the version that runs is stable; .*\Z", re.DOTALL)
+"""The words of this module behind what else is said."""
 
 
 def is_postponed(o: Observation) -> bool:
@@ -100,12 +105,37 @@ def about_all(step: Step | None, o: Observation, asked: Observation) -> Step | N
 
 
 def name_postponed(asked: Observation, verdict: Verdict) -> Verdict:
-    """Return a verdict about what runs as one about a spec whose number of partitions waits."""
-    if verdict.phase is not Phase.RUNNING or verdict.health is Health.STALLED or not is_postponed(asked):
-        return verdict
+    """Return a verdict about what is as one about a spec whose number of partitions waits, or is still to be followed.
+
+    In whatever state the driver is: who has edited the number looks now, and a start or a failure may take long.
+
+    Args:
+        asked: everything that is known, with the spec as it is.
+        verdict: what the rules say.
+    """
+    # What ended for good says what it said before, and of an earlier edit that may be no longer true.
+    verdict = dataclasses.replace(verdict, message=_SAID.sub("", verdict.message))
+    if not is_postponed(asked):
+        return _name_division_to_come(asked, verdict)
+    message = f"{verdict.message} {_words(asked)}{_remedy(asked, verdict)}"
+    if verdict.phase is not Phase.RUNNING or verdict.health is Health.STALLED:
+        return dataclasses.replace(verdict, message=message)
     reason = PARTITIONS_KEPT if verdict.health is Health.READY else verdict.reason
-    message = f"{verdict.message} {_words(asked)}"
     return dataclasses.replace(verdict, health=Health.RECONCILING, reason=reason, message=message)
+
+
+def _name_division_to_come(asked: Observation, verdict: Verdict) -> Verdict:
+    """Say what comes of the number when a suspended application goes on; nothing begins before."""
+    wanted, upgrade = wanted_repartition(asked), asked.app.status.upgrade
+    if not asked.app.spec.suspend or wanted is None or verdict.phase not in (Phase.SUSPENDED, Phase.STOPPING):
+        return verdict
+    if upgrade is not None and upgrade.to_spec_hash == asked.spec_hash and upgrade.phase in _GIVEN_UP:
+        return verdict  # it is not tried again
+    message = (
+        f"{verdict.message} When it goes on, its state is first divided from {wanted.before} into {wanted.partitions} "
+        "partitions, as spec.state.partitions says."
+    )
+    return dataclasses.replace(verdict, message=message)
 
 
 def tell_postponed(asked: Observation) -> tuple[PublishEvent, ...]:
@@ -120,5 +150,14 @@ def _words(asked: Observation) -> str:
     known, wanted = asked.app.status.state_partitions, asked.app.spec.state.partitions
     return (
         f"The state keeps its {known} partitions until the version that runs is stable; then it is divided into "
-        f"{wanted}, as spec.state.partitions says."
+        f"{wanted}, as spec.state.partitions says. Only a stable version's state can be: it goes on if that fails."
     )
+
+
+def _remedy(asked: Observation, verdict: Verdict) -> str:
+    """Return what is to be done for it, empty if nothing is: who is stable is so by its batches."""
+    if verdict.phase is Phase.FAILED:
+        return " Mend what failed first: the number alone starts nothing."
+    if asked.app.spec.suspend:
+        return " Nothing is stable before the application goes on: set spec.suspend to false."
+    return ""

@@ -41,7 +41,8 @@ def hold_for_repartition(o: Observation, now: float) -> Verdict | None:
     if o.driver is not None or upgrade is None or upgrade.phase not in BEFORE_A_LAUNCH or not is_pending(upgrade):
         return None
     message = f"{upgrade.message}{_progress(o, upgrade)}"
-    return Verdict(Phase.STOPPING, Health.RECONCILING, REPARTITIONING, message, wake_after=_look_again_in(o, now))
+    wake_after = _look_again_in(o, now)
+    return Verdict(Phase.REPARTITIONING, Health.RECONCILING, REPARTITIONING, message, wake_after=wake_after)
 
 
 def keep_repartition(o: Observation, now: float) -> Kept:

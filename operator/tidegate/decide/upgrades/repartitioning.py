@@ -6,6 +6,7 @@ at once and with all it has. Each attempt has an epoch and a lineage of its own,
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -24,7 +25,9 @@ from tidegate.decide.upgrades.repartition_results import (
     seconds_in_attempt,
 )
 from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, moved, next_lineage
+from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import (
+    Phase,
     RepartitionProgress,
     RepartitionResult,
     RepartitionStatus,
@@ -45,6 +48,8 @@ MOST_ATTEMPTS = 3
 """Pods that may be lost, or find the storage away, before the version before goes on."""
 INVALID_SPEC = "InvalidSpec"
 BEFORE_A_LAUNCH = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
+_NOT_KNOWN_YET = BEFORE_A_LAUNCH | {UpgradePhase.ROLLING_BACK}
+"""Phases in which the state that the coming driver, or the one that is filling it, will have is not in the status."""
 _GOES_ON = (
     "The version before goes on with the state as it was. Another spec.restartNonce has it tried again; to do without, "
     "set spec.state.partitions back."
@@ -84,11 +89,35 @@ def tell_kept(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent,
     wanted, kept = o.app.spec.state.partitions, status.state_partitions
     if not kept or kept == wanted:
         return ()
-    message = (
-        f"The state has {kept} partitions and keeps them: spec.state.partitions is {wanted}, and nobody has changed it "
-        f"since. It is divided into {wanted} if the field is set to {kept} first, and to {wanted} once that is stable."
+    return (PublishEvent("StatePartitionsKept", _words_of_kept(kept, wanted), True, f"{status.epoch}"),)
+
+
+def name_kept(o: Observation, verdict: Verdict) -> Verdict:
+    """Return a verdict about a version that was launched on state in another number than it asks for, with that.
+
+    The event of its launch is gone after an hour, and the number in the spec is still another one.
+
+    Args:
+        o: everything that is known, with the version that is in force.
+        verdict: what the rules say.
+    """
+    status, wanted = o.app.status, o.app.spec.state.partitions
+    if status.state_partitions in (0, wanted) or status.applied_spec_hash != o.spec_hash:
+        return verdict
+    if verdict.phase not in (Phase.STARTING, Phase.RUNNING) or verdict.launch:
+        return verdict
+    if status.upgrade is not None and status.upgrade.phase in _NOT_KNOWN_YET:
+        return verdict
+    words = _words_of_kept(status.state_partitions, wanted)
+    return dataclasses.replace(verdict, message=f"{verdict.message} {words}")
+
+
+def _words_of_kept(kept: int, wanted: int) -> str:
+    return (
+        f"The state has {kept} partitions and keeps them: spec.state.partitions is {wanted}, and was not changed since "
+        f"the application was stable. It is divided into {wanted} if the field is set to {kept} first, and to {wanted} "
+        "once that is stable."
     )
-    return (PublishEvent("StatePartitionsKept", message, True, f"{status.epoch}"),)
 
 
 def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> UpgradeStatus | Unfit:
@@ -224,7 +253,9 @@ def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Divided,
         f"The state of lineage {known.lineage} is in {known.partitions} partitions, with the {rows} rows that it had "
         f"in {known.before}; the new version is started on it."
     )
-    done = _settled(upgrade, RepartitionResult.DONE, "", outcome.message, now, rows=rows)
+    # Spark makes a batch of it, of each query whose state was divided.
+    last = max((it.batch + (it.partitions not in (0, known.partitions)) for it in queries.values()), default=None)
+    done = _settled(upgrade, RepartitionResult.DONE, "", outcome.message, now, rows=rows, batch=last)
     batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(queries.items()))
     pin = upgrade.pin
     assert pin is not None

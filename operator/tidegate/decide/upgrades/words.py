@@ -50,6 +50,9 @@ _HEALTH = {
 }
 """Who waits for the spec to be what runs must not be told that it is, however well the application runs."""
 
+_BEFORE_THE_STOP = frozenset({UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.REFUSED})
+"""Phases in which the version before is there, whatever it does, and the spec's is not."""
+
 
 def refuse_unknown_version(o: Observation, now: float) -> Verdict | None:
     """Start nothing if the version before is to run, and nobody knows it: it was never stable, or can not be read."""
@@ -82,13 +85,13 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
         return verdict
     if upgrade.phase in _HEALTH:
         verdict = dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, _look_again_in(o, upgrade, now)))
+    about_it = upgrade.to_spec_hash == wanted or upgrade.phase is UpgradePhase.ROLLING_BACK
     # One that is suspended is what the spec asks for, whatever version it has.
     if verdict.health is not Health.READY or verdict.phase not in (Phase.RUNNING, Phase.COMPLETED):
-        return verdict
+        return _beside_what_is(o, upgrade, verdict) if about_it else verdict
     stuck = _name_what_a_person_has_to_mend(o, upgrade)
     if stuck is not None:
         return dataclasses.replace(verdict, health=Health.STALLED, reason=stuck.reason, message=stuck.message)
-    about_it = upgrade.to_spec_hash == wanted or upgrade.phase is UpgradePhase.ROLLING_BACK
     if upgrade.phase not in _HEALTH or not about_it:
         return verdict
     health = _HEALTH[upgrade.phase]
@@ -98,6 +101,19 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     if verdict.reason in (EXECUTORS_MISSING, EXECUTORS_LINGER):
         message = f"{message} {verdict.message}"
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
+
+
+def _beside_what_is(o: Observation, upgrade: UpgradeStatus, verdict: Verdict) -> Verdict:
+    """Return a verdict about the version before, which starts or has failed, with what becomes of the one in the spec.
+
+    Who has just edited the spec is not to hear only of what was there before.
+    """
+    if upgrade.phase not in _BEFORE_THE_STOP or verdict.phase not in (Phase.STARTING, Phase.RUNNING, Phase.FAILED):
+        return verdict
+    # Of what ended for good the words stay as they were when it ended.
+    if o.driver is None or not o.driver.running or upgrade.message in verdict.message:
+        return verdict
+    return dataclasses.replace(verdict, message=f"{verdict.message} {upgrade.message}")
 
 
 def _name_what_a_person_has_to_mend(o: Observation, upgrade: UpgradeStatus) -> Problem | None:
