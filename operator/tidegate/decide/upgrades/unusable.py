@@ -134,7 +134,7 @@ def _can_go_on(o: Observation, stable: StableSpec) -> bool:
     held = version_held(o.app.spec, stable)
     if held is None:
         return False
-    return not why_not_built(dataclasses.replace(o, app=msgspec.structs.replace(o.app, spec=held)))
+    return not why_not_built(dataclasses.replace(o, app=msgspec.structs.replace(o.app, spec=held), unfit=None))
 
 
 def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step | None:
