@@ -24,7 +24,7 @@ from tidegate.decide.upgrades.rehearsal_pods import NOTHING, keep_rehearsal
 from tidegate.decide.upgrades.repartition_pods import hold_for_repartition, keep_repartition
 from tidegate.decide.upgrades.repartitioning import tell_kept
 from tidegate.decide.upgrades.table import next_step, with_step
-from tidegate.decide.upgrades.unusable import leave_ended_version, name_standstill
+from tidegate.decide.upgrades.unusable import leave_ended_version, name_failing_version, name_standstill
 from tidegate.decide.upgrades.words import colour, refuse_unknown_version, tell_step
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import StreamingAppStatus
@@ -52,6 +52,7 @@ RULES: tuple[Rule, ...] = (
     running.wait_for_driver_to_go,
     running.stop_driver_of_earlier_app,
     suspension.stop_driver_of_suspended,
+    name_failing_version,
     running.keep_driver_of_unusable_spec,
     leave_ended_version,
     running.stop_driver_of_changed_spec,
