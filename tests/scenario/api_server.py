@@ -168,7 +168,9 @@ class ApiServer:
             wishes = query.split("&")
             if place.plural == PODS:
                 change = _with_known_fields(change, strict="fieldValidation=Strict" in wishes)
-            return 201, msgspec.json.encode(self.create(bare, change, dry="dryRun=All" in wishes))
+            if "dryRun=All" in wishes:
+                return 201, msgspec.json.encode(self.create(bare, change, dry=True))
+            return 201, self.encoded(self.create(bare, change))
         if method == "PATCH":
             return 200, self.encoded(self.patch(bare, change))
         wanted = change.get("preconditions", {})

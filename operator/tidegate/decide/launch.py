@@ -23,7 +23,7 @@ from tidegate.decide.origin import lineage_to_launch, with_beginning
 from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
-from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp
+from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation, Refusal, lacks_access
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage
@@ -35,6 +35,7 @@ from tidegate_spark.protocol import FINALIZER, ROLE_DRIVER, ROLE_EXECUTOR
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between launches that nobody asked for."""
 FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 5.0, 300.0
+_TAKEN_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 
 
 def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
@@ -164,7 +165,7 @@ def pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
     status, stable = o.app.status, o.app.status.last_stable
     if o.app.metadata.deletion_timestamp is not None or o.app.spec.suspend:
         return ()
-    if o.spec_hash in (status.applied_spec_hash, stable.spec_hash if stable is not None else ""):
+    if o.spec_hash in (status.applied_spec_hash, stable.spec_hash if stable is not None else "", _taken_back(o)):
         return ()
     try:
         pods = _pods(o, status.epoch + 1)
@@ -178,6 +179,12 @@ def refusal_of(o: Observation) -> Refusal | None:
     """Return the API server's refusal of the driver's pod that is missing, None if it is there or was not refused."""
     refusal = o.memory.refusal
     return refusal if o.driver is None and _refused_this_launch(o, refusal) else None
+
+
+def _taken_back(o: Observation) -> str:
+    """Return the hash of the version that is not launched again because it was taken back, empty if there is none."""
+    upgrade = o.app.status.upgrade
+    return upgrade.to_spec_hash if upgrade is not None and upgrade.phase in _TAKEN_BACK else ""
 
 
 def words_of_refusal(o: Observation, refusal: Refusal) -> str:

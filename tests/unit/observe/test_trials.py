@@ -10,7 +10,7 @@ from tidegate.observe.observation import Unfit
 from tidegate.observe.trials import LASTS, UNKNOWN_LASTS, Trials
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import app_with, deleted, launched, observe
-from tidegate_testing.upgrades import IMAGE, A, B, edited, new_app, old_app
+from tidegate_testing.upgrades import IMAGE, A, B, C, edited, new_app, old_app
 
 PODS = "/api/v1/namespaces/shop/pods"
 TEMPLATE: dict[str, Any] = {"executor.podTemplate": {"spec": {"tolerations": []}}}
@@ -43,6 +43,8 @@ class World:
         (old_app(), []),
         (launched(app_with(TEMPLATE)), []),
         (edited(new_app(UpgradePhase.ROLLED_BACK), {IMAGE: A}), []),
+        (new_app(UpgradePhase.ROLLED_BACK), []),
+        (edited(new_app(UpgradePhase.ROLLED_BACK), {IMAGE: C}), ["orders-driver"]),
         (edited(old_app(), {IMAGE: B, "suspend": True}), []),
         (deleted(edited(old_app(), {IMAGE: B})), []),
         (edited(old_app(), {"driver.podTemplate": {"spec": {"containers": "none"}}}), []),
@@ -55,6 +57,8 @@ class World:
         "stable",
         "launched",
         "back",
+        "taken back",
+        "mended",
         "suspended",
         "gone",
         "no",
@@ -111,7 +115,7 @@ async def test_what_is_no_fault_of_the_pod_itself_is_left_to_its_creation(failur
 async def test_an_answer_counts_for_a_while_and_only_for_its_version() -> None:
     world = World()
     world.api.refusing[PODS] = TYPO
-    bad, mended = edited(old_app(), {IMAGE: B}), edited(old_app(), {IMAGE: "shop/orders:3"})
+    bad, mended = edited(old_app(), {IMAGE: B}), edited(old_app(), {IMAGE: C})
     assert await world.look(bad) == await world.look(bad) == Unfit("driver", TYPO.message)
     assert len(world.tried) == 1
     del world.api.refusing[PODS]
