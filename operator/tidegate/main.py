@@ -53,6 +53,7 @@ from tidegate.observe.pods import Pod, build_record
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.repartition_pods import RepartitionPods
 from tidegate.observe.snapshot_pods import SnapshotPods
+from tidegate.observe.trials import Trials
 from tidegate.part import Part, Running
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
@@ -275,7 +276,7 @@ def _build(
     platform = Platform(settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format)
     teller = UnreadableTeller(client, events)
     reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_beside=wake_beside)
-    reconciler.follow_repartition, reconciler.quotas = dividing.follow, quotas
+    reconciler.follow_repartition, reconciler.quotas, reconciler.trials = dividing.follow, quotas, Trials(client)
     snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
     snapshots = SnapshotReconciler(
         index,

@@ -27,6 +27,7 @@ from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.quotas import Quotas
+from tidegate.observe.trials import Trials
 from tidegate.observe.unreadable import observe_unreadable
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
@@ -53,6 +54,8 @@ class Reconciler:
     """Has a pod asked how far it is, or none."""
     quotas: Quotas | None = None
     """Asked where pods of executors are missing."""
+    trials: Trials | None = None
+    """Has the API server look at the pods of a version that was not launched yet."""
     _looks: Looks = field(default_factory=Looks)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -76,6 +79,9 @@ class Reconciler:
             wanted = wanted_executors(observation)
             quota = await self.quotas.room(observation.app, observation.executors, observation.driver, wanted)
             observation = dataclasses.replace(observation, quota=quota)
+        unfit = await self.trials.look(observation) if self.trials is not None else None
+        if unfit is not None:
+            observation = dataclasses.replace(observation, unfit=unfit)
         plan = decide(observation, now)
         try:
             outcome = await self._carry_out(observation.app, plan, now)

@@ -33,6 +33,16 @@ _KINDS = {
     "resourcequotas": "ResourceQuota",
 }
 _DEFAULT_GRACE = 30
+# What a pod's spec may have; what is deeper in it is not looked at.
+_FIELDS = """
+    activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy enableServiceLinks
+    ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname imagePullSecrets initContainers
+    nodeName nodeSelector os overhead preemptionPolicy priority priorityClassName readinessGates resourceClaims
+    resources restartPolicy runtimeClassName schedulerName schedulingGates securityContext serviceAccount
+    serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain terminationGracePeriodSeconds tolerations
+    topologySpreadConstraints volumes
+"""
+_POD_FIELDS = frozenset(_FIELDS.split())
 
 
 class RefusedError(Exception):
@@ -155,6 +165,11 @@ class ApiServer:
             self.bind(place.path, change["target"]["name"])
             return 201, b'{"kind":"Status","status":"Success"}'
         if method == "POST":
+            wishes = query.split("&")
+            if place.plural == PODS:
+                change = _with_known_fields(change, strict="fieldValidation=Strict" in wishes)
+            if "dryRun=All" in wishes:
+                return 201, msgspec.json.encode(self.create(bare, change, dry=True))
             return 201, self.encoded(self.create(bare, change))
         if method == "PATCH":
             return 200, self.encoded(self.patch(bare, change))
@@ -199,8 +214,8 @@ class ApiServer:
         """Return an object, or None."""
         return self.objects.get(path)
 
-    def create(self, collection: str, manifest: Body) -> Body:
-        """Create an object."""
+    def create(self, collection: str, manifest: Body, *, dry: bool = False) -> Body:
+        """Create an object, or only say what would come of it."""
         place = place_of(f"{collection}/{manifest['metadata']['name']}")
         if place.namespace not in self.namespaces:
             raise RefusedError(404, "NotFound", f'namespaces "{place.namespace}" not found')
@@ -218,7 +233,7 @@ class ApiServer:
         if place.plural == SECRETS and "stringData" in body:
             plain = {key: base64.b64encode(value.encode()).decode() for key, value in body.pop("stringData").items()}
             body["data"] = {**body.get("data", {}), **plain}
-        return self._store("ADDED", place, body, None)
+        return body if dry else self._store("ADDED", place, body, None)
 
     def patch(self, path: str, change: Body) -> Body:
         """Apply a merge patch to an object, or to its status if the path ends so."""
@@ -368,6 +383,17 @@ class ApiServer:
 def time_at(seconds: int) -> str:
     """Return a time, given in seconds since the epoch, as the API server writes it."""
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _with_known_fields(pod: Body, *, strict: bool) -> Body:
+    """Return a pod without the fields that no pod has."""
+    spec = pod.get("spec", {})
+    unknown = [name for name in spec if name not in _POD_FIELDS]
+    if unknown and strict:
+        named = ", ".join(f'unknown field "spec.{name}"' for name in unknown)
+        words = f'Pod in version "v1" cannot be handled as a Pod: strict decoding error: {named}'
+        raise RefusedError(400, "BadRequest", words)
+    return {**pod, "spec": {name: value for name, value in spec.items() if name in _POD_FIELDS}} if unknown else pod
 
 
 @functools.lru_cache(64)

@@ -43,8 +43,11 @@ class Api:
         assert isinstance(found, dict), found
         return found
 
-    async def create(self, kind: str, manifest: dict[str, Any]) -> Any:
-        return await self.client.create(collection(kind, self.namespace), manifest, dict[str, Any])
+    async def create(self, kind: str, manifest: dict[str, Any], *, strict: bool = False) -> Any:
+        return await self.client.create(collection(kind, self.namespace), manifest, dict[str, Any], strict=strict)
+
+    async def try_out(self, manifest: dict[str, Any]) -> Any:
+        return await self.client.try_out(collection("Pod", self.namespace), manifest)
 
     async def patch(self, kind: str, name: str, change: dict[str, Any], part: str = "") -> Any:
         return await self.client.merge_patch(item(kind, self.namespace, name) + part, change, dict[str, Any])
@@ -63,21 +66,23 @@ class Api:
 
     async def pod(self, name: str = "orders-driver", node: str = "", **fields: Any) -> dict[str, Any]:
         """Create a pod, and give it to a node if one is named."""
-        container = {"name": "driver", "image": "x"}
-        manifest = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": self.namespace, "labels": {LABEL: self.namespace}},
-            "spec": {"containers": [container], "terminationGracePeriodSeconds": 40},
-            **fields,
-        }
-        created = await self.create("Pod", manifest)
+        created = await self.create("Pod", {**self.pod_manifest(name), **fields})
         assert isinstance(created, dict), created
         if node:
             target = {"apiVersion": "v1", "kind": "Node", "name": node}
             binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
             await self.client.create(item("Pod", self.namespace, name) + "/binding", binding, msgspec.Raw)
         return await self.must_get("Pod", name)
+
+    def pod_manifest(self, name: str = "orders-driver", **spec: Any) -> dict[str, Any]:
+        """Return a pod with these fields beside what it must have."""
+        container = {"name": "driver", "image": "x"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": self.namespace, "labels": {LABEL: self.namespace}},
+            "spec": {"containers": [container], "terminationGracePeriodSeconds": 40, **spec},
+        }
 
     async def secret(self, name: str = "token") -> dict[str, Any]:
         """Create a Secret."""
@@ -128,6 +133,26 @@ class ApiServerContract:
     async def test_a_status_in_a_manifest_is_not_taken(self, api: Api) -> None:
         pod = await api.pod(status={"phase": "Running"})
         assert pod["status"]["phase"] == "Pending"
+
+    async def test_a_field_that_no_pod_has_is_dropped_or_refused_by_its_name(self, api: Api) -> None:
+        manifest = api.pod_manifest(tolerationz=[], nodeselector={"disk": "fast"})
+        refused = await api.create("Pod", manifest, strict=True)
+        before, _, unknown = refused.message.partition("error: ")
+        assert (type(refused), refused.in_itself) == (Invalid, True)
+        assert before == 'Pod in version "v1" cannot be handled as a Pod: strict decoding '
+        assert sorted(unknown.split(", ")) == ['unknown field "spec.nodeselector"', 'unknown field "spec.tolerationz"']
+        made = await api.create("Pod", manifest)
+        assert {"tolerationz", "nodeselector"}.isdisjoint(made["spec"])
+
+    async def test_a_pod_that_is_only_tried_is_judged_and_not_there(self, api: Api) -> None:
+        assert await api.try_out(api.pod_manifest()) is None
+        refused = await api.try_out(api.pod_manifest(tolerationz=[]))
+        assert isinstance(refused, Invalid)
+        assert refused.in_itself
+        assert isinstance(await api.get("Pod", "orders-driver"), NotFound)
+        await api.pod()
+        assert isinstance(await api.try_out(api.pod_manifest()), AlreadyExists)
+        assert isinstance(await api.try_out(api.pod_manifest(tolerationz=[])), Invalid)
 
     async def test_plain_text_in_a_secret_is_encoded(self, api: Api) -> None:
         await api.secret()

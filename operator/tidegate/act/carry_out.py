@@ -13,7 +13,7 @@ import structlog
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.agent_secret import ClearedAway, ensure_agent_secret, remove_agent_secret
 from tidegate.act.events import EventPublisher
-from tidegate.act.outcome import LookAgain, Outcome, must
+from tidegate.act.outcome import LookAgain, Outcome, must, refused
 from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered
@@ -125,8 +125,8 @@ class Actor:
                 return await self._record_launch(run, status, unplanned)
             case do.WriteStatus(status=status):
                 return await self._write_status(run, status)
-            case do.CreateDriver(manifest=manifest):
-                outcome = await self._create_pod(run, manifest)
+            case do.CreateDriver(manifest=manifest, strict=strict):
+                outcome = await self._create_pod(run, manifest, strict=strict)
                 run.launched = outcome is None
                 return outcome
             case (
@@ -248,8 +248,7 @@ class Actor:
 
     def _not_made(self, run: _Run, answer: Failure, what: str) -> Outcome:
         if isinstance(answer, Invalid | Forbidden):
-            message = f"The API server refuses {what}: {answer.message} Mend what it names; it is tried again."
-            return self._refuse_launch(run, "LaunchRefused", message)
+            return self._refuse_launch(run, "LaunchRefused", refused(what, answer))
         raise RetryLaterError(f"creation of {what}: {answer}")
 
     async def _ensure_agent_secret(self, run: _Run) -> Outcome:
@@ -279,7 +278,7 @@ class Actor:
                 return await self._refuse_snapshot(run, name, "SnapshotNameTaken", message)
         if isinstance(answer, Invalid | Forbidden):
             goes = isinstance(answer, Forbidden) and answer.namespace_terminating
-            message = f"The API server refuses StreamSnapshot {name}: {answer.message} Mend what it names."
+            message = f"The API server refuses StreamSnapshot {name}: {answer.message.rstrip('.')}. Mend what it names."
             return await self._refuse_snapshot(run, name, NAMESPACE_TERMINATING if goes else "SnapshotRefused", message)
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of StreamSnapshot {name}: {answer}")
@@ -318,8 +317,8 @@ class Actor:
             self._index.put_pod(record)
         return LookAgain("the pod is there")
 
-    async def _create_pod(self, run: _Run, manifest: dict[str, Any]) -> Outcome:
-        answer = await self._client.create(collection_of(manifest), manifest, Pod)
+    async def _create_pod(self, run: _Run, manifest: dict[str, Any], *, strict: bool = False) -> Outcome:
+        answer = await self._client.create(collection_of(manifest), manifest, Pod, strict=strict)
         name = manifest["metadata"]["name"]
         if isinstance(answer, AlreadyExists):
             return await self._look_at_occupant(run, name)
@@ -330,8 +329,8 @@ class Actor:
                 message = f"Namespace {run.key[0]} is being deleted and takes no pod any more."
                 self._refuse(run, name, NAMESPACE_TERMINATING, message, recorded=True)
             else:
-                message = f"The API server refuses pod {name}: {answer.message} Mend what it names; it is tried again."
-                self._refuse(run, name, "LaunchRefused", message, recorded=True)
+                words = answer.message if isinstance(answer, Invalid) and answer.in_itself else ""
+                self._refuse(run, name, "LaunchRefused", refused(f"pod {name}", answer), recorded=True, words=words)
             return LookAgain("the pod was refused")
         # Whatever else was said, the pod is there or may be: whoever tries again is another launch, of another epoch.
         self._remember(run.key, refusal=None)
@@ -350,7 +349,9 @@ class Actor:
             raise RetryLaterError(f"read of pod {name}: {answer}")
         return self._take_in_found(run, answer, recorded=True)
 
-    def _refuse(self, run: _Run, pod_name: str, reason: str, message: str, *, recorded: bool) -> None:
+    def _refuse(  # noqa: PLR0913 - what there is to be said of it
+        self, run: _Run, pod_name: str, reason: str, message: str, *, recorded: bool, words: str = ""
+    ) -> None:
         entry, known = self._index.app(run.key), self._index.memory(run.key).refusal
         if not isinstance(entry, KnownApp):
             return
@@ -365,6 +366,7 @@ class Actor:
             at=run.now,
             attempts=known.attempts + 1 if known is not None and again else 1,
             recorded=recorded,
+            words=words,
         )
         self._remember(run.key, refusal=refusal)
 

@@ -11,7 +11,7 @@ import structlog
 
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.events import EventPublisher
-from tidegate.act.outcome import LookAgain, Outcome, must
+from tidegate.act.outcome import LookAgain, Outcome, must, refused
 from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered
@@ -269,8 +269,7 @@ class SnapshotActor:
         if isinstance(answer, Forbidden) and answer.namespace_terminating:
             message = f"Namespace {run.key[0]} is being deleted and takes no pod any more."
             return self._refuse(run, do.NAMESPACE_TERMINATING, message)
-        message = f"The API server refuses {what}: {answer.message} Mend what it names; it is tried again."
-        return self._refuse(run, "LaunchRefused", message)
+        return self._refuse(run, "LaunchRefused", refused(what, answer))
 
     def _refuse(self, run: _Run, reason: str, message: str) -> Outcome:
         known = self._index.snapshots.memory(run.key).refusal

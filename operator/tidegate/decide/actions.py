@@ -81,6 +81,8 @@ class CreateDriver:
 
     manifest: dict[str, Any]
     epoch: int
+    strict: bool = True
+    """Fields that the API server does not know are refused; else it drops them without a word."""
 
 
 @dataclass(frozen=True, slots=True)

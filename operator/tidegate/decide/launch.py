@@ -6,6 +6,8 @@ by the next observation: an epoch that was recorded and never used costs nothing
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from tidegate.decide.actions import (
@@ -21,15 +23,19 @@ from tidegate.decide.origin import lineage_to_launch, with_beginning
 from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
-from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp
+from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation, Refusal, lacks_access
 from tidegate.resources.driver import build_driver_pod
+from tidegate.resources.driver_config import app_storage
+from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.names import driver_pod_name
-from tidegate_spark.protocol import FINALIZER
+from tidegate.resources.refused_pod import complaint_of
+from tidegate_spark.protocol import FINALIZER, ROLE_DRIVER, ROLE_EXECUTOR
 
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between launches that nobody asked for."""
 FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 5.0, 300.0
+_TAKEN_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 
 
 def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
@@ -56,14 +62,12 @@ def leave_finished_alone(o: Observation, now: float) -> Verdict | None:
 
 def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
     """Try a pod that the API server did not take again, with the same epoch and growing pauses."""
-    refusal = o.memory.refusal
-    if o.driver is not None or not _refused_this_launch(o, refusal) or refusal is None:
+    refusal = refusal_of(o)
+    if refusal is None:
         return None
-    left = refused_for(refusal.at, refusal.attempts, now)
+    left, message = refused_for(refusal.at, refusal.attempts, now), words_of_refusal(o, refusal)
     if left:
-        return Verdict(
-            Phase.PENDING, Health.STALLED, refusal.reason, refusal.message, before=_finalizer(o), wake_after=left
-        )
+        return Verdict(Phase.PENDING, Health.STALLED, refusal.reason, message, before=_finalizer(o), wake_after=left)
     if not refusal.recorded:
         return None  # no epoch was spent on it: launch as if for the first time
     access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
@@ -75,7 +79,7 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
         Phase.PENDING,
         Health.STALLED,
         refusal.reason,
-        refusal.message,
+        message,
         before=access,
         after=create,
         wake_after=0.0,
@@ -92,8 +96,8 @@ def wait_before_relaunch(o: Observation, now: float) -> Verdict | None:
     if o.memory.not_created:
         # An admission webhook that does not answer, for instance: no pod was lost, there never was one.
         message = (
-            f"The API server could not create pod {driver_pod_name(o.app.metadata.name)}: {o.memory.not_created} "
-            "Mend what it names; it is tried again."
+            f"The API server could not create pod {driver_pod_name(o.app.metadata.name)}: "
+            f"{o.memory.not_created.rstrip('.')}. Mend what it names; it is tried again."
         )
         return Verdict(Phase.PENDING, Health.STALLED, "LaunchRefused", message, unplanned=True, wake_after=left)
     return Verdict(
@@ -111,16 +115,13 @@ def launch(o: Observation, now: float) -> Verdict | None:
     if o.driver is not None:
         return None
     epoch = o.app.status.epoch + 1
-    try:
-        create = _create(o, epoch)
-    except SpecError as error:
-        return Verdict(
-            Phase.PENDING,
-            Health.STALLED,
-            "InvalidSpec",
-            f"No driver pod can be made of the spec: {error}",
-            before=_finalizer(o),
-        )
+    why_not = why_not_built(o)
+    if why_not:
+        # What the API server found is asked anew after a while: it may know more by then, or a webhook be mended.
+        again = LONGEST_REFUSED_PAUSE if o.unfit is not None else None
+        finalizer = _finalizer(o)
+        return Verdict(Phase.PENDING, Health.STALLED, "InvalidSpec", why_not, before=finalizer, wake_after=again)
+    create = _create(o, epoch)
     before: tuple[Action, ...] = _finalizer(o)
     if lacks_access(o) or _is_first(o):
         before = (*before, EnsureAccess())
@@ -141,12 +142,62 @@ def launch(o: Observation, now: float) -> Verdict | None:
 
 
 def why_not_built(o: Observation) -> str:
-    """Return in words why no driver pod can be made of the spec, empty if one can."""
+    """Return in words why no driver pod can be made of the spec, or would be taken, empty if one can."""
+    epoch = o.app.status.epoch + 1
     try:
-        _create(o, o.app.status.epoch + 1)
+        if o.unfit is None:
+            _driver_pod(o, epoch)
+            return ""
+        tried = dict(_pods(o, epoch))
     except SpecError as error:
         return f"No driver pod can be made of the spec: {error}"
-    return ""
+    role = o.unfit.role
+    complaint = complaint_of(o.unfit.words, o.app, role, tried[role])
+    return f"The API server takes no {role} pod of the spec: {complaint.text}."
+
+
+def pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return pods of a version that was not launched yet, each with its role, which the API server is to look at.
+
+    The first driver of all is left out: nothing is stopped for it, so its creation tells as much. Of executors only
+    the template can be wrong that is not in the driver's pod as well.
+    """
+    status, stable = o.app.status, o.app.status.last_stable
+    if o.app.metadata.deletion_timestamp is not None or o.app.spec.suspend:
+        return ()
+    if o.spec_hash in (status.applied_spec_hash, stable.spec_hash if stable is not None else "", _taken_back(o)):
+        return ()
+    try:
+        pods = _pods(o, status.epoch + 1)
+    except SpecError:
+        return ()  # that is said without asking anybody
+    needed = {ROLE_DRIVER: status.epoch > 0, ROLE_EXECUTOR: bool(o.app.spec.executor.pod_template)}
+    return tuple((role, pod) for role, pod in pods if needed[role])
+
+
+def refusal_of(o: Observation) -> Refusal | None:
+    """Return the API server's refusal of the driver's pod that is missing, None if it is there or was not refused."""
+    refusal = o.memory.refusal
+    return refusal if o.driver is None and _refused_this_launch(o, refusal) else None
+
+
+def _taken_back(o: Observation) -> str:
+    """Return the hash of the version that is not launched again because it was taken back, empty if there is none."""
+    upgrade = o.app.status.upgrade
+    return upgrade.to_spec_hash if upgrade is not None and upgrade.phase in _TAKEN_BACK else ""
+
+
+def words_of_refusal(o: Observation, refusal: Refusal) -> str:
+    """Return what is said of a driver's pod that the API server refused: which field of the spec is to be mended."""
+    if not refusal.words:
+        return refusal.message
+    try:
+        manifest = _driver_pod(o, refusal.epoch)
+    except SpecError:
+        return refusal.message
+    complaint = complaint_of(refusal.words, o.app, ROLE_DRIVER, manifest)
+    what = ", ".join(complaint.fields) or "what it names"
+    return f"The API server refuses pod {refusal.pod_name}: {complaint.text}. Mend {what}; it is tried again."
 
 
 def starting_message(o: Observation, epoch: int) -> str:
@@ -180,9 +231,21 @@ def time_left(since: float, pause: float, now: float) -> float:
 
 
 def _create(o: Observation, epoch: int) -> tuple[Action, ...]:
+    stable = o.app.status.last_stable
+    # A version that was stable may have a field in its template that no pod has: it is launched as it always was.
+    ran = stable is not None and stable.spec_hash == o.spec_hash
+    return (CreateDriver(_driver_pod(o, epoch), epoch, strict=not ran),)
+
+
+def _driver_pod(o: Observation, epoch: int) -> dict[str, Any]:
     failures = _failures_before(o) if is_unplanned(o) else ()
-    manifest = build_driver_pod(_with_target(o, with_beginning(o)), epoch, lineage_to_launch(o), o.platform, failures)
-    return (CreateDriver(manifest, epoch),)
+    return build_driver_pod(_with_target(o, with_beginning(o)), epoch, lineage_to_launch(o), o.platform, failures)
+
+
+def _pods(o: Observation, epoch: int) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return a driver's and an executor's pod of the spec, each with its role."""
+    executor = build_executor_to_try(o.app, epoch, app_storage(o.app), o.platform)
+    return (ROLE_DRIVER, _driver_pod(o, epoch)), (ROLE_EXECUTOR, executor)
 
 
 def _with_target(o: Observation, app: StreamingApp) -> StreamingApp:

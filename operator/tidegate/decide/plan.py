@@ -25,10 +25,10 @@ from tidegate.decide.upgrades.rehearsal_pods import NOTHING, keep_rehearsal
 from tidegate.decide.upgrades.repartition_pods import hold_for_repartition, keep_repartition
 from tidegate.decide.upgrades.repartitioning import name_kept, tell_kept
 from tidegate.decide.upgrades.table import next_step, with_step
-from tidegate.decide.upgrades.unusable import leave_ended_version, name_standstill
-from tidegate.decide.upgrades.words import colour, refuse_unknown_version, tell_step
+from tidegate.decide.upgrades.unusable import leave_ended_version, name_failing_version, name_standstill
+from tidegate.decide.upgrades.words import colour, is_told, reason_of, refuse_unknown_version, tell_step
 from tidegate.decide.verdict import Health, Verdict
-from tidegate.model.streaming_app import StreamingAppStatus
+from tidegate.model.streaming_app import StreamingAppStatus, UpgradePhase
 from tidegate.observe.observation import Observation
 
 Rule: TypeAlias = Callable[[Observation, float], Verdict | None]
@@ -53,6 +53,7 @@ RULES: tuple[Rule, ...] = (
     running.wait_for_driver_to_go,
     running.stop_driver_of_earlier_app,
     suspension.stop_driver_of_suspended,
+    name_failing_version,
     running.keep_driver_of_unusable_spec,
     leave_ended_version,
     running.stop_driver_of_changed_spec,
@@ -144,11 +145,19 @@ def _tell(
     return of_step if any(event.reason == verdict.reason for event in of_step) else (*of_step, *told)
 
 
+def _is_told_of_upgrade(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> bool:
+    """Return whether a verdict repeats what was told with the step of an upgrade: something else came in between."""
+    upgrade = status.upgrade
+    if upgrade is None or upgrade.phase is UpgradePhase.GATE or verdict.reason != reason_of(upgrade):
+        return False  # the gate is no step's: a launch leads to it
+    return verdict.message == upgrade.message and is_told(upgrade, observation.app.status.upgrade)
+
+
 def _announce(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:
     old, new = observation.app.status.condition(Health.READY.value), status.condition(Health.READY.value)
     assert new is not None
     same = old is not None and old.reason == new.reason and observation.app.status.epoch == status.epoch
-    if same:
+    if same or _is_told_of_upgrade(observation, verdict, status):
         return ()
     # Since when it was otherwise, as stored: what recurs is told again, what is only decided again, later, is not.
     since = old.last_transition_time.timestamp() if old is not None else 0.0

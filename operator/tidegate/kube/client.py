@@ -29,6 +29,7 @@ Guard = Callable[[], bool]
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON = "application/json"
+_STRICT = "fieldValidation=Strict"
 _CONTENT = {"POST": JSON, "PATCH": MERGE_PATCH, "DELETE": JSON}
 _TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 _ATTEMPTS = 4
@@ -138,12 +139,23 @@ class KubeClient:
         """
         return _decode(await self._send("GET", path, accept=accept), kind)
 
-    async def create(self, path: str, manifest: Any, kind: type[T]) -> T | Failure:
+    async def create(self, path: str, manifest: Any, kind: type[T], *, strict: bool = False) -> T | Failure:
         """Create an object with a fixed name in the collection ``path``.
 
-        Safe to repeat because of the name: a repeated request meets AlreadyExists.
+        Safe to repeat because of the name: a repeated request meets AlreadyExists. With ``strict`` fields that the
+        server does not know are refused; without it they are dropped, and nobody hears of it.
         """
-        return _decode(await self._send("POST", path, msgspec.json.encode(manifest)), kind)
+        where = f"{path}?{_STRICT}" if strict else path
+        return _decode(await self._send("POST", where, msgspec.json.encode(manifest)), kind)
+
+    async def try_out(self, path: str, manifest: Any) -> Failure | None:
+        """Return what the server would answer to a strict creation, None if it would create; nothing is stored.
+
+        Sent once: whoever asks does so again, and can go on without an answer.
+        """
+        body = msgspec.json.encode(manifest)
+        answer = await self._send_once("POST", f"{path}?dryRun=All&{_STRICT}", body, JSON)
+        return answer if isinstance(answer, FAILURES) else None
 
     async def merge_patch(self, path: str, change: Any, kind: type[T]) -> T | Failure:
         """Patch an object. ``change`` holds metadata.resourceVersion, which makes it safe to repeat."""

@@ -38,6 +38,8 @@ class Invalid:
     """The object is refused for what it says (400, 413, 422); the same request will be refused again."""
 
     message: str
+    in_itself: bool = False
+    """The server says so of the object, whatever else there is. Policies and webhooks can change their minds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ _BY_CODE: dict[int, type[NotFound] | type[Invalid] | type[Forbidden]] = {
     422: Invalid,
 }
 _DEFAULT_RETRY_AFTER = 1.0
+_NOT_DECODED = " cannot be handled as a "
+"""How the server tells of an object that it can not read: a field that there is none of, or of another type."""
 _TERMINATING_CAUSE = "NamespaceTerminating"
 """The API server's word for it, among the causes of a refusal."""
 
@@ -123,6 +127,8 @@ def failure_from_response(code: int, body: bytes, headers: Any) -> Failure:
     if code == 429 or (code >= 500 and retry_after):
         return Throttled(message, retry_after or _DEFAULT_RETRY_AFTER)
     kind = _BY_CODE.get(code)
+    if kind is Invalid:
+        return Invalid(message, status.reason == "Invalid" or (code == 400 and _NOT_DECODED in message))
     if kind is Forbidden:
         causes = status.details.causes if status.details else []
         return Forbidden(message, any(cause.reason == _TERMINATING_CAUSE for cause in causes))

@@ -38,6 +38,18 @@ class Refusal:
     attempts: int
     recorded: bool = True
     """The epoch was recorded for this very launch, so the next attempt may use it."""
+    words: str = ""
+    """The API server's own, if it finds something wrong with the pod in itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """What the API server finds wrong with a pod of the spec's version, which it was asked about before a launch."""
+
+    role: str
+    """Whose pod it is: the driver's, or an executor's."""
+    words: str
+    """The API server's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +121,8 @@ class Observation:
     """The autoscaler's newest, since this process began."""
     quota: Quota | None = None
     """For how many executors the namespace has room; looked up where pods of executors are missing, else None."""
+    unfit: Unfit | None = None
+    """What is wrong with the pods of a version that was not launched yet; asked before anything is stopped for it."""
     memory: Memory = Memory()
     deciding_since: float = 0.0
     """Since when this process decides, in seconds since the epoch: others before it may have heard what it has not."""

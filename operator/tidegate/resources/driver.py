@@ -58,7 +58,7 @@ def build_driver_pod(
         _mount_origins_credentials(spec, config.start_from.credentials_secret)
     mount_credentials(spec, app)
     owned = {"metadata": _metadata(app, epoch), "spec": spec}
-    return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, FIELD)}
+    return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, FIELD, owned=True)}
 
 
 def _metadata(app: StreamingApp, epoch: int) -> dict[str, Any]:

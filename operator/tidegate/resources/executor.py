@@ -12,7 +12,7 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.cpu_limits import executor_limit
 from tidegate.resources.metadata import labels
-from tidegate.resources.names import EXECUTOR_CONTAINER
+from tidegate.resources.names import EXECUTOR_CONTAINER, executor_prefix
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import lay_over
 from tidegate_spark.protocol import (
@@ -38,7 +38,28 @@ def build_executor_template(app: StreamingApp, epoch: int, storage: Storage, pla
     users = app.spec.executor.pod_template
     pod, user_env = pod_parts.build_users_pod(app, EXECUTOR_CONTAINER, _DEFAULTS, users, FIELD)
     owned = _owned(app, epoch, storage, platform, user_env)
-    return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, FIELD)}
+    return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, FIELD, owned=True)}
+
+
+def build_executor_to_try(app: StreamingApp, epoch: int, storage: Storage, platform: Platform) -> dict[str, Any]:
+    """Return a pod as Spark makes it of the template, for the API server to look at: Spark drops what it does not know.
+
+    Without the ServiceAccount, which may not have been made yet; whether the pod is valid does not hang on it.
+
+    Raises:
+        SpecError: the user's template cannot be merged, or a value is no quantity.
+    """
+    template = build_executor_template(app, epoch, storage, platform)
+    application = app.spec.application
+    container = {
+        "name": EXECUTOR_CONTAINER,
+        "image": application.image,
+        "imagePullPolicy": application.image_pull_policy,
+        "resources": pod_parts.resource_requirements("executor", app.spec.executor.resources),
+    }
+    metadata = {"name": f"{executor_prefix(app.metadata.name, epoch)}-exec-1", "namespace": app.metadata.namespace}
+    owned = {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    return lay_over(template, owned, FIELD, owned=True)
 
 
 def _owned(

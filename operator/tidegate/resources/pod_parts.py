@@ -192,7 +192,7 @@ def build_users_pod(
     pod_spec = {**spec, "securityContext": pod_security(), "containers": [default], "volumes": scratch_volumes()}
     env = {"spec": {"containers": [{"name": container, "env": list(app.spec.application.env)}]}}
     templates = lay_over({"metadata": {}, "spec": pod_spec}, template, field)
-    pod = lay_over(templates, env, field)
+    pod = lay_over(templates, env, field, owned=True)
     refuse_reserved(_env_of(templates, container), app, f"{field}.spec.containers[{container}].env")
     refuse_reserved(app.spec.application.env, app, "spec.application.env")
     return pod, _env_of(pod, container)

@@ -38,13 +38,14 @@ _REPLACED_LISTS = frozenset({"command", "args"})
 _WHOLE = frozenset({"volumes", "env", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"})
 
 
-def lay_over(below: Mapping[str, Any], above: Mapping[str, Any], field: str) -> dict[str, Any]:
+def lay_over(below: Mapping[str, Any], above: Mapping[str, Any], field: str, *, owned: bool = False) -> dict[str, Any]:
     """Return ``above`` laid over ``below`` by the module's rule; neither is changed.
 
     Args:
         below: what gives way.
         above: what wins.
         field: path of the template in the spec, for errors.
+        owned: what wins is Tidegate's, and what is wrong with the two is wrong below.
 
     Raises:
         SpecError: an item of a joined list has no identity, or a value is of another type than the one it meets.
@@ -57,28 +58,29 @@ def lay_over(below: Mapping[str, Any], above: Mapping[str, Any], field: str) -> 
         elif key not in result or (key in _WHOLE and not isinstance(value, list)):
             result[key] = value
         else:
-            result[key] = _join(key, result[key], value, where)
+            result[key] = _join(key, result[key], value, where, owned)
     return result
 
 
-def _join(key: str, below: Any, above: Any, where: str) -> Any:
+def _join(key: str, below: Any, above: Any, where: str, owned: bool) -> Any:
     if isinstance(below, Mapping) != isinstance(above, Mapping) or isinstance(below, list) != isinstance(above, list):
-        raise SpecError(where, f"expected {_kind(below)}, found {_kind(above)}")
+        expected, found = (above, below) if owned else (below, above)
+        raise SpecError(where, f"expected {_kind(expected)}, found {_kind(found)}")
     if isinstance(above, Mapping):
-        return lay_over(below, above, where)
+        return lay_over(below, above, where, owned=owned)
     if not isinstance(above, list) or key in _REPLACED_LISTS:
         return above
     if key in _IDENTITY:
-        return _join_by_identity(key, below, above, where)
+        return _join_by_identity(key, below, above, where, owned)
     return below + [item for item in above if item not in below]
 
 
-def _join_by_identity(key: str, below: list[Any], above: list[Any], where: str) -> list[Any]:
+def _join_by_identity(key: str, below: list[Any], above: list[Any], where: str, owned: bool) -> list[Any]:
     joined = {_identity(key, item, where): item for item in below}
     for item in above:
         name = _identity(key, item, where)
         if name in joined and key not in _WHOLE:
-            joined[name] = lay_over(joined[name], item, f"{where}[{'/'.join(map(str, name))}]")
+            joined[name] = lay_over(joined[name], item, f"{where}[{'/'.join(map(str, name))}]", owned=owned)
         else:
             joined[name] = item
     return list(joined.values())
@@ -93,6 +95,20 @@ def _identity(key: str, item: Any, where: str) -> tuple[str | int, ...]:
             raise SpecError(where, f"each item needs {part!r}")
         parts.append(value)
     return tuple(parts)
+
+
+def find_item(key: str, template: list[Any], item: Any) -> int | None:
+    """Return which item of a template's list became this one of the pod's, None if none did.
+
+    Args:
+        key: under which the lists stand.
+        template: the template's list.
+        item: an item of the pod's.
+    """
+    if key not in _IDENTITY:
+        return template.index(item) if item in template else None
+    name = _identity(key, item, key)
+    return next((n for n, each in enumerate(template) if _identity(key, each, key) == name), None)
 
 
 def _kind(value: Any) -> str:

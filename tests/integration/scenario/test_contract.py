@@ -12,9 +12,11 @@ from tests.scenario.contract_api import Api, ApiServerContract
 from tests.scenario.contract_store import ObjectStoreContract, Place
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import connect
+from tidegate.kube.failures import Invalid
 from tidegate.metrics.figures import Figures
 from tidegate_spark.protocol import Storage
 from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.pod_refusals import WRONG, Wrong
 
 BUCKET = "contract"
 _numbers = itertools.count(1)
@@ -27,6 +29,15 @@ class TestRealApiServer(ApiServerContract):
         api_kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         async with KubeClient(await connect(api_server.kubeconfig), Figures()) as client:
             yield Api(client, namespace)
+
+    @pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))
+    async def test_a_pod_that_is_wrong_in_itself_is_refused_in_the_words_that_other_tests_take_for_granted(
+        self, api: Api, wrong: Wrong
+    ) -> None:
+        manifest = api.pod_manifest(**wrong.spec)
+        manifest["spec"]["containers"][0].update(wrong.container)
+        refused = await api.try_out(manifest)
+        assert refused == Invalid(wrong.words, in_itself=True)
 
 
 @pytest.fixture(scope="module")

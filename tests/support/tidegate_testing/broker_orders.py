@@ -85,7 +85,7 @@ class FragileServer(ApiServer):
         self.made: list[tuple[str, str]] = []
         """Kind and name, as often as one was made."""
 
-    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
+    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any], *, strict: bool = False) -> Any:
         place = f"{path}/{manifest['metadata']['name']}"
         if place in self.objects or manifest["kind"] == "Event":
             return await super().create(path, manifest, kind)

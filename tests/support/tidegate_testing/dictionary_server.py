@@ -26,6 +26,11 @@ class ApiServer:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.refusing: dict[str, Failure] = {}
+        """By the path of a collection, or of an object that is to be in it."""
+        self.strictly: list[str] = []
+        """Paths of objects that were created so that every field of theirs is known."""
+        self.tried: list[dict[str, Any]] = []
+        """Manifests that were only tried out."""
 
     def put(self, path: str, manifest: dict[str, Any]) -> None:
         uid = f"uid-{len(self.objects) + 1}"
@@ -34,14 +39,22 @@ class ApiServer:
     async def get(self, path: str, kind: type[Any]) -> Any:
         return msgspec.convert(self.objects[path], kind) if path in self.objects else NotFound(path)
 
-    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
-        if path in self.refusing:
-            return self.refusing[path]
+    async def create(self, path: str, manifest: dict[str, Any], kind: type[Any], *, strict: bool = False) -> Any:
         place = f"{path}/{manifest['metadata']['name']}"
-        if place in self.objects:
-            return AlreadyExists(place)
+        answer = self._refusal(path, place)
+        if answer is not None:
+            return answer
+        self.strictly += [place] if strict else []
         self.put(place, manifest)
         return msgspec.Raw(b"{}") if kind is msgspec.Raw else msgspec.convert(self.objects[place], kind)
+
+    async def try_out(self, path: str, manifest: dict[str, Any]) -> Failure | None:
+        self.tried.append(manifest)
+        return self._refusal(path, f"{path}/{manifest['metadata']['name']}")
+
+    def _refusal(self, path: str, place: str) -> Failure | None:
+        refusal = self.refusing.get(path) or self.refusing.get(place)
+        return refusal or (AlreadyExists(place) if place in self.objects else None)
 
     def keep(self, path: str, resource: msgspec.Struct) -> None:
         """Have a resource of ours, as it is."""

@@ -225,6 +225,29 @@ async def test_what_is_told_of_a_launch_waits_and_what_is_told_of_anything_else_
     assert world.told == ["before", "after"]
 
 
+@pytest.mark.parametrize("strict", [True, False])
+async def test_a_driver_is_made_with_fields_that_no_pod_has_only_if_it_ran_with_them(strict: bool) -> None:
+    world = World()
+    await world.do(CreateDriver(build_driver_pod(APP, 1, 1, PLATFORM), 1, strict=strict))
+    assert world.api.strictly == ["/api/v1/namespaces/shop/pods/orders-driver"] * strict
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [(Invalid("no such field", in_itself=True), "no such field"), (Invalid("denied"), ""), (Forbidden("quota"), "")],
+)
+async def test_a_refusal_of_the_pod_itself_is_known_from_one_that_others_decided(failure: Failure, words: str) -> None:
+    world = World()
+    world.api.refusing["/api/v1/namespaces/shop/pods"] = failure
+    await world.do(CreateDriver(build_driver_pod(APP, 1, 1, PLATFORM), 1))
+    refusal = world.index.memory(KEY).refusal
+    assert refusal is not None
+    assert refusal.words == words
+    assert refusal.message == (
+        f"The API server refuses pod orders-driver: {failure.message}. Mend what it names; it is tried again."
+    )
+
+
 async def test_a_pod_that_was_refused_is_no_launch() -> None:
     world = World()
     world.api.refusing["/api/v1/namespaces/shop/pods"] = Invalid("no")

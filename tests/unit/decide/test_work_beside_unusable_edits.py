@@ -204,6 +204,19 @@ def test_a_version_that_ended_for_good_days_after_its_launch_is_left_where_it_is
     assert (record(in_time).phase, acts(in_time, do.DeleteDriver)) == (UpgradePhase.ROLLING_BACK, True)
 
 
+def test_a_version_that_fails_again_and_again_days_after_its_launch_is_left_with_both_remedies() -> None:
+    new = at_gate()
+    end = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
+    pauses = running_driver(new, running=False, restarts=3, ended=end, waiting=waiting("CrashLoopBackOff"))
+    begins = running_driver(new, restarts=3, ended=end)
+    said = [decide(observe(made_unusable(new), driver=driver), NOW + DAYS) for driver in (pauses, begins)]
+    assert all(stands_still_with_both_remedies(plan) for plan in said)
+    assert "ValueError" in said[0].message
+    assert said[1].message == said[0].message, "it does not change with each attempt"
+    works = decide(observe(made_unusable(new), **runs(new)), NOW + DAYS)
+    assert "rollBackTo" not in works.message
+
+
 def test_an_evicted_pod_is_removed_and_nothing_is_promised_to_follow() -> None:
     new = at_gate()
     lost = running_driver(new, running=False, phase="Failed", reason="Evicted")

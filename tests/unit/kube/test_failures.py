@@ -28,7 +28,7 @@ def answer(code: int, reason: str = "", retry_after: float = 0.0) -> Failure:
         (409, "Conflict", Conflict("m")),
         (409, "AlreadyExists", AlreadyExists("m")),
         (404, "NotFound", NotFound("m")),
-        (422, "Invalid", Invalid("m")),
+        (422, "Invalid", Invalid("m", in_itself=True)),
         (400, "BadRequest", Invalid("m")),
         (403, "Forbidden", Forbidden("m")),
         (401, "Unauthorized", Forbidden("m")),
@@ -38,6 +38,18 @@ def answer(code: int, reason: str = "", retry_after: float = 0.0) -> Failure:
 )
 def test_each_answer_has_its_meaning(code: int, reason: str, expected: Failure) -> None:
     assert answer(code, reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "in_itself"),
+    [
+        ('Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.x"', True),
+        ('admission webhook "pods.example.com" does not support dry run', False),
+    ],
+)
+def test_an_object_that_can_not_be_read_is_wrong_in_itself(message: str, in_itself: bool) -> None:
+    status = {"kind": "Status", "message": message, "reason": "BadRequest"}
+    assert failure_from_response(400, json.dumps(status).encode(), {}) == Invalid(message, in_itself)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
+from tidegate.model.errors import SpecError
+from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.pod_template import lay_over
+from tidegate_testing.observations import PLATFORM, app_with
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -59,3 +62,18 @@ def test_items_of_different_identities_stay_two(what: str) -> None:
 def test_a_port_without_a_protocol_is_a_tcp_port() -> None:
     named = {"containerPort": 9, "protocol": "TCP", "name": "web"}
     assert laid_over("ports", {"containerPort": 9}, named) == [named]
+
+
+@pytest.mark.parametrize(
+    ("container", "said"),
+    [
+        ({"env": {"A": "1"}}, "env: expected a list, found an object"),
+        ({"imagePullPolicy": ["Always"]}, "imagePullPolicy: expected a plain value (str), found a list"),
+        ({"livenessProbe": "none", "ports": "8080"}, "ports: expected a list, found a plain value (str)"),
+    ],
+)
+def test_a_template_of_the_wrong_type_is_told_what_is_expected_there(container: dict[str, Any], said: str) -> None:
+    template = {"spec": {"containers": [{"name": "driver", **container}]}}
+    with pytest.raises(SpecError) as refused:
+        build_driver_pod(app_with({"driver.podTemplate": template}), 1, 1, PLATFORM)
+    assert str(refused.value) == f"spec.driver.podTemplate.spec.containers[driver].{said}"

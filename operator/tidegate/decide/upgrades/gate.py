@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.decide.faults import Problem, lost_from_sight, name_end, name_start_problem, read_termination
-from tidegate.decide.launch import time_left
+from tidegate.decide.launch import refusal_of, time_left, words_of_refusal
 from tidegate.decide.upgrades.launched import (
     INPUT_CAME,
+    LAUNCHED,
     OUTLASTED,
+    STARTED,
     committed_nothing,
     has_not_begun,
     is_in_time,
@@ -123,6 +125,19 @@ def note_input(o: Observation, now: float) -> Step | None:
     return Step(msgspec.structs.replace(upgrade, idle_at=None, since=time_from_seconds(now), reason=reason))
 
 
+def note_refusal(o: Observation, now: float) -> Step | None:
+    """Say in the record that the API server takes no pod of the version under test, and what follows, until it does."""
+    upgrade, refusal = o.app.status.upgrade, refusal_of(o)
+    if not _at_gate(o, upgrade) or upgrade is None or upgrade.reason != LAUNCHED:
+        return None
+    message = STARTED if o.driver is not None else upgrade.message
+    if refusal is not None and refusal.recorded:
+        stays, limit = why_not_taken_back(o, upgrade), o.app.spec.upgrade.timeout_seconds
+        then = stays or f"If it is not stable within {limit} s (spec.upgrade.timeoutSeconds), it is taken back."
+        message = f"The new version has not started. {words_of_refusal(o, refusal)} {then}"
+    return Step(msgspec.structs.replace(upgrade, message=message)) if message != upgrade.message else None
+
+
 def _at_gate(o: Observation, upgrade: UpgradeStatus | None) -> bool:
     return upgrade is not None and upgrade.phase is UpgradePhase.GATE and upgrade.to_spec_hash == o.spec_hash
 
@@ -170,7 +185,9 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
             return problem
     if seconds_under_test(upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None
-    message = f"The new version was not stable within {limit} s (spec.upgrade.timeoutSeconds): {_batches(o)}."
+    refusal = refusal_of(o)
+    shown = f"no driver pod of it was made ({refusal.reason})" if refusal is not None else _batches(o)
+    message = f"The new version was not stable within {limit} s (spec.upgrade.timeoutSeconds): {shown}."
     return Problem("UpgradeTimeout", message)
 
 

@@ -44,4 +44,4 @@ def in_force(o: Observation, asked: str = "") -> Observation:
         # Nobody knows the version that runs; it is left alone, and not started again.
         return dataclasses.replace(o, spec_hash=o.app.status.applied_spec_hash)
     app = msgspec.structs.replace(o.app, spec=held)
-    return dataclasses.replace(o, app=app, spec_hash=spec_hash(app))
+    return dataclasses.replace(o, app=app, spec_hash=spec_hash(app), unfit=None)

@@ -13,6 +13,7 @@ from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.protocol import Reason
 
+STARTED = "The new version was started."
 LAUNCHED, INPUT_CAME = "Launched", "InputCame"
 """Reasons of a record at the gate: its time counts from the launch, or from the first input after a pause."""
 OUTLASTED = "Outlasted"

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from tidegate.decide.upgrades import beginning, copying, gate, rehearsing, repartitioning, rolling_back, unusable
-from tidegate.decide.upgrades.launched import LAUNCHED
+from tidegate.decide.upgrades.launched import LAUNCHED, STARTED
 from tidegate.decide.upgrades.step import Step, applied
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -39,6 +39,7 @@ STEPS: tuple[Rule, ...] = (
     gate.fail_gate,
     gate.note_idle,
     gate.note_input,
+    gate.note_refusal,
     rolling_back.finish_rollback,
     gate.note_pin,
     rehearsing.let_go_of_copy,
@@ -68,10 +69,9 @@ def at_launch(upgrade: UpgradeStatus | None, epoch: int, now: float) -> UpgradeS
         return None
     since = time_from_seconds(now)
     if upgrade.phase is UpgradePhase.STOPPING:
-        message = "The new version was started."
         first = upgrade.epoch or epoch
         return msgspec.structs.replace(
-            upgrade, phase=UpgradePhase.GATE, epoch=first, since=since, reason=LAUNCHED, message=message
+            upgrade, phase=UpgradePhase.GATE, epoch=first, since=since, reason=LAUNCHED, message=STARTED
         )
     if upgrade.phase is UpgradePhase.GATE:
         return msgspec.structs.replace(upgrade, since=since)

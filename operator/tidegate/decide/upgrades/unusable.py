@@ -22,7 +22,7 @@ from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_
 from tidegate.decide.upgrades.launched import OUTLASTED, has_finished, is_in_time, never_began
 from tidegate.decide.upgrades.repartitioning import BEFORE_A_LAUNCH, INVALID_SPEC, is_pending, not_divided
 from tidegate.decide.upgrades.rolling_back import taken_back
-from tidegate.decide.upgrades.step import Step, moved, version_held
+from tidegate.decide.upgrades.step import Step, moved, runs_ready, version_held
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -89,6 +89,21 @@ def name_standstill(o: Observation, now: float) -> Verdict | None:
     return Verdict(phase, Health.STALLED, INVALID_SPEC, f"{why_not.rstrip('.')}. {_MEND_OR_NOT} {stays}")
 
 
+def name_failing_version(o: Observation, now: float) -> Verdict | None:
+    """Say of a version that fails again and again beside the edit how it is taken back: by itself it is not."""
+    driver, upgrade = o.driver, o.app.status.upgrade
+    if driver is None or upgrade is None or driver.spec_hash == o.spec_hash or driver.terminating:
+        return None
+    launched = 0 < upgrade.epoch <= driver.epoch and upgrade.phase in _WITHOUT_THE_STABLE_ONE
+    if not launched or driver.ended is None or ended_for_good(driver) or driver.phase == "Failed" or runs_ready(o):
+        return None
+    why_not, stays = why_not_built(o), _why_not_undone(o, upgrade, now)
+    if not why_not or not stays:
+        return None
+    message = f"{why_not.rstrip('.')}. {name_end(driver).message} {_MEND_OR_NOT} {stays}"
+    return Verdict(Phase.STARTING, Health.STALLED, INVALID_SPEC, message)
+
+
 def leave_ended_version(o: Observation, now: float) -> Verdict | None:
     """Leave a version that ended for good after its launch as it is, while no pod can be made of the changed spec.
 
@@ -134,7 +149,7 @@ def _can_go_on(o: Observation, stable: StableSpec) -> bool:
     held = version_held(o.app.spec, stable)
     if held is None:
         return False
-    return not why_not_built(dataclasses.replace(o, app=msgspec.structs.replace(o.app, spec=held)))
+    return not why_not_built(dataclasses.replace(o, app=msgspec.structs.replace(o.app, spec=held), unfit=None))
 
 
 def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step | None:

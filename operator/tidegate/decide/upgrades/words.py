@@ -133,15 +133,22 @@ def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
     if step is None or upgrade is None:
         return _tell_early_wish(o)
     rehearsed = (*_tell_rehearsal(upgrade, known), *_tell_wish(upgrade, known))
-    if known is not None and (known.number, known.phase, known.to_spec_hash) == (
-        upgrade.number,
-        upgrade.phase,
-        upgrade.to_spec_hash,
-    ):
+    if is_told(upgrade, known):
         return rehearsed
-    since = upgrade.since.timestamp() if upgrade.since is not None else 0.0
-    occasion = f"{upgrade.number}/{upgrade.phase.value}/{since:.0f}"
+    occasion = f"{upgrade.number}/{upgrade.phase.value}/{_since(known)}"
     return (*rehearsed, PublishEvent(reason_of(upgrade), upgrade.message, step.warning, occasion))
+
+
+def is_told(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> bool:
+    """Return whether a record's phase was told before it was stored, with the step that led to it."""
+    if known is None:
+        return False
+    return (known.number, known.phase, known.to_spec_hash) == (upgrade.number, upgrade.phase, upgrade.to_spec_hash)
+
+
+def _since(known: UpgradeStatus | None) -> str:
+    """Return since when it was otherwise, as stored: what recurs is told again, what is only decided again is not."""
+    return f"{known.since.timestamp():.0f}" if known is not None and known.since is not None else ""
 
 
 def _tell_early_wish(o: Observation) -> tuple[PublishEvent, ...]:
@@ -170,10 +177,9 @@ def _tell_rehearsal(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tupl
     if new is None or not new.result or new == old:
         return ()
     what = f" ({new.what})" if new.what else ""
-    ended = new.ended_at.timestamp() if new.ended_at is not None else 0.0
     warning = new.result != RehearsalResult.PASSED.value
     message = f"The rehearsal of the new version: {new.result}{what}. {new.message}"
-    return (PublishEvent(f"Rehearsal{new.result}", message, warning, f"{upgrade.number}/{ended:.0f}"),)
+    return (PublishEvent(f"Rehearsal{new.result}", message, warning, f"{upgrade.number}/{_since(known)}"),)
 
 
 def _progress(o: Observation, upgrade: UpgradeStatus, now: float) -> str:

@@ -1,0 +1,209 @@
+"""The API server's words about a pod, as words about the spec that the pod was made of. No I/O.
+
+It names fields of the pod. Which of the spec's they are is said where the value is found there; where it is not, the
+pod's own name for the field stays, with the template that is merged into the pod.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.model.errors import SpecError
+from tidegate.model.quantity import parse_quantity
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources.pod_template import find_item
+from tidegate_spark.protocol import ROLE_EXECUTOR
+
+_PREFIX = re.compile(
+    r'^(Pod in version "v1" cannot be handled as a Pod: (strict decoding error: )?|Pod "\S+" is invalid: )'
+)
+_PATH = re.compile(r"(?<![\w.])(?:spec|metadata)(?:\.[A-Za-z][\w/-]*|\[[^\]]*\])+")
+_STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
+_WRONG_TYPE = re.compile(r"json: cannot unmarshal (\w+) into Go struct field \w+\.([\w.]+) of type (\S+)")
+_NO_QUANTITY = "quantities must match the regular expression"
+_FOUND = {"string": str, "number": int | float, "bool": bool, "object": Mapping, "array": list}
+_KINDS = {"string": "a string", "number": "a number", "bool": "true or false", "object": "an object", "array": "a list"}
+_OF_QUANTITIES, _QUANTITIES = frozenset({"requests", "limits", "overhead"}), frozenset({"sizeLimit"})
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What is wrong, without a full stop, and the fields of the spec that it is about, as far as they are known."""
+
+    text: str
+    fields: tuple[str, ...]
+
+
+def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any]) -> Complaint:
+    """Return what the API server says of a pod in words about the spec.
+
+    Args:
+        words: the API server's.
+        app: the application, with the version of which the pod was made.
+        role: the driver's, or an executor's.
+        pod: its manifest, as it was sent.
+    """
+    known = _Origin(app, role, pod)
+    fields: list[str] = []
+
+    def named(path: str, found: str = "") -> str:
+        field = known.field(path, found)
+        if field:
+            fields.append(field)
+        return field or path
+
+    text = _PREFIX.sub("", words.strip()).rstrip(".")
+    if text.startswith(_NO_QUANTITY) and (wrong := known.no_quantities()):
+        return Complaint("; ".join(map(str, wrong)), tuple(each.field for each in wrong))
+    typed = _WRONG_TYPE.search(text)
+    if typed is not None:
+        found, path, expected = typed.groups()
+        kind = f"found {_KINDS.get(found, found)}, expected {_in_words(expected)}"
+        text = f"{text[: typed.start()]}{named(path, found)}: {kind}{text[typed.end() :]}"
+    else:
+        text = _PATH.sub(lambda match: named(match.group()), text)
+    if not fields and known.template:
+        text = f"{text} ({known.template_field} is merged into the pod)"
+    return Complaint(text, tuple(dict.fromkeys(fields)))
+
+
+def _in_words(go_type: str) -> str:
+    """Return the API server's name for a type as people know it."""
+    bare = go_type.lstrip("*")
+    if bare.startswith("["):
+        return "a list"
+    if bare.startswith("map["):
+        return "an object"
+    if bare.startswith("int"):
+        return "a number"
+    return {"string": "a string", "bool": "true or false"}.get(bare, bare.rpartition(".")[2])
+
+
+class _Origin:
+    """Where the parts of a pod come from."""
+
+    def __init__(self, app: StreamingApp, role: str, pod: Mapping[str, Any]) -> None:
+        group = app.spec.executor if role == ROLE_EXECUTOR else app.spec.driver
+        self.template: Mapping[str, Any] = group.pod_template
+        self.template_field = f"spec.{role}.podTemplate"
+        self._container, self._pod, self._app = role, pod, app
+        self._of_tidegate = {
+            "image": "spec.application.image",
+            "imagePullPolicy": "spec.application.imagePullPolicy",
+            "resources": f"spec.{role}.resources",
+        }
+
+    def field(self, path: str, found: str = "") -> str:
+        """Return the field of the spec behind one of the pod, empty if it is not known.
+
+        Args:
+            path: of the pod's field.
+            found: the kind of value that was found there, as JSON has it, if it is known.
+        """
+        steps = tuple(index or name for index, name in _STEP.findall(path))
+        variable = self._variable(steps)
+        if variable:
+            return variable  # what the application sets wins over the template
+        places = _places(self.template, self._pod, steps, "")
+        whole = next((each for place, value in places for each in _with_kind(value, found, place)), "")
+        if whole:
+            return f"{self.template_field}{whole}"
+        return self._own(steps) or self._nearest(steps)
+
+    def no_quantities(self) -> tuple[SpecError, ...]:
+        """Return what stands in the template where there has to be a quantity, and is none."""
+        return tuple(_no_quantities(self.template, self.template_field))
+
+    def _own(self, steps: tuple[str, ...]) -> str:
+        """Return the field that a part of Tidegate's container, or of the pod around it, is made of."""
+        if steps[:2] == ("spec", "imagePullSecrets"):
+            return "spec.application.imagePullSecrets"
+        if steps[:2] == ("spec", "serviceAccountName") and self._app.spec.driver.service_account_name:
+            return "spec.driver.serviceAccountName"
+        return self._of_tidegate.get(steps[3], "") if self._container_at(steps) else ""
+
+    def _variable(self, steps: tuple[str, ...]) -> str:
+        container, names = self._container_at(steps), [each.get("name") for each in self._app.spec.application.env]
+        if container is None or steps[3] != "env" or not steps[4:] or not steps[4].isdecimal():
+            return ""
+        variable = _item(container.get("env"), steps[4]) or {}
+        if variable.get("name") not in names:
+            return ""
+        within = "".join(f".{step}" for step in steps[5:])
+        return f"spec.application.env[{names.index(variable['name'])}]{within}"
+
+    def _container_at(self, steps: tuple[str, ...]) -> Mapping[str, Any] | None:
+        """Return Tidegate's container if this is the path of something in it."""
+        if steps[:2] != ("spec", "containers") or len(steps) < 4 or not steps[2].isdecimal():
+            return None
+        found: Mapping[str, Any] | None = _item(self._pod["spec"]["containers"], steps[2])
+        return found if found is not None and found.get("name") == self._container else None
+
+    def _nearest(self, steps: tuple[str, ...]) -> str:
+        """Return the template's item of a list in which something is missing: what is missing is not found there."""
+        within = next((place for place, _ in _places(self.template, self._pod, steps[:-1], "")), "")
+        return f"{self.template_field}{within}.{steps[-1]}" if within.count("[") else ""
+
+
+def _places(template: Any, pod: Any, steps: tuple[str, ...], at: str) -> Iterator[tuple[str, Any]]:
+    """Yield where in a template the steps of a path in the pod lead, with what is there."""
+    if not steps:
+        yield at, template
+        return
+    step, further = steps[0], steps[1:]
+    if isinstance(template, Mapping):
+        if step not in template:
+            return
+        inner = pod.get(step) if isinstance(pod, Mapping) else None
+        yield from _places_in(step, template[step], inner, further, f"{at}.{step}")
+
+
+def _places_in(key: str, template: Any, pod: Any, steps: tuple[str, ...], at: str) -> Iterator[tuple[str, Any]]:
+    """Yield the same for what stands under a key: the items of a list need not stand where the pod's do."""
+    if not isinstance(template, list) or not steps:
+        yield from _places(template, pod, steps, at)
+    elif not steps[0].isdecimal():  # it is said of a type, and not of which item
+        for number, item in enumerate(template):
+            yield from _places(item, item, steps, f"{at}[{number}]")
+    else:
+        item = _item(pod, steps[0])
+        found = find_item(key, template, item)
+        if found is not None:
+            yield from _places(template[found], item, steps[1:], f"{at}[{found}]")
+
+
+def _item(items: Any, index: str) -> Any:
+    return items[int(index)] if isinstance(items, list) and int(index) < len(items) else None
+
+
+def _with_kind(value: Any, found: str, at: str) -> Iterator[str]:
+    """Yield where a value of a kind stands, here or directly in what is here: of mappings only the key may be told."""
+    if _is(value, found):
+        yield at
+    elif isinstance(value, Mapping):
+        yield from (f"{at}[{key}]" if "." in key else f"{at}.{key}" for key in value if _is(value[key], found))
+    elif isinstance(value, list):
+        yield from (f"{at}[{number}]" for number, item in enumerate(value) if _is(item, found))
+
+
+def _is(value: Any, found: str) -> bool:
+    kind = _FOUND.get(found)
+    return kind is None or (isinstance(value, kind) and (found == "bool" or not isinstance(value, bool)))
+
+
+def _no_quantities(value: Any, at: str, key: str = "") -> Iterator[SpecError]:
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _no_quantities(item, f"{at}[{number}]")
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            is_one = key in _OF_QUANTITIES or name in _QUANTITIES
+            yield from _no_quantities(inner, f"{at}.{name}", "quantity" if is_one else name)
+    elif key == "quantity":
+        try:
+            parse_quantity(at, value)
+        except SpecError as error:
+            yield error

@@ -1,0 +1,164 @@
+"""What the API server finds wrong with the pods of the spec: before anything is stopped, and at a launch. Pure."""
+
+import dataclasses
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.decide import actions as do
+from tidegate.decide.plan import decide
+from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.streaming_app import (
+    Phase,
+    RollbackPolicy,
+    StreamingApp,
+    UpgradePhase,
+)
+from tidegate.observe.observation import Memory, Observation, Refusal, Unfit
+from tidegate_testing.observations import NOW, app_with, launched, observe, running_driver
+from tidegate_testing.plans import acts, status_of, verdict_of, written
+from tidegate_testing.pod_refusals import WRONG
+from tidegate_testing.upgrades import (
+    IMAGE,
+    A,
+    B,
+    edited,
+    events,
+    new_app,
+    old_app,
+    record,
+    runs,
+    stable,
+    version_launched,
+)
+
+TYPO: dict[str, Any] = {IMAGE: B, "driver.podTemplate": {"spec": {"tolerationz": []}}}
+TYPO_OF_EXECUTORS: dict[str, Any] = {IMAGE: B, "executor.podTemplate": {"spec": {"tolerationz": []}}}
+WORDS = WRONG["unknown field"].words
+
+
+def unfit(role: str) -> Unfit:
+    return Unfit(role, WORDS)
+
+
+def refused(o: Observation, words: str = WORDS, **fields: Any) -> Observation:
+    """Return the observation with the driver's pod refused a moment ago."""
+    told = f"The API server refuses pod orders-driver: {words}. Mend what it names; it is tried again."
+    known = Refusal("orders-driver", o.spec_hash, o.app.status.epoch, "LaunchRefused", told, NOW - 1, 1, words=words)
+    return dataclasses.replace(o, memory=Memory(refusal=dataclasses.replace(known, **fields)))
+
+
+def driver_is_created(plan: do.Plan) -> do.CreateDriver:
+    (create,) = [action for action in plan.actions if isinstance(action, do.CreateDriver)]
+    return create
+
+
+# --- what is tried before anything is stopped for it ---
+
+
+@pytest.mark.parametrize(("change", "role"), [(TYPO, "driver"), (TYPO_OF_EXECUTORS, "executor")])
+def test_an_upgrade_to_a_pod_that_would_be_refused_stops_nothing_and_names_the_field(
+    change: dict[str, Any], role: str
+) -> None:
+    bad = edited(old_app(), change)
+    plan = decide(observe(bad, unfit=unfit(role), **runs(old_app())), NOW)
+    assert not acts(plan, do.DeleteDriver)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
+    assert verdict_of(plan) == (Phase.RUNNING, "Stalled", "UpgradeRefused")
+    assert record(plan).message == (
+        f'The API server takes no {role} pod of the spec: unknown field "spec.{role}.podTemplate.spec.tolerationz".'
+    )
+
+
+def test_without_a_stable_version_the_driver_is_left_as_it_is() -> None:
+    first = launched(app_with({IMAGE: A}), phase=Phase.RUNNING)
+    bad = edited(first, TYPO)
+    plan = decide(observe(bad, unfit=unfit("driver"), driver=running_driver(first, ready=True)), NOW)
+    assert (acts(plan, do.DeleteDriver), plan.reason) == (False, "InvalidSpec")
+    assert "spec.driver.podTemplate.spec.tolerationz" in plan.message
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED])
+def test_a_version_under_test_is_not_stopped_for_it(phase: UpgradePhase) -> None:
+    tested = new_app(phase, epoch=2)
+    bad = edited(tested, TYPO)
+    plan = decide(observe(bad, unfit=unfit("driver"), driver=running_driver(tested, ready=True)), NOW)
+    assert (acts(plan, do.DeleteDriver), record(plan).phase, plan.reason) == (False, phase, "InvalidSpec")
+
+
+def test_where_nothing_runs_the_stable_version_goes_on_at_once() -> None:
+    bad = edited(new_app(UpgradePhase.STOPPING), TYPO)
+    plan = decide(observe(bad, unfit=unfit("driver")), NOW)
+    assert (record(plan).phase, version_launched(plan)) == (UpgradePhase.REFUSED, spec_hash(old_app()))
+    assert "spec.driver.podTemplate.spec.tolerationz" in record(plan).message
+
+
+def test_a_new_application_is_not_launched_with_executors_that_would_be_refused() -> None:
+    plan = decide(observe(app_with(TYPO_OF_EXECUTORS), unfit=unfit("executor")), NOW)
+    assert (acts(plan, do.CreateDriver), status_of(plan).epoch) == (False, 0)
+    assert verdict_of(plan) == (Phase.PENDING, "Stalled", "InvalidSpec")
+    assert "spec.executor.podTemplate.spec.tolerationz" in plan.message
+    assert plan.wake_after == 300.0
+
+
+def test_a_version_that_was_stable_is_launched_as_it_always_was() -> None:
+    typo = launched(app_with(TYPO), phase=Phase.RUNNING)
+    assert driver_is_created(decide(observe(typo), NOW)).strict
+    assert not driver_is_created(decide(observe(stable(typo)), NOW)).strict
+
+
+# --- what is refused at a launch ---
+
+
+def test_a_launch_that_is_refused_names_the_field_and_the_remedy() -> None:
+    app = launched(app_with(TYPO))
+    plan = decide(refused(observe(app)), NOW)
+    assert (verdict_of(plan), plan.message) == (
+        (Phase.PENDING, "Stalled", "LaunchRefused"),
+        'The API server refuses pod orders-driver: unknown field "spec.driver.podTemplate.spec.tolerationz". '
+        "Mend spec.driver.podTemplate.spec.tolerationz; it is tried again.",
+    )
+    again = decide(refused(observe(app), at=NOW - 60), NOW)
+    assert (acts(again, do.CreateDriver), again.message) == (True, plan.message)
+
+
+def test_what_is_not_about_the_pod_itself_is_said_as_the_api_server_says_it() -> None:
+    plan = decide(refused(observe(launched(app_with(TYPO))), words="", message="exceeded quota."), NOW)
+    assert (plan.reason, plan.message) == ("LaunchRefused", "exceeded quota.")
+
+
+def at_gate(rollback: RollbackPolicy = RollbackPolicy.AUTO) -> StreamingApp:
+    """Version B, with a pod that is refused, launched a moment ago after version A was stable."""
+    stopping = edited(new_app(UpgradePhase.STOPPING), TYPO)
+    assert stopping.status.upgrade is not None
+    upgrade = msgspec.structs.replace(stopping.status.upgrade, to_spec_hash=spec_hash(stopping))
+    stopping = msgspec.structs.replace(stopping, status=msgspec.structs.replace(stopping.status, upgrade=upgrade))
+    policy = msgspec.structs.replace(stopping.spec.upgrade, rollback=rollback)
+    return written(
+        observe(msgspec.structs.replace(stopping, spec=msgspec.structs.replace(stopping.spec, upgrade=policy)))
+    )
+
+
+def test_an_upgrade_says_that_its_pod_is_refused_and_what_follows() -> None:
+    app = at_gate()
+    launch_refused = refused(observe(app))
+    plan = decide(launch_refused, NOW)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.GATE, "Launched")
+    assert record(plan).message == (
+        f"The new version has not started. {plan.message} If it is not stable within 1800 s "
+        "(spec.upgrade.timeoutSeconds), it is taken back."
+    )
+    said = dataclasses.replace(launch_refused, app=written(launch_refused))
+    assert not [event for event in events(decide(said, NOW)) if event.startswith("Upgrade")]
+    back = decide(said, NOW + 2000)
+    assert record(back).phase is UpgradePhase.ROLLING_BACK
+    assert "no driver pod of it was made (LaunchRefused)" in record(back).message
+    started = decide(observe(said.app, driver=running_driver(said.app)), NOW)
+    assert record(started).message == "The new version was started."
+
+
+def test_an_upgrade_that_is_not_taken_back_says_so_while_its_pod_is_refused() -> None:
+    plan = decide(refused(observe(at_gate(RollbackPolicy.NEVER))), NOW)
+    assert "spec.upgrade.rollback is Never: it is not taken back by itself." in record(plan).message
+    assert "it is taken back" not in record(plan).message.replace("not taken back", "")

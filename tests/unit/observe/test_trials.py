@@ -1,0 +1,126 @@
+"""Which pods the API server is asked about before anything is stopped for them. The server is a dictionary; no I/O."""
+
+from typing import Any
+
+import pytest
+
+from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, Unavailable
+from tidegate.model.streaming_app import StreamingApp, UpgradePhase
+from tidegate.observe.observation import Unfit
+from tidegate.observe.trials import LASTS, UNKNOWN_LASTS, Trials
+from tidegate_testing.dictionary_server import ApiServer
+from tidegate_testing.observations import app_with, deleted, launched, observe
+from tidegate_testing.upgrades import IMAGE, A, B, C, edited, new_app, old_app
+
+PODS = "/api/v1/namespaces/shop/pods"
+TEMPLATE: dict[str, Any] = {"executor.podTemplate": {"spec": {"tolerations": []}}}
+TYPO = Invalid('unknown field "spec.tolerationz"', in_itself=True)
+
+
+class World:
+    """Trials on such a server, with a clock that stands still."""
+
+    def __init__(self) -> None:
+        self.api, self.now = ApiServer(), 1000.0
+        client: Any = self.api
+        self.trials = Trials(client, lambda: self.now)
+
+    @property
+    def tried(self) -> list[str]:
+        return [manifest["metadata"]["name"] for manifest in self.api.tried]
+
+    async def look(self, app: StreamingApp) -> Unfit | None:
+        return await self.trials.look(observe(app))
+
+
+@pytest.mark.parametrize(
+    ("app", "tried"),
+    [
+        (edited(old_app(), {IMAGE: B}), ["orders-driver"]),
+        (edited(old_app(), {IMAGE: B, **TEMPLATE}), ["orders-driver", "orders-e2-exec-1"]),
+        (app_with(TEMPLATE), ["orders-e1-exec-1"]),
+        (app_with(), []),
+        (old_app(), []),
+        (launched(app_with(TEMPLATE)), []),
+        (edited(new_app(UpgradePhase.ROLLED_BACK), {IMAGE: A}), []),
+        (new_app(UpgradePhase.ROLLED_BACK), []),
+        (edited(new_app(UpgradePhase.ROLLED_BACK), {IMAGE: C}), ["orders-driver"]),
+        (edited(old_app(), {IMAGE: B, "suspend": True}), []),
+        (deleted(edited(old_app(), {IMAGE: B})), []),
+        (edited(old_app(), {"driver.podTemplate": {"spec": {"containers": "none"}}}), []),
+    ],
+    ids=[
+        "edit",
+        "edit with template",
+        "first launch",
+        "plain",
+        "stable",
+        "launched",
+        "back",
+        "taken back",
+        "mended",
+        "suspended",
+        "gone",
+        "no",
+    ],
+)
+async def test_only_pods_of_a_version_that_was_not_launched_yet_are_tried(app: StreamingApp, tried: list[str]) -> None:
+    world = World()
+    assert await world.look(app) is None
+    assert world.tried == tried
+    assert world.api.objects == {}
+
+
+async def test_what_is_wrong_with_a_pod_is_told_with_its_role() -> None:
+    world = World()
+    app = edited(old_app(), {IMAGE: B, **TEMPLATE})
+    world.api.refusing[f"{PODS}/orders-e2-exec-1"] = TYPO
+    assert await world.look(app) == Unfit("executor", TYPO.message)
+    world = World()
+    world.api.refusing[PODS] = TYPO
+    assert await world.look(app) == Unfit("driver", TYPO.message)
+    assert world.tried == ["orders-driver"]
+
+
+async def test_the_pod_that_runs_under_the_name_is_nothing_against_the_new_one() -> None:
+    world = World()
+    world.api.put(f"{PODS}/orders-driver", {"metadata": {"name": "orders-driver"}})
+    assert await world.look(edited(old_app(), {IMAGE: B})) is None
+    world.now += UNKNOWN_LASTS
+    await world.look(edited(old_app(), {IMAGE: B}))
+    assert len(world.tried) == 1, "it is known"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Forbidden("exceeded quota: the driver that runs is counted"),
+        Invalid("admission webhook does not support dry run"),
+        Throttled("later", 1.0),
+        Unavailable("failed calling webhook"),
+    ],
+)
+async def test_what_is_no_fault_of_the_pod_itself_is_left_to_its_creation(failure: Failure) -> None:
+    world = World()
+    world.api.refusing[PODS] = failure
+    app = edited(old_app(), {IMAGE: B})
+    assert await world.look(app) is None
+    await world.look(app)
+    assert len(world.tried) == 1
+    world.now += UNKNOWN_LASTS
+    world.api.refusing[PODS] = TYPO
+    assert await world.look(app) == Unfit("driver", TYPO.message)
+
+
+async def test_an_answer_counts_for_a_while_and_only_for_its_version() -> None:
+    world = World()
+    world.api.refusing[PODS] = TYPO
+    bad, mended = edited(old_app(), {IMAGE: B}), edited(old_app(), {IMAGE: C})
+    assert await world.look(bad) == await world.look(bad) == Unfit("driver", TYPO.message)
+    assert len(world.tried) == 1
+    del world.api.refusing[PODS]
+    assert await world.look(mended) is None
+    world.api.refusing[PODS] = TYPO
+    assert await world.look(mended) is None
+    world.now += LASTS
+    assert await world.look(mended) == Unfit("driver", TYPO.message)

@@ -1,0 +1,122 @@
+"""Which field of the spec the API server's words about a pod are about. Pure; the words are the real server's."""
+
+from typing import Any
+
+import pytest
+
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources.driver import build_driver_pod
+from tidegate.resources.driver_config import app_storage
+from tidegate.resources.executor import build_executor_to_try
+from tidegate.resources.refused_pod import Complaint, complaint_of
+from tidegate_testing.observations import PLATFORM, app_with
+from tidegate_testing.pod_refusals import WRONG, Wrong
+
+OF_DRIVER = "spec.driver.podTemplate.spec"
+NOT_DECODED = 'Pod in version "v1" cannot be handled as a Pod: '
+
+
+def made_with(role: str, wrong: Wrong) -> StreamingApp:
+    # What Tidegate sets itself in its own container is compared with it before anybody is asked.
+    name = "proxy" if "imagePullPolicy" in wrong.container else role
+    containers = [{"name": name, **wrong.container}] if wrong.container else []
+    for each in wrong.spec.get("containers", []):
+        containers.append({**each, "name": role} if each["name"] == "driver" else each)
+    template = {"spec": {**wrong.spec, "containers": containers}} if containers else {"spec": wrong.spec}
+    return app_with({f"{role}.podTemplate": template})
+
+
+def complaint(app: StreamingApp, words: str, role: str = "driver") -> Complaint:
+    if role == "driver":
+        return complaint_of(words, app, role, build_driver_pod(app, 1, 1, PLATFORM))
+    return complaint_of(words, app, role, build_executor_to_try(app, 1, app_storage(app), PLATFORM))
+
+
+EXPECTED = {
+    "unknown field": (".tolerationz", 'unknown field "{}"'),
+    "unknown field of a container": (".containers[0].resource", 'unknown field "{}"'),
+    "type": (".tolerations", "{}: found a string, expected a list"),
+    "type of a value": (".nodeSelector.disk", "{}: found a number, expected a string"),
+    "type in a container": (".containers[0].imagePullPolicy", "{}: found a list, expected PullPolicy"),
+    "quantity": (
+        ".containers[0].resources.limits.cpu",
+        "{}: 'lots' is no quantity; write something like 500m, 2 or 2Gi",
+    ),
+    "value": (
+        ".tolerations[0].operator",
+        '{}: Unsupported value: "Exist": supported values: "Equal", "Exists"',
+    ),
+    "missing value": (".containers[1].image", "{}: Required value"),
+}
+"""The field within the template's spec, and the text with the whole path in it."""
+
+
+@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("role", ["driver", "executor"])
+def test_what_the_api_server_finds_wrong_is_said_of_the_field_of_the_template(what: str, role: str) -> None:
+    wrong = WRONG[what]
+    app = made_with(role, wrong)
+    field = f"spec.{role}.podTemplate.spec{EXPECTED[what][0]}"
+    assert complaint(app, wrong.words, role) == Complaint(EXPECTED[what][1].format(field), (field,))
+
+
+def test_a_type_that_is_told_without_a_number_is_found_where_that_type_stands() -> None:
+    containers: list[dict[str, Any]] = [
+        {"name": "driver"},
+        {"name": "a", "image": "a", "imagePullPolicy": "Always"},
+        {"name": "b", "image": "b", "imagePullPolicy": ["Always"]},
+    ]
+    app = app_with({"driver.podTemplate": {"spec": {"containers": containers}}})
+    said = complaint(app, WRONG["type in a container"].words)
+    assert said.fields == (f"{OF_DRIVER}.containers[2].imagePullPolicy",)
+
+
+def test_the_key_of_a_mapping_that_has_dots_is_written_so_that_it_can_be_read() -> None:
+    app = app_with({"driver.podTemplate": {"spec": {"nodeSelector": {"zone": "a", "example.com/disk": 5}}}})
+    said = complaint(app, WRONG["type of a value"].words)
+    assert said.fields == (f"{OF_DRIVER}.nodeSelector[example.com/disk]",)
+
+
+def test_items_of_a_template_are_numbered_as_they_stand_there_and_not_as_in_the_pod() -> None:
+    volumes = [{"name": "data", "emptyDirr": {}}]  # behind those that Tidegate has by itself
+    app = app_with({"driver.podTemplate": {"spec": {"volumes": volumes}}})
+    pod = build_driver_pod(app, 1, 1, PLATFORM)
+    number = [volume["name"] for volume in pod["spec"]["volumes"]].index("data")
+    assert number > 0
+    words = f'{NOT_DECODED}strict decoding error: unknown field "spec.volumes[{number}].emptyDirr"'
+    assert complaint_of(words, app, "driver", pod).fields == (f"{OF_DRIVER}.volumes[0].emptyDirr",)
+
+
+def test_what_is_not_of_a_template_is_named_by_its_own_field() -> None:
+    app = app_with(
+        {
+            "application.env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"path": "x"}}}],
+            "driver.podTemplate": {"spec": {"containers": [{"name": "driver", "env": [{"name": "B", "value": "2"}]}]}},
+        }
+    )
+    pod = build_driver_pod(app, 1, 1, PLATFORM)
+    number = [variable["name"] for variable in pod["spec"]["containers"][0]["env"]].index("B")
+    for path, field in {
+        "spec.containers[0].resources.requests": "spec.driver.resources",
+        "spec.containers[0].image": "spec.application.image",
+        f"spec.containers[0].env[{number}].valueFrom.fieldRef": "spec.application.env[1].valueFrom.fieldRef",
+        "spec.imagePullSecrets[0].name": "spec.application.imagePullSecrets",
+    }.items():
+        said = complaint_of(f'Pod "orders-driver" is invalid: {path}: Invalid value: "x"', app, "driver", pod)
+        assert said == Complaint(f'{field}: Invalid value: "x"', (field,))
+
+
+def test_several_faults_are_named_each_with_its_field() -> None:
+    app = app_with({"driver.podTemplate": {"spec": {"tolerationz": [], "nodeselector": {}}}})
+    words = f'{NOT_DECODED}strict decoding error: unknown field "spec.nodeselector", unknown field "spec.tolerationz"'
+    text = f'unknown field "{OF_DRIVER}.nodeselector", unknown field "{OF_DRIVER}.tolerationz"'
+    assert complaint(app, words) == Complaint(text, (f"{OF_DRIVER}.nodeselector", f"{OF_DRIVER}.tolerationz"))
+
+
+def test_what_is_found_nowhere_in_the_spec_keeps_its_name_with_the_template_that_is_merged_in() -> None:
+    words = 'Pod "orders-driver" is invalid: spec.hostname: Invalid value: "x_y": a lowercase RFC 1123 label.'
+    plain = 'spec.hostname: Invalid value: "x_y": a lowercase RFC 1123 label'
+    assert complaint(app_with(), words) == Complaint(plain, ())
+    templated = app_with({"driver.podTemplate": {"spec": {"subdomain": "x"}}})
+    assert complaint(templated, words) == Complaint(f"{plain} (spec.driver.podTemplate is merged into the pod)", ())
+    assert complaint(templated, "no").text == "no (spec.driver.podTemplate is merged into the pod)"
