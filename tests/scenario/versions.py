@@ -44,7 +44,8 @@ def _may_have_outlasted(spec: Body, status: Body) -> bool:
     since = upgrade["since"] if first else upgrade["startedAt"]
     (found,) = [each["lastTransitionTime"] for each in status["conditions"] if each["type"] == "Stalled"]
     passed = datetime.datetime.fromisoformat(found) - datetime.datetime.fromisoformat(since)
-    return passed.total_seconds() >= spec["upgrade"].get("timeoutSeconds", 1800)
+    timeout: float = spec["upgrade"].get("timeoutSeconds", 1800)
+    return passed.total_seconds() >= timeout
 
 
 def went_on_beside_an_edit(app: Body) -> bool:
