@@ -1,5 +1,6 @@
 """Which version an application is to run, by its spec and its status."""
 
+import datetime
 import json
 
 from tests.scenario.api_server import Body
@@ -28,9 +29,23 @@ def stands_still_for_an_edit(app: Body) -> bool:
         return False
     upgrade, pin = status.get("upgrade") or {}, (status.get("upgrade") or {}).get("pin") or {}
     launched = "epoch" in upgrade and upgrade["phase"] in ("Stopping", "Gate", "Failed")
-    # After a launch it goes back to the pin, if there is one and people leave that to the operator.
+    # After a launch it goes back to the pin, if there is one and people leave that to the operator, and in its time.
     by_itself = app["spec"]["upgrade"].get("rollback", "Auto") == "Auto" and bool(pin) and "lost" not in pin
-    return by_itself or not launched
+    return (by_itself and not _may_have_outlasted(app["spec"], status)) or not launched
+
+
+def _may_have_outlasted(spec: Body, status: Body) -> bool:
+    """Return whether a launched version may have had more than the time of its test when it was found to stand still.
+
+    When it was launched is known only of the first launch at the gate; else the beginning of the upgrade counts.
+    """
+    upgrade = status["upgrade"]
+    first = upgrade["phase"] == "Gate" and upgrade["reason"] == "Launched" and upgrade["epoch"] == status["epoch"]
+    since = upgrade["since"] if first else upgrade["startedAt"]
+    (found,) = [each["lastTransitionTime"] for each in status["conditions"] if each["type"] == "Stalled"]
+    passed = datetime.datetime.fromisoformat(found) - datetime.datetime.fromisoformat(since)
+    timeout: float = spec["upgrade"].get("timeoutSeconds", 1800)
+    return passed.total_seconds() >= timeout
 
 
 def went_on_beside_an_edit(app: Body) -> bool:
