@@ -55,13 +55,16 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 	$(PYTHON) docs/generate_reference.py
 	$(PYTHON) docs/generate_metrics.py
 
-# What tests with servers need is built beside the tests without: much of that is waiting for downloads.
+# What tests with servers need is built beside the tests without: much of that is waiting for downloads. So is the image
+# that one end-to-end test needs, beside the tests before those.
 test: setup ## every test: about an hour on two cores, with a quarter more to build everything first
-	@set -m; log=$$(mktemp); { nice $(MAKE) tools && nice $(PYTHON) -m devcluster images build; } >"$$log" 2>&1 & built=$$!; \
-		trap 'kill -- -$$built 2>/dev/null || true; rm -f "$$log"' EXIT; \
-		$(MAKE) check test-unit; \
-		echo "test: what is built beside:"; tail --lines=+1 --follow --pid=$$built "$$log"; wait $$built; \
-		$(MAKE) test-integration test-e2e
+	@set -m; log=$$(mktemp); built=; trap 'kill -- -$$built 2>/dev/null || true; rm -f "$$log"' EXIT; \
+		follow() { echo "test: what is built beside:"; tail --lines=+1 --follow --pid=$$built "$$log"; wait $$built; }; \
+		{ nice $(MAKE) tools & tools=$$!; nice $(PYTHON) -m devcluster images build && wait $$tools; } >"$$log" 2>&1 & built=$$!; \
+		$(MAKE) check test-unit; follow; \
+		nice --adjustment=19 $(PYTHON) -m devcluster images build --tests >"$$log" 2>&1 & built=$$!; \
+		$(MAKE) test-integration; follow; \
+		$(MAKE) test-e2e
 
 test-unit: setup ## tests without servers, 2,000 simulated schedules among them: two minutes or three
 	$(VENV)/bin/pytest tests/unit tests/property tests/scenario --numprocesses 2 --dist worksteal $(ARGS)

@@ -122,7 +122,7 @@ def _service(options: argparse.Namespace) -> int:
 def _images(options: argparse.Namespace) -> int:
     images = importlib.import_module("devcluster.images")
     if options.do == "build":
-        images.build()
+        images.build(images.OF_TESTS if options.tests else images.IMAGES)
     elif Cluster(options.name).control.running():
         images.load(Cluster(options.name))
     else:
@@ -168,9 +168,9 @@ def _parser() -> argparse.ArgumentParser:
         added = command(service, _service, f"{text}: stop and start keep its data, down removes them")
         added.add_argument("do", choices=("up", "down", "stop", "start"))
         added.set_defaults(service=service)
-    command("images", _images, "build the images, or load them into a cluster").add_argument(
-        "do", choices=("build", "load")
-    )
+    images = command("images", _images, "build the images, or load them into a cluster")
+    images.add_argument("do", choices=("build", "load"))
+    images.add_argument("--tests", action="store_true", help="build, too, what one test builds when it needs it")
     return parser
 
 

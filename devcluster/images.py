@@ -73,6 +73,7 @@ STOCK = Image(
 """Only tests need it."""
 
 IMAGES = (OPERATOR, SPARK, STOCK)
+OF_TESTS = (*IMAGES, SPARK_BEFORE)
 
 
 def build(images: Sequence[Image] = IMAGES) -> None:
