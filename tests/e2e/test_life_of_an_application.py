@@ -18,7 +18,8 @@ def test_a_script_that_knows_nothing_of_tidegate_runs_and_shows_its_figures(worl
         queries = status.get("queries", [])
         assert queries, status
         assert queries[0].get("batchId", -1) >= 1, queries
-        assert (status["phase"], status["executors"]) == ("Running", {"wanted": 1, "running": 1}), status
+        ran = {"wanted": 1, "running": 1, "summary": "1/1"}
+        assert (status["phase"], status["executors"]) == ("Running", ran), status
         return status
 
     status = wait_for("batches in the status", committed, timeout=600, interval=2)

@@ -114,7 +114,8 @@ class Tally:
 
         def probe() -> dict[str, Any]:
             status = self.status()
-            assert status.get("executors") == {"wanted": number, "running": number}, status.get("conditions")
+            seen = status.get("executors", {})
+            assert (seen.get("wanted"), seen.get("running")) == (number, number), (seen, status.get("conditions"))
             return status
 
         return wait_for(f"{number} executors", probe, timeout=420, interval=1)
