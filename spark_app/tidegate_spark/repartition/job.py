@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark import lineage_mark, upgrade_pin
 from tidegate_spark.exports import state_reader
+from tidegate_spark.exports.tables import StoreMetadata
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.repartition import attempts, fingerprints
 from tidegate_spark.repartition.errors import RepartitionError
@@ -48,6 +49,10 @@ from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.store import Entry, SnapshotError, VanishedError
 
 log = logging.getLogger("tidegate")
+
+_TRACKS_ROWS = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
+"""Whether a store looks each key up before it is written, for its number of rows. Into an empty store that is a third
+of the work for nothing: whoever loads such a state next counts its rows once (RocksDB.scala, SPARK-37224)."""
 
 
 @dataclass
@@ -160,11 +165,12 @@ class Repartitioner:
         words = (query, facts.partitions, self.order.partitions)
         log.info("query %r: state from %d to %d partitions", *words, extra={"action": "repartition"})
         self.check()
-        before = self._divided(spark, place, at, facts.partitions)
+        stores, before = self._divided(spark, place, at, facts.partitions)
         self.check()
         with self._timed("verify"):
             self._remove_superseded(query, at.batch + 1)
-            after = self._read(spark, place, at, at.batch + 1, self.order.partitions)
+            # The stores are the same ones. One that Spark lost can not be read, which shows, too.
+            after = self._read(session_for(spark, at), place, at.batch + 1, self.order.partitions, stores)
         wrong = fingerprints.difference(before, after)
         if wrong:
             message = f"The state of query {query!r} is not the same after the repartition: {wrong}."
@@ -172,27 +178,35 @@ class Repartitioner:
         log.info("query %r: %d rows, the same as before", query, after.rows, extra={"action": "repartition"})
         return RepartitionedQuery(at.batch, after.rows, facts.partitions)
 
-    def _divided(self, spark: SparkSession, place: str, at: QueryAt, partitions: int) -> Contents:
+    def _divided(
+        self, spark: SparkSession, place: str, at: QueryAt, partitions: int
+    ) -> tuple[list[StoreMetadata], Contents]:
         """Have Spark divide the state; return what it was, read at the same time: both read the old batch alone."""
+
+        def read() -> tuple[list[StoreMetadata], Contents]:
+            session = session_for(spark, at)
+            stores = self._asked(partial(state_reader.stores_of, session, place))
+            return stores, self._read(session, place, at.batch, partitions, stores)
+
         with ThreadPoolExecutor(1, thread_name_prefix="fingerprints") as beside:
-            reading = beside.submit(self._read, spark, place, at, at.batch, partitions)
+            reading = beside.submit(read)
             with self._timed("spark"):
-                session = state_reader.session_at(spark, at)
+                session = session_for(spark, at)
                 self._asked(partial(_repartition, session, place, self.order.partitions))
             with self._timed("verify"):
-                before: Contents = reading.result()
+                stores, before = reading.result()
         for store, rows in sorted(before.misplaced.items(), key=str):
             message = (
                 f"{rows} rows of {store} are not in the partition that the hash of their key says: Spark's repartition "
                 "would put them where the query does not look."
             )
             raise RepartitionError(RepartitionWhat.ONE_PLACE, message)
-        return before
+        return stores, before
 
-    def _read(self, spark: SparkSession, place: str, at: QueryAt, batch: int, partitions: int) -> Contents:
-        session = state_reader.session_at(spark, at)
+    def _read(
+        self, session: SparkSession, place: str, batch: int, partitions: int, stores: list[StoreMetadata]
+    ) -> Contents:
         session.conf.set("spark.sql.shuffle.partitions", "1")
-        stores = self._asked(partial(state_reader.stores_of, session, place))
         found: Contents = self._asked(partial(fingerprints.read_contents, session, place, batch, partitions, stores))
         return found
 
@@ -254,6 +268,13 @@ class Repartitioner:
             yield
         finally:
             self.seconds[part] = round(self.seconds.get(part, 0.0) + time.monotonic() - began, 3)
+
+
+def session_for(spark: SparkSession, at: QueryAt) -> SparkSession:
+    """Return a session of its own in which a query's state is divided and read."""
+    session = state_reader.session_at(spark, at)
+    session.conf.set(_TRACKS_ROWS, "false")
+    return session
 
 
 def _repartition(session: SparkSession, place: str, partitions: int) -> None:

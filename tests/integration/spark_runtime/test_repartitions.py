@@ -139,7 +139,7 @@ def as_taken(checkpoint: Path, batch: int) -> QueryAt:
 
 def divide(spark: SparkSession, checkpoint: Path, batch: int, partitions: int) -> None:
     """Do what the pod does to one checkpoint: divide it, and leave only what the new batch needs of the state."""
-    session = state_reader.session_at(spark, as_taken(checkpoint, batch))
+    session = job.session_for(spark, as_taken(checkpoint, batch))
     job._repartition(session, str(checkpoint), partitions)
     kept = {file.path for file in look_at(checkpoint, batch + 1).files}
     for path in sorted((checkpoint / "state").rglob("*"), reverse=True):
@@ -162,6 +162,7 @@ def test_state_is_the_same_after_it_was_divided_and_the_query_goes_on_as_if_it_h
     bench.run(original, LAST)
     kept = copy(original, [file.path for file in look_at(original, LAST).files], tmp_path / "kept")
     undisturbed = bench.run(original, LAST + MORE)
+    rows = bench.rows_of_state[LAST + 1]
     batch, partitions = LAST, BEFORE
     for fewer_or_more in (8, 3):
         before = contents(spark, kept, batch, partitions)
@@ -172,6 +173,8 @@ def test_state_is_the_same_after_it_was_divided_and_the_query_goes_on_as_if_it_h
         assert fingerprints.difference(before, contents(spark, kept, batch, partitions)) == ""
         assert state_facts(dict(look_at(kept, batch).facts)).partitions == partitions
     outputs = bench.run(kept, batch + MORE)
+    assert sum(rows) > 0
+    assert bench.rows_of_state[batch + 1] == rows
     if wanted.compared:
         later = [outputs[number] for number in sorted(outputs) if number > batch]
         assert later[:MORE] == [undisturbed[number] for number in range(LAST + 1, LAST + 1 + MORE)]

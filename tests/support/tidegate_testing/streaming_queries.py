@@ -75,6 +75,8 @@ class Bench:
         self._settings = settings
         self._query = query
         self._mode = mode
+        self.rows_of_state: dict[int, list[int]] = {}
+        """By batch: what each stateful operator said of all its rows. A newer run's replace an older one's."""
 
     def run(self, checkpoint: Path, until: int, failing: Collection[int] = ()) -> Outputs:
         """Run until batch ``until`` is committed; the query may have begun the next one when it is stopped.
@@ -113,6 +115,8 @@ class Bench:
             wait_for(f"batch {until}", lambda: self._is_over(query, checkpoint, until), 600, 0.05)
         finally:
             query.stop()
+        told = query.recentProgress
+        self.rows_of_state |= {each.batchId: [of.numRowsTotal for of in each.stateOperators] for each in told}
         found = query.exception()
         if found is not None:
             raise found

@@ -51,7 +51,8 @@ class World:
         self.checked = 0
         self.trouble: Exception | None = None
         """What whoever looks after the storage finds."""
-        monkeypatch.setattr(state_reader, "session_at", lambda spark, at: object())
+        monkeypatch.setattr(job, "session_for", lambda spark, at: object())
+        monkeypatch.setattr(state_reader, "stores_of", lambda session, place: [])
         monkeypatch.setattr(job, "_repartition", self._repartition)
         monkeypatch.setattr(Repartitioner, "_read", self._read)
 
@@ -60,8 +61,8 @@ class World:
         fake_checkpoint.write_batch(self.scene.store(), place.removeprefix("s3a://here/"))
 
     def _read(self, *arguments: Any) -> Contents:
-        *_, at, batch, _ = arguments
-        return self.before if batch == at.batch else self.after
+        *_, batch, _, _ = arguments
+        return self.before if batch == 2 else self.after
 
     def make(self, lineage: int = 2) -> dict[str, RepartitionedQuery]:
         config = driver_config("orders", "local:///main.py", Storage("s3://here/apps/orders"))
