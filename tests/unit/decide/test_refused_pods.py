@@ -71,6 +71,15 @@ def test_an_upgrade_to_a_pod_that_would_be_refused_stops_nothing_and_names_the_f
     )
 
 
+def test_a_pod_whose_list_has_an_item_without_a_name_is_refused_like_any_other() -> None:
+    proxy = {"name": "proxy", "image": "x", "ports": [{"name": "http"}]}
+    bad = edited(old_app(), {IMAGE: B, "driver.podTemplate": {"spec": {"containers": [proxy]}}})
+    words = 'Pod "orders-driver" is invalid: spec.containers[1].ports[0].containerPort: Required value'
+    plan = decide(observe(bad, unfit=Unfit("driver", words), **runs(old_app())), NOW)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
+    assert "spec.driver.podTemplate.spec.containers[0].ports[0].containerPort: Required value" in record(plan).message
+
+
 def test_without_a_stable_version_the_driver_is_left_as_it_is() -> None:
     first = launched(app_with({IMAGE: A}), phase=Phase.RUNNING)
     bad = edited(first, TYPO)
