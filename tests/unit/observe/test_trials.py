@@ -124,3 +124,52 @@ async def test_an_answer_counts_for_a_while_and_only_for_its_version() -> None:
     assert await world.look(mended) is None
     world.now += LASTS
     assert await world.look(mended) == Unfit("driver", TYPO.message)
+
+
+@pytest.mark.parametrize("failure", [Unavailable("TimeoutError"), Forbidden("exceeded quota")])
+async def test_a_pod_that_is_wrong_stays_so_while_nothing_is_known(failure: Failure) -> None:
+    world = World()
+    app = edited(old_app(), {IMAGE: B})
+    world.api.refusing[PODS] = TYPO
+    assert await world.look(app) == Unfit("driver", TYPO.message)
+    world.now += LASTS
+    world.api.refusing[PODS] = failure
+    assert await world.look(app) == Unfit("driver", TYPO.message)
+    assert await world.look(edited(old_app(), {IMAGE: C})) is None, "of another version nothing is known"
+    world = World()
+    world.api.refusing[PODS] = TYPO
+    await world.look(app)
+    world.now += LASTS
+    del world.api.refusing[PODS]
+    assert await world.look(app) is None, "what is known is believed"
+
+
+async def test_a_pod_that_is_right_by_now_is_so_although_nothing_is_known_of_another_one() -> None:
+    world = World()
+    app = edited(old_app(), {IMAGE: B, **TEMPLATE})
+    world.api.refusing[f"{PODS}/orders-driver"] = TYPO
+    assert await world.look(app) == Unfit("driver", TYPO.message)
+    world.now += LASTS
+    world.api.refusing = {f"{PODS}/orders-e2-exec-1": Forbidden("exceeded quota")}
+    assert await world.look(app) is None
+
+
+async def test_who_does_not_answer_in_time_is_asked_once_and_not_again_at_once() -> None:
+    world = World()
+    app = edited(old_app(), {IMAGE: B, **TEMPLATE})
+
+    class Slow(ApiServer):
+        async def try_out(self, path: str, manifest: Any) -> Failure | None:
+            world.now += 30.0  # as long as a request waits
+            await super().try_out(path, manifest)
+            return Unavailable("TimeoutError")
+
+    world.api = Slow()
+    client: Any = world.api
+    world.trials.client = client
+    await world.look(app)
+    await world.look(app)
+    assert world.tried == ["orders-driver"]
+    world.now += UNKNOWN_LASTS
+    await world.look(app)
+    assert world.tried == ["orders-driver"] * 2
