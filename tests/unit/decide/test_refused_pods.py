@@ -112,9 +112,23 @@ def test_a_new_application_is_not_launched_with_executors_that_would_be_refused(
 
 
 def test_a_version_that_was_stable_is_launched_as_it_always_was() -> None:
-    typo = launched(app_with(TYPO), phase=Phase.RUNNING)
-    assert driver_is_created(decide(observe(typo), NOW)).strict
-    assert not driver_is_created(decide(observe(stable(typo)), NOW)).strict
+    back = stable(launched(app_with(TYPO), phase=Phase.SUSPENDED))
+    assert not driver_is_created(decide(observe(back), NOW)).strict
+
+
+def test_the_first_driver_of_a_version_has_no_field_that_no_pod_has_and_one_that_follows_has_what_that_had() -> None:
+    app = app_with(TYPO)
+    first = decide(observe(app), NOW)
+    assert driver_is_created(first).strict
+    known = launched(app)
+    lost = observe(msgspec.structs.replace(known, status=status_of(first)))
+    assert not driver_is_created(decide(lost, NOW)).strict, "by an operator of before, perhaps, and nobody heeded it"
+    tried_again = decide(refused(lost, at=NOW - 60), NOW)
+    assert driver_is_created(tried_again).strict
+    by_another_operator = observe(msgspec.structs.replace(known, status=status_of(tried_again)))
+    assert driver_is_created(decide(by_another_operator, NOW)).strict
+    not_answered = dataclasses.replace(lost, memory=Memory(not_created="no answer"))
+    assert driver_is_created(decide(not_answered, NOW)).strict
 
 
 # --- what is refused at a launch ---
