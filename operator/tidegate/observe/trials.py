@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from tidegate.decide.launch import pods_to_try
+from tidegate.decide.launch import growing_pause, pods_to_try
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import TRANSIENT, AlreadyExists, Invalid
 from tidegate.kube.paths import collection_of
@@ -17,7 +17,7 @@ from tidegate.observe.observation import Observation, Unfit
 from tidegate.workqueue import Key
 
 LASTS, UNKNOWN_LASTS = 300.0, 30.0
-"""Seconds for which an answer counts, and for which nobody asks again where there was none."""
+"""Seconds for which an answer counts, and for which nobody asks again where there was none: twice as many each time."""
 log = structlog.get_logger()
 
 
@@ -27,6 +27,8 @@ class _Answer:
     """Uid of the application and hash of the version."""
     until: float
     unfit: Unfit | None
+    unknown: int
+    """How often in a row there was none: a full quota or a webhook without dry runs may be there for ever."""
 
 
 @dataclass(slots=True)
@@ -49,16 +51,20 @@ class Trials:
         metadata = o.app.metadata
         key, about = (metadata.namespace, metadata.name), (metadata.uid, o.spec_hash)
         known = self._known.get(key)
-        before = known.unfit if known is not None and known.about == about else None
-        if known is not None and known.about == about and self.clock() < known.until:
-            return before
+        if known is None or known.about != about:
+            known = _Answer(about, self.clock(), None, 0)
+        if self.clock() < known.until:
+            return known.unfit
         unfit, fine = await self._ask(pods)
         certain = unfit is not None or len(fine) == len(pods)
-        if unfit is None and before is not None and before.role not in fine:
-            unfit = before  # nobody says that it is right by now: what runs would be stopped for it
+        if unfit is None and known.unfit is not None and known.unfit.role not in fine:
+            unfit = known.unfit  # nobody says that it is right by now: what runs would be stopped for it
+        unknown = 0 if certain else known.unknown + 1
         now = self.clock()  # by now: an answer may have taken longer than it counts
-        self._known = {name: each for name, each in self._known.items() if now < each.until}
-        self._known[key] = _Answer(about, now + (LASTS if certain else UNKNOWN_LASTS), unfit)
+        lasts = LASTS if certain else growing_pause(unknown, UNKNOWN_LASTS, LASTS)
+        # What counts no more is still of use where nobody answers; of applications that are gone it goes.
+        self._known = {name: each for name, each in self._known.items() if now < each.until + LASTS}
+        self._known[key] = _Answer(about, now + lasts, unfit, unknown)
         return unfit
 
     async def _ask(self, pods: Iterable[tuple[str, dict[str, Any]]]) -> tuple[Unfit | None, frozenset[str]]:

@@ -53,8 +53,8 @@ NO_VALUE = 'Pod "orders-driver" is invalid: spec.containers[1].image: Required v
         (
             422,
             "Invalid",
-            "pods \"orders-driver\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: a limit "
-            "is invalid: none",
+            "pods \"orders-driver\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: a "
+            "limit is invalid: none",
             False,
         ),
     ],
