@@ -96,6 +96,18 @@ def test_a_version_under_test_is_not_stopped_for_it(phase: UpgradePhase) -> None
     assert (acts(plan, do.DeleteDriver), record(plan).phase, plan.reason) == (False, phase, "InvalidSpec")
 
 
+@pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING])
+def test_what_turns_out_to_be_wrong_before_the_stop_is_refused_and_stops_nothing(phase: UpgradePhase) -> None:
+    begun = new_app(phase)
+    bad = observe(begun, unfit=unfit("driver"))
+    plan = decide(dataclasses.replace(bad, **runs(old_app())), NOW)
+    assert (acts(plan, do.DeleteDriver), plan.reason) == (False, "UpgradeRefused")
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
+    assert "The version before goes on." in record(plan).message
+    lost = decide(bad, NOW)
+    assert (record(lost).phase, version_launched(lost)) == (UpgradePhase.REFUSED, spec_hash(old_app()))
+
+
 def test_where_nothing_runs_the_stable_version_goes_on_at_once() -> None:
     bad = edited(new_app(UpgradePhase.STOPPING), TYPO)
     plan = decide(observe(bad, unfit=unfit("driver")), NOW)
