@@ -18,6 +18,8 @@ from tidegate.workqueue import Key
 
 LASTS, UNKNOWN_LASTS = 300.0, 30.0
 """Seconds for which an answer counts, and for which nobody asks again where there was none: twice as many each time."""
+PATIENCE = 10.0
+"""Seconds to wait for an answer."""
 log = structlog.get_logger()
 
 
@@ -71,7 +73,7 @@ class Trials:
         """Return what is wrong with one of the pods, and the roles of those with which nothing is."""
         fine: frozenset[str] = frozenset()
         for role, manifest in pods:
-            answer = await self.client.try_out(collection_of(manifest), manifest)
+            answer = await self.client.try_out(collection_of(manifest), manifest, patience=PATIENCE)
             if isinstance(answer, Invalid) and answer.in_itself:
                 return Unfit(role, answer.message), fine
             # The driver's name may be taken by the driver that runs: that is looked at last of all.

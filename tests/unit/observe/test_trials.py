@@ -176,9 +176,9 @@ async def test_who_does_not_answer_in_time_is_asked_once_and_not_again_at_once()
     app = edited(old_app(), {IMAGE: B, **TEMPLATE})
 
     class Slow(ApiServer):
-        async def try_out(self, path: str, manifest: Any) -> Failure | None:
-            world.now += 30.0  # as long as a request waits
-            await super().try_out(path, manifest)
+        async def try_out(self, path: str, manifest: Any, *, patience: float) -> Failure | None:
+            world.now += 2 * UNKNOWN_LASTS
+            await super().try_out(path, manifest, patience=patience)
             return Unavailable("TimeoutError")
 
     world.api = Slow()
