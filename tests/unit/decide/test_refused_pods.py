@@ -11,6 +11,7 @@ from tidegate.decide.plan import decide
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
     Phase,
+    RehearsalStatus,
     RollbackPolicy,
     StreamingApp,
     UpgradePhase,
@@ -20,6 +21,7 @@ from tidegate_testing.observations import NOW, app_with, launched, observe, runn
 from tidegate_testing.plans import acts, status_of, verdict_of, written
 from tidegate_testing.pod_refusals import WRONG
 from tidegate_testing.upgrades import (
+    BEGUN,
     IMAGE,
     A,
     B,
@@ -98,12 +100,13 @@ def test_a_version_under_test_is_not_stopped_for_it(phase: UpgradePhase) -> None
 
 @pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING])
 def test_what_turns_out_to_be_wrong_before_the_stop_is_refused_and_stops_nothing(phase: UpgradePhase) -> None:
-    begun = new_app(phase)
+    begun = new_app(phase, rehearsal=RehearsalStatus(started_at=BEGUN))
     bad = observe(begun, unfit=unfit("driver"))
     plan = decide(dataclasses.replace(bad, **runs(old_app())), NOW)
     assert (acts(plan, do.DeleteDriver), plan.reason) == (False, "UpgradeRefused")
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
     assert "The version before goes on." in record(plan).message
+    assert record(plan).rehearsal is None
     lost = decide(bad, NOW)
     assert (record(lost).phase, version_launched(lost)) == (UpgradePhase.REFUSED, spec_hash(old_app()))
 

@@ -73,7 +73,8 @@ def refuse_before_the_stop(o: Observation, now: float) -> Step | None:
     if not why_not:
         return None
     message = f"{why_not.rstrip('.')}. The version before goes on. {_MEND}"
-    return Step(moved(upgrade, UpgradePhase.REFUSED, INVALID_SPEC, message, now), warning=True)
+    # Of a rehearsal nothing will come any more.
+    return Step(moved(upgrade, UpgradePhase.REFUSED, INVALID_SPEC, message, now, rehearsal=None), warning=True)
 
 
 def note_work(o: Observation, now: float) -> Step | None:
