@@ -148,6 +148,14 @@ def settle(cluster: UpgradeCluster, commits: bool = False) -> do.Plan | None:
     raise AssertionError(f"no rest after {STEPS} steps; the last plan: {plan}")
 
 
+GIVEN_UP_BEFORE_IT_RAN = [
+    *["version b", *["kubelet"] * 6, "commit", "broken", "crash", "commit", "quota", *["kubelet"] * 3],
+    *["stateless", "consent", "version c", "no quota", *["kubelet"] * 5, "commit", "commit", "broken", "commit"],
+]
+"""A rollback's lineage, before a driver filled it; the version after it fails as well."""
+
+
+@example([(happening, None, 1.0) for happening in GIVEN_UP_BEFORE_IT_RAN])
 @given(courses(sorted(HAPPENINGS)))
 def test_every_upgrade_comes_to_an_end(course: list[tuple[str, int | None, float]]) -> None:
     cluster = begin()

@@ -47,7 +47,7 @@ class Api:
         return await self.client.create(collection(kind, self.namespace), manifest, dict[str, Any], strict=strict)
 
     async def try_out(self, manifest: dict[str, Any]) -> Any:
-        return await self.client.try_out(collection("Pod", self.namespace), manifest)
+        return await self.client.try_out(collection("Pod", self.namespace), manifest, patience=10.0)
 
     async def patch(self, kind: str, name: str, change: dict[str, Any], part: str = "") -> Any:
         return await self.client.merge_patch(item(kind, self.namespace, name) + part, change, dict[str, Any])

@@ -90,7 +90,7 @@ class SimulatedClient(KubeClient):
         return cast(aiohttp.ClientSession, _Watches(self.process))
 
     async def _send_once(
-        self, method: str, path: str, body: bytes | None, accept: str = "application/json"
+        self, method: str, path: str, body: bytes | None, accept: str = "application/json", limits: object = None
     ) -> bytes | Failure:
         write = method != "GET"
         if write:

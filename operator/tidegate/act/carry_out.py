@@ -18,7 +18,7 @@ from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
 from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide import actions as do
-from tidegate.decide.actions import NAMESPACE_TERMINATING
+from tidegate.decide.actions import LAUNCH_REFUSED, NAMESPACE_TERMINATING
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item, path_of
@@ -248,7 +248,7 @@ class Actor:
 
     def _not_made(self, run: _Run, answer: Failure, what: str) -> Outcome:
         if isinstance(answer, Invalid | Forbidden):
-            return self._refuse_launch(run, "LaunchRefused", refused(what, answer))
+            return self._refuse_launch(run, LAUNCH_REFUSED, refused(what, answer))
         raise RetryLaterError(f"creation of {what}: {answer}")
 
     async def _ensure_agent_secret(self, run: _Run) -> Outcome:
@@ -330,7 +330,7 @@ class Actor:
                 self._refuse(run, name, NAMESPACE_TERMINATING, message, recorded=True)
             else:
                 words = answer.message if isinstance(answer, Invalid) and answer.in_itself else ""
-                self._refuse(run, name, "LaunchRefused", refused(f"pod {name}", answer), recorded=True, words=words)
+                self._refuse(run, name, LAUNCH_REFUSED, refused(f"pod {name}", answer), recorded=True, words=words)
             return LookAgain("the pod was refused")
         # Whatever else was said, the pod is there or may be: whoever tries again is another launch, of another epoch.
         self._remember(run.key, refusal=None)

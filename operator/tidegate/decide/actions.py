@@ -13,6 +13,8 @@ from tidegate.model.streaming_app import StreamingAppStatus
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 
+LAUNCH_REFUSED = "LaunchRefused"
+"""The reason of an application whose driver pod the API server does not take."""
 NAMESPACE_TERMINATING = "NamespaceTerminating"
 """Reason of a refusal by a namespace that is being deleted: it takes no pod any more, ever."""
 

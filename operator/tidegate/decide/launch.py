@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from tidegate.decide.actions import (
+    LAUNCH_REFUSED,
     Action,
     AddFinalizer,
     ConfirmDriverGone,
@@ -99,7 +100,7 @@ def wait_before_relaunch(o: Observation, now: float) -> Verdict | None:
             f"The API server could not create pod {driver_pod_name(o.app.metadata.name)}: "
             f"{o.memory.not_created.rstrip('.')}. Mend what it names; it is tried again."
         )
-        return Verdict(Phase.PENDING, Health.STALLED, "LaunchRefused", message, unplanned=True, wake_after=left)
+        return Verdict(Phase.PENDING, Health.STALLED, LAUNCH_REFUSED, message, unplanned=True, wake_after=left)
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
@@ -231,10 +232,21 @@ def time_left(since: float, pause: float, now: float) -> float:
 
 
 def _create(o: Observation, epoch: int) -> tuple[Action, ...]:
-    stable = o.app.status.last_stable
-    # A version that was stable may have a field in its template that no pod has: it is launched as it always was.
-    ran = stable is not None and stable.spec_hash == o.spec_hash
-    return (CreateDriver(_driver_pod(o, epoch), epoch, strict=not ran),)
+    return (CreateDriver(_driver_pod(o, epoch), epoch, strict=not _may_have_run(o)),)
+
+
+def _may_have_run(o: Observation) -> bool:
+    """Return whether there may have been a driver of this version: then it is launched as it was.
+
+    It may be from before such fields were refused. A lost node must not end it for one that was never heeded.
+    """
+    status, stable = o.app.status, o.app.status.last_stable
+    if stable is not None and stable.spec_hash == o.spec_hash:
+        return True
+    if status.applied_spec_hash != o.spec_hash or refusal_of(o) is not None or o.memory.not_created:
+        return False
+    ready = status.condition(Health.READY.value)
+    return ready is None or ready.reason != LAUNCH_REFUSED
 
 
 def _driver_pod(o: Observation, epoch: int) -> dict[str, Any]:

@@ -148,13 +148,19 @@ class KubeClient:
         where = f"{path}?{_STRICT}" if strict else path
         return _decode(await self._send("POST", where, msgspec.json.encode(manifest)), kind)
 
-    async def try_out(self, path: str, manifest: Any) -> Failure | None:
+    async def try_out(self, path: str, manifest: Any, *, patience: float) -> Failure | None:
         """Return what the server would answer to a strict creation, None if it would create; nothing is stored.
 
-        Sent once: whoever asks does so again, and can go on without an answer.
+        Sent once: whoever asks does so again, and can go on without an answer. So nobody waits for a webhook that hangs
+        as long as for a creation: there are only so many connections.
+
+        Args:
+            path: of the collection.
+            manifest: of the object.
+            patience: seconds to wait for the answer.
         """
-        body = msgspec.json.encode(manifest)
-        answer = await self._send_once("POST", f"{path}?dryRun=All&{_STRICT}", body, JSON)
+        where, limits = f"{path}?dryRun=All&{_STRICT}", aiohttp.ClientTimeout(total=patience)
+        answer = await self._send_once("POST", where, msgspec.json.encode(manifest), JSON, limits)
         return answer if isinstance(answer, FAILURES) else None
 
     async def merge_patch(self, path: str, change: Any, kind: type[T]) -> T | Failure:
@@ -205,12 +211,14 @@ class KubeClient:
         retried: bytes | Failure = await retrying(self._send_once, method, path, body, accept)
         return retried
 
-    async def _send_once(self, method: str, path: str, body: bytes | None, accept: str) -> bytes | Failure:
+    async def _send_once(
+        self, method: str, path: str, body: bytes | None, accept: str, limits: aiohttp.ClientTimeout = _TIMEOUT
+    ) -> bytes | Failure:
         assert self._session is not None, "the client is used outside of its context"
         if body is None:
-            return await self._exchange(self._session, _TIMEOUT, method, path, None, accept)
+            return await self._exchange(self._session, limits, method, path, None, accept)
         require(self._guard)  # here too, because waiting for a connection would be for nothing
-        return await self._exchange(self._session, _TIMEOUT, method, path, GuardedBody(body, self._guard))
+        return await self._exchange(self._session, limits, method, path, GuardedBody(body, self._guard))
 
     def _compare_clocks(self, date: str) -> None:
         # Parsing costs more than it is worth to do it with each answer.

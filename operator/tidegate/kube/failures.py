@@ -6,6 +6,7 @@ was wished for), and a type checker sees whether a caller looked.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -84,8 +85,9 @@ _BY_CODE: dict[int, type[NotFound] | type[Invalid] | type[Forbidden]] = {
     422: Invalid,
 }
 _DEFAULT_RETRY_AFTER = 1.0
-_NOT_DECODED = " cannot be handled as a "
-"""How the server tells of an object that it can not read: a field that there is none of, or of another type."""
+_IN_ITSELF = re.compile(r'\w+ in version "[^"]*" cannot be handled as a |[\w.]+ "[^"]*" is invalid: ')
+"""How the server tells of an object that it can not read (a field that there is none of, or of another type), or finds
+wrong. By its reason alone, Invalid, a ValidatingAdmissionPolicy says no, and many a webhook."""
 _TERMINATING_CAUSE = "NamespaceTerminating"
 """The API server's word for it, among the causes of a refusal."""
 
@@ -128,7 +130,7 @@ def failure_from_response(code: int, body: bytes, headers: Any) -> Failure:
         return Throttled(message, retry_after or _DEFAULT_RETRY_AFTER)
     kind = _BY_CODE.get(code)
     if kind is Invalid:
-        return Invalid(message, status.reason == "Invalid" or (code == 400 and _NOT_DECODED in message))
+        return Invalid(message, _IN_ITSELF.match(message) is not None)
     if kind is Forbidden:
         causes = status.details.causes if status.details else []
         return Forbidden(message, any(cause.reason == _TERMINATING_CAUSE for cause in causes))

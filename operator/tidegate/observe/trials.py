@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
-from tidegate.decide.launch import pods_to_try
+from tidegate.decide.launch import growing_pause, pods_to_try
 from tidegate.kube.client import KubeClient
-from tidegate.kube.failures import FAILURES, AlreadyExists, Invalid
+from tidegate.kube.failures import TRANSIENT, AlreadyExists, Invalid
 from tidegate.kube.paths import collection_of
 from tidegate.observe.observation import Observation, Unfit
 from tidegate.workqueue import Key
 
 LASTS, UNKNOWN_LASTS = 300.0, 30.0
-"""Seconds for which an answer counts, and for which nobody asks again where there was none."""
+"""Seconds for which an answer counts, and for which nobody asks again where there was none: twice as many each time."""
+PATIENCE = 10.0
+"""Seconds to wait for an answer."""
 log = structlog.get_logger()
 
 
@@ -26,6 +29,8 @@ class _Answer:
     """Uid of the application and hash of the version."""
     until: float
     unfit: Unfit | None
+    unknown: int
+    """How often in a row there was none: a full quota or a webhook without dry runs may be there for ever."""
 
 
 @dataclass(slots=True)
@@ -46,20 +51,36 @@ class Trials:
         if not pods:
             return None
         metadata = o.app.metadata
-        key, about, now = (metadata.namespace, metadata.name), (metadata.uid, o.spec_hash), self.clock()
+        key, about = (metadata.namespace, metadata.name), (metadata.uid, o.spec_hash)
         known = self._known.get(key)
-        if known is not None and known.about == about and now < known.until:
+        if known is None or known.about != about:
+            known = _Answer(about, self.clock(), None, 0)
+        if self.clock() < known.until:
             return known.unfit
-        unfit, certain = None, True
-        for role, manifest in pods:
-            answer = await self.client.try_out(collection_of(manifest), manifest)
-            if isinstance(answer, Invalid) and answer.in_itself:
-                unfit, certain = Unfit(role, answer.message), True
-                break
-            # The driver's name may be taken by the driver that runs: that is looked at last of all.
-            if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
-                log.info("nothing is known of a pod of the new version", role=role, answer=str(answer))
-                certain = False
-        self._known = {name: each for name, each in self._known.items() if now < each.until}
-        self._known[key] = _Answer(about, now + (LASTS if certain else UNKNOWN_LASTS), unfit)
+        unfit, fine = await self._ask(pods)
+        certain = unfit is not None or len(fine) == len(pods)
+        if unfit is None and known.unfit is not None and known.unfit.role not in fine:
+            unfit = known.unfit  # nobody says that it is right by now: what runs would be stopped for it
+        unknown = 0 if certain else known.unknown + 1
+        now = self.clock()  # by now: an answer may have taken longer than it counts
+        lasts = LASTS if certain else growing_pause(unknown, UNKNOWN_LASTS, LASTS)
+        # What counts no more is still of use where nobody answers; of applications that are gone it goes.
+        self._known = {name: each for name, each in self._known.items() if now < each.until + LASTS}
+        self._known[key] = _Answer(about, now + lasts, unfit, unknown)
         return unfit
+
+    async def _ask(self, pods: Iterable[tuple[str, dict[str, Any]]]) -> tuple[Unfit | None, frozenset[str]]:
+        """Return what is wrong with one of the pods, and the roles of those with which nothing is."""
+        fine: frozenset[str] = frozenset()
+        for role, manifest in pods:
+            answer = await self.client.try_out(collection_of(manifest), manifest, patience=PATIENCE)
+            if isinstance(answer, Invalid) and answer.in_itself:
+                return Unfit(role, answer.message), fine
+            # The driver's name may be taken by the driver that runs: that is looked at last of all.
+            if answer is None or isinstance(answer, AlreadyExists):
+                fine |= {role}
+                continue
+            log.info("nothing is known of a pod of the new version", role=role, answer=str(answer))
+            if isinstance(answer, TRANSIENT):
+                break  # who did not answer for the one would keep the application waiting for the other
+        return None, fine

@@ -105,10 +105,18 @@ def find_item(key: str, template: list[Any], item: Any) -> int | None:
         template: the template's list.
         item: an item of the pod's.
     """
-    if key not in _IDENTITY:
+    name = _known_identity(key, item)
+    if name is None:
         return template.index(item) if item in template else None
-    name = _identity(key, item, key)
-    return next((n for n, each in enumerate(template) if _identity(key, each, key) == name), None)
+    return next((n for n, each in enumerate(template) if _known_identity(key, each) == name), None)
+
+
+def _known_identity(key: str, item: Any) -> tuple[str | int, ...] | None:
+    """Return an item's identity, None if it has none, as of a list without them: what is only in one is not joined."""
+    try:
+        return _identity(key, item, key) if key in _IDENTITY else None
+    except SpecError:
+        return None
 
 
 def _kind(value: Any) -> str:

@@ -48,7 +48,7 @@ class ApiServer:
         self.put(place, manifest)
         return msgspec.Raw(b"{}") if kind is msgspec.Raw else msgspec.convert(self.objects[place], kind)
 
-    async def try_out(self, path: str, manifest: dict[str, Any]) -> Failure | None:
+    async def try_out(self, path: str, manifest: dict[str, Any], *, patience: float) -> Failure | None:
         self.tried.append(manifest)
         return self._refusal(path, f"{path}/{manifest['metadata']['name']}")
 

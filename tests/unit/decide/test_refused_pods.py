@@ -11,6 +11,7 @@ from tidegate.decide.plan import decide
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
     Phase,
+    RehearsalStatus,
     RollbackPolicy,
     StreamingApp,
     UpgradePhase,
@@ -20,6 +21,7 @@ from tidegate_testing.observations import NOW, app_with, launched, observe, runn
 from tidegate_testing.plans import acts, status_of, verdict_of, written
 from tidegate_testing.pod_refusals import WRONG
 from tidegate_testing.upgrades import (
+    BEGUN,
     IMAGE,
     A,
     B,
@@ -71,6 +73,15 @@ def test_an_upgrade_to_a_pod_that_would_be_refused_stops_nothing_and_names_the_f
     )
 
 
+def test_a_pod_whose_list_has_an_item_without_a_name_is_refused_like_any_other() -> None:
+    proxy = {"name": "proxy", "image": "x", "ports": [{"name": "http"}]}
+    bad = edited(old_app(), {IMAGE: B, "driver.podTemplate": {"spec": {"containers": [proxy]}}})
+    words = 'Pod "orders-driver" is invalid: spec.containers[1].ports[0].containerPort: Required value'
+    plan = decide(observe(bad, unfit=Unfit("driver", words), **runs(old_app())), NOW)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
+    assert "spec.driver.podTemplate.spec.containers[0].ports[0].containerPort: Required value" in record(plan).message
+
+
 def test_without_a_stable_version_the_driver_is_left_as_it_is() -> None:
     first = launched(app_with({IMAGE: A}), phase=Phase.RUNNING)
     bad = edited(first, TYPO)
@@ -85,6 +96,19 @@ def test_a_version_under_test_is_not_stopped_for_it(phase: UpgradePhase) -> None
     bad = edited(tested, TYPO)
     plan = decide(observe(bad, unfit=unfit("driver"), driver=running_driver(tested, ready=True)), NOW)
     assert (acts(plan, do.DeleteDriver), record(plan).phase, plan.reason) == (False, phase, "InvalidSpec")
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING])
+def test_what_turns_out_to_be_wrong_before_the_stop_is_refused_and_stops_nothing(phase: UpgradePhase) -> None:
+    begun = new_app(phase, rehearsal=RehearsalStatus(started_at=BEGUN))
+    bad = observe(begun, unfit=unfit("driver"))
+    plan = decide(dataclasses.replace(bad, **runs(old_app())), NOW)
+    assert (acts(plan, do.DeleteDriver), plan.reason) == (False, "UpgradeRefused")
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
+    assert "The version before goes on." in record(plan).message
+    assert record(plan).rehearsal is None
+    lost = decide(bad, NOW)
+    assert (record(lost).phase, version_launched(lost)) == (UpgradePhase.REFUSED, spec_hash(old_app()))
 
 
 def test_where_nothing_runs_the_stable_version_goes_on_at_once() -> None:
@@ -103,9 +127,23 @@ def test_a_new_application_is_not_launched_with_executors_that_would_be_refused(
 
 
 def test_a_version_that_was_stable_is_launched_as_it_always_was() -> None:
-    typo = launched(app_with(TYPO), phase=Phase.RUNNING)
-    assert driver_is_created(decide(observe(typo), NOW)).strict
-    assert not driver_is_created(decide(observe(stable(typo)), NOW)).strict
+    back = stable(launched(app_with(TYPO), phase=Phase.SUSPENDED))
+    assert not driver_is_created(decide(observe(back), NOW)).strict
+
+
+def test_the_first_driver_of_a_version_has_no_field_that_no_pod_has_and_one_that_follows_has_what_that_had() -> None:
+    app = app_with(TYPO)
+    first = decide(observe(app), NOW)
+    assert driver_is_created(first).strict
+    known = launched(app)
+    lost = observe(msgspec.structs.replace(known, status=status_of(first)))
+    assert not driver_is_created(decide(lost, NOW)).strict, "by an operator of before, perhaps, and nobody heeded it"
+    tried_again = decide(refused(lost, at=NOW - 60), NOW)
+    assert driver_is_created(tried_again).strict
+    by_another_operator = observe(msgspec.structs.replace(known, status=status_of(tried_again)))
+    assert driver_is_created(decide(by_another_operator, NOW)).strict
+    not_answered = dataclasses.replace(lost, memory=Memory(not_created="no answer"))
+    assert driver_is_created(decide(not_answered, NOW)).strict
 
 
 # --- what is refused at a launch ---

@@ -253,6 +253,22 @@ def test_where_something_did_the_next_rollback_begins_with_its_end_and_nothing_e
     assert (start.snapshot, start.lineage, start.otherwise) == ("up-u1-3-2", 2, ())
 
 
+def test_what_a_rollback_may_have_to_begin_with_is_not_disposed_of_before_the_upgrade_after_it() -> None:
+    launched_back = decide(observe(rolling_back()), NOW)
+    anew = {IMAGE: C, "upgrade.mode": "Stateless"}  # its driver runs in a lineage of its own, and fills no other
+    app = app_with(anew, annotations={"tidegate.dev/abandon-state": "2"}, status=status_of(launched_back))
+    launch = decide(observe(app), NOW)
+    assert (launch_of(launch).lineage, launch_of(launch).start_from) == (3, None)
+    assert record(launch).obsolete == (COPY,)
+    ended = record(launch)
+    assert ended.pin is not None
+    assert [pin.id for pin in ended.pin.otherwise] == [PIN]
+    done = msgspec.structs.replace(ended, phase=UpgradePhase.DONE)
+    later = msgspec.structs.replace(status_of(launch), upgrade=done)
+    after = app_with({IMAGE: "shop/orders:9"}, status=later)
+    assert record(decide(observe(after), NOW)).obsolete == (COPY, PIN, ended.pin.id)
+
+
 def test_as_many_rollbacks_as_follow_one_another_without_a_driver_know_of_all_before() -> None:
     status = status_of(decide(observe(rolling_back()), NOW))
     for number in range(2, 14):

@@ -28,7 +28,7 @@ def answer(code: int, reason: str = "", retry_after: float = 0.0) -> Failure:
         (409, "Conflict", Conflict("m")),
         (409, "AlreadyExists", AlreadyExists("m")),
         (404, "NotFound", NotFound("m")),
-        (422, "Invalid", Invalid("m", in_itself=True)),
+        (422, "Invalid", Invalid("m")),
         (400, "BadRequest", Invalid("m")),
         (403, "Forbidden", Forbidden("m")),
         (401, "Unauthorized", Forbidden("m")),
@@ -40,16 +40,30 @@ def test_each_answer_has_its_meaning(code: int, reason: str, expected: Failure) 
     assert answer(code, reason) == expected
 
 
+NO_VALUE = 'Pod "orders-driver" is invalid: spec.containers[1].image: Required value'
+
+
 @pytest.mark.parametrize(
-    ("message", "in_itself"),
+    ("code", "reason", "message", "in_itself"),
     [
-        ('Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.x"', True),
-        ('admission webhook "pods.example.com" does not support dry run', False),
+        (400, "BadRequest", 'Pod in version "v1" cannot be handled as a Pod: unknown field "spec.x"', True),
+        (422, "Invalid", NO_VALUE, True),
+        (400, "BadRequest", 'admission webhook "pods.example.com" does not support dry run', False),
+        (422, "Invalid", f'admission webhook "pods.example.com" denied the request: {NO_VALUE}', False),
+        (
+            422,
+            "Invalid",
+            "pods \"orders-driver\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: a "
+            "limit is invalid: none",
+            False,
+        ),
     ],
 )
-def test_an_object_that_can_not_be_read_is_wrong_in_itself(message: str, in_itself: bool) -> None:
-    status = {"kind": "Status", "message": message, "reason": "BadRequest"}
-    assert failure_from_response(400, json.dumps(status).encode(), {}) == Invalid(message, in_itself)
+def test_only_what_the_server_itself_finds_wrong_with_an_object_is_wrong_in_itself(
+    code: int, reason: str, message: str, in_itself: bool
+) -> None:
+    status = {"kind": "Status", "message": message, "reason": reason}
+    assert failure_from_response(code, json.dumps(status).encode(), {}) == Invalid(message, in_itself)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,16 @@ async def test_a_fault_that_stays_is_returned_after_four_attempts() -> None:
     assert len(server.asked) == 4
 
 
+async def test_what_is_only_tried_is_not_waited_for() -> None:
+    server = Server(web.json_response(thing("a", 1), status=201))
+    async with talking_to(server) as kube, asyncio.timeout(20):
+        assert await kube.try_out(PATH, thing("a", 1), patience=10.0) is None
+        (asked,) = server.asked
+        assert (asked.method, dict(asked.query)) == ("POST", {"dryRun": "All", "fieldValidation": "Strict"})
+        assert isinstance(await kube.try_out(PATH, thing("a", 1), patience=0.05), Unavailable)
+        assert len(server.asked) <= 2, "once"
+
+
 @pytest.mark.parametrize(("code", "kind"), [(403, Forbidden), (404, NotFound)])
 async def test_a_refusal_is_returned_at_once(code: int, kind: type[Any]) -> None:
     server = Server(web.Response(status=code))

@@ -42,7 +42,7 @@ def permissions(*answers: bool) -> Callable[[], bool]:
 
 WRITES: dict[str, Callable[[KubeClient], Awaitable[Any]]] = {
     "create": lambda kube: kube.create(PATH, thing("a", 1), Thing),
-    "trial": lambda kube: kube.try_out(PATH, thing("a", 1)),
+    "trial": lambda kube: kube.try_out(PATH, thing("a", 1), patience=10.0),
     "patch": lambda kube: kube.merge_patch(PATH, thing("a", 1), Thing),
     "delete": lambda kube: kube.delete(PATH),
     "delete of one version": lambda kube: kube.delete(PATH, "uid", "1"),

@@ -1,7 +1,9 @@
 """Which pods the API server is asked about before anything is stopped for them. The server is a dictionary; no I/O."""
 
+import itertools
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, Unavailable
@@ -124,3 +126,92 @@ async def test_an_answer_counts_for_a_while_and_only_for_its_version() -> None:
     assert await world.look(mended) is None
     world.now += LASTS
     assert await world.look(mended) == Unfit("driver", TYPO.message)
+
+
+@pytest.mark.parametrize("failure", [Unavailable("TimeoutError"), Forbidden("exceeded quota")])
+async def test_a_pod_that_is_wrong_stays_so_while_nothing_is_known(failure: Failure) -> None:
+    world = World()
+    app = edited(old_app(), {IMAGE: B})
+    world.api.refusing[PODS] = TYPO
+    assert await world.look(app) == Unfit("driver", TYPO.message)
+    world.now += LASTS
+    world.api.refusing[PODS] = failure
+    assert await world.look(app) == Unfit("driver", TYPO.message)
+    assert await world.look(edited(old_app(), {IMAGE: C})) is None, "of another version nothing is known"
+
+
+async def test_a_pod_that_is_wrong_stays_so_whichever_application_is_looked_at_before() -> None:
+    world = World()
+    app, other = edited(old_app(), {IMAGE: B}), edited(old_app(), {IMAGE: C})
+    other = msgspec.structs.replace(other, metadata=msgspec.structs.replace(other.metadata, name="other"))
+    world.api.refusing[PODS] = TYPO
+    await world.look(app)
+    world.now += LASTS
+    world.api.refusing[PODS] = Unavailable("no answer")
+    await world.look(other)
+    assert await world.look(app) == Unfit("driver", TYPO.message)
+
+
+async def test_a_pod_that_is_right_by_now_is_right() -> None:
+    world, app = World(), edited(old_app(), {IMAGE: B})
+    world.api.refusing[PODS] = TYPO
+    await world.look(app)
+    world.now += LASTS
+    del world.api.refusing[PODS]
+    assert await world.look(app) is None, "what is known is believed"
+
+
+async def test_a_pod_that_is_right_by_now_is_so_although_nothing_is_known_of_another_one() -> None:
+    world = World()
+    app = edited(old_app(), {IMAGE: B, **TEMPLATE})
+    world.api.refusing[f"{PODS}/orders-driver"] = TYPO
+    assert await world.look(app) == Unfit("driver", TYPO.message)
+    world.now += LASTS
+    world.api.refusing = {f"{PODS}/orders-e2-exec-1": Forbidden("exceeded quota")}
+    assert await world.look(app) is None
+
+
+async def test_who_does_not_answer_in_time_is_asked_once_and_not_again_at_once() -> None:
+    world = World()
+    app = edited(old_app(), {IMAGE: B, **TEMPLATE})
+
+    class Slow(ApiServer):
+        async def try_out(self, path: str, manifest: Any, *, patience: float) -> Failure | None:
+            world.now += 2 * UNKNOWN_LASTS
+            await super().try_out(path, manifest, patience=patience)
+            return Unavailable("TimeoutError")
+
+    world.api = Slow()
+    client: Any = world.api
+    world.trials.client = client
+    await world.look(app)
+    await world.look(app)
+    assert world.tried == ["orders-driver"]
+    world.now += UNKNOWN_LASTS
+    await world.look(app)
+    assert world.tried == ["orders-driver"] * 2
+
+
+async def test_where_there_is_never_an_answer_it_is_asked_for_more_and_more_rarely() -> None:
+    world = World()
+    app = edited(old_app(), {IMAGE: B})
+    world.api.refusing[PODS] = Forbidden("exceeded quota")
+    asked_at: list[float] = []
+    for _ in range(200):  # an hour and a half
+        before = len(world.tried)
+        await world.look(app)
+        asked_at += [world.now] * (len(world.tried) - before)
+        world.now += UNKNOWN_LASTS
+    pauses = [later - earlier for earlier, later in itertools.pairwise(asked_at)]
+    assert pauses[:5] == [30.0, 60.0, 120.0, 240.0, 300.0]
+    assert set(pauses[5:]) == {300.0}
+    del world.api.refusing[PODS]
+    world.now += LASTS
+    await world.look(app)
+    world.api.refusing[PODS] = Unavailable("no answer")
+    world.now += LASTS
+    await world.look(app)
+    before = len(world.tried)
+    world.now += UNKNOWN_LASTS
+    await world.look(app)
+    assert len(world.tried) == before + 1, "from the beginning after an answer"

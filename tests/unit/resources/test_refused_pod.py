@@ -120,3 +120,57 @@ def test_what_is_found_nowhere_in_the_spec_keeps_its_name_with_the_template_that
     templated = app_with({"driver.podTemplate": {"spec": {"subdomain": "x"}}})
     assert complaint(templated, words) == Complaint(f"{plain} (spec.driver.podTemplate is merged into the pod)", ())
     assert complaint(templated, "no").text == "no (spec.driver.podTemplate is merged into the pod)"
+
+
+@pytest.mark.parametrize(
+    ("spec", "words", "field"),
+    [
+        (
+            {"containers": [{"name": "proxy", "image": "x", "ports": [{"name": "http"}]}]},
+            "spec.containers[0].ports[0].containerPort: Required value",
+            ".containers[0].ports[0].containerPort",
+        ),
+        (
+            {"initContainers": [{"name": "wait", "image": "x", "env": [{"value": "1"}]}]},
+            "spec.initContainers[0].env[0].name: Required value",
+            ".initContainers[0].env[0].name",
+        ),
+        (
+            {"hostAliases": [{"hostnames": ["kafka"]}]},
+            'spec.hostAliases[0].ip: Invalid value: "": must be a valid IP address',
+            ".hostAliases[0].ip",
+        ),
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+            "spec.topologySpreadConstraints[0].topologyKey: Required value: can not be empty",
+            ".topologySpreadConstraints[0].topologyKey",
+        ),
+    ],
+)
+def test_an_item_without_what_tells_it_from_others_is_named_by_its_place(
+    spec: dict[str, Any], words: str, field: str
+) -> None:
+    app = app_with({"driver.podTemplate": {"spec": spec}})
+    pod = build_driver_pod(app, 1, 1, PLATFORM)
+    # Where it stands in the pod, behind what Tidegate has by itself.
+    key = words.removeprefix("spec.").partition("[")[0]
+    wanted = spec[key][0]
+    number = next(n for n, item in enumerate(pod["spec"][key]) if item.get("name") == wanted.get("name"))
+    told = words.replace(f"{key}[0]", f"{key}[{number}]", 1)
+    said = complaint_of(f'Pod "orders-driver" is invalid: {told}', app, "driver", pod)
+    assert said.fields == (f"{OF_DRIVER}{field}",)
+
+
+@pytest.mark.parametrize(
+    "path", ["volumes[40].name", "containers[0].volumeMounts[40].mountPath", "containers[7].image", "hostAliases[2].ip"]
+)
+def test_what_others_put_into_the_pod_on_its_way_keeps_its_name(path: str) -> None:
+    spec = {
+        "volumes": [{"name": "data", "emptyDir": {}}],
+        "containers": [{"name": "driver", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
+        "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["kafka"]}],
+    }
+    said = complaint(
+        app_with({"driver.podTemplate": {"spec": spec}}), f'Pod "orders-driver" is invalid: spec.{path}: x'
+    )
+    assert said == Complaint(f"spec.{path}: x (spec.driver.podTemplate is merged into the pod)", ())

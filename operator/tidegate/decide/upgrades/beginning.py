@@ -12,6 +12,7 @@ from tidegate.decide.upgrades.repartitioning import wanted_repartition
 from tidegate.decide.upgrades.step import (
     MOST_OBSOLETE,
     Step,
+    ids_of,
     moved,
     next_lineage,
     takes_orders,
@@ -137,7 +138,11 @@ def begin(o: Observation, now: float) -> Step | None:
     if refusal is not None:
         return Step(moved(_with_way_back(fresh, known), UpgradePhase.REFUSED, *refusal, now), warning=True)
     if status.last_stable is not None and (divides or mode is not UpgradeMode.LAST_STATE):
-        fresh = msgspec.structs.replace(fresh, pin=_pin(o, fresh.number))
+        pin = _pin(o, fresh.number)
+        # A driver in another lineage would dispose of what this upgrade's own rollback may have to begin with.
+        needed = {earlier.id for earlier in pin.otherwise}
+        obsolete = tuple(name for name in fresh.obsolete if name not in needed)
+        fresh = msgspec.structs.replace(fresh, pin=pin, obsolete=obsolete)
     if mode is UpgradeMode.STATELESS:
         message = f"Lineage {fresh.lineage} is given up, as annotation {ABANDON_ANNOTATION} says; a new one begins."
         return Step(moved(fresh, UpgradePhase.STOPPING, "StateAbandoned", message, now, lineage=next_lineage(o)))
@@ -267,6 +272,5 @@ def _obsolete(known: UpgradeStatus | None) -> tuple[str, ...]:
     """Return what is to be disposed of: what the earlier record left, and its pin, which nothing points to any more."""
     if known is None:
         return ()
-    pin = known.pin
-    ids = (*known.obsolete, *((pin.copy, pin.id) if pin is not None else ()))
+    ids = (*known.obsolete, *(ids_of(known.pin) if known.pin is not None else ()))
     return tuple(dict.fromkeys(name for name in ids if name))[-MOST_OBSOLETE:]

@@ -24,7 +24,7 @@ from tidegate.decide.upgrades.repartition_results import (
     report_of,
     seconds_in_attempt,
 )
-from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, moved, next_lineage
+from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, ids_of, moved, next_lineage
 from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import (
     Phase,
@@ -301,7 +301,7 @@ def _give_up(o: Observation, upgrade: UpgradeStatus, message: str, now: float) -
     """Refuse a version whose repartition failed; the one before it goes on in the lineage where it stopped."""
     known, pin = upgrade.repartition, upgrade.pin
     assert known is not None
-    obsolete = _with_obsolete(upgrade, *((pin.copy, pin.id) if pin is not None else ()))
+    obsolete = _with_obsolete(upgrade, *(ids_of(pin) if pin is not None else ()))
     refused = moved(
         upgrade,
         UpgradePhase.REFUSED,

@@ -14,6 +14,7 @@ from tidegate.model.streaming_app import (
     StreamingAppSpec,
     StreamingAppStatus,
     UpgradePhase,
+    UpgradePin,
     UpgradeStatus,
 )
 from tidegate.observe.observation import Observation
@@ -67,6 +68,11 @@ def moved(
     """Return the record in another phase."""
     since = time_from_seconds(now)
     return msgspec.structs.replace(upgrade, phase=phase, reason=reason, message=message, since=since, **fields)
+
+
+def ids_of(pin: UpgradePin) -> tuple[str, ...]:
+    """Return the snapshots that go with a pin; the copy's may be empty."""
+    return (*(earlier.id for earlier in pin.otherwise), pin.copy, pin.id)
 
 
 def next_lineage(o: Observation) -> int:

@@ -29,6 +29,7 @@ STEPS: tuple[Rule, ...] = (
     beginning.replace_version_under_test,
     beginning.begin,
     unusable.go_on_with_stable,
+    unusable.refuse_before_the_stop,
     unusable.note_work,
     copying.follow_copy,
     rehearsing.follow_rehearsal,

@@ -29,6 +29,7 @@ from tidegate.observe.observation import Observation
 
 _WITHOUT_THE_STABLE_ONE = BEFORE_A_LAUNCH | {UpgradePhase.GATE, UpgradePhase.FAILED}
 """Phases in which the spec's version is to run; in all others the stable one does, whatever the spec says."""
+_NOTHING_STOPPED = frozenset({UpgradePhase.COPYING, UpgradePhase.REHEARSING})
 _MEND_OR_NOT = "Mend the spec. The version before does not go on by itself:"
 _MEND = "Mend the spec, and the upgrade begins anew; or set it back."
 
@@ -61,6 +62,19 @@ def go_on_with_stable(o: Observation, now: float) -> Step | None:
     unusable = Unusable(about_it, stable, f"{why_not.rstrip('.')}.", _can_go_on(o, stable))
     ways = WAYS if unusable.can_go_on else WITHOUT_STABLE
     return next((step for step in (way(o, unusable, now) for way in ways) if step is not None), None)
+
+
+def refuse_before_the_stop(o: Observation, now: float) -> Step | None:
+    """Refuse a version of which no pod can be made, as turned out only now, while the one before is still in force."""
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase not in _NOTHING_STOPPED or upgrade.to_spec_hash != o.spec_hash:
+        return None
+    why_not = why_not_built(o)
+    if not why_not:
+        return None
+    message = f"{why_not.rstrip('.')}. The version before goes on. {_MEND}"
+    # Of a rehearsal nothing will come any more.
+    return Step(moved(upgrade, UpgradePhase.REFUSED, INVALID_SPEC, message, now, rehearsal=None), warning=True)
 
 
 def note_work(o: Observation, now: float) -> Step | None:
