@@ -105,6 +105,8 @@ class Observation:
     """Pods in which the state is, or was, divided anew; sorted by name."""
     agent: TimedReport | None = None
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""
+    silence: str = ""
+    """Why the agent has not answered for several questions although the kubelet finds it ready; empty if it has."""
     access_ready: bool = False
     """The namespace's ServiceAccount, Role and RoleBinding are known to be as they should be."""
     rival: str = ""
