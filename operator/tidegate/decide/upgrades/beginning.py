@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from tidegate.decide.launch import why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.spec_hash import spec_hash, version_of
+from tidegate.decide.upgrades.dividing_pod import why_not_come_to
 from tidegate.decide.upgrades.rehearsing import REHEARSAL_FAILED, left_out
-from tidegate.decide.upgrades.repartitioning import wanted_repartition
+from tidegate.decide.upgrades.repartitioning import state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.step import (
     MOST_OBSOLETE,
     Step,
@@ -20,8 +20,6 @@ from tidegate.decide.upgrades.step import (
 )
 from tidegate.model.streaming_app import (
     EarlierPin,
-    RepartitionResult,
-    RepartitionStatus,
     StreamingAppStatus,
     UpgradeMode,
     UpgradePhase,
@@ -76,9 +74,9 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
         return None
     if stable is not None and stable.spec_hash == o.spec_hash:
         return None
-    if why_not_built(o):
+    if why_not_come_to(o):
         return None  # what is under test is not stopped for what could not follow it
-    mode, (repartition, lineage) = upgrade.mode, _state_of_newer(o, upgrade)
+    mode, (repartition, lineage) = upgrade.mode, state_of_newer(o, upgrade)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and mode is not UpgradeMode.STATELESS and _is_confirmed(o):
         mode, repartition, lineage = UpgradeMode.STATELESS, None, next_lineage(o)
     message = "The spec changed again before the version before it was stable; the newer one takes its place."
@@ -96,20 +94,6 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
             rehearsal=left_out(o, "The version before it was not stable yet: there is no state to rehearse on.", now),
         )
     )
-
-
-def _state_of_newer(o: Observation, upgrade: UpgradeStatus) -> tuple[RepartitionStatus | None, int]:
-    """Return which repartition comes before the launch of a version that takes another one's place, and its lineage.
-
-    A lineage that was made for the one before it, and that nobody has run on, serves if the number is the same.
-    """
-    if upgrade.mode is UpgradeMode.STATELESS:
-        return None, upgrade.lineage
-    known, wanted = upgrade.repartition, wanted_repartition(o)
-    done = known is not None and known.result == RepartitionResult.DONE and upgrade.lineage == known.lineage
-    if known is not None and done and wanted is not None and wanted.partitions == known.partitions:
-        return known, upgrade.lineage
-    return wanted, lineage_of(o)
 
 
 def begin(o: Observation, now: float) -> Step | None:
@@ -213,7 +197,7 @@ def _refusal(o: Observation) -> tuple[str, str] | None:
             f"it once more: annotate the application with {ABANDON_ANNOTATION}={lineage}."
         )
         return UNCONFIRMED, message
-    why_not = why_not_built(o)
+    why_not = why_not_come_to(o)
     return ("InvalidSpec", why_not) if why_not else None
 
 

@@ -67,6 +67,20 @@ def wanted_repartition(o: Observation) -> RepartitionStatus | None:
     return RepartitionStatus(partitions=wanted, before=before)
 
 
+def state_of_newer(o: Observation, upgrade: UpgradeStatus) -> tuple[RepartitionStatus | None, int]:
+    """Return which repartition comes before the launch of a version that takes another one's place, and its lineage.
+
+    A lineage that was made for the one before it, and that nobody has run on, serves if the number is the same.
+    """
+    if upgrade.mode is UpgradeMode.STATELESS:
+        return None, upgrade.lineage
+    known, wanted = upgrade.repartition, wanted_repartition(o)
+    done = known is not None and known.result == RepartitionResult.DONE and upgrade.lineage == known.lineage
+    if known is not None and done and wanted is not None and wanted.partitions == known.partitions:
+        return known, upgrade.lineage
+    return wanted, lineage_of(o)
+
+
 def is_another_asked_for(spec: StreamingAppSpec, stable: StableSpec) -> bool:
     """Return whether the spec's number is another one than the stable version asked for.
 
