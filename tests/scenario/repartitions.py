@@ -127,6 +127,8 @@ class RepartitionProcess:
         attempts.clear_earlier(own, order)
         attempts.clear(own, order.lineage)
         batch = self._pin()
+        if self._newest("offsets") > batch:
+            return end_of(config, RepartitionWhat.UNCOMMITTED, "The last batch was not committed.")
         attempts.begin(own, order)
         await self._pause(0.2, 5.0)
         self._put(f"lineages/{order.lineage}/{QUERY}/commits/{batch}", {})
@@ -149,15 +151,18 @@ class RepartitionProcess:
         note = f"upgrades/{self.order.pin}.json"
         known = self._read(note)
         if known is None:
-            where = self._config.storage.key(f"lineages/{self.order.of_lineage}/{QUERY}/commits") + "/"
-            listed = self._client.list_objects_v2(Bucket=self._config.storage.bucket, Prefix=where).get("Contents", [])
-            newest = max((int(each["Key"].removeprefix(where)) for each in listed), default=-1)
-            known = {"batch": newest}
+            known = {"batch": self._newest("commits")}
             self._put(note, known)
         if int(known["batch"]) < 0:
             raise FaultError(Fault(Reason.STATE_MISSING, "nothing was committed"))
         self._put(f"snapshots/{self.order.pin}/manifest.json", known)
         return int(known["batch"])
+
+    def _newest(self, log: str) -> int:
+        """Return the newest batch in a log of the query that is divided."""
+        where = self._config.storage.key(f"lineages/{self.order.of_lineage}/{QUERY}/{log}") + "/"
+        listed = self._client.list_objects_v2(Bucket=self._config.storage.bucket, Prefix=where).get("Contents", [])
+        return max((int(each["Key"].removeprefix(where)) for each in listed), default=-1)
 
     def _check(self, held: Held) -> None:
         lost = fence.check(self._port, held)

@@ -127,8 +127,7 @@ class Repartitioner:
                     RepartitionWhat.UNCOMMITTED,
                     f"Query {query!r} was ended inside batch {newest}, which has to be run again under that number for "
                     "sinks that go by it, and a repartition takes a number of its own. The version before runs it now. "
-                    "Raise spec.driver.stopGracePeriodSeconds if batches take longer, and change spec.restartNonce to "
-                    "have the repartition tried again.",
+                    "Raise spec.driver.stopGracePeriodSeconds if batches take longer.",
                 )
 
     def _newest_offsets(self, query: str) -> int:

@@ -7,8 +7,10 @@ import msgspec
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.spec_hash import spec_hash, version_of
 from tidegate.decide.upgrades.dividing_pod import why_not_come_to
+from tidegate.decide.upgrades.gate import is_stable_again
+from tidegate.decide.upgrades.in_force import in_force
 from tidegate.decide.upgrades.rehearsing import REHEARSAL_FAILED, left_out
-from tidegate.decide.upgrades.repartitioning import state_of_newer, wanted_repartition
+from tidegate.decide.upgrades.repartitioning import is_put_off, state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.step import (
     MOST_OBSOLETE,
     Step,
@@ -20,6 +22,7 @@ from tidegate.decide.upgrades.step import (
 )
 from tidegate.model.streaming_app import (
     EarlierPin,
+    RepartitionStatus,
     StreamingAppStatus,
     UpgradeMode,
     UpgradePhase,
@@ -114,7 +117,7 @@ def begin(o: Observation, now: float) -> Step | None:
         queries=tuple(sorted(query.name for query in status.queries)),
         roll_back_to=_answered(o, known),
         obsolete=_obsolete(known),
-        repartition=wanted_repartition(o),
+        repartition=_repartition(o, known),
         last_lineage=known.last_lineage if known is not None else 0,
     )
     divides = fresh.repartition is not None
@@ -137,6 +140,14 @@ def begin(o: Observation, now: float) -> Step | None:
     message = f"The version before stops at a batch boundary; the new one follows.{_division(fresh, 'Between them')}"
     rehearsal = left_out(o, "The version before does not run: its state was not copied.", now)
     return Step(moved(fresh, UpgradePhase.STOPPING, "SpecChanged", message, now, rehearsal=rehearsal))
+
+
+def _repartition(o: Observation, known: UpgradeStatus | None) -> RepartitionStatus | None:
+    """Return the repartition that comes with the upgrade, with how often the same one was put off."""
+    wanted, before = wanted_repartition(o), known.repartition if known is not None else None
+    if wanted is None or known is None or before is None or known.to_spec_hash != o.spec_hash:
+        return wanted
+    return msgspec.structs.replace(wanted, put_off=before.put_off)
 
 
 def _division(upgrade: UpgradeStatus, when: str) -> str:
@@ -185,7 +196,8 @@ def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether something else than the version answers the refusal."""
     confirmed = upgrade.reason == UNCONFIRMED and _refusal(o) is None
     unasked = upgrade.reason == REHEARSAL_FAILED and o.app.spec.upgrade.rehearse is None
-    return confirmed or unasked or o.app.spec.upgrade.mode is not upgrade.mode
+    due = is_put_off(upgrade) and is_stable_again(in_force(o))
+    return confirmed or unasked or due or o.app.spec.upgrade.mode is not upgrade.mode
 
 
 def _refusal(o: Observation) -> tuple[str, str] | None:
