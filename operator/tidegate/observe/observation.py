@@ -39,7 +39,7 @@ class Refusal:
     recorded: bool = True
     """The epoch was recorded for this very launch, so the next attempt may use it."""
     words: str = ""
-    """The API server's own, if it finds something wrong with the pod in itself."""
+    """The API server's own, if it finds something wrong with the pod whatever else there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Unfit:
     """What the API server finds wrong with a pod of the spec's version, which it was asked about before a launch."""
 
     role: str
-    """Whose pod it is: the driver's, or an executor's."""
+    """Whose pod it is: the driver's, an executor's, or the one's that is to divide the state anew."""
     words: str
     """The API server's."""
 
