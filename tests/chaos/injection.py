@@ -176,7 +176,7 @@ class Injector:
     def _repartition(self) -> dict[str, Any]:
         alive = self._running("repartition")
         assert alive, "no repartition pod runs"
-        return alive[-1]
+        return alive[0]
 
     def _running(self, role: str) -> list[dict[str, Any]]:
         pods = self._live.pods(self._live.namespace, f"tidegate.dev/app={self._app},tidegate.dev/role={role}")

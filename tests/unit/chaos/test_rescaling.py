@@ -56,7 +56,7 @@ def partitions(pick: float = 0.0) -> Change:
     return Change(Rescale.PARTITIONS, pick)
 
 
-@pytest.mark.parametrize("pick", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("pick", [0.0, 0.3, 0.5, 0.99])
 def test_the_number_that_is_asked_for_is_neither_the_state_s_nor_the_one_that_was_refused(pick: float) -> None:
     app = App(partitions=4, asked=6, upgrade={"number": 1, "toSpecHash": "6", "phase": "Refused"})
     rescaler(app).change(partitions(pick))
