@@ -18,10 +18,10 @@ from tidegate_testing.live_cluster import live_cluster
 
 OK, WRONG, INCOMPLETE, BLIND = 0, 1, 2, 3
 DESCRIPTION = f"""
-Faults on a real cluster while records flow, then an account of every record: in the application's state, and in its
-output deduplicated by id. Exit code {OK}: none lost, none wrong, every fault survived; {WRONG}: some record is lost or
-wrong (also when that was planted and found); {INCOMPLETE}: a fault was not survived, or the run proves nothing;
-{BLIND}: what was planted was not found.
+Faults on a real cluster while records flow and the application is rescaled, then an account of every record: in the
+application's state, and in its output deduplicated by id. Exit code {OK}: none lost, none wrong, every fault survived;
+{WRONG}: some record is lost or wrong (also when that was planted and found); {INCOMPLETE}: a fault was not survived, or
+the run proves nothing; {BLIND}: what was planted was not found.
 """
 
 
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     with live_cluster(options.name, bucket=bucket, namespace="chaos", files=scripts, say=say) as live:
         result = run(live, faults, settings, say)
     _show(result)
-    shown = summary(result.outcomes, result.verdict, parameters(settings, seed=seed))
+    shown = summary(result.outcomes, result.verdict, result.rescaled, parameters(settings, seed=seed))
     print(json.dumps({**shown, "problems": list(result.problems), "machine": machine()}), flush=True)
     return exit_code(result, options.plant)
 
@@ -58,6 +58,7 @@ def main(arguments: Sequence[str]) -> int:
 def _show(result: Result) -> None:
     print(table(lines(result.outcomes, result.verdict)))
     print(result.verdict.report())
+    print(result.rescaled)
     print(f"{result.seconds / 60:.1f} minutes")
     for problem in result.problems:
         print(f"problem: {problem}")
@@ -85,10 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--name", default="chaos", help="development cluster; started and taken down, unless it runs already")
     add("--rate", type=float, default=100.0, help="records per second")
     add("--keys", type=int, default=40, help="keys, each with a state of its own")
-    add("--executors", type=int, default=2, help="executors of the application")
+    add("--executors", type=int, default=2, help="executors of the application at first; one more at most")
     add("--outage", type=float, default=30.0, help="seconds that S3 and Kafka stay away")
     add("--limit", type=float, default=300.0, help="most seconds until batches are committed again after a fault")
-    add("--minutes", type=float, default=60.0, help="no fault is begun after so many minutes")
+    add("--minutes", type=float, default=120.0, help="no fault is begun after so many minutes")
     add("--dry-run", action="store_true", help="print the order of the faults, and do nothing")
     return parser
 

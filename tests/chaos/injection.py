@@ -18,8 +18,8 @@ from tidegate_testing.operator_pods import CONTAINER, IS_OPERATOR, SELECTOR, is_
 from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_module
 from tidegate_testing.waiting import wait_for
 
-AIM_SECONDS = 180.0
-"""The longest that is waited for a target: a pod that runs."""
+AIM_SECONDS = 300.0
+"""The longest that is waited for a target: a pod that runs. While state is divided anew there is no driver."""
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases/tidegate-operator"
 
 
@@ -80,10 +80,8 @@ class Injector:
                 return self._process(self._executor(fault.moment), EXECUTOR_CONTAINER, is_jvm)
             case Kind.OPERATOR:
                 return self._operator()
-            case Kind.DRIVER_POD:
-                return self._pod(self._driver(), fault.orderly)
-            case Kind.EXECUTOR_POD:
-                return self._pod(self._executor(fault.moment), fault.orderly)
+            case Kind.DRIVER_POD | Kind.EXECUTOR_POD | Kind.REPARTITION_POD:
+                return self._pod(self._pod_of(fault), fault.orderly)
             case Kind.API_SERVER | Kind.ETCD:
                 return self._control_plane("etcd" if fault.kind is Kind.ETCD else "kube-apiserver", fault.orderly)
             case Kind.S3:
@@ -159,6 +157,11 @@ class Injector:
 
     # --- whom ---------------------------------------------------------------------------------------------------------
 
+    def _pod_of(self, fault: Fault) -> dict[str, Any]:
+        if fault.kind is Kind.REPARTITION_POD:
+            return self._repartition()
+        return self._driver() if fault.kind is Kind.DRIVER_POD else self._executor(fault.moment)
+
     def _driver(self) -> dict[str, Any]:
         pod = self._live.pod(f"{self._app}-driver")
         assert pod is not None, "there is no driver pod"
@@ -166,11 +169,19 @@ class Injector:
         return pod
 
     def _executor(self, moment: float) -> dict[str, Any]:
-        selector = f"tidegate.dev/app={self._app},tidegate.dev/role=executor"
-        pods = self._live.pods(self._live.namespace, selector)
-        alive = [p for p in pods if p["status"]["phase"] == "Running" and "deletionTimestamp" not in p["metadata"]]
+        alive = self._running("executor")
         assert alive, "no executor runs"
-        return sorted(alive, key=lambda p: str(p["metadata"]["name"]))[int(moment * len(alive))]
+        return alive[int(moment * len(alive))]
+
+    def _repartition(self) -> dict[str, Any]:
+        alive = self._running("repartition")
+        assert alive, "no repartition pod runs"
+        return alive[0]
+
+    def _running(self, role: str) -> list[dict[str, Any]]:
+        pods = self._live.pods(self._live.namespace, f"tidegate.dev/app={self._app},tidegate.dev/role={role}")
+        alive = [p for p in pods if p["status"]["phase"] == "Running" and "deletionTimestamp" not in p["metadata"]]
+        return sorted(alive, key=lambda p: str(p["metadata"]["name"]))
 
     def _leader(self) -> str:
         """Return the identity of the process that leads; empty if none does."""

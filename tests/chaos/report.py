@@ -1,7 +1,7 @@
 """What a run came to: a table for people, one line of JSON for programs. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chaos.checker import Verdict
@@ -36,6 +36,20 @@ class Line:
     doubled: int = 0
     repeats: int = 0
     longest_gap: float = 0.0
+
+
+@dataclass(frozen=True)
+class Rescaled:
+    """How often the application was rescaled meanwhile."""
+
+    executors: int = 0
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    """How the repartitions ended, and how many of them did so."""
+
+    def __str__(self) -> str:
+        """Return it for a person."""
+        ends = ", ".join(f"{number} {end}" for end, number in self.partitions.items()) or "none"
+        return f"rescaled: executors {self.executors} times; repartitions of the state: {ends}"
 
 
 BEFORE = "before the first"
@@ -101,7 +115,9 @@ def table(found: Mapping[str, Line]) -> str:
     return "\n".join(texts)
 
 
-def summary(outcomes: Sequence[Outcome], verdict: Verdict, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def summary(
+    outcomes: Sequence[Outcome], verdict: Verdict, rescaled: Rescaled, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the object that is printed last."""
     found = lines(outcomes, verdict)
     every = total(found)
@@ -131,4 +147,5 @@ def summary(outcomes: Sequence[Outcome], verdict: Verdict, parameters: Mapping[s
         }
         for name, line in found.items()
     }
-    return {"chaos": figures, "classes": classes, "parameters": dict(parameters)}
+    rescales = {"executors": rescaled.executors, "repartitions": dict(rescaled.partitions)}
+    return {"chaos": figures, "classes": classes, "rescales": rescales, "parameters": dict(parameters)}

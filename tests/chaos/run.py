@@ -2,22 +2,25 @@
 
 import contextlib
 import dataclasses
+import itertools
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from devcluster import kafka
 from devcluster.control import ComponentError
 from tests.chaos.checker import Verdict, check
-from tests.chaos.faults import OUTAGES, Fault
+from tests.chaos.faults import OUTAGES, Change, Fault, Kind, Rescale
 from tests.chaos.injection import Injector, Shot, TargetGoneError
 from tests.chaos.load import Load, ends_of, read_topic
 from tests.chaos.records import decode_output, decode_record
-from tests.chaos.report import Outcome
+from tests.chaos.report import Outcome, Rescaled
+from tests.chaos.rescaling import Rescaler
 from tests.chaos.state import read_state
-from tidegate_testing.commit_log import CommitLog, CommitWatch, await_running, longest_gap
-from tidegate_testing.live_cluster import LiveCluster
+from tidegate_testing.commit_log import CommitWatch, LineageLogs, await_running, longest_gap
+from tidegate_testing.live_cluster import APPS, LiveCluster
 from tidegate_testing.waiting import wait_for
 
 APP = QUERY = "accounts"
@@ -28,6 +31,8 @@ FIRST_COMMIT_SECONDS = 600.0
 COMMITS_THAT_PROVE = 2
 """So many commits after a fault mean that batches are committed again: one could still be of before."""
 LONGEST_PAUSE = 4.0
+IN_A_REPARTITION = 12.0
+"""About as long as its pod is at work, in seconds."""
 SHOTS = 5
 """So often a fault is aimed anew whose target went away meanwhile."""
 DRAIN_SECONDS = 240.0
@@ -60,6 +65,7 @@ class Result:
     seconds: float
     problems: tuple[str, ...]
     """What else is wrong with the run or the application, each in a sentence."""
+    rescaled: Rescaled = field(default_factory=Rescaled)
 
 
 def run(live: LiveCluster, plan: list[Fault], settings: Settings, say: Say) -> Result:
@@ -72,25 +78,44 @@ def run(live: LiveCluster, plan: list[Fault], settings: Settings, say: Say) -> R
     records, accounts = f"records-{live.bucket}", f"accounts-{live.bucket}"
     for topic in (records, accounts):
         kafka.create_topic(live.site.kafka_host, topic, PARTITIONS)
-    log = live.commit_log(APP, QUERY)
+    log = live.lineage_logs(APP, QUERY)
+    rescaler = Rescaler(Resource(live), settings.executors, say)
     with Load(live.site.kafka_host, records, keys=settings.keys, rate=settings.rate) as load, CommitWatch(log) as watch:
         _start(live, settings, {"records": records, "accounts": accounts}, log)
         say("batches are committed; faults begin")
-        runner = _Runner(live, settings, watch, say)
+        runner = _Runner(live, settings, watch, rescaler, say)
         outcomes = runner.all(plan, deadline=began + 60 * settings.minutes)
+        problems = _settle(live, rescaler, say)  # under load: without input no version is stable
         say(f"load ends: {load.sent:,} records sent")
         load.stop()
-        problems = [*_of_load(load), *_of_plan(outcomes, plan)]
+        problems += [*_of_load(load), *_of_plan(outcomes, plan), *rescaler.problems]
         problems += _drain(live, log, records, say)
         problems += _of_watch(watch)
     say("the application is deleted, its storage stays")
     problems += _delete(live)
     problems += _of_checkpoint(log)
     verdict, missing = _account(live, log, load, records, accounts)
-    return Result(tuple(outcomes), verdict, time.monotonic() - began, (*problems, *missing))
+    return Result(tuple(outcomes), verdict, time.monotonic() - began, (*problems, *missing), rescaler.rescaled)
 
 
-def _start(live: LiveCluster, settings: Settings, topics: Mapping[str, str], log: CommitLog) -> None:
+class Resource:
+    """The application's resource in the API."""
+
+    def __init__(self, live: LiveCluster) -> None:
+        """Look at and change the one of the run."""
+        self._live, self._path = live, APPS.format(live.namespace, APP)
+
+    def get(self) -> dict[str, Any]:
+        """Return it; raise OSError if the API server does not answer."""
+        found: dict[str, Any] = self._live.api.get(self._path)
+        return found
+
+    def patch(self, spec: Mapping[str, Any]) -> None:
+        """Merge ``spec`` into its spec; raise OSError likewise."""
+        self._live.api.merge(self._path, {"spec": spec})
+
+
+def _start(live: LiveCluster, settings: Settings, topics: Mapping[str, str], log: LineageLogs) -> None:
     """Start the application anew and wait until it commits batches."""
     live.delete_app(APP)
     arguments = [f"--{name}={topic}" for name, topic in topics.items()]
@@ -98,7 +123,7 @@ def _start(live: LiveCluster, settings: Settings, topics: Mapping[str, str], log
     spec = {
         "driver": {"resources": {"cpu": "200m", "memory": "1500Mi"}},
         "executor": {"instances": settings.executors, "resources": {"cpu": "200m", "memory": "1400Mi"}},
-        "state": {"partitions": PARTITIONS},
+        "state": {"partitions": PARTITIONS, "repartition": {"resources": {"cpu": "200m", "memory": "1500Mi"}}},
         # Every kill of a driver is a failure of the application's, and this many in an hour are what is wanted here.
         "restart": {"maxFailures": 100},
     }
@@ -109,8 +134,8 @@ def _start(live: LiveCluster, settings: Settings, topics: Mapping[str, str], log
 class _Runner:
     """Injects the faults of a plan, each after the one before it was survived."""
 
-    def __init__(self, live: LiveCluster, settings: Settings, watch: CommitWatch, say: Say) -> None:
-        self._live, self._settings, self._watch, self._say = live, settings, watch, say
+    def __init__(self, live: LiveCluster, settings: Settings, watch: CommitWatch, rescaler: Rescaler, say: Say) -> None:
+        self._live, self._settings, self._watch, self._rescaler, self._say = live, settings, watch, rescaler, say
         self._injector = Injector(live, APP)
 
     def all(self, plan: list[Fault], deadline: float) -> list[Outcome]:
@@ -132,12 +157,16 @@ class _Runner:
         return outcomes
 
     def _one(self, fault: Fault) -> Outcome:
+        if fault.change is not None:
+            self._rescaler.change(fault.change)
         for _ in range(SHOTS - 1):
             with contextlib.suppress(TargetGoneError):
                 return self._shoot(fault)
         return self._shoot(fault)
 
     def _shoot(self, fault: Fault) -> Outcome:
+        if fault.kind is Kind.REPARTITION_POD:
+            self._rescaler.divide(Change(Rescale.PARTITIONS, fault.moment))
         shot = self._injector.aim(fault)
         self._await_moment(fault)
         running = self._watch.log.running()
@@ -157,7 +186,7 @@ class _Runner:
 
     def _await_moment(self, fault: Fault) -> None:
         if not fault.inside:
-            time.sleep(LONGEST_PAUSE * fault.moment)
+            time.sleep(fault.moment * (IN_A_REPARTITION if fault.kind is Kind.REPARTITION_POD else LONGEST_PAUSE))
             return
         commits = [batch.time for batch in self._watch.commits()[-6:]]
         usual = (commits[-1] - commits[0]) / (len(commits) - 1) if len(commits) > 1 else 1.0
@@ -198,11 +227,23 @@ def _line(outcome: Outcome) -> str:
 # --- the account ------------------------------------------------------------------------------------------------------
 
 
-def _drain(live: LiveCluster, log: CommitLog, topic: str, say: Say) -> list[str]:
-    """Wait until the newest committed batch ends where the topic ends."""
+def _settle(live: LiveCluster, rescaler: Rescaler, say: Say) -> list[str]:
+    """Wait until nothing is divided any more."""
+    try:
+        rescaler.settle()
+    except AssertionError as late:
+        say(live.diagnosis(APP))
+        return [str(late)]
+    return []
+
+
+def _drain(live: LiveCluster, log: LineageLogs, topic: str, say: Say) -> list[str]:
+    """Wait until the newest committed batch ends where the topic ends, in the lineage that the application is in."""
     ends = {str(p): end for p, end in ends_of(live.site.kafka_host, topic).items()}
 
     def drained() -> bool:
+        lineage = live.status(APP).get("lineage")
+        assert lineage == log.lineage, f"lineage {lineage} is the application's, the last batch is in {log.lineage}"
         newest = max(log.committed(), default=-1)
         read = {p: end for source in log.ends(newest) for p, end in source.get(topic, {}).items()}
         assert read == ends, f"batch {newest} was read up to {read}, the topic ends at {ends}"
@@ -225,7 +266,7 @@ def _delete(live: LiveCluster) -> list[str]:
     return []
 
 
-def _account(live: LiveCluster, log: CommitLog, load: Load, records: str, accounts: str) -> tuple[Verdict, list[str]]:
+def _account(live: LiveCluster, log: LineageLogs, load: Load, records: str, accounts: str) -> tuple[Verdict, list[str]]:
     brokers = live.site.kafka_host
     inputs = [decode_record(*read) for read in read_topic(brokers, records)]
     outputs = [decode_output(read.time, read.content) for read in read_topic(brokers, accounts)]
@@ -249,10 +290,21 @@ def _of_plan(outcomes: list[Outcome], plan: list[Fault]) -> list[str]:
 
 def _of_watch(watch: CommitWatch) -> list[str]:
     batches = ", ".join(map(str, sorted(watch.rewritten)))
-    return [f"batches committed twice, as by two drivers: {batches}"] if batches else []
+    twice = [f"batches committed twice, as by two drivers: {batches}"] if batches else []
+    return twice + [f"{place} was gone on with after {later} had begun" for place, later in overlaps(watch)]
 
 
-def _of_checkpoint(log: CommitLog) -> list[str]:
+def overlaps(watch: CommitWatch) -> list[tuple[Path, Path]]:
+    """Return pairs of checkpoints of which the earlier one has a commit after the later one's first, as by two."""
+    used = [(place, batches) for place, batches in watch.by_checkpoint().items() if batches]
+    return [
+        (place, later)
+        for (place, batches), (later, others) in itertools.combinations(used, 2)
+        if batches[-1].time > others[0].time
+    ]
+
+
+def _of_checkpoint(log: LineageLogs) -> list[str]:
     planned, committed = max(log.planned(), default=-1), max(log.committed(), default=-1)
     return [f"after deletion, offsets end at {planned} and commits at {committed}"] if planned != committed else []
 

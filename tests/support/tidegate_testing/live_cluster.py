@@ -15,7 +15,7 @@ from devcluster.demo.kubernetes import Kubernetes
 from devcluster.demo.setting_up import connect, image_digest
 from devcluster.environment import Environment
 from tidegate_testing.apps import CREDENTIALS, credentials, scripts, streaming_app
-from tidegate_testing.commit_log import CommitLog
+from tidegate_testing.commit_log import CommitLog, LineageLogs
 from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.waiting import wait_for
 
@@ -49,9 +49,17 @@ class LiveCluster:
         return streaming_app(name, self.namespace, image=image, storage=storage, main=main, args=args, spec=spec)
 
     def commit_log(self, app: str, query: str) -> CommitLog:
-        """Return where a query of an application keeps its batches."""
-        data = self.cluster.folder / "s3" / "data" / self.bucket
-        return CommitLog(data / "apps" / self.namespace / app / "lineages" / "1" / query)
+        """Return where a query of an application keeps its batches, in the first lineage."""
+        return CommitLog(self._lineages(app) / "1" / query)
+
+    def lineage_logs(self, app: str, query: str) -> LineageLogs:
+        """Return where a query of an application keeps its batches, in whatever lineage."""
+        return LineageLogs(self._lineages(app), query)
+
+    def status(self, app: str) -> dict[str, Any]:
+        """Return an application's status; raise OSError if the API server does not answer."""
+        found: dict[str, Any] = self.api.get(APPS.format(self.namespace, app)).get("status", {})
+        return found
 
     def get(self, path: str) -> dict[str, Any] | None:
         """Return an object, None if there is none; raise OSError if the API server does not answer."""
@@ -80,6 +88,9 @@ class LiveCluster:
         wait_for(f"{name} to be gone", lambda: self.get(path) is None, timeout)
         selector = f"tidegate.dev/app={name}"
         wait_for(f"the pods of {name} to be gone", lambda: not self.pods(self.namespace, selector), timeout)
+
+    def _lineages(self, app: str) -> Path:
+        return self.cluster.folder / "s3" / "data" / self.bucket / "apps" / self.namespace / app / "lineages"
 
     def diagnosis(self, app: str) -> str:
         """Return what one looks at when something went wrong; never raises."""

@@ -26,6 +26,7 @@ class World:
     driver: dict[str, Any] | None = None
     executors: list[dict[str, Any]] = field(default_factory=list)
     operators: list[dict[str, Any]] = field(default_factory=list)
+    repartitions: list[dict[str, Any]] = field(default_factory=list)
     leader: str | None = None
     refusal: Exception | None = None
     namespace: str = "chaos"
@@ -46,7 +47,9 @@ class World:
 
     def pods(self, namespace: str, selector: str) -> list[dict[str, Any]]:
         assert selector
-        return self.operators if namespace == OPERATOR_NAMESPACE else self.executors
+        if namespace == OPERATOR_NAMESPACE:
+            return self.operators
+        return self.repartitions if "role=repartition" in selector else self.executors
 
     def get(self, path: str) -> dict[str, Any] | None:
         assert path == LEASE
@@ -157,3 +160,12 @@ def test_an_operator_is_past_when_another_one_leads_and_not_just_any_is_ready() 
 def test_the_container_of_an_executor_has_the_name_that_the_operator_gives_it(containers: list[str]) -> None:
     aim(World(executors=[pod("e-1")]), Kind.EXECUTOR_PROCESS)
     assert containers == ["executor"]
+
+
+def test_a_repartition_pod_is_hit_while_it_runs_and_waited_for_until_it_does() -> None:
+    over, running = pod("accounts-repartition-4", phase="Succeeded"), pod("accounts-repartition-5")
+    world = World(driver=pod("accounts-driver"), repartitions=[over, running])
+    assert "accounts-repartition-5" in aim(world, Kind.REPARTITION_POD).target
+    for none_that_runs in ([], [over], [pod("accounts-repartition-5", leaving=True)]):
+        with pytest.raises(AssertionError, match="no repartition pod runs"):
+            aim(World(driver=pod("accounts-driver"), repartitions=none_that_runs), Kind.REPARTITION_POD)

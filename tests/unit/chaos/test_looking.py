@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from devcluster.processes import ProcessIdentity
-from tidegate_testing.commit_log import Batch, CommitLog, CommitWatch, longest_gap
+from tests.chaos.run import overlaps
+from tidegate_testing.commit_log import Batch, CommitLog, CommitWatch, LineageLogs, longest_gap
 from tidegate_testing.pod_processes import PodProcess, belongs, container_id, is_jvm, runs_module
 
 
@@ -68,6 +69,59 @@ def test_a_batch_that_is_committed_a_second_time_is_noticed(tmp_path: Path) -> N
     write(tmp_path / "commits" / "1", 15.0)
     watch.look()
     assert watch.rewritten == {1}
+
+
+# --- lineages ---------------------------------------------------------------------------------------------------------
+
+
+def lineage(folder: Path, number: int, batches: dict[int, float], begins: int | None) -> None:
+    """One that was filled up to batch ``begins``; None: nothing says what with."""
+    place = folder / str(number) / "accounts"
+    place.mkdir(parents=True)
+    checkpoint(place, planned=batches, committed=batches)
+    if begins is not None:
+        (folder / f"{number}.json").write_text(json.dumps({"snapshot": "s", "batches": {"accounts": begins}}))
+
+
+def test_the_lineage_in_which_a_batch_was_run_last_is_the_current_one_and_what_it_was_filled_with_is_not_its_own(
+    tmp_path: Path,
+) -> None:
+    logs = LineageLogs(tmp_path, "accounts")
+    assert (logs.lineage, logs.committed()) == (1, {})
+    lineage(tmp_path, 1, {0: 10.0, 1: 11.0}, None)
+    lineage(tmp_path, 2, {1: 20.0, 2: 21.0}, 2)
+    assert (logs.lineage, logs.committed()) == (1, {0: 10.0, 1: 11.0})
+    for name in ("offsets", "commits"):
+        write(tmp_path / "2" / "accounts" / name / "3", 22.0)
+    assert (logs.lineage, logs.planned(), logs.committed()) == (2, {3: 22.0}, {3: 22.0})
+    assert logs.running() is None
+
+
+def test_a_lineage_that_is_being_filled_is_none_until_it_is_said_to_be_whole(tmp_path: Path) -> None:
+    logs = LineageLogs(tmp_path, "accounts")
+    lineage(tmp_path, 1, {0: 10.0}, None)
+    lineage(tmp_path, 2, {0: 20.0, 1: 21.0, 2: 22.0}, None)
+    assert [log.checkpoint.parent.name for log in logs.logs()] == ["1"]
+    (tmp_path / "2.json").write_text('{"snapshot": "s", "batch')
+    assert logs.lineage == 1
+    (tmp_path / "2.json").write_text('{"snapshot": "s", "batches": {"accounts": 1}}')
+    assert (logs.lineage, logs.committed()) == (2, {2: 22.0})
+
+
+def test_a_number_that_is_committed_in_two_lineages_is_no_batch_that_was_committed_twice(tmp_path: Path) -> None:
+    lineage(tmp_path, 1, {0: 10.0, 1: 11.0}, None)
+    lineage(tmp_path, 2, {0: 20.0, 1: 21.0}, 0)
+    watch = CommitWatch(LineageLogs(tmp_path, "accounts"))
+    assert watch.commits() == [Batch(0, 10.0), Batch(1, 11.0), Batch(1, 21.0)]
+    assert (watch.rewritten, overlaps(watch)) == (set(), [])
+
+
+def test_a_lineage_that_is_gone_on_with_beside_a_later_one_is_noticed(tmp_path: Path) -> None:
+    lineage(tmp_path, 1, {0: 10.0, 1: 20.5}, None)
+    lineage(tmp_path, 2, {0: 15.0, 1: 20.0}, 0)
+    lineage(tmp_path, 3, {0: 16.0}, 0)
+    places = [tmp_path / number / "accounts" for number in ("1", "2")]
+    assert overlaps(CommitWatch(LineageLogs(tmp_path, "accounts"))) == [(places[0], places[1])]
 
 
 @pytest.mark.parametrize(

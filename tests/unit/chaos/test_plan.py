@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chaos.faults import RESTARTING, RESTARTS_IN_PLACE, Kind, plan
+from tests.chaos.faults import BETWEEN_BATCHES, RESTARTING, RESTARTS_IN_PLACE, Change, Kind, Rescale, plan
 
 
 def test_the_same_seed_makes_the_same_faults_and_another_one_others() -> None:
@@ -14,12 +14,13 @@ def test_the_same_seed_makes_the_same_faults_and_another_one_others() -> None:
     assert plan(50, 7) != plan(50, 8)
 
 
-@given(st.integers(0, 10_000), st.integers(20, 80))
-def test_every_kind_comes_inside_a_batch_and_at_any_moment(seed: int, count: int) -> None:
+@given(st.integers(0, 10_000), st.integers(21, 80))
+def test_every_kind_comes_inside_a_batch_if_it_can_and_at_any_moment(seed: int, count: int) -> None:
     faults = plan(count, seed)
     assert [fault.number for fault in faults] == list(range(1, count + 1))
     found = Counter((fault.kind, fault.inside) for fault in faults)
-    assert set(found) == {(kind, inside) for kind in Kind for inside in (True, False)}
+    possible = {(kind, inside) for kind in Kind for inside in (True, False)}
+    assert set(found) == possible - {(kind, True) for kind in BETWEEN_BATCHES}
     assert max(found.values()) - min(found.values()) <= 1
 
 
@@ -37,7 +38,8 @@ def test_a_driver_pod_is_replaced_before_its_restarts_become_slow_while_there_is
 
 def test_processes_are_killed_and_only_servers_and_pods_may_end_in_order() -> None:
     orderly = {fault.kind for fault in plan(400, 1) if fault.orderly}
-    assert orderly == {Kind.DRIVER_POD, Kind.EXECUTOR_POD, Kind.API_SERVER, Kind.ETCD, Kind.S3, Kind.KAFKA}
+    pods = {Kind.DRIVER_POD, Kind.EXECUTOR_POD, Kind.REPARTITION_POD}
+    assert orderly == pods | {Kind.API_SERVER, Kind.ETCD, Kind.S3, Kind.KAFKA}
 
 
 def test_a_run_can_be_narrowed_to_some_kinds() -> None:
@@ -47,3 +49,14 @@ def test_a_run_can_be_narrowed_to_some_kinds() -> None:
 def test_no_kinds_are_refused() -> None:
     with pytest.raises(ValueError, match="no kind"):
         plan(3, 1, [])
+
+
+@given(st.integers(0, 10_000), st.integers(1, 80))
+def test_executors_and_partitions_are_changed_before_a_third_of_the_faults_each(seed: int, count: int) -> None:
+    found = Counter(fault.change.what if fault.change is not None else None for fault in plan(count, seed))
+    assert all(abs(found[what] - count / 3) < 1 for what in (Rescale.EXECUTORS, Rescale.PARTITIONS, None))
+
+
+@pytest.mark.parametrize(("pick", "number"), [(0.0, 3), (0.34, 5), (0.99, 8)])
+def test_any_of_the_numbers_may_be_picked(pick: float, number: int) -> None:
+    assert Change(Rescale.PARTITIONS, pick).of([3, 5, 8]) == number
