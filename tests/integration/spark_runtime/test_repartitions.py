@@ -11,23 +11,20 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from tests.integration.spark_runtime.conftest import ACCESS, SECRET, StartDriver
-from tests.integration.spark_runtime.test_exports import Shopper
+from tests.integration.spark_runtime.stateful_kinds import KINDS, compiled, grouped, in_one_place
 from tidegate_spark.exports import state_reader
 from tidegate_spark.protocol import CONFIG_VARIABLE, Reason, Termination, from_json, to_json
 from tidegate_spark.repartition import fingerprints, job
 from tidegate_spark.repartition.fingerprints import Contents
-from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, Repartition, RepartitionWhat, why_unfit
+from tidegate_spark.repartition_protocol import OPERATORS, REPARTITION_VARIABLE, Repartition, RepartitionWhat, why_unfit
 from tidegate_spark.snapshot_work import state_facts
 from tidegate_spark.snapshots.manifest import QueryAt
+from tidegate_testing import class_archive
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.streaming_queries import Bench, copy, look_at, spark_here
 from tidegate_testing.waiting import wait_for
@@ -36,93 +33,19 @@ STATE = "org.apache.spark.sql.execution.streaming.state"
 ROCKSDB = {"spark.sql.streaming.stateStore.providerClass": f"{STATE}.RocksDBStateStoreProvider"}
 OURS = {**ROCKSDB, "spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
 CHANGELOG = {**OURS, "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
+FORMATS = {"format 1": ROCKSDB, "format 2": OURS, "format 2 with changelog": CHANGELOG}
 HDFS = {"spark.sql.streaming.stateStore.providerClass": f"{STATE}.HDFSBackedStateStoreProvider"}
 BEFORE, LAST, MORE = 4, 3, 3
 PARTITIONS = {"spark.sql.shuffle.partitions": str(BEFORE)}
+CLASS_PATH = "spark.driver.extraClassPath"
 DONT_WAIT = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
 
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with spark_here(tmp_path_factory.mktemp("spark")) as session:
+    ours = compiled(tmp_path_factory.mktemp("classes"))
+    with spark_here(tmp_path_factory.mktemp("spark"), {CLASS_PATH: f"{class_archive.jars()}/*:{ours}"}) as session:
         yield session
-
-
-def numbers(spark: SparkSession) -> DataFrame:
-    return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 40).load()
-
-
-def timed(spark: SparkSession) -> DataFrame:
-    return numbers(spark).withWatermark("timestamp", "1 hour")
-
-
-def totals(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    n = (state.get[0] if state.exists else 0) + sum(len(frame) for frame in frames)
-    state.update((n,))
-    yield pd.DataFrame({"key": [key[0]], "n": [n]})
-
-
-def keyed(rows: DataFrame) -> DataFrame:
-    return rows.withColumn("key", F.col("value") % 13)
-
-
-def grouped(spark: SparkSession) -> DataFrame:
-    return keyed(numbers(spark)).groupBy("key", (F.col("value") % 3).alias("third")).agg(F.sum("value"), F.count("*"))
-
-
-def sessions(spark: SparkSession) -> DataFrame:
-    rows = keyed(timed(spark))
-    return rows.groupBy(F.session_window("timestamp", "10 minutes"), "key").count().select("key", "count")
-
-
-def deduplicated(spark: SparkSession) -> DataFrame:
-    return keyed(numbers(spark)).select("key", (F.col("value") % 31).alias("n")).dropDuplicates(["key", "n"])
-
-
-def deduplicated_in_time(spark: SparkSession) -> DataFrame:
-    return keyed(timed(spark)).dropDuplicatesWithinWatermark(["key"]).select("key")
-
-
-def joined(spark: SparkSession) -> DataFrame:
-    left, right = keyed(timed(spark)).alias("l"), keyed(timed(spark)).alias("r")
-    return left.join(right, F.expr("l.key = r.key AND l.timestamp = r.timestamp")).select("l.key", "l.value", "r.value")
-
-
-def in_pandas(spark: SparkSession) -> DataFrame:
-    groups = keyed(numbers(spark)).groupBy("key")
-    return groups.applyInPandasWithState(
-        totals, "key BIGINT, n BIGINT", "n BIGINT", "update", GroupStateTimeout.NoTimeout
-    )
-
-
-def with_state(spark: SparkSession) -> DataFrame:
-    rows = numbers(spark).select(F.col("value"), (F.col("value") % 13).alias("shopper"))
-    return rows.groupBy("shopper").transformWithState(Shopper(), "n BIGINT", "update", "ProcessingTime")
-
-
-def in_one_place(spark: SparkSession) -> DataFrame:
-    return numbers(spark).agg(F.count("*"))
-
-
-@dataclasses.dataclass(frozen=True)
-class Kind:
-    """One kind of query; ``compared``: what it puts out follows from its input alone."""
-
-    query: Callable[[SparkSession], DataFrame]
-    mode: str = "update"
-    compared: bool = True
-
-
-KINDS = {
-    "aggregation": Kind(grouped),
-    "sessions": Kind(sessions, "complete"),
-    "deduplication": Kind(deduplicated, "append"),
-    "deduplication in time": Kind(deduplicated_in_time, "append"),
-    "join": Kind(joined, "append"),
-    "applyInPandasWithState": Kind(in_pandas),
-    "transformWithState": Kind(with_state, compared=False),
-}
-FORMATS = {"format 1": ROCKSDB, "format 2": OURS, "format 2 with changelog": CHANGELOG}
 
 
 def contents(spark: SparkSession, checkpoint: Path, batch: int, partitions: int) -> Contents:
@@ -163,6 +86,7 @@ def test_state_is_the_same_after_it_was_divided_and_the_query_goes_on_as_if_it_h
     kept = copy(original, [file.path for file in look_at(original, LAST).files], tmp_path / "kept")
     undisturbed = bench.run(original, LAST + MORE)
     rows = bench.rows_of_state[LAST + 1]
+    assert wanted.operator in state_facts(dict(look_at(kept, LAST).facts)).operators
     batch, partitions = LAST, BEFORE
     for fewer_or_more in (8, 3):
         before = contents(spark, kept, batch, partitions)
@@ -178,6 +102,10 @@ def test_state_is_the_same_after_it_was_divided_and_the_query_goes_on_as_if_it_h
     if wanted.compared:
         later = [outputs[number] for number in sorted(outputs) if number > batch]
         assert later[:MORE] == [undisturbed[number] for number in range(LAST + 1, LAST + 1 + MORE)]
+
+
+def test_each_operator_that_is_said_to_be_divisible_is_divided_here() -> None:
+    assert {kind.operator for kind in KINDS.values()} == OPERATORS
 
 
 def test_a_row_that_is_lost_or_changed_shows(spark: SparkSession, tmp_path: Path) -> None:
