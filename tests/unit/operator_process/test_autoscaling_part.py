@@ -329,7 +329,7 @@ async def test_an_excluded_period_that_never_comes_keeps_an_application_from_no_
 
 async def test_an_executors_rate_is_of_the_cores_that_it_has_while_a_version_with_others_is_prepared() -> None:
     world = World()
-    world.driver = dataclasses.replace(world.driver, executor_cores=2, resource_version="11")
+    world.driver = dataclasses.replace(world.driver, executor_slots=2, resource_version="11")
     world.index.put_pod(world.driver)
     await world.batches(12)
     before = learned(world.advice)
