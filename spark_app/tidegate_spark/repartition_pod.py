@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegate_spark import fence, fencing, preflight, pyspark_path, snapshot_progress, storage
+from tidegate_spark import fence, fencing, preflight, pyspark_path, signals, snapshot_progress, storage
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.fence import Fenced, Held
 from tidegate_spark.log_lines import log_to_stderr
@@ -25,6 +25,7 @@ from tidegate_spark.protocol import (
     EXIT_APPLICATION,
     EXIT_DEPENDENCY,
     EXIT_OK,
+    EXIT_STOPPED,
     DriverConfig,
     Fault,
     Reason,
@@ -50,6 +51,7 @@ log = logging.getLogger("tidegate")
 def main() -> int:
     """Do it, leave word, and return the exit code."""
     log_to_stderr(os.environ)
+    signals.watch_signals(_end_at_once)
     environment = Environment.read(os.environ)
     try:
         config = from_json(DriverConfig, os.environ.get(CONFIG_VARIABLE, ""))
@@ -64,6 +66,12 @@ def main() -> int:
     log.info("end: %s: %s", termination.reason.value, termination.message, extra=extra)
     write_termination(environment.termination_log, termination, making.secrets)
     return exit_code(termination)
+
+
+def _end_at_once() -> None:
+    """Do as the kubelet asks, within the application's standstill: what was made is nobody's, and is removed."""
+    log.warning("ended from outside (SIGTERM)", extra={"action": "repartition"})
+    os._exit(EXIT_STOPPED)
 
 
 def exit_code(termination: Termination) -> int:

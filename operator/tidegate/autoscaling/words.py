@@ -46,9 +46,9 @@ def _what(settings: Settings, situation: Situation, result: Evaluation) -> str: 
             until = _time(situation.excluded_until)
             return f"{_executors(then)} would do instead of {now}; an excluded period lasts until {until}."
         case Step.MEASURING:
-            return f"{_executors(now)} {'is' if now == 1 else 'are'} left until there are figures of enough batches."
+            return f"The number stays at {now} until there are figures of enough batches."
         case Step.UNKNOWN:
-            return f"{_executors(now)} {'is' if now == 1 else 'are'} left: the driver does not tell how busy they are."
+            return f"The number stays at {now}: the driver does not tell how busy executors are."
         case Step.NOT_RUNNING | Step.UPGRADING:
             return f"Nothing is decided: {situation.not_running}."
         case _:

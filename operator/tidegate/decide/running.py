@@ -14,7 +14,7 @@ from tidegate.decide.executors import (
     name_shortage,
     name_silence,
     running_executors,
-    wanted_executors,
+    target_executors,
 )
 from tidegate.decide.faults import Problem, name_end, name_reported, name_start_problem, read_termination
 from tidegate.decide.launch import (
@@ -365,7 +365,7 @@ def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
 
 
 def _lacking(o: Observation, driver: PodRecord, problem: Problem, phase: Phase, health: Health) -> Verdict:
-    running, wanted = running_executors(o), wanted_executors(o)
+    running, wanted = running_executors(o), target_executors(o)
     message = f"The driver in pod {driver.name} runs with {running} of {wanted} executors. {problem.message}"
     return Verdict(phase, health, EXECUTORS_MISSING, message, warning=True)
 

@@ -136,7 +136,7 @@ def test_where_only_reading_gets_faster_that_is_said() -> None:
 
 
 def test_without_figures_it_is_said_that_they_are_waited_for() -> None:
-    assert say() == "4 executors are left until there are figures of enough batches."
+    assert say() == "The number stays at 4 until there are figures of enough batches."
 
 
 def test_of_executors_that_are_not_there_it_is_said_since_when() -> None:
@@ -156,7 +156,7 @@ def test_of_few_executors_that_have_stayed_it_is_said_that_batches_are_waited_fo
     few = f"Only 1 executor runs (4 wanted); there have been too few since {at}. The condition Ready says why."
     assert say(at=300.0, shortage=Shortage(1, 0, NOW), same_for=59.0).startswith(few)
     assert say(at=300.0, shortage=Shortage(1, 0, NOW), same_for=60.0) == (
-        f"4 executors are left until there are figures of enough batches. {few}"
+        f"The number stays at 4 until there are figures of enough batches. {few}"
     )
     # Without any it is no matter for how long.
     assert say(at=300.0, shortage=Shortage(0, 0, NOW), same_for=600.0).endswith("Nothing can be measured without any.")

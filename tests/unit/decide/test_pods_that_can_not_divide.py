@@ -43,10 +43,10 @@ POD = "orders-repartition-2"
 WANTED = RepartitionStatus(partitions=8, before=4)
 ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot=PIN, epoch=2, lineage=2, attempts=1, started_at=BEGUN)
 UNFIT = Unfit("repartition", OVER_THE_LIMIT)
-AGAIN = "Then another spec.restartNonce has it tried again; to do without, set spec.state.partitions back."
+AGAIN = "Then change spec.restartNonce to try again; to do without, set spec.state.partitions back."
 WORDS = (
     "The API server takes no pod that divides the state: maximum memory usage per Container is 1536Mi, but limit is "
-    f"2Gi, as a LimitRange of the namespace has it. Mend spec.state.repartition.resources. {AGAIN}"
+    f"2Gi, as a LimitRange of the namespace has it. Mend spec.state.repartition.resources, or the LimitRange. {AGAIN}"
 )
 OF_SPEC = "No pod that divides the state can be made of the spec: spec.state.repartition.resources.memory: "
 
@@ -79,14 +79,14 @@ def test_what_a_limit_range_keeps_out_is_refused_before_anything_is_copied_or_st
     assert not acts(plan, do.DeleteDriver, do.OrderSnapshots)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
     assert verdict_of(plan) == (Phase.RUNNING, "Stalled", "UpgradeRefused")
-    assert record(plan).message == WORDS
+    assert record(plan).message == f"{WORDS} The version before goes on."
 
 
 def test_so_is_one_that_can_not_be_made_of_the_spec() -> None:
     plan = decide(observe(asked_for(**TINY), **runs(old_app())), NOW)
     assert (acts(plan, do.DeleteDriver), record(plan).phase) == (False, UpgradePhase.REFUSED)
     assert record(plan).message.startswith(OF_SPEC)
-    assert record(plan).message.endswith(AGAIN)
+    assert record(plan).message.endswith(f"{AGAIN} The version before goes on.")
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING])
@@ -109,7 +109,7 @@ def test_what_turns_out_only_when_the_pod_is_made_has_the_old_version_go_on_at_o
         "Failed",
         "InvalidSpec",
     )
-    assert "Mend spec.state.repartition.resources. " in upgrade.message
+    assert "Mend spec.state.repartition.resources" in upgrade.message
     assert "The version before goes on with the state as it was." in upgrade.message
     assert (config.lineage, config.state_partitions, version_launched(plan)) == (1, 4, spec_hash(old_app()))
 

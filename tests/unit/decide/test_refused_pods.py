@@ -69,7 +69,8 @@ def test_an_upgrade_to_a_pod_that_would_be_refused_stops_nothing_and_names_the_f
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
     assert verdict_of(plan) == (Phase.RUNNING, "Stalled", "UpgradeRefused")
     assert record(plan).message == (
-        f'The API server takes no {role} pod of the spec: unknown field "spec.{role}.podTemplate.spec.tolerationz".'
+        f'The API server takes no {role} pod of the spec: unknown field "spec.{role}.podTemplate.spec.tolerationz". '
+        "The version before goes on."
     )
 
 

@@ -270,6 +270,9 @@ def test_a_lineage_that_is_whole_is_launched_on_and_the_pin_stays_for_a_rollback
     assert upgrade.obsolete == (COPY,)
     config = launch_of(done)
     assert (config.lineage, config.epoch, config.state_partitions, config.pin) == (2, 3, 8, None)
+    told = [each.reason for each in done.actions if isinstance(each, do.PublishEvent)]
+    assert "UpgradeRepartitioned" in told
+    assert "UpgradeStopping" not in told, "the version before was told to stop long before"
 
 
 @pytest.mark.parametrize(
@@ -339,6 +342,9 @@ def test_a_pod_that_is_being_removed_on_a_node_that_does_not_answer_is_not_waite
         2,
     )
     assert created(plan).lineage == 3
+    (told,) = [each for each in plan.actions if isinstance(each, do.PublishEvent)]
+    assert told.reason == "UpgradeRepartitioning"
+    assert told.message == f"Pod {going.name} was removed. Attempt 2 of 3 follows, in another pod."
 
 
 def test_which_pod_an_attempt_has_is_recorded_when_it_is_seen_first() -> None:

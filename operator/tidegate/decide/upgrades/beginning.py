@@ -210,7 +210,7 @@ def _refusal(o: Observation) -> tuple[str, str] | None:
         )
         return UNCONFIRMED, message
     why_not = why_not_come_to(o)
-    return ("InvalidSpec", why_not) if why_not else None
+    return ("InvalidSpec", f"{why_not.rstrip('.')}. The version before goes on.") if why_not else None
 
 
 def _is_confirmed(o: Observation) -> bool:

@@ -29,7 +29,7 @@ _NOT_LAUNCHED = frozenset(
 )
 _STOPPED = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
 _BEGUN = _NOT_LAUNCHED | {UpgradePhase.GATE, UpgradePhase.FAILED, UpgradePhase.ROLLING_BACK}
-_AGAIN = "Then another spec.restartNonce has it tried again; to do without, set spec.state.partitions back."
+_AGAIN = "Then change spec.restartNonce to try again; to do without, set spec.state.partitions back."
 """What the pod gets makes no version: with that alone nothing would be tried again."""
 
 
@@ -66,7 +66,8 @@ def why_not_divided(o: Observation) -> str:
         return ""
     complaint = complaint_of(words, o.app, ROLE_REPARTITION, pod)
     what = ", ".join(complaint.fields) or "what it names"
-    return f"The API server takes no pod that divides the state: {complaint.text}. Mend {what}. {_AGAIN}"
+    also = ", or the LimitRange" if "LimitRange" in complaint.text else ""
+    return f"The API server takes no pod that divides the state: {complaint.text}. Mend {what}{also}. {_AGAIN}"
 
 
 def _refusal_of(o: Observation, attempt: RepartitionStatus) -> str:

@@ -90,7 +90,7 @@ def outcome_of(
         return NotDivided(RepartitionWhat.TIME_LIMIT, message, again=False)
     if pod is not None and (pod.terminating or pod.running):
         # Drained, or its node does not answer: it may be there for as long as that is away, and the application waits.
-        gone = NotDivided(RepartitionWhat.NO_ROOM, f"Pod {pod.name} is being removed.", again=True)
+        gone = NotDivided(RepartitionWhat.NO_ROOM, f"Pod {pod.name} was removed.", again=True)
         return gone if pod.terminating else None
     if pod is None and known.pod_uid:
         # Deleted by force, or with its node, maybe while nobody looked. What it did is in its lineage and nowhere else.

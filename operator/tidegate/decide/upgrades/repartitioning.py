@@ -235,7 +235,8 @@ def _judge(o: Observation, upgrade: UpgradeStatus, outcome: Outcome, now: float)
     if isinstance(outcome, Divided):
         return _divided(upgrade, known, outcome, now)
     if outcome.again and known.attempts < MOST_ATTEMPTS:
-        return _attempt(o, upgrade, outcome.what.value, f"{outcome.message} It is tried again.", now)
+        follows = f"{outcome.message} Attempt {known.attempts + 1} of {MOST_ATTEMPTS} follows, in another pod."
+        return _attempt(o, upgrade, outcome.what.value, follows, now)
     if outcome.what is RepartitionWhat.UNCOMMITTED and known.put_off < MOST_PUT_OFF:
         return _put_off(o, upgrade, outcome, now)
     return _failed(o, upgrade, outcome, now)

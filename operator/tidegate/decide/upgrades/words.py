@@ -29,7 +29,7 @@ from tidegate.decide.upgrades.step import (
     version_held,
 )
 from tidegate.decide.verdict import Health, Verdict
-from tidegate.model.streaming_app import Phase, UpgradePhase, UpgradeStatus
+from tidegate.model.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.rehearsal_protocol import RehearsalResult
 from tidegate_spark.snapshot_protocol import SnapshotState
@@ -137,15 +137,32 @@ def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
     rehearsed = (*_tell_rehearsal(upgrade, known), *_tell_wish(upgrade, known))
     if is_told(upgrade, known):
         return rehearsed
-    occasion = f"{upgrade.number}/{upgrade.phase.value}/{_since(known)}"
-    return (*rehearsed, PublishEvent(reason_of(upgrade), upgrade.message, step.warning, occasion))
+    again = f"/{_attempts(upgrade)}" if _attempts(upgrade) > 1 else ""
+    occasion = f"{upgrade.number}/{upgrade.phase.value}/{_since(known)}{again}"
+    return (*rehearsed, PublishEvent(_word_of(upgrade), upgrade.message, step.warning, occasion))
+
+
+def _word_of(upgrade: UpgradeStatus) -> str:
+    """Return the event's word: state that is divided is no stop, although the record is in that phase again."""
+    known = upgrade.repartition
+    divided = known is not None and known.result == RepartitionResult.DONE
+    return "UpgradeRepartitioned" if divided and upgrade.phase is UpgradePhase.STOPPING else reason_of(upgrade)
 
 
 def is_told(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> bool:
-    """Return whether a record's phase was told before it was stored, with the step that led to it."""
-    if known is None:
-        return False
-    return (known.number, known.phase, known.to_spec_hash) == (upgrade.number, upgrade.phase, upgrade.to_spec_hash)
+    """Return whether a record's phase was told before it was stored, with the step that led to it.
+
+    A further attempt at a repartition is told, too: its pod takes the place of one that is gone, with its log.
+    """
+    return known is not None and _told_of(known) == _told_of(upgrade)
+
+
+def _told_of(upgrade: UpgradeStatus) -> tuple[int, UpgradePhase, str, int]:
+    return upgrade.number, upgrade.phase, upgrade.to_spec_hash, max(1, _attempts(upgrade))
+
+
+def _attempts(upgrade: UpgradeStatus) -> int:
+    return upgrade.repartition.attempts if upgrade.repartition is not None else 0
 
 
 def _since(known: UpgradeStatus | None) -> str:
