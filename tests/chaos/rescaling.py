@@ -52,26 +52,19 @@ class Rescaler:
         return Rescaled(self._executors, dict(sorted(self._ends.items())))
 
     def change(self, change: Change) -> None:
-        """Change the spec; not the partitions while an upgrade is under way."""
-        found = self._look()
-        if change.what is Rescale.EXECUTORS:
-            now = found["spec"]["executor"]["instances"]
-            wanted = change.of([n for n in range(1, self.executors + 2) if n != now])
-            self._patch({"executor": {"instances": wanted}})
-            self._executors += 1
-            self.say(f"{wanted} executors instead of {now}")
-        elif self._has_settled(found):
-            self._divide(found, change)
-        else:
-            self.say("the number of partitions stays: the upgrade before is under way")
-
-    def divide(self, change: Change) -> None:
-        """Have the state divided anew, after the end of what is under way.
+        """Change the spec: executors at once, partitions after the end of what is under way.
 
         Raises:
-            AssertionError: that does not end.
+            AssertionError: that does not end, or the API server does not answer.
         """
-        self._divide(self.settle(), change)
+        if change.what is Rescale.PARTITIONS:
+            self._divide(self.settle(), change)
+            return
+        now = self._look()["spec"]["executor"]["instances"]
+        wanted = change.of([n for n in range(1, self.executors + 2) if n != now])
+        self._patch({"executor": {"instances": wanted}})
+        self._executors += 1
+        self.say(f"{wanted} executors instead of {now}")
 
     def settle(self) -> dict[str, Any]:
         """Wait until no upgrade is under way and return the resource; raise AssertionError if that does not come."""
