@@ -8,6 +8,7 @@ Requests go straight to the pod, never through the API server.
 from __future__ import annotations
 
 import base64
+import os
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -26,7 +27,8 @@ from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrders
 from tidegate_spark.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, ExecutorTarget
 from tidegate_spark.snapshot_protocol import PROGRESS_PATH, SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReports
 
-_TIMEOUT = aiohttp.ClientTimeout(total=3.0)
+_SECONDS = 3.0
+_TIMEOUT = aiohttp.ClientTimeout(total=_SECONDS)
 _UNAUTHORIZED = 401
 _LONGEST_ANSWER = 1024 * 1024
 """Bytes. What answers is a tenant's code: it must neither fill the operator's memory nor send it elsewhere."""
@@ -166,7 +168,7 @@ class AgentClient:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if isinstance(error.__cause__, NotLeadingError):
                 raise error.__cause__ from None
-            return Unanswered(f"{type(error).__name__}: {error}"), 0
+            return Unanswered(_why_no_answer(error)), 0
         if response.status >= 300:
             return Unanswered(f"HTTP {response.status}"), response.status
         if text is None:
@@ -185,6 +187,17 @@ class AgentClient:
             return Unanswered(f"the Secret has no key {TOKEN_KEY} with printable ASCII", secret_missing=False)
         self._tokens[key] = token
         return token
+
+
+def _why_no_answer(error: Exception) -> str:
+    """Return in words for a status why a request came to nothing."""
+    if isinstance(error, TimeoutError):
+        return f"no answer within {_SECONDS:.0f} s"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        # Its own words name the address, which says nothing to anybody and changes with every pod.
+        number = error.os_error.errno
+        return f"no connection: {os.strerror(number) if number else type(error.os_error).__name__}"
+    return f"{type(error).__name__}: {error}"
 
 
 async def _read_short(response: aiohttp.ClientResponse) -> bytes | None:

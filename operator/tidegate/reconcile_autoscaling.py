@@ -100,7 +100,13 @@ def _begin(app: StreamingApp, settings: Settings, before: Watched | None) -> tup
     past = past_of(known)
     if not same:
         # What another mode decided is not this one's.
-        past = Past(packing=past.packing, packed_with=past.packed_with, large=past.large, version=past.version)
+        past = Past(
+            packing=past.packing,
+            packed_with=past.packed_with,
+            tasks_at_once=past.tasks_at_once,
+            large=past.large,
+            version=past.version,
+        )
     return past, before.history if before is not None else History()
 
 

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark import SparkContext
 
 IDLE_SECONDS = 60.0
-"""An executor that has not ended a task for so long has nothing to do: batches that long are rare."""
+"""An executor that has had no task for so long has nothing to do: batches with such pauses in them are rare."""
 
 
-def task_seconds(context: SparkContext) -> dict[str, float]:
-    """Return, for each executor that is registered, the duration of all its tasks that have ended."""
+@dataclass(frozen=True)
+class Work:
+    """What one executor has done, and is at."""
+
+    seconds: float
+    """Duration of all its tasks that have ended."""
+    tasks: int = 0
+    """That run now. Those of a catch-up batch take minutes each: an executor at one of them does not rest."""
+
+
+def read_work(context: SparkContext) -> dict[str, Work]:
+    """Return the work of each executor that is registered (Spark's ``ExecutorSummary``)."""
     found = context._jsc.sc().statusStore().executorList(True)
     executors = [found.apply(index) for index in range(found.size())]
-    return {str(each.id()): float(each.totalDuration()) / 1000 for each in executors if str(each.id()) != "driver"}
+    return {
+        str(each.id()): Work(float(each.totalDuration()) / 1000, int(each.activeTasks()))
+        for each in executors
+        if str(each.id()) != "driver"
+    }
 
 
 class WorkAccount:
@@ -24,20 +39,21 @@ class WorkAccount:
         """Begin with nothing done."""
         self.total = 0.0
         self._known: dict[str, float] = {}
-        self._changed: dict[str, float] = {}
+        self._at_work: dict[str, float] = {}
+        """When each was last known to have had a task, or came."""
 
-    def take(self, now: float, seconds: Mapping[str, float]) -> int:
+    def take(self, now: float, work: Mapping[str, Work]) -> int:
         """Take in what Spark tells; returns how many executors had nothing to do for a while.
 
         Args:
             now: monotonic seconds.
-            seconds: as :func:`task_seconds` returns them. An executor that is missing has gone.
+            work: as :func:`read_work` returns it. An executor that is missing has gone.
         """
-        for name, done in seconds.items():
-            more = done - self._known.get(name, 0.0)
-            if more > 0 or name not in self._known:
-                self._changed[name] = now
+        for name, done in work.items():
+            more = done.seconds - self._known.get(name, 0.0)
+            if more > 0 or done.tasks or name not in self._known:
+                self._at_work[name] = now
             self.total += max(0.0, more)
-        self._known = dict(seconds)
-        self._changed = {name: at for name, at in self._changed.items() if name in seconds}
-        return sum(1 for at in self._changed.values() if now - at >= IDLE_SECONDS)
+        self._known = {name: done.seconds for name, done in work.items()}
+        self._at_work = {name: at for name, at in self._at_work.items() if name in work}
+        return sum(1 for at in self._at_work.values() if now - at >= IDLE_SECONDS)

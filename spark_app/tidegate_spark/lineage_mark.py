@@ -42,6 +42,11 @@ def put(own: Library, lineage: int, mark: dict[str, Any]) -> None:
     own.store.put(_key(own, lineage), json.dumps(mark, sort_keys=True).encode())
 
 
+def remove(own: Library, lineage: int) -> None:
+    """Say so no more; it need not have been said. Raises what the store's client raises."""
+    own.store.delete([_key(own, lineage)])
+
+
 def is_there(own: Library, lineage: int) -> bool:
     """Return whether anything says so; raises what the store's client raises."""
     return own.store.get(_key(own, lineage)) is not None

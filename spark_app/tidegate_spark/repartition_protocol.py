@@ -20,7 +20,7 @@ REPARTITION_MODULE = "tidegate_spark.repartition_pod"
 """What the pod runs."""
 
 REPARTITION_PREFIX = "repartitions"
-"""``repartitions/<lineage>.json``: a lineage that is being made; gone once it is whole."""
+"""``repartitions/<lineage>.json``: a lineage that is being made; gone once a driver runs in it, or it is removed."""
 
 FIRST_SPARK = (4, 2)
 """The first that divides state anew."""

@@ -282,10 +282,12 @@ def _intent_key(own: Library, lineage: int) -> str:
 def left_to_fill(own: Library, lineage: int) -> StartFrom | None:
     """Return what a rollback began to fill a lineage with and did not finish, None if there is no such thing.
 
+    Only a process that has the fence, is to run in the lineage, and has started no query yet, may call it.
+
     Raises:
         SnapshotError: what is there says nothing.
     """
-    if attempts.is_unfinished(own, lineage):
+    if not attempts.take_over(own, lineage):
         raise SnapshotError(f"lineage {lineage} was to get state of other partitions, and was not finished")
     found = own.store.get(_intent_key(own, lineage))
     if found is None or lineage_mark.is_there(own, lineage):

@@ -117,7 +117,7 @@ class Watch:
         if now < self._work_due:
             return
         self._work_due = now + WORK_INTERVAL_SECONDS
-        idle = self._work.take(now, executor_work.task_seconds(self._context))
+        idle = self._work.take(now, executor_work.read_work(self._context))
         self._progress.work(self._work.total, idle)
 
     def _check_queries(self) -> None:

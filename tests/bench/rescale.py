@@ -25,6 +25,7 @@ from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.exports import state_reader
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE
 from tidegate_spark.repartition import attempts, job
 from tidegate_spark.repartition.making import config_for_spark
 from tidegate_spark.repartition_protocol import Repartition
@@ -35,7 +36,8 @@ from tidegate_testing.local_apps import LocalApps, until_committed
 
 SCRIPT = Path(__file__).parent / "scripts" / "many_keys.py"
 APP, PIN = "keys", "up-bench"
-WAYS = SPARK, TIDEGATE = "spark", "tidegate"
+WAYS = SPARK, UNTRACKED, TIDEGATE = "spark", "untracked", "tidegate"
+"""Spark's call as it is; the same with the setting under which Tidegate makes it (``job.session_for``); Tidegate."""
 FEW, MANY = 4, 8
 LIMIT_SECONDS = 900.0
 
@@ -54,11 +56,12 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make bench NAME=rescale ARGS=…", description=main.__doc__)
     parser.add_argument("--keys", type=int, default=1_000_000, help="with state (default 1000000)")
     parser.add_argument("--trials", type=int, default=5, help="of each way (default 5)")
+    parser.add_argument("--cores", type=int, default=2, help="of the Spark that divides the state (default 2)")
     parser.add_argument("--cluster", default="rescale", help="development cluster; taken down, unless it runs already")
     parser.add_argument("--without-cluster", action="store_true", help="leave the executors out")
     options = parser.parse_args(arguments)
     with LocalApps() as apps:
-        trials = Divisions(apps, options.keys).trials(options.trials)
+        trials = Divisions(apps, options.keys, options.cores).trials(options.trials)
     found = figures(trials)
     samples: dict[str, Any] = {"repartitions": [vars(trial) for trial in trials]}
     if not options.without_cluster:
@@ -75,6 +78,7 @@ def figures(trials: Sequence[Trial]) -> dict[str, float]:
     unverified = statistics.median(t.unverified for t in trials if t.way == TIDEGATE)
     return {
         "repartition_ratio": medians[TIDEGATE] / medians[SPARK],
+        "repartition_ratio_untracked": medians[TIDEGATE] / medians[UNTRACKED],
         "repartition_ratio_unverified": unverified / medians[SPARK],
         **{f"repartition_seconds_{way}": median for way, median in medians.items()},
     }
@@ -83,7 +87,7 @@ def figures(trials: Sequence[Trial]) -> dict[str, float]:
 class Divisions:
     """One state, divided again and again, each time in another lineage."""
 
-    def __init__(self, apps: LocalApps, keys: int) -> None:
+    def __init__(self, apps: LocalApps, keys: int, cores: int) -> None:
         """Have the state made, and start the Spark that divides it."""
         self._apps, self._own = apps, apps.library(APP)
         driver = apps.start(APP, SCRIPT, (str(keys),), driver_heap_mib=1536, state_partitions=FEW)
@@ -93,7 +97,7 @@ class Divisions:
         driver.exit_code()
         # As the pod has it: the storage is the driver's, whose epoch it was, until a later one takes it over.
         self._config: DriverConfig = dataclasses.replace(driver.config, epoch=driver.config.epoch + 1)
-        self._variables = dict(driver._variables())
+        self._variables = {**driver._variables(), MASTER_VARIABLE: f"local[{cores}]"}
         self._lineage = 1
         self._session: Any = None
         self._start_spark()
@@ -110,7 +114,7 @@ class Divisions:
 
     def _trial(self, way: str) -> Trial:
         self._lineage += 1
-        seconds = self._by_tidegate() if way == TIDEGATE else self._by_spark()
+        seconds = self._by_tidegate() if way == TIDEGATE else self._by_spark(way)
         attempts.clear(self._own, self._lineage)
         return Trial(way, *seconds)
 
@@ -122,13 +126,14 @@ class Divisions:
         parts = maker.seconds
         return parts["spark"] + parts["verify"], parts["spark"]
 
-    def _by_spark(self) -> tuple[float, float]:
+    def _by_spark(self, way: str) -> tuple[float, float]:
         made = manifest.read(self._own, PIN, self._own.read())
         attempts.begin(self._own, Repartition(MANY, PIN, 1, self._lineage))
         restore.restore(Origin(self._own, PIN), Target(self._own, self._lineage), "bench")
         (query,) = made.queries
         place = f"s3a://{self._own.store.bucket}/{self._own.lineage_key(self._lineage, query)}"
-        session = state_reader.session_at(self._session, made.queries[query])
+        session_for = job.session_for if way == UNTRACKED else state_reader.session_at
+        session = session_for(self._session, made.queries[query])
         began = time.monotonic()
         job._repartition(session, place, MANY)
         seconds = time.monotonic() - began

@@ -175,7 +175,9 @@ def test_a_pod_the_api_server_refuses_is_named_and_launched_when_the_cause_is_go
     kubectl.apply({"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": limits})
     create(kubectl, space)
     seen = wait_for_reason(kubectl, space, "LaunchRefused")
-    assert "maximum memory usage" in kubectl.condition(seen, "Stalled")["message"]
+    message = kubectl.condition(seen, "Stalled")["message"]
+    assert "maximum memory usage" in message
+    assert "Mend spec.driver.resources; it is tried again." in message
     kubectl.delete("limitrange", "small", space)
     assert pod(kubectl, space)["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
     wait_for_reason(kubectl, space, "DriverStarting")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ HAPPENINGS: dict[str, Callable[[RepartitionCluster], object]] = {
     "evict repartition": RepartitionCluster.evict_repartition,
     "remove repartition": RepartitionCluster.remove_repartition,
     "Spark fails": lambda c: setattr(c, "wrong", RepartitionWhat.SPARK),
+    "batch cut": lambda c: setattr(c, "wrong", RepartitionWhat.UNCOMMITTED),
     "storage away": lambda c: setattr(c, "wrong", RepartitionWhat.DEPENDENCY),
     "it works": lambda c: setattr(c, "wrong", RepartitionWhat.NONE),
     "HDFS": lambda c: setattr(c, "provider", "HDFS"),
@@ -214,6 +216,26 @@ def test_after_a_repartition_that_failed_the_old_version_goes_on_in_the_old_line
     assert cluster.lineages[1][: len(before)] == before
     assert len(cluster.lineages[1]) > len(before)
     assert cluster.trouble == []
+
+
+@pytest.mark.parametrize("times", [0, 1, 2, 3])
+def test_a_version_that_is_ended_inside_a_batch_is_divided_when_it_has_run_that_but_not_tried_for_ever(
+    times: int,
+) -> None:
+    cluster = begin()
+    cluster.divide(8)
+    for _ in range(100):
+        step(cluster)
+        cluster.wrong = RepartitionWhat.UNCOMMITTED if len(cluster.orders) <= times else RepartitionWhat.NONE
+        cluster.kubelet()
+        cluster.commit()
+    assert cluster.app is not None
+    upgrade = cluster.app.status.upgrade
+    assert upgrade is not None
+    refused = (UpgradePhase.REFUSED, RepartitionWhat.UNCOMMITTED.value)
+    assert (upgrade.phase, upgrade.reason) == (refused if times == 3 else (UpgradePhase.DONE, "Stable"))
+    assert (len(cluster.orders), cluster.app.status.state_partitions) == ((3, 4) if times == 3 else (times + 1, 8))
+    assert (cluster.pods[DRIVER].running, cluster.trouble) == (True, [])
 
 
 @given(st.integers(0, 12))

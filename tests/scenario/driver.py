@@ -290,6 +290,7 @@ class DriverProcess:
             self._proven = True
             self._world.count("proven healthy")
         self._failures = self._account.look(committed=True)
+        self.snapshots.clear_left(lambda: fence.check(self._port, held) is None)
         await self._pause(self._some(0.0, 5.0))
         return None
 

@@ -5,15 +5,19 @@ A snapshot is one object that says after which batch of which lineage the query 
 
 import dataclasses
 import json
+from collections.abc import Callable
 from typing import Any
 
 from tests.scenario.cluster import Container
+from tests.scenario.lineages import LineageLibrary
 from tests.scenario.object_store import StoreClient
 from tests.scenario.surroundings import Surroundings
 from tidegate_spark import storage
 from tidegate_spark.fence import Holder
 from tidegate_spark.protocol import DriverConfig, Fault, Reason, StartFrom
 from tidegate_spark.rehearsal_protocol import rehearsal_place
+from tidegate_spark.repartition import attempts
+from tidegate_spark.repartition.clearing import clear_left
 from tidegate_spark.script import Outcome
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.storage import FaultError
@@ -31,6 +35,8 @@ class DriversSnapshots:
         self._under_way: dict[str, tuple[float, int]] = {}
         """Snapshot -> when its copy is whole, and the batch that it is to be of; -1 for the newest."""
         self._reports: dict[str, SnapshotReport] = {}
+        self._own: Any = LineageLibrary(self._client, config.storage)
+        self._cleared = False
 
     def begin(self) -> Outcome | None:
         """Fill the lineage and note the batch of the pin, as a driver does before its first query; how it ends if not.
@@ -40,9 +46,9 @@ class DriversSnapshots:
         """
         config = self._config
         if config.start_from is not None:
-            clear_unfinished(self._client, config, config.lineage)
+            attempts.clear(self._own, config.lineage)
             self._fill(config.start_from)
-        elif self._is_half(config.lineage):
+        elif not attempts.take_over(self._own, config.lineage):
             self._world.ledger.not_whole(self._prefix, self._holder)
         if config.pin is None:
             return None
@@ -52,9 +58,18 @@ class DriversSnapshots:
         self._take(config.pin.snapshot, batch)
         return None
 
-    def _is_half(self, lineage: int) -> bool:
-        begun = self._read(f"repartitions/{lineage}.json") is not None
-        return begun and self._read(f"lineages/{lineage}.json") is None
+    def clear_left(self, is_held: Callable[[], bool]) -> None:
+        """Remove the lineages that were made and not run in, once; tried again later if the store does not answer."""
+        if self._cleared:
+            return
+        try:
+            there = attempts.begun(self._own)
+            clear_left(self._own, self._config.lineage, is_held)
+        except Exception:
+            return
+        self._cleared = True
+        if there:
+            self._world.count("removed lineages that were made and not run in")
 
     def give(self, orders: SnapshotOrders) -> None:
         """Take orders in."""
@@ -157,18 +172,6 @@ class DriversSnapshots:
     def _put(self, key: str, body: dict[str, Any]) -> None:
         place = self._config.storage
         self._client.put_object(Bucket=place.bucket, Key=place.key(key), Body=json.dumps(body).encode())
-
-
-def clear_unfinished(client: Any, config: DriverConfig, lineage: int) -> None:
-    """Remove a lineage that somebody began to make and nobody called whole; one that is whole stays."""
-    place = config.storage
-    begun = storage.read_object(client, place, place.key(f"repartitions/{lineage}.json"))
-    if begun is None or storage.read_object(client, place, place.key(f"lineages/{lineage}.json")) is not None:
-        return
-    listed = client.list_objects_v2(Bucket=place.bucket, Prefix=place.key(f"lineages/{lineage}") + "/")
-    for each in listed.get("Contents", []):
-        client.delete_object(Bucket=place.bucket, Key=each["Key"])
-    client.delete_object(Bucket=place.bucket, Key=place.key(f"repartitions/{lineage}.json"))
 
 
 def _manifest(name: str) -> str:

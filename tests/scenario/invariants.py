@@ -80,6 +80,8 @@ class Invariants:
     fences: dict[str, list[Holder]] = field(default_factory=dict)
     takers: dict[tuple[str, int], str] = field(default_factory=dict)
     committed_batches: dict[tuple[str, int], int] = field(default_factory=dict)
+    run_in: set[tuple[str, int]] = field(default_factory=set)
+    """Prefix and lineage of each in which a batch was begun."""
     writes: int = 0
     """Changes that operators made."""
     last: str = ""
@@ -306,6 +308,7 @@ class Invariants:
     def begun(self, prefix: str, holder: Holder) -> None:
         """A process begins a batch: remember who has the fence."""
         known = self.fences.get(prefix)
+        self.run_in.add((prefix, holder.lineage))
         self._begun[holder.process] = (known[-1] if known else None, self._times_emptied[prefix])
 
     def committed(self, prefix: str, holder: Holder, batch: int) -> None:
@@ -355,6 +358,7 @@ class Invariants:
         """The storage is empty: whoever comes next begins anew."""
         self._times_emptied[prefix] += 1
         self.fences.pop(prefix, None)
+        self.run_in = {at for at in self.run_in if at[0] != prefix}
         for at in [at for at in self.committed_batches if at[0] == prefix]:
             del self.committed_batches[at]
 

@@ -12,12 +12,14 @@ from typing import Any
 
 from tests.scenario.api_server import Body
 from tests.scenario.cluster import Container, Ended
-from tests.scenario.drivers_snapshots import QUERY, clear_unfinished
+from tests.scenario.drivers_snapshots import QUERY
+from tests.scenario.lineages import LineageLibrary
 from tests.scenario.object_store import FencePort, StoreClient
 from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import fence, preflight, storage
 from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.protocol import DEPENDENCY_REASONS, Fault, Reason, Termination, from_json, to_json
+from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.making import end_of
 from tidegate_spark.repartition_protocol import (
     REPARTITION_VARIABLE,
@@ -31,16 +33,22 @@ from tidegate_spark.storage import FaultError
 _HOW_MANY_DIE = 0.3
 
 
-_OF_A_LINEAGE = re.compile(r"(?P<prefix>.+)/(lineages|repartitions)/(?P<number>\d+)(/.+|\.json)")
+_OF_A_LINEAGE = re.compile(r"(?P<prefix>.+)/(lineages|repartitions)/(?P<number>\d+)(/.+|\.json)", re.ASCII)
 
 
-def is_of_unfinished(key: str, there: Collection[str]) -> bool:
-    """Return whether an object that is removed is of a lineage that was begun by an attempt, and never called whole."""
+def is_of_nobody(key: str, there: Collection[str], run_in: Collection[tuple[str, int]]) -> bool:
+    """Return whether an object that is removed says that a lineage is made, or is of one that is, and never was run in.
+
+    Args:
+        key: of the object.
+        there: keys of those that are left.
+        run_in: prefix and lineage of each in which a batch was begun.
+    """
     found = _OF_A_LINEAGE.fullmatch(key)
-    if found is None or f"{found['prefix']}/lineages/{found['number']}.json" in there:
+    if found is None:
         return False
     begun = f"{found['prefix']}/repartitions/{found['number']}.json"
-    return begun == key or begun in there
+    return begun == key or (begun in there and (found["prefix"], int(found["number"])) not in run_in)
 
 
 class FencedError(Exception):
@@ -115,9 +123,13 @@ class RepartitionProcess:
             raise FencedError(f"epoch {taken.epoch} has the storage")
         self._world.ledger.taken(self.prefix, self._holder, config.restart)
         self._world.entered(self.prefix, self._holder)
-        clear_unfinished(self._client, config, order.lineage)
+        own: Any = LineageLibrary(self._client, config.storage)
+        attempts.clear_earlier(own, order)
+        attempts.clear(own, order.lineage)
         batch = self._pin()
-        self._put(f"repartitions/{order.lineage}.json", {})
+        if self._newest("offsets") > batch:
+            return end_of(config, RepartitionWhat.UNCOMMITTED, "The last batch was not committed.")
+        attempts.begin(own, order)
         await self._pause(0.2, 5.0)
         self._put(f"lineages/{order.lineage}/{QUERY}/commits/{batch}", {})
         await self._pause(0.5, 30.0)
@@ -128,7 +140,8 @@ class RepartitionProcess:
         new = Holder(config.uid, config.epoch, order.lineage, self._holder.pod_uid, self._holder.process)
         self._world.ledger.filled(self.prefix, new, order.of_lineage, batch)
         self._world.ledger.divided(self.prefix, new, batch + 1)
-        self._put(f"lineages/{order.lineage}.json", {"snapshot": order.pin, "partitions": order.partitions})
+        mark = {"snapshot": order.pin, "partitions": order.partitions, "batches": {QUERY: batch + 1}}
+        self._put(f"lineages/{order.lineage}.json", mark)
         end = RepartitionEnd(lineage=order.lineage, rows=1, queries={QUERY: RepartitionedQuery(batch, 1, 4)})
         await self._pause(0.0, 2.0)
         return Termination(Reason.COMPLETED, "whole", config.epoch, repartition=end)
@@ -138,15 +151,18 @@ class RepartitionProcess:
         note = f"upgrades/{self.order.pin}.json"
         known = self._read(note)
         if known is None:
-            where = self._config.storage.key(f"lineages/{self.order.of_lineage}/{QUERY}/commits") + "/"
-            listed = self._client.list_objects_v2(Bucket=self._config.storage.bucket, Prefix=where).get("Contents", [])
-            newest = max((int(each["Key"].removeprefix(where)) for each in listed), default=-1)
-            known = {"batch": newest}
+            known = {"batch": self._newest("commits")}
             self._put(note, known)
         if int(known["batch"]) < 0:
             raise FaultError(Fault(Reason.STATE_MISSING, "nothing was committed"))
         self._put(f"snapshots/{self.order.pin}/manifest.json", known)
         return int(known["batch"])
+
+    def _newest(self, log: str) -> int:
+        """Return the newest batch in a log of the query that is divided."""
+        where = self._config.storage.key(f"lineages/{self.order.of_lineage}/{QUERY}/{log}") + "/"
+        listed = self._client.list_objects_v2(Bucket=self._config.storage.bucket, Prefix=where).get("Contents", [])
+        return max((int(each["Key"].removeprefix(where)) for each in listed), default=-1)
 
     def _check(self, held: Held) -> None:
         lost = fence.check(self._port, held)

@@ -16,6 +16,7 @@ from tidegate.decide.control import dispatch
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades import table, unusable
 from tidegate_spark import fence
+from tidegate_spark.repartition import attempts
 
 SCHEDULES = 1500
 """Within so many at most; mostly within a tenth of them."""
@@ -56,6 +57,11 @@ def without_a_line_of_messages(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dispatch, "_fitting", lambda line, room, size: tuple(reversed(fitting(line, room, size))))
 
 
+def without_taking_lineages_over(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(attempts, "take_over", lambda own, lineage: True)
+    patch.setattr(attempts, "_has_own_batches", lambda own, lineage: False)
+
+
 @pytest.mark.parametrize(
     ("take_out", "broken"),
     [
@@ -65,6 +71,7 @@ def without_a_line_of_messages(patch: pytest.MonkeyPatch) -> None:
         (without_the_rule_for_what_ended_for_good, "nothing changed"),
         (without_the_rule_for_unusable_edits, "stands still for an edit"),
         (without_a_line_of_messages, "which was sent later"),
+        (without_taking_lineages_over, "is removed, and nobody wants that"),
     ],
 )
 def test_schedules_fail(

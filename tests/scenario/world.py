@@ -19,7 +19,7 @@ from tests.scenario.object_store import ObjectStore
 from tests.scenario.operators import ACTION, OperatorProcess
 from tests.scenario.operators import World as OperatorsWorld
 from tests.scenario.rehearsals import PLACES, RehearsalProcess
-from tests.scenario.repartitions import RepartitionProcess, is_of_unfinished
+from tests.scenario.repartitions import RepartitionProcess, is_of_nobody
 from tests.scenario.small_processes import ExecutorProcess, PurgeProcess
 from tests.scenario.surroundings import Ledger
 from tests.scenario.weather import Weather
@@ -319,7 +319,7 @@ class World(OperatorsWorld):
 
     def _removed(self, key: str) -> None:
         prefix, snapshot = self._disposed
-        if PLACES in key or is_of_unfinished(key, self.store.objects):
+        if PLACES in key or is_of_nobody(key, self.store.objects, self.check.run_in):
             return
         if snapshot and key in _files_of(prefix, snapshot):
             return

@@ -20,7 +20,16 @@ from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.decide import actions as do
 from tidegate.decide.actions import LAUNCH_REFUSED, NAMESPACE_TERMINATING
 from tidegate.kube.client import KubeClient
-from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
+from tidegate.kube.failures import (
+    FAILURES,
+    AlreadyExists,
+    Conflict,
+    Failure,
+    Forbidden,
+    Invalid,
+    NotFound,
+    is_about_object,
+)
 from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.metrics.figures import Figures
 from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid
@@ -329,7 +338,7 @@ class Actor:
                 message = f"Namespace {run.key[0]} is being deleted and takes no pod any more."
                 self._refuse(run, name, NAMESPACE_TERMINATING, message, recorded=True)
             else:
-                words = answer.message if isinstance(answer, Invalid) and answer.in_itself else ""
+                words = answer.message if is_about_object(answer) else ""
                 self._refuse(run, name, LAUNCH_REFUSED, refused(f"pod {name}", answer), recorded=True, words=words)
             return LookAgain("the pod was refused")
         # Whatever else was said, the pod is there or may be: whoever tries again is another launch, of another epoch.

@@ -315,7 +315,10 @@ def _judge(past: Past, measured: Measured, needed: float, current: int, now: flo
     before, fits = past.scaled_from, measured.executors == current == past.target
     if not fits or not 0 < before < current or past.capacity_before <= 0:
         return past
-    if not measured.saturated or needed <= current * (1 + TOLERANCE):
+    if not measured.saturated:
+        # It keeps up: the step was of use. When rows get dearer one day, what it did before is no measure of that.
+        return dataclasses.replace(past, capacity_before=0.0)
+    if needed <= current * (1 + TOLERANCE):
         return past
     expected = past.capacity_before * (current / before - 1)
     if measured.processed - past.capacity_before >= LITTLE_GAIN * expected:

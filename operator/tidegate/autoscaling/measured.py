@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.autoscaling.samples import History, QueryCount, Sample
@@ -21,10 +22,16 @@ BEHIND = 0.9
 """Share of what arrives below which a query that runs one batch after the other falls behind."""
 LONG = 20.0
 """Seconds of a batch from which on its fixed part hardly counts."""
+WORKED = 0.5
+"""Share of their executors' time below which long batches that follow one another are so by their fixed part."""
 LATELY = 0.25
 """Share of the window that is lately."""
 SHORTEST = 0.5
 """Share of the window that has to be over before the first measurement after a change."""
+OVERDUE = 2.0
+"""So many times as long as usual, and the window, a query may be silent before its figures are too old."""
+HUNG = 0.5
+"""Share of what the batch before did in a second below which one is taken to have hung."""
 FULL = 0.95
 """Share of the time in batches from which on a query runs one after the other."""
 
@@ -61,6 +68,8 @@ class Measured:
     """On the average of all batches."""
     shares: tuple[float, ...] = ()
     """Of each query, in the order of their names, in the rows; empty without any."""
+    paced: float = 0.0
+    """Rows per second in the batches before those that were measured, if one batch followed the other; else 0."""
     batch_seconds: float = 0.0
     """Of the longest of the last batches."""
     tasks_at_once: float = 0.0
@@ -82,13 +91,20 @@ class Measured:
         The rest goes by in planning and committing, and while all wait for the slowest task.
         """
         if self.saturated and self.capacity > 0:
-            return min(1.0, self.processed / self.capacity)
+            # One batch that hung is no property of the program; if it is one, the next batch shows it, too.
+            did = self.paced if self.processed < HUNG * self.paced else self.processed
+            return min(1.0, did / self.capacity)
         return min(1.0, self.utilization / self.busy) if self.busy > 0 else 0.0
 
     @property
     def is_packed(self) -> bool:
-        """Whether batches use as much as they can of their executors; short ones would use more if they were longer."""
-        return self.saturated or self.batch_seconds >= LONG
+        """Whether batches use as much as they can of their executors; short ones would use more if they were longer.
+
+        Of a query that keeps up, and runs one batch after the other, batches are as short as they get. If executors
+        rest for most of such a long one it is its fixed part: with more of them it would be as long.
+        """
+        by_rows = self.busy < FULL or self.utilization >= WORKED
+        return self.saturated or (self.batch_seconds >= LONG and by_rows)
 
 
 def settled_after(window: float) -> float:
@@ -105,25 +121,38 @@ def measure(history: History, window: float, cores: int) -> Measured | None:
         cores: tasks that one executor runs at a time.
     """
     warm = [sample for sample in history.samples if sample.at - history.since >= WARM_UP]
-    if not warm or not warm[-1].running or not warm[-1].queries:
+    if history.first is None or not warm or not warm[-1].running or not warm[-1].queries:
         return None
     # The batch that was under way when the number of executors changed had some of the one and some of the other.
-    warm, last = [sample for sample in warm if _is_after(history.samples[0], sample)], warm[-1]
+    over = [
+        _over_after(begin, [sample.queries[place] for sample in warm])
+        for place, begin in enumerate(history.first.queries)
+    ]
+    warm, last = [sample for sample in warm if _is_after(over, sample)], warm[-1]
     enough = [
         sample for sample in warm if last.at - sample.at >= window * SHORTEST and _is_enough(sample, last, window)
     ]
     # Soon after a change half of the window has to do: whoever waits for input waits twice otherwise.
     first = next((s for s in reversed(enough) if last.at - s.at >= window), enough[0] if enough else None)
-    if first is None:
+    if first is None or _is_overdue(history, first, last, window):
         return None
     lately = next((s for s in reversed(warm) if last.at - s.at >= window * LATELY and _is_later(s, last)), first)
     arriving = sum(span.arriving for span in _spans(lately, last))
     return dataclasses.replace(_between(first, last, cores), arriving_lately=arriving)
 
 
-def _is_after(begin: Sample, sample: Sample) -> bool:
+def _over_after(begin: QueryCount, later: Sequence[QueryCount]) -> int:
+    """Return after how many batches of a query the one is over that was under way at the beginning.
+
+    Of a query that had nothing to read since, none was by then: the first batch after a lull is measured, since those
+    that follow may be as long as the lag that more executors are to keep small.
+    """
+    return min([begin.batches + 1, *(query.batches for query in later if query.idle)])
+
+
+def _is_after(over: Sequence[int], sample: Sample) -> bool:
     """Return whether the last batch of each query was planned after the beginning, or there was nothing to read."""
-    return all(b.idle or b.batches > a.batches + 1 for a, b in zip(begin.queries, sample.queries, strict=True))
+    return all(query.idle or query.batches > batches for batches, query in zip(over, sample.queries, strict=True))
 
 
 def _is_later(first: Sample, last: Sample) -> bool:
@@ -141,6 +170,20 @@ def _is_enough(first: Sample, last: Sample, window: float) -> bool:
         b.idle or b.batches - a.batches >= FEWEST_BATCHES or (b.batches > a.batches and b.batch_seconds >= window)
         for a, b in zip(first.queries, last.queries, strict=True)
     )
+
+
+def _is_overdue(history: History, first: Sample, last: Sample, window: float) -> bool:
+    """Return whether a query has been silent for far longer than its batches take.
+
+    It is at a batch that is larger than any that was measured: what came before says nothing of how much there is to do
+    now, least of all that fewer executors would be enough.
+    """
+    for place, (a, b) in enumerate(zip(first.queries, last.queries, strict=True)):
+        since = next(sample.at for sample in history.samples if sample.queries[place].batches == b.batches)
+        usual = (b.committed_at - a.committed_at) / max(1, b.batches - a.batches)
+        if not b.idle and last.at - since > window + OVERDUE * usual:
+            return True
+    return False
 
 
 def _between(first: Sample, last: Sample, cores: int) -> Measured:
@@ -179,6 +222,7 @@ def _between(first: Sample, last: Sample, cores: int) -> Measured:
         back_to_back=rows > 0 and all(span.full for span in spans if span.rows),
         rows_per_batch=rows / batches if batches > 0 else 0.0,
         shares=tuple(span.rows / rows for span in spans) if rows > 0 else (),
+        paced=sum(query.pace for query in first.queries) if all(span.full for span in spans if span.rows) else 0.0,
         batch_seconds=max(query.batch_seconds for query in last.queries),
         tasks_at_once=at_once,
         idle_executors=last.idle_executors,

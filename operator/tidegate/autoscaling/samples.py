@@ -41,6 +41,11 @@ class QueryCount:
         """When its last batch was planned: what arrived later is for the next one."""
         return self.committed_at - self.batch_seconds
 
+    @property
+    def pace(self) -> float:
+        """Rows per second while it was at its last batch."""
+        return self.batch_rows / self.batch_seconds if self.batch_seconds > 0 else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -75,6 +80,8 @@ class History:
 
     samples: tuple[Sample, ...] = ()
     since: float = 0.0
+    first: Sample | None = None
+    """The one that it began with, also when that is too old to be among the samples."""
 
     def add(self, sample: Sample) -> History:
         """Return the history with one more; it begins anew with another process or number of executors, and only then.
@@ -82,11 +89,11 @@ class History:
         An application is looked at more often than its driver reports, so most reports come here more than once.
         """
         if not self.samples or self.samples[-1].setting != sample.setting:
-            return History((sample,), sample.at)
+            return History((sample,), sample.at, sample)
         if sample.at <= self.samples[-1].at:
             return self
         kept = [known for known in self.samples if sample.at - known.at <= KEPT_SECONDS]
-        return History((*kept[-_MOST:], sample), self.since)
+        return History((*kept[-_MOST:], sample), self.since, self.first)
 
 
 def take_sample(report: AgentReport, process: str, at: float) -> Sample:

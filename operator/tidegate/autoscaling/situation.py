@@ -87,6 +87,7 @@ class Situation:
     wanted: int
     """Executors that the driver was told to have."""
     cores: int
+    """Tasks that one executor runs at a time."""
     version: str
     measured: Measured | None = None
     not_running: str = ""

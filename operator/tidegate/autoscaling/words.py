@@ -162,7 +162,7 @@ def _ceiling(situation: Situation, result: Evaluation) -> str:
     reached = result.step in (Limit.PARTITIONS, Limit.IDLE, Limit.INEFFECTIVE)
     if not reached and not (by_partitions and result.needed > result.recommended):
         return _beyond_state(m, situation, result, of_state)
-    tasks = f"{_executors(of_all)} of {_cores(situation.cores)}" if of_all else ""
+    tasks = f"{_executors(of_all)} with {_tasks(situation.cores)} each at a time" if of_all else ""
     parts = [f"The sources have {_partitions(m.source_partitions)}"] if m.source_partitions >= 0 else []
     if of_state is not None:
         words = f"state has {_partitions(m.state_partitions)}"
@@ -211,8 +211,8 @@ def _executors(number: int | None) -> str:
     return "1 executor" if number == 1 else f"{number} executors"
 
 
-def _cores(number: int) -> str:
-    return "1 core" if number == 1 else f"{number} cores"
+def _tasks(number: int) -> str:
+    return "1 task" if number == 1 else f"{number} tasks"
 
 
 def _partitions(number: int) -> str:

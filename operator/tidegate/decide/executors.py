@@ -15,7 +15,7 @@ from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import AgentReport, DriverState
+from tidegate_spark.protocol import COMMAND_PORT, AgentReport, DriverState
 
 EXECUTORS_MISSING = "ExecutorsMissing"
 """The condition's word for executors that are wanted and do not run."""
@@ -23,6 +23,8 @@ SILENT_SECONDS = 180.0
 """The same of executors whose pods run: an image that is large, or a busy node, keeps them for a while."""
 EXECUTORS_LINGER = "ExecutorsLinger"
 """The condition's word for executors that were to go, and have not gone."""
+AGENT_SILENT = "AgentSilent"
+"""The condition's word for a driver that runs, and whose agent takes no commands."""
 LINGER_SECONDS = 600.0
 """For how long one may end its tasks before that is told: those of a catch-up batch take minutes."""
 
@@ -120,6 +122,27 @@ def name_shortage(o: Observation, driver: PodRecord, now: float) -> Problem | No
         return Problem(problem.reason, f"{problem.message} {lingering.message}")
     short = o.agent is not None and o.agent.report.executors_running < o.agent.report.executors_wanted
     return Problem(EXECUTORS_MISSING, lingering.message) if short else None
+
+
+def name_silence(o: Observation) -> Problem | None:
+    """Return what an agent that does not answer keeps from happening, None if it answers, or nobody knows yet.
+
+    The kubelet finds it ready on another port: so the driver is well, and nobody would look for what is wrong.
+    """
+    if not o.silence:
+        return None
+    running, wanted = running_executors(o), target_executors(o)
+    number = (
+        f" {running} executors run, {wanted} are wanted, and only the agent can change that."
+        if running != wanted
+        else ""
+    )
+    message = (
+        f"Its agent does not answer the operator ({o.silence}).{number} Snapshots, control messages and figures wait "
+        "for it. See the driver's log, and network policies, which have to let the operator reach port "
+        f"{COMMAND_PORT} of the pod."
+    )
+    return Problem(AGENT_SILENT, message)
 
 
 def _missing_without_a_word(o: Observation, report: AgentReport, pods: int, now: float) -> Problem | None:

@@ -31,7 +31,7 @@ from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.names import driver_pod_name
 from tidegate.resources.refused_pod import complaint_of
-from tidegate_spark.protocol import FINALIZER, ROLE_DRIVER, ROLE_EXECUTOR
+from tidegate_spark.protocol import FINALIZER, ROLE_DRIVER, ROLE_EXECUTOR, ROLE_REPARTITION
 
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between launches that nobody asked for."""
@@ -146,7 +146,7 @@ def why_not_built(o: Observation) -> str:
     """Return in words why no driver pod can be made of the spec, or would be taken, empty if one can."""
     epoch = o.app.status.epoch + 1
     try:
-        if o.unfit is None:
+        if o.unfit is None or o.unfit.role == ROLE_REPARTITION:
             _driver_pod(o, epoch)
             return ""
         tried = dict(_pods(o, epoch))

@@ -12,6 +12,7 @@ from tidegate.decide.executors import (
     look_again_in,
     name_lingering,
     name_shortage,
+    name_silence,
     running_executors,
     wanted_executors,
 )
@@ -351,13 +352,13 @@ def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
         words = f"{message} A control message has paused its queries; send resume to go on."
         return Verdict(Phase.RUNNING, Health.READY, "Paused", words)
     if problem is None:
-        lingers = name_lingering(o, driver, now)
+        # One is paid for, and the other one keeps the application from being steered; nothing is wrong with batches.
+        aside = name_lingering(o, driver, now) or name_silence(o)
         again = look_again_in(o, now)
-        if lingers is None:
+        if aside is None:
             return Verdict(Phase.RUNNING, Health.READY, "Running", message, wake_after=again)
-        # Nothing is missing: it is told, because it is paid for.
-        words = f"{message} {lingers.message}"
-        return Verdict(Phase.RUNNING, Health.READY, lingers.reason, words, wake_after=again, warning=True)
+        words = f"{message} {aside.message}"
+        return Verdict(Phase.RUNNING, Health.READY, aside.reason, words, wake_after=again, warning=True)
     # Without any executor no batch is ever finished.
     health = Health.READY if running_executors(o) else Health.STALLED
     return dataclasses.replace(_lacking(o, driver, problem, Phase.RUNNING, health), wake_after=look_again_in(o, now))

@@ -50,6 +50,8 @@ class Forbidden:
     message: str
     namespace_terminating: bool = False
     """The namespace is being deleted: nothing can be created in it any more, however often it is tried."""
+    limit_range: bool = False
+    """A LimitRange keeps such a pod out, whatever else runs; a ResourceQuota counts what does, and may let it in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,11 @@ _DEFAULT_RETRY_AFTER = 1.0
 _IN_ITSELF = re.compile(r'\w+ in version "[^"]*" cannot be handled as a |[\w.]+ "[^"]*" is invalid: ')
 """How the server tells of an object that it can not read (a field that there is none of, or of another type), or finds
 wrong. By its reason alone, Invalid, a ValidatingAdmissionPolicy says no, and many a webhook."""
+_LIMIT_RANGE = re.compile(
+    r'pods "[^"]*" is forbidden: \[?'
+    r"((minimum|maximum) \S+ usage|\S+ max limit to request ratio) per (Container|Pod) is "
+)
+"""How the LimitRanger begins; policies and webhooks name themselves there, and a quota that it was exceeded."""
 _TERMINATING_CAUSE = "NamespaceTerminating"
 """The API server's word for it, among the causes of a refusal."""
 
@@ -133,8 +140,16 @@ def failure_from_response(code: int, body: bytes, headers: Any) -> Failure:
         return Invalid(message, _IN_ITSELF.match(message) is not None)
     if kind is Forbidden:
         causes = status.details.causes if status.details else []
-        return Forbidden(message, any(cause.reason == _TERMINATING_CAUSE for cause in causes))
+        terminating = any(cause.reason == _TERMINATING_CAUSE for cause in causes)
+        return Forbidden(message, terminating, _LIMIT_RANGE.match(message) is not None)
     return kind(message) if kind else Unavailable(message)
+
+
+def is_about_object(failure: Failure) -> bool:
+    """Return whether the object is refused for what it is, whatever else there is, by all that the server says."""
+    if isinstance(failure, Invalid):
+        return failure.in_itself
+    return isinstance(failure, Forbidden) and failure.limit_range
 
 
 def _seconds(header: str | None) -> float:

@@ -32,7 +32,8 @@ class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
     Each attempt has an epoch and a lineage of its own, 0 as long as there is none, and one pod, whose uid is noted when
     it is seen first. ``snapshot`` is what it is made of. ``what`` is a word of the contract with the runtime, or
     InvalidSpec. ``rows`` are those of all state, the same before and after. ``batch`` is the highest that the new
-    lineage begins after: Spark makes one of the repartition. ``progress`` is the pod's, while it works.
+    lineage begins after: Spark makes one of the repartition. ``progress`` is the pod's, while it works. ``put_off``
+    counts how often this edit's repartition was put off, because the version before was ended inside a batch.
     """
 
     partitions: int
@@ -42,6 +43,7 @@ class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
     lineage: int = 0
     pod_uid: str = ""
     attempts: int = 0
+    put_off: int = 0
     result: str = ""
     what: str = ""
     message: str = ""

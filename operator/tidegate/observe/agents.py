@@ -46,6 +46,8 @@ AUTOSCALED_INTERVAL = 10.0
 """Longest interval between two questions where the answers decide about the number of executors."""
 LEAVING_INTERVAL = 5.0
 """The same while executors end their tasks: who sees none of their pods any more is not to read that they still go."""
+SILENT_QUESTIONS = 3
+"""So many questions in a row without an answer are no accident: about a quarter of a minute, a moment's load aside."""
 _OPEN = frozenset({SnapshotState.WAITING, SnapshotState.COPYING})
 log = structlog.get_logger()
 
@@ -62,6 +64,8 @@ class _Followed:
     """0 after an answer, 1 before the first question, and the interval, which grows, after a silence."""
     unborn: bool = False
     """Its process has just begun, and it was not asked yet."""
+    unanswered: int = 0
+    """Questions in a row that got no answer although the kubelet, which asks the same agent, finds it ready."""
 
 
 @dataclass(slots=True)
@@ -91,7 +95,7 @@ class AgentPoller:
         """Ask this driver from now on, or nobody if there is none that could answer."""
         if driver is None or not driver.running or not driver.ip:
             self._followed.pop(key, None)
-            self._index.reports.pop(key, None)
+            self._know_nothing(key)
             return
         known = self._followed.get(key)
         if known is not None and (known.driver_uid, known.restarts) == (driver.uid, driver.restarts):
@@ -99,7 +103,7 @@ class AgentPoller:
                 known.unborn = False
                 self._schedule(key, 0.0)
             return
-        self._index.reports.pop(key, None)
+        self._know_nothing(key)
         unborn = not driver.ready and 0.0 <= self._time() - driver.started_at < BIRTH_SECONDS
         self._followed[key] = _Followed(driver.uid, driver.restarts, 0.0, unborn=unborn)
         self._schedule(key, BIRTH_SECONDS if unborn else 0.0)
@@ -108,6 +112,10 @@ class AgentPoller:
         """Keep nothing of an application that is gone, however it went."""
         self.follow(key, None)
         self._agents.forget(key)
+
+    def _know_nothing(self, key: Key) -> None:
+        self._index.reports.pop(key, None)
+        self._index.silences.pop(key, None)
 
     def hurry(self, key: Key) -> None:
         """Ask soon: something was just changed."""
@@ -180,7 +188,8 @@ class AgentPoller:
             return  # another driver took its place meanwhile
         if isinstance(answer, Unanswered):
             self._figures.count_poll("silent")
-            self._note_silence(key, answer)
+            followed.unanswered = followed.unanswered + 1 if driver.ready else 0
+            self._note_silence(key, followed, answer)
             pace = "silent"
         else:
             self._figures.count_poll("answered")
@@ -210,18 +219,23 @@ class AgentPoller:
             return Unanswered(f"{type(error).__name__}: {error}")
 
     def _take_in(self, key: Key, followed: _Followed, report: AgentReport) -> None:
+        followed.unanswered = 0
+        silent = self._index.silences.pop(key, None)
         known = self._index.reports.get(key)
         timed = TimedReport(report, self._clock(), followed.driver_uid, followed.restarts)
         self._index.reports[key] = timed
         batches = batches_to_stable(self._index.app(key))
-        news = known is None or _matters(known.report, batches) != _matters(report, batches)
+        news = known is None or silent is not None or _matters(known.report, batches) != _matters(report, batches)
         if news or access_is_due(self._index, key, report, self._clock()):
             self._queue.wake(key)
         elif known is not None and _commits(known.report) != _commits(report):
             since = self._time() - self._index.memory(key).status_written_at
             self._queue.wake_after(key, FIGURES_INTERVAL - max(0.0, since))
 
-    def _note_silence(self, key: Key, answer: Unanswered) -> None:
+    def _note_silence(self, key: Key, followed: _Followed, answer: Unanswered) -> None:
+        if followed.unanswered >= SILENT_QUESTIONS and key not in self._index.silences:
+            self._index.silences[key] = answer.reason
+            self._queue.wake(key)
         known = self._index.reports.get(key)
         if known is not None and self._clock() - known.taken_at > REPORT_AGE:
             del self._index.reports[key]  # too old to be believed: the kubelet's word counts now

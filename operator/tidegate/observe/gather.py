@@ -57,6 +57,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         rehearsals=tuple(pod for pod in pods if pod.role == ROLE_REHEARSAL),
         repartitions=tuple(pod for pod in pods if pod.role == ROLE_REPARTITION),
         agent=agent,
+        silence=index.silences.get(key, "") if agent is None else "",
         access_ready=_access_ready(index.namespaces_with_access.age(key[0], now), driver, executors, agent),
         rival=index.rival(known.app),
         origin=_origin(index, known),

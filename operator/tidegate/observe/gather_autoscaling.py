@@ -8,6 +8,7 @@ from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.pods import process_of
 from tidegate.resources.names import driver_pod_name
+from tidegate.spark.settings import task_slots
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_DRIVER, AgentReport, DriverState
 
@@ -37,7 +38,8 @@ def see(index: Index, key: Key, now: float, steady: float) -> Sight | None:
         steady=steady,
         wanted=app.spec.executor.instances,
         # Of the version that runs, as the figures are: the one before goes on while the state is copied for an edit.
-        cores=(driver.executor_cores if driver is not None else 0) or app.spec.executor.cores,
+        cores=(driver.executor_slots if driver is not None else 0)
+        or task_slots(app.spec.executor.cores, app.spec.spark_conf),
         version=f"{driver.spec_hash if driver is not None else app.status.applied_spec_hash}/{app.status.lineage}",
         report=report,
         taken_at=timed.taken_at if timed is not None else 0.0,

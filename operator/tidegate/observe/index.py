@@ -92,6 +92,8 @@ class Index:
         self.autoscaling = AutoscalingIndex()
         self.memories: dict[Key, Memory] = {}
         self.reports: dict[Key, TimedReport] = {}
+        self.silences: dict[Key, str] = {}
+        """Why agents do not answer that the kubelet finds ready."""
         self.namespaces_with_access = CheckedAccess()
         self.deciding_since = 0.0
         """When this process began to decide, in seconds since the epoch; before that it only looked."""
@@ -317,6 +319,7 @@ class Index:
         self.memories.pop(key, None)
         self.autoscaling.forget(key)
         self.reports.pop(key, None)
+        self.silences.pop(key, None)
         names = self._names.get(key[0], set())
         names.discard(key[1])
         if not names:

@@ -39,7 +39,7 @@ class Refusal:
     recorded: bool = True
     """The epoch was recorded for this very launch, so the next attempt may use it."""
     words: str = ""
-    """The API server's own, if it finds something wrong with the pod in itself."""
+    """The API server's own, if it finds something wrong with the pod whatever else there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Unfit:
     """What the API server finds wrong with a pod of the spec's version, which it was asked about before a launch."""
 
     role: str
-    """Whose pod it is: the driver's, or an executor's."""
+    """Whose pod it is: the driver's, an executor's, or the one's that is to divide the state anew."""
     words: str
     """The API server's."""
 
@@ -105,6 +105,8 @@ class Observation:
     """Pods in which the state is, or was, divided anew; sorted by name."""
     agent: TimedReport | None = None
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""
+    silence: str = ""
+    """Why the agent has not answered for several questions although the kubelet finds it ready; empty if it has."""
     access_ready: bool = False
     """The namespace's ServiceAccount, Role and RoleBinding are known to be as they should be."""
     rival: str = ""

@@ -19,6 +19,7 @@ from tidegate.resources.names import (
     REPARTITION_CONTAINER,
     SNAPSHOT_CONTAINER,
 )
+from tidegate.spark.settings import task_slots
 from tidegate_spark import protocol
 
 _MAIN_CONTAINERS = frozenset(
@@ -89,7 +90,7 @@ class PodRecord:
     """It has to go because its node was tainted, by somebody or because it does not answer."""
     cpu_limit: str = ""
     """Of the main container, as the API server has it: a LimitRange may have given it one; empty: it has none."""
-    executor_cores: int = 0
+    executor_slots: int = 0
     """Of a driver: tasks that each of its executors runs at a time, as it was launched; 0: it does not say."""
     delete_by: float = 0.0
     """When the grace period of a requested deletion ends; 0 if nobody asked."""
@@ -156,6 +157,7 @@ class _Launch(msgspec.Struct):
     """What is read of :class:`tidegate_spark.protocol.DriverConfig`, with its defaults."""
 
     executor: _Executor = msgspec.field(default_factory=_Executor)
+    spark_conf: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 _launch = msgspec.json.Decoder(_Launch)
@@ -247,7 +249,7 @@ def build_record(pod: Pod) -> PodRecord:
         reason=status.reason,
         message=status.message,
         cpu_limit=_cpu_limit(pod),
-        executor_cores=_executor_cores(pod),
+        executor_slots=_executor_slots(pod),
         tainted=_is_tainted(conditions.get("DisruptionTarget")),
         delete_by=_seconds(meta.deletionTimestamp),
     )
@@ -263,16 +265,17 @@ def _cpu_limit(pod: Pod) -> str:
     return str(main.resources.limits.get("cpu", "")) if main is not None else ""
 
 
-def _executor_cores(pod: Pod) -> int:
+def _executor_slots(pod: Pod) -> int:
     driver = next((c for c in pod.spec.containers if c.name == DRIVER_CONTAINER), None)
     if driver is None:
         return 0
     # Of two variables with one name, the kubelet takes the later.
     config = next((each.value for each in reversed(driver.env) if each.name == protocol.CONFIG_VARIABLE), "")
     try:
-        return max(0, _launch.decode(config).executor.cores) if config else 0
+        launch = _launch.decode(config) if config else None
     except msgspec.MsgspecError:
         return 0  # somebody has changed the pod; it is the runtime that has to make something of it
+    return task_slots(launch.executor.cores, launch.spark_conf) if launch is not None else 0
 
 
 def _first_waiting(pod: Pod) -> Waiting | None:

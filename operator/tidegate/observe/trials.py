@@ -9,12 +9,15 @@ from typing import Any
 
 import structlog
 
-from tidegate.decide.launch import growing_pause, pods_to_try
+from tidegate.decide.launch import growing_pause
+from tidegate.decide.upgrades.dividing_pod import all_pods_to_try
 from tidegate.kube.client import KubeClient
-from tidegate.kube.failures import TRANSIENT, AlreadyExists, Invalid
+from tidegate.kube.failures import TRANSIENT, AlreadyExists, Failure, Invalid, is_about_object
 from tidegate.kube.paths import collection_of
+from tidegate.model.streaming_app import Resources
 from tidegate.observe.observation import Observation, Unfit
 from tidegate.workqueue import Key
+from tidegate_spark.protocol import ROLE_REPARTITION
 
 LASTS, UNKNOWN_LASTS = 300.0, 30.0
 """Seconds for which an answer counts, and for which nobody asks again where there was none: twice as many each time."""
@@ -25,8 +28,8 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    about: tuple[str, str]
-    """Uid of the application and hash of the version."""
+    about: tuple[str, str, Resources]
+    """Uid of the application, hash of the version, and what makes no version: what the pod gets that divides state."""
     until: float
     unfit: Unfit | None
     unknown: int
@@ -47,11 +50,12 @@ class Trials:
         None if nothing is, if nobody has to ask, or nothing is known: then the creation of the pod will tell. What
         depends on what else there is (quotas, accounts, policies, webhooks that do not answer) is left to that, too.
         """
-        pods = pods_to_try(o)
+        pods = all_pods_to_try(o)
         if not pods:
             return None
         metadata = o.app.metadata
-        key, about = (metadata.namespace, metadata.name), (metadata.uid, o.spec_hash)
+        key = (metadata.namespace, metadata.name)
+        about = (metadata.uid, o.spec_hash, o.app.spec.state.repartition.resources)
         known = self._known.get(key)
         if known is None or known.about != about:
             known = _Answer(about, self.clock(), None, 0)
@@ -74,7 +78,7 @@ class Trials:
         fine: frozenset[str] = frozenset()
         for role, manifest in pods:
             answer = await self.client.try_out(collection_of(manifest), manifest, patience=PATIENCE)
-            if isinstance(answer, Invalid) and answer.in_itself:
+            if answer is not None and _is_believed(answer, role):
                 return Unfit(role, answer.message), fine
             # The driver's name may be taken by the driver that runs: that is looked at last of all.
             if answer is None or isinstance(answer, AlreadyExists):
@@ -84,3 +88,9 @@ class Trials:
             if isinstance(answer, TRANSIENT):
                 break  # who did not answer for the one would keep the application waiting for the other
         return None, fine
+
+
+def _is_believed(answer: Failure, role: str) -> bool:
+    """Return whether nothing is to be stopped for a pod of which the server says this."""
+    # A driver is tried until a LimitRange lets it in; for the pod that divides state the application would stand still.
+    return is_about_object(answer) and (role == ROLE_REPARTITION or isinstance(answer, Invalid))

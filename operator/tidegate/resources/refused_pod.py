@@ -15,14 +15,16 @@ from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources.pod_template import find_item
-from tidegate_spark.protocol import ROLE_EXECUTOR
+from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR, ROLE_REPARTITION
 
 _PREFIX = re.compile(
-    r'^(Pod in version "v1" cannot be handled as a Pod: (strict decoding error: )?|Pod "\S+" is invalid: )'
+    r'^(Pod in version "v1" cannot be handled as a Pod: (strict decoding error: )?|Pod "\S+" is invalid: '
+    r'|pods "\S+" is forbidden: )'
 )
 _PATH = re.compile(r"(?<![\w.])(?:spec|metadata)(?:\.[A-Za-z][\w/-]*|\[[^\]]*\])+")
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _WRONG_TYPE = re.compile(r"json: cannot unmarshal (\w+) into Go struct field \w+\.([\w.]+) of type (\S+)")
+_LIMIT_RANGE = re.compile(r"(usage|max limit to request ratio) per (Container|Pod) is ")
 _NO_QUANTITY = "quantities must match the regular expression"
 _FOUND = {"string": str, "number": int | float, "bool": bool, "object": Mapping, "array": list}
 _KINDS = {"string": "a string", "number": "a number", "bool": "true or false", "object": "an object", "array": "a list"}
@@ -43,7 +45,7 @@ def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any
     Args:
         words: the API server's.
         app: the application, with the version of which the pod was made.
-        role: the driver's, or an executor's.
+        role: the driver's, an executor's, or the one's that divides the state anew.
         pod: its manifest, as it was sent.
     """
     known = _Origin(app, role, pod)
@@ -58,6 +60,8 @@ def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any
     text = _PREFIX.sub("", words.strip()).rstrip(".")
     if text.startswith(_NO_QUANTITY) and (wrong := known.no_quantities()):
         return Complaint("; ".join(map(str, wrong)), tuple(each.field for each in wrong))
+    if _LIMIT_RANGE.search(text):
+        return Complaint(f"{text}, as a LimitRange of the namespace has it", (known.resources_field,))
     typed = _WRONG_TYPE.search(text)
     if typed is not None:
         found, path, expected = typed.groups()
@@ -86,14 +90,17 @@ class _Origin:
     """Where the parts of a pod come from."""
 
     def __init__(self, app: StreamingApp, role: str, pod: Mapping[str, Any]) -> None:
-        group = app.spec.executor if role == ROLE_EXECUTOR else app.spec.driver
+        of_executor, divides = role == ROLE_EXECUTOR, role == ROLE_REPARTITION
+        group = app.spec.executor if of_executor else app.spec.driver
         self.template: Mapping[str, Any] = group.pod_template
-        self.template_field = f"spec.{role}.podTemplate"
+        # What the pod that divides state takes of a template, it takes of the driver's.
+        self.template_field = f"spec.{ROLE_EXECUTOR if of_executor else ROLE_DRIVER}.podTemplate"
+        self.resources_field = "spec.state.repartition.resources" if divides else f"spec.{role}.resources"
         self._container, self._pod, self._app = role, pod, app
         self._of_tidegate = {
             "image": "spec.application.image",
             "imagePullPolicy": "spec.application.imagePullPolicy",
-            "resources": f"spec.{role}.resources",
+            "resources": self.resources_field,
         }
 
     def field(self, path: str, found: str = "") -> str:

@@ -39,6 +39,21 @@ def build_repartition_pod(app: StreamingApp, platform: Platform) -> dict[str, An
     known = upgrade.repartition if upgrade is not None else None
     if upgrade is None or known is None or not known.epoch:
         raise ValueError(f"no repartition of {app.metadata.name} has begun")
+    return build_attempt(app, known, upgrade.to_spec_hash, platform)
+
+
+def build_attempt(app: StreamingApp, known: RepartitionStatus, made_of: str, platform: Platform) -> dict[str, Any]:
+    """Return the pod of an attempt, which need not be recorded: the API server may only be to look at it.
+
+    Args:
+        app: the application, with the version that the attempt is for.
+        known: the attempt, with its epoch.
+        made_of: hash of that version.
+        platform: what the operator runs with.
+
+    Raises:
+        SpecError: no pod can be made of the spec.
+    """
     wanted = app.spec.state.repartition
     requirements = pod_parts.resource_requirements("state.repartition", limited_as_driver(app, wanted.resources))
     image, conf = _writer_of(app)
@@ -53,7 +68,7 @@ def build_repartition_pod(app: StreamingApp, platform: Platform) -> dict[str, An
         labels={LABEL_EPOCH: str(known.epoch)},
         env={REPARTITION_VARIABLE: to_json(order), MASTER_VARIABLE: f"local[{order.cores}]"},
         spark=spark,
-        made_of=upgrade.to_spec_hash,
+        made_of=made_of,
     )
     pod = build_storage_pod(app, errand, platform)
     (container,) = pod["spec"]["containers"]

@@ -67,3 +67,16 @@ def spark_settings(user: Mapping[str, str], executor_container: str) -> dict[str
     """
     allowed = {k: value for k, value in user.items() if k not in OWNED_KEYS and not k.startswith(OWNED_PREFIX)}
     return DEFAULTS | allowed | {"spark.kubernetes.executor.podTemplateContainerName": executor_container}
+
+
+def task_slots(cores: int, conf: Mapping[str, str]) -> int:
+    """Return how many tasks an executor runs at a time; 0 of no cores.
+
+    Args:
+        cores: of the executor.
+        conf: the application's own settings; ``spark.task.cpus`` says how many cores a task takes. A value that is no
+            number counts as Spark's default: Spark itself refuses it, in words.
+    """
+    text = conf.get("spark.task.cpus", "").strip()
+    per_task = int(text) if text.isascii() and text.isdecimal() else 1
+    return max(1, cores // max(1, per_task)) if cores > 0 else 0

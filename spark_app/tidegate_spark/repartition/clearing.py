@@ -61,10 +61,11 @@ class Clearing:
 
 
 def clear_left(own: Library, lineage: int, is_held: Callable[[], bool]) -> None:
-    """Remove every lineage but ``lineage`` that somebody began to make and did not finish; whole ones stay.
+    """Remove every lineage but ``lineage`` that somebody began to make and no driver came to run in.
 
     A pod has the fence before it says that it makes a lineage. So if the fence is still ours after all that is said was
-    read, none of it is said by a pod that came after us; and those before us are nobody's any more.
+    read, none of it is said by a pod that came after us. Those before us are nobody's any more: the operator had given
+    each of them up when it launched us in another lineage, and numbers are not used twice.
 
     Args:
         own: the application's.
@@ -79,5 +80,6 @@ def clear_left(own: Library, lineage: int, is_held: Callable[[], bool]) -> None:
             continue
         if not is_held():
             return
-        attempts.clear(own, number)
-        log.info("lineage %d was not finished by a repartition, and is removed", number, extra={"action": "clear"})
+        if attempts.clear(own, number):
+            words = "lineage %d, which a repartition made and no driver came to run in, is removed"
+            log.info(words, number, extra={"action": "clear"})

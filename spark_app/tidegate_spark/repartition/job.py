@@ -85,7 +85,7 @@ class Repartitioner:
             Exception: what the store's client raises, and what ``check`` does.
         """
         with self._timed("pin"):
-            attempts.clear_earlier(self.own, self.order.lineage)
+            attempts.clear_earlier(self.own, self.order)
             # Of a number that nobody knew to be used: the status was lost.
             attempts.clear(self.own, self.order.lineage)
             made = self._pinned()
@@ -127,8 +127,7 @@ class Repartitioner:
                     RepartitionWhat.UNCOMMITTED,
                     f"Query {query!r} was ended inside batch {newest}, which has to be run again under that number for "
                     "sinks that go by it, and a repartition takes a number of its own. The version before runs it now. "
-                    "Raise spec.driver.stopGracePeriodSeconds if batches take longer, and change spec.restartNonce to "
-                    "have the repartition tried again.",
+                    "Raise spec.driver.stopGracePeriodSeconds if batches take longer.",
                 )
 
     def _newest_offsets(self, query: str) -> int:
@@ -255,8 +254,8 @@ class Repartitioner:
             "parent": made.parent,
             "released": True,
         }
+        # That it is being made is still said: until a driver runs in it, it is nobody's (see attempts).
         lineage_mark.put(self.own, self.order.lineage, mark)
-        attempts.finish(self.own, self.order.lineage)
 
     def _is_divided(self, made: Manifest, query: str) -> bool:
         return is_divided_otherwise(state_facts(made.queries[query].facts), self.order.partitions)

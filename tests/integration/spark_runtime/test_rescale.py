@@ -9,6 +9,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.status import SparkStageInfo
 
+from tidegate_spark.executor_work import read_work
 from tidegate_spark.executors import Scale, SparkBackend
 from tidegate_spark.sparkconf import DECOMMISSION
 from tidegate_testing.streaming_queries import spark_here
@@ -86,6 +87,8 @@ def test_of_three_executors_two_go_and_the_job_is_none_the_worse(context: SparkC
     look_until(scale, 3, 3)
     job = Job(context, 3, tmp_path / "three")
     wait_for("a task on each executor", lambda: job.running() == 3, timeout=300)
+    # Spark's own status follows a moment later. None of these tasks ends before it is let.
+    wait_for("each to be known to work", lambda: [each.tasks for each in read_work(context).values()] == [1] * 3, 60)
 
     if graceful:
         look_until(scale, 1, 1, 2)  # they end their tasks

@@ -57,3 +57,8 @@ WRONG = {
     ),
 }
 """By what is wrong with them."""
+
+OVER_THE_LIMIT = (
+    'pods "orders-repartition-2" is forbidden: maximum memory usage per Container is 1536Mi, but limit is 2Gi'
+)
+"""What the LimitRanger says of one that is not wrong in itself."""

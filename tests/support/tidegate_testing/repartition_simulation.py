@@ -37,6 +37,8 @@ class RepartitionCluster(UpgradeCluster):
     """Lineage -> partitions of its state."""
     unfinished: dict[int, str] = field(default_factory=dict)
     """Lineage that is being made -> uid of the pod that does."""
+    waiting: set[int] = field(default_factory=set)
+    """Lineages that are whole and that no driver has run in: the next one in another lineage removes them."""
     orders: dict[str, tuple[Repartition, int]] = field(default_factory=dict)
     """What each pod was told, and its epoch, by uid."""
     fence: tuple[int, str] = (0, "")
@@ -90,6 +92,7 @@ class RepartitionCluster(UpgradeCluster):
             return self._end(pod, RepartitionWhat.FENCED)
         self.fence = (epoch, pod.uid)
         if order.lineage not in self.unfinished:
+            self._clear([number for number in self.waiting if number < order.lineage and number != order.of_lineage])
             self.unfinished[order.lineage] = pod.uid
             return True
         if self.unfinished[order.lineage] != pod.uid:
@@ -105,6 +108,7 @@ class RepartitionCluster(UpgradeCluster):
             self.trouble.append(f"lineage {order.lineage} is not made of all that lineage {order.of_lineage} has")
         self.lineages[order.lineage] = self.kept[order.pin]
         self.divisions[order.lineage] = order.partitions
+        self.waiting.add(order.lineage)
         del self.unfinished[order.lineage]
         return self._end(pod, RepartitionWhat.NONE, order.lineage)
 
@@ -134,6 +138,7 @@ class RepartitionCluster(UpgradeCluster):
         if known is None and start is not None and start.lineage:
             known = self.divisions[self.beginning_of(start)[1]]
         self.divisions[config.lineage] = known or config.state_partitions
+        self.waiting.discard(config.lineage)
         super()._enter(config)
 
     def _go_on(self) -> bool:
@@ -154,7 +159,21 @@ class RepartitionCluster(UpgradeCluster):
         ]
         return dataclasses.replace(timed, report=dataclasses.replace(timed.report, queries=tuple(told)))
 
+    def _clear(self, lineages: list[int]) -> None:
+        """Remove what attempts have left; who begins there nevertheless begins with nothing."""
+        for number in lineages:
+            self.waiting.discard(number)
+            del self.lineages[number]
+            del self.divisions[number]
+
     # --- what happens ---
+
+    def commit(self, number: int = 1) -> None:
+        """Have the driver commit batches, and then remove what attempts have left in other lineages."""
+        before = self.committed
+        super().commit(number)
+        if self.committed > before:
+            self._clear([lineage for lineage in self.waiting if lineage != self.configs[-1][0].lineage])
 
     def divide(self, partitions: int) -> None:
         """Somebody edits the number of partitions."""

@@ -234,7 +234,12 @@ async def test_a_driver_is_made_with_fields_that_no_pod_has_only_if_it_ran_with_
 
 @pytest.mark.parametrize(
     ("failure", "words"),
-    [(Invalid("no such field", in_itself=True), "no such field"), (Invalid("denied"), ""), (Forbidden("quota"), "")],
+    [
+        (Invalid("no such field", in_itself=True), "no such field"),
+        (Forbidden("too much", limit_range=True), "too much"),
+        (Invalid("denied"), ""),
+        (Forbidden("quota"), ""),
+    ],
 )
 async def test_a_refusal_of_the_pod_itself_is_known_from_one_that_others_decided(failure: Failure, words: str) -> None:
     world = World()

@@ -238,6 +238,15 @@ def test_executors_that_helped_are_followed_by_more() -> None:
     assert app.executors == 20
 
 
+def test_executors_that_helped_once_are_followed_by_more_also_when_rows_have_got_dearer_since() -> None:
+    app = Autoscaled()
+    app.for_seconds(10, measured(700.0, saturated=True, processed=400.0))
+    app.for_seconds(24 * 3600, measured(690.0))
+    dear = measured(690.0, rate=40.0, saturated=True, processed=400.0)
+    said = app.for_seconds(10, dear)
+    assert (said.step, app.changes) == (Step.UP, [(4, 10), (10, 20)])
+
+
 def test_what_was_learned_of_one_version_says_nothing_of_another() -> None:
     learned = Past(target=10, packing=0.4, held=10, held_at=NOW, version="v")
     found = evaluate(SETTINGS, situation(measured(700.0), version="w"), learned)

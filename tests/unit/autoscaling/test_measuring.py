@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.autoscaling.measured import Measured, measure
 from tidegate.autoscaling.samples import KEPT_SECONDS, History, take_sample
-from tidegate_testing.autoscaling import NOW, history_of, query, report
+from tidegate_testing.autoscaling import NOW, history_of, measured, query, report
 
 
 def measure_of(history: History, window: float = 60.0, cores: int = 1) -> Measured:
@@ -115,6 +115,69 @@ def test_the_batch_that_was_under_way_at_a_change_is_not_measured() -> None:
     assert measure(history, 60.0, 1) is None
 
 
+def reported(batches: list[tuple[float, int]], begin: float = NOW) -> list[Measured | None]:
+    """Return what is measured every ten seconds of batches, one after the other: seconds and rows of each.
+
+    Four executors do 100 rows a second each.
+    """
+    history, found, at, work, rows, busy = History(), list[Measured | None](), begin, 0.0, 0, 0.0
+    one = query(-1, begin - 1.0, 1.0, 1)
+    for number, (seconds, more) in enumerate(batches):
+        for tick in range(int(seconds // 10)):
+            history = history.add(take_sample(report((one,), 4, work), "p", at + 10.0 * tick))
+            found.append(measure(history, 60.0, 1))
+        rows, work, busy, at = rows + more, work + more / 100, busy + seconds, at + seconds
+        total: dict[str, Any] = {"input_rows_total": rows, "busy_ms_total": round(1000 * busy)}
+        one = query(number, at - seconds, seconds, more, **total)
+    history = history.add(take_sample(report((one,), 4, work), "p", at))
+    return [*found, measure(history, 60.0, 1)]
+
+
+@pytest.mark.parametrize("minutes", [10, 16, 29, 40])
+def test_long_batches_are_measured_also_when_the_last_change_is_older_than_samples_are_kept(minutes: int) -> None:
+    found = reported([(60.0 * minutes, 24_000 * minutes)] * (200 // minutes))
+    last = found[-1]
+    assert last is not None
+    assert last.rate == pytest.approx(100.0)
+
+
+def test_during_a_batch_that_takes_far_longer_than_usual_figures_of_those_before_say_nothing() -> None:
+    found = reported([(10.0, 400)] * 30 + [(600.0, 240_000)])
+    measured = [each is not None for each in found]
+    silent = measured[300 // 10 :]
+    assert silent[:8] == [True] * 8
+    assert not any(silent[9:-1])
+    assert silent[-1]
+
+
+def test_one_batch_that_hung_does_not_say_what_batches_can_use() -> None:
+    usual = [(10.0, 3200)] * 30
+    hung = reported([*usual, (90.0, 3200)])[-1]
+    again = reported([*usual, (90.0, 3200), (110.0, 3520)])[-1]
+    assert hung is not None
+    assert again is not None
+    assert hung.saturated
+    assert hung.packing == pytest.approx(0.8)
+    # Of a program that uses little of its executors the next batch shows it, too.
+    assert again.saturated
+    assert again.packing == pytest.approx(0.08)
+
+
+@pytest.mark.parametrize(
+    ("fields", "packed"),
+    [
+        ({"busy": 0.7, "utilization": 0.1}, True),
+        ({"busy": 1.0, "utilization": 0.6}, True),
+        ({"busy": 1.0, "utilization": 0.4}, False),
+        ({"busy": 1.0, "utilization": 0.4, "saturated": True}, True),
+    ],
+)
+def test_long_batches_that_follow_one_another_while_executors_rest_are_so_by_their_fixed_part(
+    fields: dict[str, Any], packed: bool
+) -> None:
+    assert measured(100.0, batch_seconds=25.0, **fields).is_packed is packed
+
+
 def test_tasks_at_a_time_are_those_while_there_is_a_batch() -> None:
     assert measure_of(history_of(seconds=4.0, work=8.0)).tasks_at_once == pytest.approx(2.0)
     assert measure_of(history_of(seconds=4.0, work=-1.0)).tasks_at_once == 0.0
@@ -170,6 +233,26 @@ def test_what_arrives_after_a_lull_is_counted_from_its_end(batches: int, ended: 
     seen = measure_of(history)
     assert 80.0 <= seen.arriving <= seen.arriving_lately <= 100.0
     assert seen.utilization >= 0.7
+
+
+def test_the_first_batch_after_a_lull_is_no_batch_of_before() -> None:
+    """Those that follow grow with what waits: the second one takes minutes."""
+    silent = query(4, NOW - 36_000, 10.0, 1000, input_rows_per_second=0.0, processed_rows_per_second=0.0)
+    history, work, rows = History(), 50.0, 5000
+    for tick in range(12):
+        history = history.add(take_sample(report((silent,), 1, work), "p", NOW + 10.0 * tick))
+    begin = NOW + 120.0
+    for batch, seconds in ((5, 50.0), (6, 250.0)):
+        more = round(100 * seconds)
+        rows, work = rows + more, work + seconds
+        one = query(batch, begin, seconds, more, input_rows_total=rows, busy_ms_total=round(1000 * work))
+        begin += seconds
+        told = (begin + 10.0 * tick for tick in range(5 if batch == 5 else 1))
+        for at in (*told, begin + 180.0) if batch == 5 else told:
+            history = history.add(take_sample(report((one,), 1, work), "p", at))
+    seen = measure_of(history)
+    assert seen.saturated
+    assert seen.arriving == pytest.approx(500.0)
 
 
 def test_partitions_are_those_of_all_queries_and_unknown_if_one_does_not_tell() -> None:

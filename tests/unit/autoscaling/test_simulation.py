@@ -1,5 +1,6 @@
 """The rule at work on a simulated application: it converges, does not oscillate, and meets its objective."""
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -145,6 +146,28 @@ def test_rows_that_get_dearer_than_those_that_are_remembered_bring_executors_onc
     assert after == sorted(after)
     assert 3 <= after[-1] <= 6
     assert found.worst_lag < 180
+
+
+def test_long_batches_whose_time_is_the_drivers_bring_no_executors() -> None:
+    """Each has 25 s in which only the driver works, however many executors there are."""
+    trace = make("steady", 2 * HOUR, lambda t: 60.0)
+    found = run(trace, Tidegate(Settings(MOST)), Model(interval=0.0, overhead=25.0), 1, 1)
+    assert found.executors[-1][1] <= 2
+
+
+def test_input_that_comes_back_after_hours_is_answered_in_one_step() -> None:
+    trace = make("back", 2 * HOUR, lambda t: 500.0 if t >= HOUR else 0.0)
+    found = run(trace, Tidegate(Settings(MOST)), Model(), 1, 1)
+    assert found.executors[1][1] >= enough(500.0, Model(), 0.7)
+    assert found.worst_lag < 420
+
+
+def test_a_batch_that_is_far_longer_than_those_before_keeps_its_executors() -> None:
+    """Load has just gone when a heap of rows comes, of which one batch takes them all."""
+    rate = {True: 1000.0, False: 100.0}
+    trace = make("heap", HOUR, lambda t: rate[t < 2400] + (800_000.0 if 2460 <= t < 2465 else 0.0))
+    found = run(trace, Tidegate(Settings(MOST)), Model(most_rows=math.inf), 1, 16)
+    assert min(number for _, number in found.executors) == 16
 
 
 def test_a_run_is_the_same_each_time() -> None:

@@ -47,12 +47,12 @@ def test_what_keeps_more_away_is_named_with_what_can_be_done() -> None:
     of_state = say(figures=measured(700.0, source_partitions=2, state_partitions=4))
     assert of_state.startswith("More than 4 executors would be needed, and would have no task.")
     assert of_state.endswith(
-        "The sources have 2 partitions and state has 4 partitions: enough for 4 executors of 1 core. "
+        "The sources have 2 partitions and state has 4 partitions: enough for 4 executors with 1 task each at a time. "
         "Raise spec.state.partitions, or those of the topic."
     )
     of_sources = say(figures=measured(700.0, source_partitions=4))
     assert of_sources.endswith(
-        "The sources have 4 partitions: enough for 4 executors of 1 core. Raise those of the topic."
+        "The sources have 4 partitions: enough for 4 executors with 1 task each at a time. Raise those of the topic."
     )
     room = Quota(4, "team", "requests.cpu", "7500m", "8", "1")
     assert say(figures=measured(700.0), quota=room).startswith(

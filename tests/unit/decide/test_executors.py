@@ -127,6 +127,27 @@ def test_one_that_was_to_go_and_hangs_is_named_when_nobody_is_missing_too() -> N
     assert (event.reason, event.warning) == ("ExecutorsLinger", True)
 
 
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [(5, "5 executors run, 8 are wanted, and only the agent can change that."), (9, "9 executors run, 8"), (8, "")],
+)
+def test_who_can_not_rescale_because_no_agent_answers_is_told_so_and_what_to_look_at(there: int, said: str) -> None:
+    driver = running_driver(EIGHT, ready=True, ready_at=NOW - 600)
+    executors = tuple(executor_of(EIGHT, number) for number in range(there))
+    plan = decide(observe(EIGHT, driver=driver, executors=executors, silence="no answer within 3 s"), NOW)
+    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "AgentSilent")
+    assert "runs. Its agent does not answer the operator (no answer within 3 s)." in plan.message
+    assert said in plan.message
+    assert ("are wanted" in plan.message) == bool(said)
+    assert "network policies, which have to let the operator reach port 8091" in plan.message
+    assert [each.reason for each in plan.actions if isinstance(each, PublishEvent)] == ["AgentSilent"]
+
+
+def test_an_agent_that_was_not_asked_often_enough_is_no_reason_to_say_anything() -> None:
+    driver = running_driver(EIGHT, ready=True, ready_at=NOW - 600)
+    assert verdict_of(decide(observe(EIGHT, driver=driver), NOW)) == (Phase.RUNNING, "Ready", "Running")
+
+
 def test_one_that_hangs_is_told_beside_another_reason_for_those_that_are_missing() -> None:
     plan = decide(leaving(since=LINGER_SECONDS, number=1), NOW)
     assert "Of 2 there is no pod" in plan.message

@@ -301,7 +301,7 @@ def test_what_was_seen_of_the_old_lineage_is_in_the_new_one_also_if_the_pods_wor
 
 @pytest.mark.parametrize(
     "what",
-    [RepartitionWhat.SPARK, RepartitionWhat.DIFFERENT, RepartitionWhat.UNCOMMITTED, RepartitionWhat.PROVIDER],
+    [RepartitionWhat.SPARK, RepartitionWhat.DIFFERENT, RepartitionWhat.PROVIDER],
 )
 def test_on_a_failure_the_old_version_is_launched_on_the_old_lineage_at_once(what: RepartitionWhat) -> None:
     app = dividing()

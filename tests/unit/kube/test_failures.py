@@ -66,6 +66,27 @@ def test_only_what_the_server_itself_finds_wrong_with_an_object_is_wrong_in_itse
     assert failure_from_response(code, json.dumps(status).encode(), {}) == Invalid(message, in_itself)
 
 
+BY_CONTAINER = 'pods "orders-driver" is forbidden: maximum memory usage per Container is 100Mi, but limit is 2Gi'
+
+
+@pytest.mark.parametrize(
+    ("message", "limit_range"),
+    [
+        (BY_CONTAINER, True),
+        ('pods "a" is forbidden: [minimum cpu usage per Pod is 1, but request is 500m, maximum memory usage ', True),
+        ('pods "a" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4', True),
+        ('pods "a" is forbidden: exceeded quota: q, requested: limits.memory=2Gi, used: 1Gi, limited: 2Gi', False),
+        ('pods "a" is forbidden: failed quota: q: must specify limits.cpu for: driver', False),
+        (f'admission webhook "limits.example.com" denied the request: {BY_CONTAINER}', False),
+        ("pods \"a\" is forbidden: ValidatingAdmissionPolicy 'maximum memory usage per Pod is ' denied request", False),
+        ('pods "a" is forbidden: violates PodSecurity "restricted:latest"', False),
+    ],
+)
+def test_a_limit_range_is_known_by_its_words_from_what_may_change_its_mind(message: str, limit_range: bool) -> None:
+    status = {"kind": "Status", "message": message, "reason": "Forbidden"}
+    assert failure_from_response(403, json.dumps(status).encode(), {}) == Forbidden(message, limit_range=limit_range)
+
+
 @pytest.mark.parametrize(
     ("details", "terminating"),
     [

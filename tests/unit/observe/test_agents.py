@@ -19,7 +19,7 @@ from tidegate.agent_client import AgentClient, Unanswered
 from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.agents import BIRTH_SECONDS, PACES, AgentPoller
+from tidegate.observe.agents import BIRTH_SECONDS, PACES, SILENT_QUESTIONS, AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import PodRecord
@@ -99,7 +99,11 @@ async def test_an_agent_that_is_not_there_is_silent(monkeypatch: Any) -> None:
         await asyncio.sleep(0)
     async with AgentClient(NoSecrets(), 4) as another:  # type: ignore[arg-type] # only ``get`` could be called
         another.learn_token(KEY, "secret")
-        assert isinstance(await another.read_progress(KEY, driver), Unanswered)
+        answer = await another.read_progress(KEY, driver)
+    # The words are shown in the application's status: without an address, which changes with every pod.
+    assert isinstance(answer, Unanswered)
+    assert answer.reason.startswith("no connection: ")
+    assert "127.0.0.1" not in answer.reason
 
 
 class OneSecret:
@@ -186,15 +190,15 @@ class Agents:
         return answer or Unanswered("silent")
 
 
-async def poll(agents: Agents, app: StreamingApp | None = None) -> list[float]:
+async def poll(agents: Agents, app: StreamingApp | None = None, index: Index | None = None, **pod: Any) -> list[float]:
     """Let the poller ask until there are no answers left; return after which of them an application was woken."""
     woken: list[float] = []
-    index, figures = Index(), Figures()
+    index, figures = index or Index(), Figures()
 
     async def work(_: Any) -> None:
         woken.append(agents.now)
 
-    index.put_pod(running_driver(APP))
+    index.put_pod(running_driver(APP, **pod))
     if app is not None:
         index.put_app(app)
     queue = WorkQueue(work, figures, clock=lambda: agents.now)
@@ -219,6 +223,26 @@ async def test_a_silent_agent_is_asked_with_growing_pauses() -> None:
     pauses = [later - earlier for earlier, later in zip(agents.asked_at, agents.asked_at[1:], strict=False)]
     assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
     assert PACES["silent"][1] == 60.0
+
+
+async def test_an_agent_that_the_kubelet_reaches_and_the_operator_does_not_is_known_after_three_questions() -> None:
+    agents, index = Agents(*[None] * SILENT_QUESTIONS * 2), Index()
+    woken = await poll(agents, index=index, ready=True)
+    assert woken == [agents.asked_at[SILENT_QUESTIONS - 1]]
+    assert index.silences == {KEY: "silent"}
+
+
+async def test_an_agent_that_answers_again_is_news_and_its_silence_forgotten() -> None:
+    agents, index = Agents(REPORT, *[None] * SILENT_QUESTIONS, REPORT), Index()
+    woken = await poll(agents, index=index, ready=True)
+    assert woken == [agents.asked_at[0], *agents.asked_at[-2:]]
+    assert index.silences == {}
+
+
+async def test_nothing_is_said_of_an_agent_that_the_kubelet_does_not_reach_either() -> None:
+    agents, index = Agents(*[None] * SILENT_QUESTIONS * 2), Index()
+    assert await poll(agents, index=index) == []
+    assert index.silences == {}
 
 
 async def test_the_first_committed_batch_wakes_the_application_and_the_next_one_does_not() -> None:

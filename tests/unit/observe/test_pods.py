@@ -60,7 +60,7 @@ def launched_with(change: dict[str, Any]) -> dict[str, Any]:
 
 
 def cores_of(pod: dict[str, Any]) -> int:
-    return build_record(msgspec.json.decode(json.dumps(pod), type=Pod)).executor_cores
+    return build_record(msgspec.json.decode(json.dumps(pod), type=Pod)).executor_slots
 
 
 @pytest.mark.parametrize("cores", [1, 4])
@@ -68,6 +68,11 @@ def test_a_driver_says_how_many_cores_its_executors_were_launched_with(cores: in
     users = [{"name": "COMPUTED", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
     change = {"executor.cores": cores, "application.env": users, "application.args": ["$(HOME)", '"cores": 7']}
     assert cores_of(launched_with(change)) == cores
+
+
+@pytest.mark.parametrize(("per_task", "slots"), [("2", 2), ("3", 1), ("8", 1), ("none", 4)])
+def test_a_task_may_take_several_of_the_cores(per_task: str, slots: int) -> None:
+    assert cores_of(launched_with({"executor.cores": 4, "sparkConf": {"spark.task.cpus": per_task}})) == slots
 
 
 @pytest.mark.parametrize("config", ["", "{", "[]", '{"executor": {"cores": "many"}}', '{"executor": {"cores": -1}}'])

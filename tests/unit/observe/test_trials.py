@@ -12,6 +12,7 @@ from tidegate.observe.observation import Unfit
 from tidegate.observe.trials import LASTS, UNKNOWN_LASTS, Trials
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import app_with, deleted, launched, observe
+from tidegate_testing.pod_refusals import OVER_THE_LIMIT
 from tidegate_testing.upgrades import IMAGE, A, B, C, edited, new_app, old_app
 
 PODS = "/api/v1/namespaces/shop/pods"
@@ -112,6 +113,38 @@ async def test_what_is_no_fault_of_the_pod_itself_is_left_to_its_creation(failur
     world.now += UNKNOWN_LASTS
     world.api.refusing[PODS] = TYPO
     assert await world.look(app) == Unfit("driver", TYPO.message)
+
+
+DIVIDING = f"{PODS}/orders-repartition-2"
+
+
+def divided(memory: str = "2Gi") -> StreamingApp:
+    """Return an application whose state is to be divided anew."""
+    old = old_app()
+    old = msgspec.structs.replace(old, status=msgspec.structs.replace(old.status, state_partitions=4))
+    return edited(old, {"state.partitions": 8, "state.repartition.resources": {"memory": memory}})
+
+
+async def test_a_limit_range_is_believed_of_the_pod_for_which_the_application_would_stand_still() -> None:
+    over = Forbidden(OVER_THE_LIMIT, limit_range=True)
+    world = World()
+    world.api.refusing[DIVIDING] = over
+    assert await world.look(divided()) == Unfit("repartition", over.message)
+    assert world.tried == ["orders-driver", "orders-repartition-2"]
+    world = World()
+    world.api.refusing[f"{PODS}/orders-driver"] = over
+    assert await world.look(divided()) is None, "its launch is tried until a LimitRange lets it in"
+    world = World()
+    world.api.refusing[DIVIDING] = Forbidden("exceeded quota: what runs is counted")
+    assert await world.look(divided()) is None
+
+
+async def test_what_such_a_pod_gets_makes_no_version_and_is_tried_nevertheless_when_it_is_changed() -> None:
+    world = World()
+    world.api.refusing[DIVIDING] = Forbidden(OVER_THE_LIMIT, limit_range=True)
+    assert await world.look(divided()) is not None
+    del world.api.refusing[DIVIDING]
+    assert await world.look(divided("1536Mi")) is None
 
 
 async def test_an_answer_counts_for_a_while_and_only_for_its_version() -> None:

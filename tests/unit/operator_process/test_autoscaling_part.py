@@ -14,6 +14,7 @@ from tidegate.autoscaling.evaluate import Step
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.metrics.figures import Figures
+from tidegate.model.status import LearnedStatus
 from tidegate.model.streaming_app import AutoscalingBasis, AutoscalingStatus, StreamingApp, UpgradePhase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
@@ -252,6 +253,16 @@ async def test_what_another_mode_left_is_no_target() -> None:
     assert world.target == 1
 
 
+async def test_how_many_tasks_there_are_is_known_in_another_mode_too() -> None:
+    """Else partitions would be the ceiling at the switch, and executors that have tasks would go."""
+    world = World("Advise")
+    await world.batches(1)
+    learned = LearnedStatus(version=world.advice.evaluation.past.version, tasks_at_once=64)
+    world = World(autoscaling=AutoscalingStatus(mode="Advise", learned=learned))
+    await world.batches(1)
+    assert world.advice.evaluation.past.tasks_at_once == 64
+
+
 async def test_switched_off_nothing_is_kept_or_shown() -> None:
     world = World()
     await world.batches(12)
@@ -318,7 +329,7 @@ async def test_an_excluded_period_that_never_comes_keeps_an_application_from_no_
 
 async def test_an_executors_rate_is_of_the_cores_that_it_has_while_a_version_with_others_is_prepared() -> None:
     world = World()
-    world.driver = dataclasses.replace(world.driver, executor_cores=2, resource_version="11")
+    world.driver = dataclasses.replace(world.driver, executor_slots=2, resource_version="11")
     world.index.put_pod(world.driver)
     await world.batches(12)
     before = learned(world.advice)

@@ -105,8 +105,11 @@ def test_the_new_lineage_goes_on_behind_the_extra_batch_and_the_old_one_stays_as
     assert (mark["batches"], mark["withoutOutput"]) == ({"main": 3}, {"main": 3})
     assert mark["snapshot"] == "up-1"
     assert world.scene.library().read().snapshots["up-1"].holders == frozenset({"up-1"})
-    assert not attempts.is_unfinished(world.scene.library(), 2)
     assert world.checked >= 3
+    own = world.scene.library()
+    assert attempts.begun(own) == [2], "until a driver runs in it, it is nobody's"
+    assert left_to_fill(own, 2) is None
+    assert (attempts.begun(own), attempts.clear(own, 2), world.stored(MARK)) == ([], False, mark)
 
 
 def test_only_what_the_new_batch_needs_of_the_state_is_left(world: World) -> None:
@@ -267,14 +270,22 @@ def test_a_pod_that_dies_at_any_call_leaves_the_old_lineage_whole_and_the_next_o
             world.make()
         assert world.old() == before
         # Whoever removes what is left lets go of the pin for the one that died.
-        attempts.clear_earlier(world.scene.library(), 3)
+        attempts.clear_earlier(world.scene.library(), Repartition(8, "up-1", 1, 3))
         pin = world.scene.library().read().snapshots.get("up-1")
         assert pin is None or pin.holders == {"up-1"}
-        whole = world.stored(MARK) is not None
+        left = [entry.key for entry in world.scene.store().list("apps/orders/lineages/2")]
+        assert left == [], "its last words were never said"
         world.watch = lambda call: None
-        if whole:
-            attempts.clear(world.scene.library(), 2)
-            assert world.stored(MARK) is not None
-        else:
-            attempts.clear(world.scene.library(), 2)
-            assert world.make() == {"main": RepartitionedQuery(2, 7, 4)}
+        assert world.make() == {"main": RepartitionedQuery(2, 7, 4)}
+
+
+@pytest.mark.parametrize("of_lineage", [1, 2])
+def test_a_pod_removes_what_the_one_before_it_has_left_with_a_mark_and_never_what_it_divides(
+    world: World, of_lineage: int
+) -> None:
+    world.make()
+    own = world.scene.library()
+    attempts.begin(own, Repartition(8, "up-1", 1, 2))
+    attempts.clear_earlier(own, Repartition(16, "up-2", of_lineage, 3))
+    assert (world.stored(MARK) is not None) is (of_lineage == 2)
+    assert (own.store.get(f"{NEW}/commits/3") is not None) is (of_lineage == 2)

@@ -10,7 +10,7 @@ from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.refused_pod import Complaint, complaint_of
 from tidegate_testing.observations import PLATFORM, app_with
-from tidegate_testing.pod_refusals import WRONG, Wrong
+from tidegate_testing.pod_refusals import OVER_THE_LIMIT, WRONG, Wrong
 
 OF_DRIVER = "spec.driver.podTemplate.spec"
 NOT_DECODED = 'Pod in version "v1" cannot be handled as a Pod: '
@@ -30,6 +30,18 @@ def complaint(app: StreamingApp, words: str, role: str = "driver") -> Complaint:
     if role == "driver":
         return complaint_of(words, app, role, build_driver_pod(app, 1, 1, PLATFORM))
     return complaint_of(words, app, role, build_executor_to_try(app, 1, app_storage(app), PLATFORM))
+
+
+@pytest.mark.parametrize(
+    ("role", "field"),
+    [("driver", "spec.driver.resources"), ("repartition", "spec.state.repartition.resources")],
+)
+def test_what_a_limit_range_keeps_out_has_resources_that_do_not_fit(role: str, field: str) -> None:
+    app = app_with({"driver.podTemplate": {"spec": {"tolerations": []}}})
+    assert complaint_of(OVER_THE_LIMIT, app, role, {}) == Complaint(
+        "maximum memory usage per Container is 1536Mi, but limit is 2Gi, as a LimitRange of the namespace has it",
+        (field,),
+    )
 
 
 EXPECTED = {

@@ -1,6 +1,6 @@
 """How much executors work, and what of it is told. Pure."""
 
-from tidegate_spark.executor_work import IDLE_SECONDS, WorkAccount
+from tidegate_spark.executor_work import IDLE_SECONDS, Work, WorkAccount
 from tidegate_spark.lag import partitions_of
 from tidegate_spark.listener import read_commit
 from tidegate_spark.progress import Commit, Progress
@@ -8,20 +8,34 @@ from tidegate_spark.protocol import Storage
 from tidegate_testing.driver_process import driver_config
 
 
+def resting(**seconds: float) -> dict[str, Work]:
+    """Return executors without a task, and how long those lasted that have ended; ``e1`` is executor 1."""
+    return {name[1:]: Work(done) for name, done in seconds.items()}
+
+
 def test_work_adds_up_over_executors_that_come_and_go() -> None:
     account = WorkAccount()
-    account.take(0.0, {"1": 5.0, "2": 7.0})
-    account.take(10.0, {"2": 9.0, "3": 1.0})
-    account.take(20.0, {"2": 9.0, "3": 4.0})
+    account.take(0.0, resting(e1=5.0, e2=7.0))
+    account.take(10.0, resting(e2=9.0, e3=1.0))
+    account.take(20.0, resting(e2=9.0, e3=4.0))
     assert account.total == 5.0 + 9.0 + 4.0
 
 
 def test_an_executor_without_a_task_for_a_while_is_idle() -> None:
     account = WorkAccount()
-    assert account.take(0.0, {"1": 5.0, "2": 7.0}) == 0
-    assert account.take(IDLE_SECONDS, {"1": 6.0, "2": 7.0}) == 1
-    assert account.take(IDLE_SECONDS + 1, {"1": 6.0, "2": 8.0}) == 0
-    assert account.take(2 * IDLE_SECONDS, {"1": 6.0}) == 1
+    assert account.take(0.0, resting(e1=5.0, e2=7.0)) == 0
+    assert account.take(IDLE_SECONDS, resting(e1=6.0, e2=7.0)) == 1
+    assert account.take(IDLE_SECONDS + 1, resting(e1=6.0, e2=8.0)) == 0
+    assert account.take(2 * IDLE_SECONDS, resting(e1=6.0)) == 1
+
+
+def test_an_executor_is_not_idle_while_it_is_at_a_task_that_takes_minutes() -> None:
+    account, long_task = WorkAccount(), {"1": Work(5.0, tasks=1)}
+    account.take(0.0, long_task)
+    assert account.take(3 * IDLE_SECONDS, long_task) == 0
+    ended = resting(e1=5.0 + 3 * IDLE_SECONDS)
+    assert account.take(3 * IDLE_SECONDS + 1, ended) == 0
+    assert account.take(4 * IDLE_SECONDS + 1, ended) == 1
 
 
 def commit(batch: int) -> Commit:

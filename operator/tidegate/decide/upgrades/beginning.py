@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from tidegate.decide.launch import why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.spec_hash import spec_hash, version_of
+from tidegate.decide.upgrades.dividing_pod import why_not_come_to
+from tidegate.decide.upgrades.gate import is_stable_again
+from tidegate.decide.upgrades.in_force import in_force
 from tidegate.decide.upgrades.rehearsing import REHEARSAL_FAILED, left_out
-from tidegate.decide.upgrades.repartitioning import wanted_repartition
+from tidegate.decide.upgrades.repartitioning import is_put_off, state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.step import (
     MOST_OBSOLETE,
     Step,
@@ -20,7 +22,6 @@ from tidegate.decide.upgrades.step import (
 )
 from tidegate.model.streaming_app import (
     EarlierPin,
-    RepartitionResult,
     RepartitionStatus,
     StreamingAppStatus,
     UpgradeMode,
@@ -76,9 +77,9 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
         return None
     if stable is not None and stable.spec_hash == o.spec_hash:
         return None
-    if why_not_built(o):
+    if why_not_come_to(o):
         return None  # what is under test is not stopped for what could not follow it
-    mode, (repartition, lineage) = upgrade.mode, _state_of_newer(o, upgrade)
+    mode, (repartition, lineage) = upgrade.mode, state_of_newer(o, upgrade)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and mode is not UpgradeMode.STATELESS and _is_confirmed(o):
         mode, repartition, lineage = UpgradeMode.STATELESS, None, next_lineage(o)
     message = "The spec changed again before the version before it was stable; the newer one takes its place."
@@ -96,20 +97,6 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
             rehearsal=left_out(o, "The version before it was not stable yet: there is no state to rehearse on.", now),
         )
     )
-
-
-def _state_of_newer(o: Observation, upgrade: UpgradeStatus) -> tuple[RepartitionStatus | None, int]:
-    """Return which repartition comes before the launch of a version that takes another one's place, and its lineage.
-
-    A lineage that was made for the one before it, and that nobody has run on, serves if the number is the same.
-    """
-    if upgrade.mode is UpgradeMode.STATELESS:
-        return None, upgrade.lineage
-    known, wanted = upgrade.repartition, wanted_repartition(o)
-    done = known is not None and known.result == RepartitionResult.DONE and upgrade.lineage == known.lineage
-    if known is not None and done and wanted is not None and wanted.partitions == known.partitions:
-        return known, upgrade.lineage
-    return wanted, lineage_of(o)
 
 
 def begin(o: Observation, now: float) -> Step | None:
@@ -130,7 +117,7 @@ def begin(o: Observation, now: float) -> Step | None:
         queries=tuple(sorted(query.name for query in status.queries)),
         roll_back_to=_answered(o, known),
         obsolete=_obsolete(known),
-        repartition=wanted_repartition(o),
+        repartition=_repartition(o, known),
         last_lineage=known.last_lineage if known is not None else 0,
     )
     divides = fresh.repartition is not None
@@ -153,6 +140,14 @@ def begin(o: Observation, now: float) -> Step | None:
     message = f"The version before stops at a batch boundary; the new one follows.{_division(fresh, 'Between them')}"
     rehearsal = left_out(o, "The version before does not run: its state was not copied.", now)
     return Step(moved(fresh, UpgradePhase.STOPPING, "SpecChanged", message, now, rehearsal=rehearsal))
+
+
+def _repartition(o: Observation, known: UpgradeStatus | None) -> RepartitionStatus | None:
+    """Return the repartition that comes with the upgrade, with how often the same one was put off."""
+    wanted, before = wanted_repartition(o), known.repartition if known is not None else None
+    if wanted is None or known is None or before is None or known.to_spec_hash != o.spec_hash:
+        return wanted
+    return msgspec.structs.replace(wanted, put_off=before.put_off)
 
 
 def _division(upgrade: UpgradeStatus, when: str) -> str:
@@ -201,7 +196,8 @@ def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether something else than the version answers the refusal."""
     confirmed = upgrade.reason == UNCONFIRMED and _refusal(o) is None
     unasked = upgrade.reason == REHEARSAL_FAILED and o.app.spec.upgrade.rehearse is None
-    return confirmed or unasked or o.app.spec.upgrade.mode is not upgrade.mode
+    due = is_put_off(upgrade) and is_stable_again(in_force(o))
+    return confirmed or unasked or due or o.app.spec.upgrade.mode is not upgrade.mode
 
 
 def _refusal(o: Observation) -> tuple[str, str] | None:
@@ -213,7 +209,7 @@ def _refusal(o: Observation) -> tuple[str, str] | None:
             f"it once more: annotate the application with {ABANDON_ANNOTATION}={lineage}."
         )
         return UNCONFIRMED, message
-    why_not = why_not_built(o)
+    why_not = why_not_come_to(o)
     return ("InvalidSpec", why_not) if why_not else None
 
 

@@ -89,6 +89,21 @@ def is_stable(o: Observation, missing: tuple[str, ...] = ()) -> bool:
     return bool(queries) and all(query.committed >= wanted for query in queries)
 
 
+def is_stable_again(o: Observation) -> bool:
+    """Return whether the version in force, which was stable before, is so once more since its last start.
+
+    Each of its queries has committed enough, or something and waits for input: in no batch of before it is still.
+    """
+    driver, wanted = o.driver, o.app.spec.upgrade.stable_batches
+    if is_stable(o):
+        return True
+    if driver is None or driver.spec_hash != o.spec_hash or not takes_orders(o) or failed_queries(o):
+        return False
+    queries = active_queries(o)
+    waits = all(query.committed >= wanted or (query.committed and query.lag_rows <= 0) for query in queries)
+    return waits and bool(queries) and runs_ready(o)
+
+
 def fail_gate(o: Observation, now: float) -> Step | None:
     """Take back a version that failed, or say why that is not done."""
     upgrade, status = o.app.status.upgrade, o.app.status

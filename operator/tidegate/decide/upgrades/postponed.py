@@ -14,7 +14,12 @@ import msgspec
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.spec_hash import spec_hash
-from tidegate.decide.upgrades.repartitioning import INVALID_SPEC, is_another_asked_for, wanted_repartition
+from tidegate.decide.upgrades.repartitioning import (
+    INVALID_SPEC,
+    PARTITIONS_KEPT,
+    is_another_asked_for,
+    wanted_repartition,
+)
 from tidegate.decide.upgrades.step import Step
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import (
@@ -27,7 +32,6 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 
-PARTITIONS_KEPT = "StatePartitionsKept"
 _LAUNCHED = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED})
 """Phases in which a version that is not stable runs, or is followed by another such one, if one was launched."""
 _GIVEN_UP = frozenset({UpgradePhase.REFUSED, UpgradePhase.ROLLED_BACK})

@@ -78,7 +78,7 @@ def _create(o: Observation, name: str, now: float) -> Kept:
     try:
         create = CreateRepartition(build_repartition_pod(o.app, o.platform))
     except SpecError:
-        return Kept()  # given up when it was waited for long enough
+        return Kept()  # nothing is stopped for such a spec, and what was stopped goes on (see dividing_pod)
     access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
     # A cache alone never declares a driver dead, and what was recorded may be over.
     confirm = (ConfirmRecord(), ConfirmDriverGone(driver_pod_name(o.app.metadata.name)))

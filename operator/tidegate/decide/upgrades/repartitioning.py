@@ -41,9 +41,13 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
-from tidegate_spark.repartition_protocol import Unfit, needs_repartition, why_unfit
+from tidegate_spark.repartition_protocol import RepartitionWhat, Unfit, needs_repartition, why_unfit
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
+MOST_PUT_OFF = 2
+"""How often a repartition that found a batch uncommitted is begun anew by itself: each time costs a stop."""
+PARTITIONS_KEPT = "StatePartitionsKept"
+"""The state keeps its number for now, or for as long as nobody says more."""
 MOST_ATTEMPTS = 3
 """Pods that may be lost, or find the storage away, before the version before goes on."""
 INVALID_SPEC = "InvalidSpec"
@@ -65,6 +69,20 @@ def wanted_repartition(o: Observation) -> RepartitionStatus | None:
     if status.last_stable is None or not is_another_asked_for(spec, status.last_stable):
         return None  # there is no state yet, or no version that could go on if that failed
     return RepartitionStatus(partitions=wanted, before=before)
+
+
+def state_of_newer(o: Observation, upgrade: UpgradeStatus) -> tuple[RepartitionStatus | None, int]:
+    """Return which repartition comes before the launch of a version that takes another one's place, and its lineage.
+
+    A lineage that was made for the one before it, and that nobody has run on, serves if the number is the same.
+    """
+    if upgrade.mode is UpgradeMode.STATELESS:
+        return None, upgrade.lineage
+    known, wanted = upgrade.repartition, wanted_repartition(o)
+    done = known is not None and known.result == RepartitionResult.DONE and upgrade.lineage == known.lineage
+    if known is not None and done and wanted is not None and wanted.partitions == known.partitions:
+        return known, upgrade.lineage
+    return wanted, lineage_of(o)
 
 
 def is_another_asked_for(spec: StreamingAppSpec, stable: StableSpec) -> bool:
@@ -89,7 +107,7 @@ def tell_kept(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent,
     wanted, kept = o.app.spec.state.partitions, status.state_partitions
     if not kept or kept == wanted:
         return ()
-    return (PublishEvent("StatePartitionsKept", _words_of_kept(kept, wanted), True, f"{status.epoch}"),)
+    return (PublishEvent(PARTITIONS_KEPT, _words_of_kept(kept, wanted), True, f"{status.epoch}"),)
 
 
 def name_kept(o: Observation, verdict: Verdict) -> Verdict:
@@ -218,7 +236,14 @@ def _judge(o: Observation, upgrade: UpgradeStatus, outcome: Outcome, now: float)
         return _divided(upgrade, known, outcome, now)
     if outcome.again and known.attempts < MOST_ATTEMPTS:
         return _attempt(o, upgrade, outcome.what.value, f"{outcome.message} It is tried again.", now)
+    if outcome.what is RepartitionWhat.UNCOMMITTED and known.put_off < MOST_PUT_OFF:
+        return _put_off(o, upgrade, outcome, now)
     return _failed(o, upgrade, outcome, now)
+
+
+def is_put_off(upgrade: UpgradeStatus) -> bool:
+    """Return whether an upgrade was refused for now, and begins anew by itself when the version before is stable."""
+    return upgrade.phase is UpgradePhase.REFUSED and upgrade.reason == PARTITIONS_KEPT
 
 
 def seconds_of(known: RepartitionStatus, now: float) -> float:
@@ -289,7 +314,8 @@ def not_divided(o: Observation, upgrade: UpgradeStatus, why: Problem, message: s
         message: what is said of the upgrade.
         now: seconds since the epoch.
     """
-    return _give_up(o, _settled(upgrade, RepartitionResult.FAILED, why.reason, why.message, now), message, now)
+    failed = _settled(upgrade, RepartitionResult.FAILED, why.reason, why.message, now)
+    return _give_up(o, failed, why.reason, message, now)
 
 
 def _failed(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: float) -> Step:
@@ -297,15 +323,29 @@ def _failed(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: fl
     return not_divided(o, upgrade, Problem(outcome.what.value, outcome.message), f"{words} {_GOES_ON}", now)
 
 
-def _give_up(o: Observation, upgrade: UpgradeStatus, message: str, now: float) -> Step:
-    """Refuse a version whose repartition failed; the one before it goes on in the lineage where it stopped."""
-    known, pin = upgrade.repartition, upgrade.pin
+def _put_off(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: float) -> Step:
+    """Have the version before run the batch that it was ended in, which it does at once; then this begins anew."""
+    known = upgrade.repartition
     assert known is not None
+    number, batches = known.put_off + 1, o.app.spec.upgrade.stable_batches
+    message = (
+        f"The state was not divided anew yet: {outcome.message.rstrip('.')}. The version before goes on with the state "
+        f"as it was. When it has committed {batches} batches of each query, or waits for input, the upgrade begins "
+        f"anew by itself (time {number} of {MOST_PUT_OFF}). Another spec.restartNonce has it begin at once; to do "
+        "without, set spec.state.partitions back."
+    )
+    failed = _settled(upgrade, RepartitionResult.FAILED, outcome.what.value, outcome.message, now, put_off=number)
+    return _give_up(o, failed, PARTITIONS_KEPT, message, now)
+
+
+def _give_up(o: Observation, upgrade: UpgradeStatus, reason: str, message: str, now: float) -> Step:
+    """Refuse a version whose repartition failed; the one before it goes on in the lineage where it stopped."""
+    pin = upgrade.pin
     obsolete = _with_obsolete(upgrade, *(ids_of(pin) if pin is not None else ()))
     refused = moved(
         upgrade,
         UpgradePhase.REFUSED,
-        known.what,
+        reason,
         message,
         now,
         lineage=lineage_of(o),

@@ -18,6 +18,7 @@ from tidegate.decide.launch import why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.restarting import obey_policy_never
 from tidegate.decide.running import ended_for_good
+from tidegate.decide.upgrades.dividing_pod import why_not_divided
 from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_taken_back
 from tidegate.decide.upgrades.launched import OUTLASTED, has_finished, is_in_time, never_began
 from tidegate.decide.upgrades.repartitioning import BEFORE_A_LAUNCH, INVALID_SPEC, is_pending, not_divided
@@ -31,7 +32,7 @@ _WITHOUT_THE_STABLE_ONE = BEFORE_A_LAUNCH | {UpgradePhase.GATE, UpgradePhase.FAI
 """Phases in which the spec's version is to run; in all others the stable one does, whatever the spec says."""
 _NOTHING_STOPPED = frozenset({UpgradePhase.COPYING, UpgradePhase.REHEARSING})
 _MEND_OR_NOT = "Mend the spec. The version before does not go on by itself:"
-_MEND = "Mend the spec, and the upgrade begins anew; or set it back."
+_MEND = " Mend the spec, and the upgrade begins anew; or set it back."
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class Unusable:
     stable: StableSpec
     why_not: str
     """Which field of the spec keeps a pod from being made, and what to do about it."""
+    remedy: str
+    """What ends the matter for good, as what follows a sentence; empty if that is said."""
     can_go_on: bool
     """A driver can be made of the stable version."""
 
@@ -55,11 +58,11 @@ def go_on_with_stable(o: Observation, now: float) -> Step | None:
     upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
     if upgrade is None or stable is None or not _stands_still(o, upgrade, now):
         return None
-    why_not = why_not_built(o)
+    why_not, remedy = _why_not_come_to(o)
     if not why_not:
         return None
     about_it = msgspec.structs.replace(upgrade, to_spec_hash=o.spec_hash)
-    unusable = Unusable(about_it, stable, f"{why_not.rstrip('.')}.", _can_go_on(o, stable))
+    unusable = Unusable(about_it, stable, why_not, remedy, _can_go_on(o, stable))
     ways = WAYS if unusable.can_go_on else WITHOUT_STABLE
     return next((step for step in (way(o, unusable, now) for way in ways) if step is not None), None)
 
@@ -69,10 +72,10 @@ def refuse_before_the_stop(o: Observation, now: float) -> Step | None:
     upgrade = o.app.status.upgrade
     if upgrade is None or upgrade.phase not in _NOTHING_STOPPED or upgrade.to_spec_hash != o.spec_hash:
         return None
-    why_not = why_not_built(o)
+    why_not, remedy = _why_not_come_to(o)
     if not why_not:
         return None
-    message = f"{why_not.rstrip('.')}. The version before goes on. {_MEND}"
+    message = f"{why_not} The version before goes on.{remedy}"
     # Of a rehearsal nothing will come any more.
     return Step(moved(upgrade, UpgradePhase.REFUSED, INVALID_SPEC, message, now, rehearsal=None), warning=True)
 
@@ -158,6 +161,12 @@ def _why_not_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
     return stays if stays or is_in_time(o, upgrade, now) else why_it_outlasts(o, upgrade)
 
 
+def _why_not_come_to(o: Observation) -> tuple[str, str]:
+    """Return why nothing can come of the spec's version, and its remedy; both are empty if it can be launched."""
+    why_not = why_not_built(o)
+    return (f"{why_not.rstrip('.')}.", _MEND) if why_not else (why_not_divided(o), "")
+
+
 def _can_go_on(o: Observation, stable: StableSpec) -> bool:
     """Return whether a driver can be made of the stable version, as it is recorded."""
     held = version_held(o.app.spec, stable)
@@ -173,7 +182,7 @@ def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step |
     then = "The version before goes on with the state as it was."
     if not unusable.can_go_on:
         then = "Nor can one be made of the version before, whose state stays as it was."
-    message = f"{unusable.why_not} {then} {_MEND}"
+    message = f"{unusable.why_not} {then}{unusable.remedy}"
     return not_divided(o, unusable.upgrade, Problem(INVALID_SPEC, unusable.why_not), message, now)
 
 
@@ -181,7 +190,7 @@ def _go_on_where_it_stopped(o: Observation, unusable: Unusable, now: float) -> S
     """Without a launch there is nothing to be undone."""
     if unusable.upgrade.epoch:
         return None
-    message = f"{unusable.why_not} The version before goes on where it stopped. {_MEND}"
+    message = f"{unusable.why_not} The version before goes on where it stopped.{unusable.remedy}"
     refused = moved(unusable.upgrade, UpgradePhase.REFUSED, INVALID_SPEC, message, now, lineage=lineage_of(o))
     return Step(refused, warning=True)
 
@@ -193,7 +202,7 @@ def _take_back(o: Observation, unusable: Unusable, now: float) -> Step | None:
     """
     if _why_not_undone(o, unusable.upgrade, now):
         return None
-    why = Problem(INVALID_SPEC, f"{unusable.why_not} {_MEND}")
+    why = Problem(INVALID_SPEC, f"{unusable.why_not}{unusable.remedy}")
     return taken_back(o, unusable.upgrade, unusable.stable, why, now)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.decide.actions import PublishEvent
-from tidegate.decide.executors import EXECUTORS_LINGER, EXECUTORS_MISSING
+from tidegate.decide.executors import AGENT_SILENT, EXECUTORS_LINGER, EXECUTORS_MISSING
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.housekeeping import ORDER_PAUSE
 from tidegate.decide.rules import earliest
@@ -14,7 +14,7 @@ from tidegate.decide.upgrades.copying import PATIENCE
 from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, is_idle, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
 from tidegate.decide.upgrades.rehearsal_results import REHEARSAL_START_PATIENCE, find_pod, limit_of, seconds_of
-from tidegate.decide.upgrades.repartitioning import is_pending
+from tidegate.decide.upgrades.repartitioning import PARTITIONS_KEPT, is_pending, is_put_off
 from tidegate.decide.upgrades.rolling_back import name_lost_pin, why_ignored
 from tidegate.decide.upgrades.step import (
     Step,
@@ -68,6 +68,8 @@ def refuse_unknown_version(o: Observation, now: float) -> Verdict | None:
 
 def reason_of(upgrade: UpgradeStatus) -> str:
     """Return the condition's and the event's word for the phase of an upgrade."""
+    if is_put_off(upgrade):
+        return PARTITIONS_KEPT  # nothing has to be done about it
     return f"Upgrade{upgrade.phase.value}"
 
 
@@ -94,11 +96,11 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
         return dataclasses.replace(verdict, health=Health.STALLED, reason=stuck.reason, message=stuck.message)
     if upgrade.phase not in _HEALTH or not about_it:
         return verdict
-    health = _HEALTH[upgrade.phase]
+    health = Health.RECONCILING if is_put_off(upgrade) else _HEALTH[upgrade.phase]
     if upgrade.phase is UpgradePhase.GATE and is_idle(o, upgrade, now):
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
     message = f"{upgrade.message}{_progress(o, upgrade, now)}"
-    if verdict.reason in (EXECUTORS_MISSING, EXECUTORS_LINGER):
+    if verdict.reason in (EXECUTORS_MISSING, EXECUTORS_LINGER, AGENT_SILENT):
         message = f"{message} {verdict.message}"
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
 

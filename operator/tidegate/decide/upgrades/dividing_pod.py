@@ -1,0 +1,109 @@
+"""Whether there can be the pod that divides state anew: asked before anything is stopped for it. No I/O.
+
+While it is waited for the application stands still. So what is wrong with it in itself, or more than a LimitRange of
+the namespace lets in, is one more reason why nothing can come of the spec (see ``unusable``). Quotas are no such thing:
+they count what runs now, and what that is will be otherwise by then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tidegate.decide.launch import pods_to_try, why_not_built
+from tidegate.decide.upgrades.postponed import is_postponed
+from tidegate.decide.upgrades.repartition_results import find_pod
+from tidegate.decide.upgrades.repartitioning import is_pending, state_of_newer, wanted_repartition
+from tidegate.decide.upgrades.step import next_lineage, version_held
+from tidegate.model.errors import SpecError
+from tidegate.model.streaming_app import RepartitionStatus, UpgradePhase
+from tidegate.observe.observation import Observation
+from tidegate.resources.names import repartition_pod_name
+from tidegate.resources.refused_pod import complaint_of
+from tidegate.resources.repartition_pod import build_attempt
+from tidegate_spark.protocol import ROLE_REPARTITION
+
+_NOT_LAUNCHED = frozenset(
+    {UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING}
+)
+_STOPPED = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
+_BEGUN = _NOT_LAUNCHED | {UpgradePhase.GATE, UpgradePhase.FAILED, UpgradePhase.ROLLING_BACK}
+_AGAIN = "Then another spec.restartNonce has it tried again; to do without, set spec.state.partitions back."
+"""What the pod gets makes no version: with that alone nothing would be tried again."""
+
+
+def all_pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return the pods of a version that was not launched yet, each with its role, with that which divides its state.
+
+    Once the version before has stopped that one is made, and its creation tells.
+    """
+    pods, attempt = pods_to_try(o), _attempt_to_come(o)
+    if not pods or attempt is None or is_postponed(o) or _is_stopped_for(o):
+        return pods
+    try:
+        return (*pods, (ROLE_REPARTITION, _build(o, attempt)))
+    except SpecError:
+        return pods  # that is said without asking anybody
+
+
+def why_not_come_to(o: Observation) -> str:
+    """Return in words why nothing can come of the spec's version, empty if it can be launched."""
+    return why_not_built(o) or why_not_divided(o)
+
+
+def why_not_divided(o: Observation) -> str:
+    """Return in words why there can be no pod that divides the state, and what to do; empty if none is needed."""
+    attempt = _attempt_to_come(o)
+    if attempt is None:
+        return ""
+    try:
+        pod = _build(o, attempt)
+    except SpecError as error:
+        return f"No pod that divides the state can be made of the spec: {str(error).rstrip('.')}. {_AGAIN}"
+    words = _refusal_of(o, attempt)
+    if not words:
+        return ""
+    complaint = complaint_of(words, o.app, ROLE_REPARTITION, pod)
+    what = ", ".join(complaint.fields) or "what it names"
+    return f"The API server takes no pod that divides the state: {complaint.text}. Mend {what}. {_AGAIN}"
+
+
+def _refusal_of(o: Observation, attempt: RepartitionStatus) -> str:
+    """Return the API server's words about such a pod, by its trial or its creation; empty if it says nothing of it."""
+    if o.unfit is not None and o.unfit.role == ROLE_REPARTITION:
+        return o.unfit.words
+    name, refusal = repartition_pod_name(o.app.metadata.name, attempt.epoch), o.memory.refusal
+    return refusal.words if refusal is not None and refusal.pod_name == name else ""
+
+
+def _attempt_to_come(o: Observation) -> RepartitionStatus | None:
+    """Return the attempt whose pod has to be made before the spec's version is launched, None if there is none."""
+    known = _repartition_to_come(o)
+    if known is None or version_held(o.app.spec, o.app.status.last_stable) is None:
+        return None  # or nothing is known of what wrote the state: that is said elsewhere
+    if not known.epoch:
+        return msgspec.structs.replace(known, epoch=o.app.status.epoch + 1, lineage=next_lineage(o))
+    return known if not known.pod_uid and find_pod(o, known) is None else None
+
+
+def _repartition_to_come(o: Observation) -> RepartitionStatus | None:
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase not in _BEGUN:
+        return wanted_repartition(o)
+    if upgrade.to_spec_hash == o.spec_hash:
+        return upgrade.repartition if upgrade.phase in _NOT_LAUNCHED and is_pending(upgrade) else None
+    if upgrade.phase not in _STOPPED:
+        return wanted_repartition(o)
+    known = state_of_newer(o, upgrade)[0]
+    return known if known is not None and not known.result else None
+
+
+def _is_stopped_for(o: Observation) -> bool:
+    """Return whether the version before has been told to stop for the spec's."""
+    upgrade = o.app.status.upgrade
+    return upgrade is not None and upgrade.phase in _STOPPED and upgrade.to_spec_hash == o.spec_hash
+
+
+def _build(o: Observation, attempt: RepartitionStatus) -> dict[str, Any]:
+    return build_attempt(o.app, attempt, o.spec_hash, o.platform)
