@@ -17,6 +17,8 @@ SETTLED_SECONDS = 600.0
 """The longest that is waited for the end of an upgrade: three attempts at a repartition, and a rollback."""
 DONE, REFUSED = "Done", "Refused"
 ENDS = frozenset({DONE, REFUSED, "RolledBack", "Failed", "Withdrawn"})
+PUT_OFF = "StatePartitionsKept"
+"""Why an upgrade is refused that begins anew by itself, and so has not ended."""
 BY_FAULTS = frozenset({"BatchUncommitted", "Dependency", "Fenced", "NoRoom", "TimeLimit"})
 """Reasons for which a repartition is refused when something is killed or away; any other is a mistake."""
 
@@ -86,7 +88,9 @@ class Rescaler:
     def _has_settled(self, found: dict[str, Any]) -> bool:
         status = found.get("status", {})
         upgrade = status.get("upgrade", {})
-        if "lastStable" not in status or upgrade.get("phase", DONE) not in ENDS or _name_of(found) == self._asked:
+        if "lastStable" not in status or upgrade.get("phase", DONE) not in ENDS or upgrade.get("reason") == PUT_OFF:
+            return False
+        if _name_of(found) == self._asked:
             return False
         if self._asked is not None:
             self._note_end(upgrade)

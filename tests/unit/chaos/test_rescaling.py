@@ -102,6 +102,18 @@ def test_each_repartition_is_counted_once_by_its_end() -> None:
     assert asking.problems == []
 
 
+def test_a_repartition_that_is_put_off_has_not_ended_and_counts_as_what_it_comes_to_later() -> None:
+    app = App()
+    asking = rescaler(app)
+    asking.change(partitions())
+    app.goes_on("Refused", "StatePartitionsKept")
+    with pytest.raises(AssertionError, match="StatePartitionsKept"):
+        asking.settle()
+    app.upgrade = {**app.upgrade, "number": 2, "phase": "Done", "reason": "Stable"}
+    asking.settle()
+    assert (asking.rescaled.partitions, asking.problems) == ({"Done": 1}, [])
+
+
 def test_a_version_in_the_place_of_one_that_failed_is_another_repartition_under_the_same_number() -> None:
     app = App()
     asking = rescaler(app)
