@@ -17,6 +17,8 @@ SETTLED_SECONDS = 600.0
 """The longest that is waited for the end of an upgrade: three attempts at a repartition, and a rollback."""
 DONE, REFUSED = "Done", "Refused"
 ENDS = frozenset({DONE, REFUSED, "RolledBack", "Failed", "Withdrawn"})
+PUT_OFF = "StatePartitionsKept"
+"""Why an upgrade is refused that begins anew by itself, and so has not ended."""
 BY_FAULTS = frozenset({"BatchUncommitted", "Dependency", "Fenced", "NoRoom", "TimeLimit"})
 """Reasons for which a repartition is refused when something is killed or away; any other is a mistake."""
 
@@ -52,26 +54,19 @@ class Rescaler:
         return Rescaled(self._executors, dict(sorted(self._ends.items())))
 
     def change(self, change: Change) -> None:
-        """Change the spec; not the partitions while an upgrade is under way."""
-        found = self._look()
-        if change.what is Rescale.EXECUTORS:
-            now = found["spec"]["executor"]["instances"]
-            wanted = change.of([n for n in range(1, self.executors + 2) if n != now])
-            self._patch({"executor": {"instances": wanted}})
-            self._executors += 1
-            self.say(f"{wanted} executors instead of {now}")
-        elif self._has_settled(found):
-            self._divide(found, change)
-        else:
-            self.say("the number of partitions stays: the upgrade before is under way")
-
-    def divide(self, change: Change) -> None:
-        """Have the state divided anew, after the end of what is under way.
+        """Change the spec: executors at once, partitions after the end of what is under way.
 
         Raises:
-            AssertionError: that does not end.
+            AssertionError: that does not end, or the API server does not answer.
         """
-        self._divide(self.settle(), change)
+        if change.what is Rescale.PARTITIONS:
+            self._divide(self.settle(), change)
+            return
+        now = self._look()["spec"]["executor"]["instances"]
+        wanted = change.of([n for n in range(1, self.executors + 2) if n != now])
+        self._patch({"executor": {"instances": wanted}})
+        self._executors += 1
+        self.say(f"{wanted} executors instead of {now}")
 
     def settle(self) -> dict[str, Any]:
         """Wait until no upgrade is under way and return the resource; raise AssertionError if that does not come."""
@@ -93,7 +88,9 @@ class Rescaler:
     def _has_settled(self, found: dict[str, Any]) -> bool:
         status = found.get("status", {})
         upgrade = status.get("upgrade", {})
-        if "lastStable" not in status or upgrade.get("phase", DONE) not in ENDS or _name_of(found) == self._asked:
+        if "lastStable" not in status or upgrade.get("phase", DONE) not in ENDS or upgrade.get("reason") == PUT_OFF:
+            return False
+        if _name_of(found) == self._asked:
             return False
         if self._asked is not None:
             self._note_end(upgrade)

@@ -157,7 +157,7 @@ class _Runner:
         return outcomes
 
     def _one(self, fault: Fault) -> Outcome:
-        if fault.change is not None:
+        if fault.change is not None and not _divides_by_itself(fault):
             self._rescaler.change(fault.change)
         for _ in range(SHOTS - 1):
             with contextlib.suppress(TargetGoneError):
@@ -166,7 +166,7 @@ class _Runner:
 
     def _shoot(self, fault: Fault) -> Outcome:
         if fault.kind is Kind.REPARTITION_POD:
-            self._rescaler.divide(Change(Rescale.PARTITIONS, fault.moment))
+            self._rescaler.change(Change(Rescale.PARTITIONS, fault.moment))
         shot = self._injector.aim(fault)
         self._await_moment(fault)
         running = self._watch.log.running()
@@ -209,6 +209,12 @@ class _Runner:
                 return since[COMMITS_THAT_PROVE - 1].time
             time.sleep(0.1)
         return None
+
+
+def _divides_by_itself(fault: Fault) -> bool:
+    """Return whether a fault has the state divided for itself, and the change before it is to do that, too."""
+    change = fault.change
+    return fault.kind is Kind.REPARTITION_POD and change is not None and change.what is Rescale.PARTITIONS
 
 
 def _quietly(probe: Callable[[], bool]) -> bool:

@@ -48,8 +48,9 @@ class App:
             self.partitions = self.asked
 
 
-def rescaler(app: App, said: list[str] | None = None) -> Rescaler:
-    return Rescaler(app, 2, (said if said is not None else []).append)
+def rescaler(app: App) -> Rescaler:
+    said: list[str] = []
+    return Rescaler(app, 2, said.append)
 
 
 def partitions(pick: float = 0.0) -> Change:
@@ -65,9 +66,10 @@ def test_the_number_that_is_asked_for_is_neither_the_state_s_nor_the_one_that_wa
 
 @pytest.mark.parametrize("phase", ["Copying", "Stopping", "Repartitioning", "Gate", "RollingBack"])
 def test_while_an_upgrade_is_under_way_the_partitions_stay(phase: str) -> None:
-    app, said = App(upgrade={"number": 1, "toSpecHash": "4", "phase": phase}), list[str]()
-    rescaler(app, said).change(partitions())
-    assert (app.asked, said) == (4, ["the number of partitions stays: the upgrade before is under way"])
+    app = App(upgrade={"number": 1, "toSpecHash": "4", "phase": phase})
+    with pytest.raises(AssertionError, match=phase):
+        rescaler(app).change(partitions())
+    assert app.asked == 4
 
 
 def test_what_was_asked_for_is_under_way_before_the_operator_has_noticed_it() -> None:
@@ -75,15 +77,15 @@ def test_what_was_asked_for_is_under_way_before_the_operator_has_noticed_it() ->
     asking = rescaler(app)
     asking.change(partitions())
     asked = app.asked
-    asking.change(partitions())
-    assert app.asked == asked
     with pytest.raises(AssertionError, match="the end of an upgrade"):
-        asking.settle()
+        asking.change(partitions())
+    assert app.asked == asked
 
 
 def test_a_version_that_was_not_stable_yet_is_left_alone() -> None:
     app = App(stable=False)
-    rescaler(app).change(partitions())
+    with pytest.raises(AssertionError, match="the end of an upgrade"):
+        rescaler(app).change(partitions())
     assert app.asked == 4
 
 
@@ -91,7 +93,7 @@ def test_each_repartition_is_counted_once_by_its_end() -> None:
     app = App()
     asking = rescaler(app)
     for phase, reason in (("Done", "Stable"), ("RolledBack", "DriverCrashed"), ("Refused", "NoRoom"), ("Done", "")):
-        asking.divide(partitions())
+        asking.change(partitions())
         app.goes_on("Copying")
         app.goes_on(phase, reason)
         asking.settle()
@@ -100,12 +102,24 @@ def test_each_repartition_is_counted_once_by_its_end() -> None:
     assert asking.problems == []
 
 
+def test_a_repartition_that_is_put_off_has_not_ended_and_counts_as_what_it_comes_to_later() -> None:
+    app = App()
+    asking = rescaler(app)
+    asking.change(partitions())
+    app.goes_on("Refused", "StatePartitionsKept")
+    with pytest.raises(AssertionError, match="StatePartitionsKept"):
+        asking.settle()
+    app.upgrade = {**app.upgrade, "number": 2, "phase": "Done", "reason": "Stable"}
+    asking.settle()
+    assert (asking.rescaled.partitions, asking.problems) == ({"Done": 1}, [])
+
+
 def test_a_version_in_the_place_of_one_that_failed_is_another_repartition_under_the_same_number() -> None:
     app = App()
     asking = rescaler(app)
-    asking.divide(partitions())
+    asking.change(partitions())
     app.goes_on("Failed")
-    asking.divide(partitions())
+    asking.change(partitions())
     app.upgrade = {**app.upgrade, "toSpecHash": str(app.asked), "phase": "Done"}
     asking.settle()
     assert asking.rescaled.partitions == {"Done": 1, "Failed": 1}
@@ -115,7 +129,7 @@ def test_a_version_in_the_place_of_one_that_failed_is_another_repartition_under_
 def test_a_repartition_that_no_fault_can_have_refused_is_a_problem(reason: str) -> None:
     app = App()
     asking = rescaler(app)
-    asking.divide(partitions())
+    asking.change(partitions())
     app.goes_on("Refused", reason)
     asking.settle()
     (problem,) = asking.problems
