@@ -102,6 +102,7 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
     words = ("Running", "StatePartitionsKept", _word_of_upgrade(status))
     if status.get("phase") != "Running" or reason_of(app) not in words:
         yield f"is {status.get('phase')} because of {reason_of(app)}"
+    yield from _of_upgrade(status.get("upgrade") or {})
     if FINALIZER not in metadata.get("finalizers", ()):
         yield "has no finalizer"
     secret = w.api.find(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}-agent")
@@ -129,6 +130,14 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
     wanted = _wanted_executors(app)
     if len(right) != wanted or len(executors) != wanted:
         yield f"has {len(right)} right ones of {len(executors)} executors, and wants {wanted}"
+
+
+def _of_upgrade(upgrade: Body) -> Iterator[str]:
+    """Whoever waits for input is at rest once that is noted; what begins anew by itself is not."""
+    if upgrade.get("phase") == "Refused" and upgrade.get("reason") == "StatePartitionsKept":
+        yield "has an upgrade that was put off"
+    if upgrade.get("phase") == "Gate" and not upgrade.get("idleAt"):
+        yield "has a version at the gate that does not count as idle yet"
 
 
 def _of_autoscaling(app: Body) -> Iterator[str]:

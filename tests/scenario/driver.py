@@ -68,6 +68,8 @@ class DriverProcess:
         """A batch does not go on."""
         self.state, self.fault = DriverState.STARTING, None  # type: DriverState, Fault | None
         self.batch = -1
+        self._left = -1
+        """The batch that was begun last by whoever ran before: if it was not committed, it is run again in any case."""
         self.finish_soon = self.hang_soon = False
         self.notices: tuple[Notice, ...] = ()
         self.end_with: Outcome | None = None
@@ -198,9 +200,10 @@ class DriverProcess:
         if self._world.is_broken(self.config.uid, self.spec_hash):
             silent = self._some(0.0, 1.0) < 0.2
             return Outcome(Reason.APPLICATION_FAILED, "" if silent else "no column x", "AnalysisException")
-        self.state, self.ready = DriverState.RUNNING, True
+        self.state = DriverState.RUNNING
         self._world.changed(self._container)
         self.batch = self.snapshots.last_batch(self.config.lineage)
+        self._left = self.snapshots.last_batch(self.config.lineage, "offsets")
         while True:
             self.executors.keep()
             end = await self._run_batch(entered)
@@ -272,7 +275,8 @@ class DriverProcess:
         if end is not None:
             return end
         self.control.at_boundary()
-        if not self._world.input and self.end_with is None:
+        if not self._world.input and self.end_with is None and self._left <= self.batch:
+            self._finish_trigger()
             await self._pause(self._some(10.0, 40.0))
             return None
         self._world.ledger.begun(self.prefix, self.holder)
@@ -286,6 +290,7 @@ class DriverProcess:
         self._world.ledger.committed(self.prefix, self.holder, number)
         self.batch = number
         self._commits += 1
+        self._finish_trigger()
         if self._is_healthy() and not self._proven:
             self._proven = True
             self._world.count("proven healthy")
@@ -293,6 +298,12 @@ class DriverProcess:
         self.snapshots.clear_left(lambda: fence.check(self._port, held) is None)
         await self._pause(self._some(0.0, 5.0))
         return None
+
+    def _finish_trigger(self) -> None:
+        """Be ready: the query has committed a batch, or found no new data."""
+        if not self.ready:
+            self.ready = True
+            self._world.changed(self._container)
 
     async def _work(self, seconds: float) -> Outcome | None:
         """Do what a batch does, for so long; returns how the driver ends, if it does so inside the batch."""

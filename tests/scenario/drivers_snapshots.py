@@ -105,10 +105,10 @@ class DriversSnapshots:
                 self._finish(name, batch)
         return tuple(self._reports.values())
 
-    def last_batch(self, lineage: int) -> int:
-        """Return the last committed batch of a lineage, -1 if there is none."""
+    def last_batch(self, lineage: int, log: str = "commits") -> int:
+        """Return the newest batch in a log of a lineage, -1 if there is none."""
         place = self._config.storage
-        where = place.key(f"lineages/{lineage}/{QUERY}/commits") + "/"
+        where = place.key(f"lineages/{lineage}/{QUERY}/{log}") + "/"
         listed = self._client.list_objects_v2(Bucket=place.bucket, Prefix=where).get("Contents", [])
         return max((int(each["Key"].removeprefix(where)) for each in listed), default=-1)
 

@@ -11,6 +11,7 @@ from tidegate.decide.plan import decide
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.observe.pods import Exit
+from tidegate_spark.control_protocol import ControlReport
 from tidegate_spark.protocol import QueryReport, Reason, Termination, to_json
 from tidegate_spark.repartition_protocol import RepartitionEnd, RepartitionWhat
 from tidegate_testing.observations import NOW, driver_of, observe
@@ -94,9 +95,10 @@ def test_while_it_is_put_off_nobody_is_told_that_something_is_to_be_mended() -> 
         (QueryReport("main", batch_id=14, committed=5, lag_rows=9),),
         (QueryReport("main", batch_id=10, committed=1, lag_rows=0),),
         (QueryReport("main", batch_id=10, committed=1),),
+        (QueryReport("main", batch_id=10, lag_rows=0),),
         (QueryReport("main", batch_id=14, committed=5, lag_rows=9), QueryReport("other", batch_id=3, committed=1)),
     ],
-    ids=["enough", "no input", "sources that do not tell", "one of each"],
+    ids=["enough", "no input", "sources that do not tell", "started once more, no input", "one of each"],
 )
 def test_when_the_version_before_is_stable_again_the_upgrade_begins_from_its_beginning(
     queries: tuple[QueryReport, ...],
@@ -112,13 +114,22 @@ def test_when_the_version_before_is_stable_again_the_upgrade_begins_from_its_beg
     ("queries", "fields"),
     [
         ((), {}),
-        ((QueryReport("main", batch_id=9),), {}),
+        ((QueryReport("main", batch_id=9),), {"ready": False}),
+        ((QueryReport("main", batch_id=9, lag_rows=0),), {"control": ControlReport(paused=True)}),
         ((QueryReport("main", batch_id=12, committed=3, lag_rows=9),), {}),
-        ((QueryReport("main", batch_id=14, committed=5), QueryReport("other", batch_id=3)), {}),
+        ((QueryReport("main", batch_id=14, committed=5), QueryReport("other", batch_id=3)), {"ready": False}),
         ((QueryReport("main", batch_id=14, committed=5), QueryReport("other", active=False, failed=True)), {}),
         ((QueryReport("main", batch_id=14, committed=5),), {"ready": False}),
     ],
-    ids=["no query", "in the batch", "behind", "one in its batch", "one has failed", "not ready"],
+    ids=[
+        "no query",
+        "in the batch",
+        "paused in the batch",
+        "behind",
+        "one in its batch",
+        "one has failed",
+        "not ready",
+    ],
 )
 def test_until_then_nothing_begins(queries: tuple[QueryReport, ...], fields: dict[str, Any]) -> None:
     plan = goes_on(put_off(), *queries, **fields)

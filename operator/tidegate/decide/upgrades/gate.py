@@ -92,15 +92,18 @@ def is_stable(o: Observation, missing: tuple[str, ...] = ()) -> bool:
 def is_stable_again(o: Observation) -> bool:
     """Return whether the version in force, which was stable before, is so once more since its last start.
 
-    Each of its queries has committed enough, or something and waits for input: in no batch of before it is still.
+    Each of its queries has committed enough, or waits for input. One that is ready is in no batch of before any more,
+    unless it is paused: then it is ready whatever it did.
     """
     driver, wanted = o.driver, o.app.spec.upgrade.stable_batches
     if is_stable(o):
         return True
     if driver is None or driver.spec_hash != o.spec_hash or not takes_orders(o) or failed_queries(o):
         return False
-    queries = active_queries(o)
-    waits = all(query.committed >= wanted or (query.committed and query.lag_rows <= 0) for query in queries)
+    queries, paused = active_queries(o), o.agent is not None and o.agent.report.control.paused
+    waits = all(
+        query.committed >= wanted or (query.lag_rows <= 0 and bool(query.committed or not paused)) for query in queries
+    )
     return waits and bool(queries) and runs_ready(o)
 
 
