@@ -147,6 +147,8 @@ def _of_autoscaling(app: Body) -> Iterator[str]:
         yield f"is to be autoscaled in mode {mode}, and its status says {told.get('mode')}"
     if mode == "Active" and not asked["minExecutors"] <= told.get("target", 0) <= asked["maxExecutors"]:
         yield f"has the target {told.get('target')}, out of its bounds"
+    if told.get("reason") in ("ScaleUpSoon", "ScaleDownSoon"):
+        yield f"is about to have advice: {told['reason']}"
     if mode != "Active" and "target" in told:
         yield f"has a target in mode {mode}"
 

@@ -1,7 +1,8 @@
 """What must hold of starts that nobody, or somebody, asked for: looked at with each change, like the other invariants.
 
 * An application that has used up its budget, that failed under the policy Never, or that another one took the storage
-  from, is not launched again until somebody changes its spec, or takes that policy back.
+  from, is not launched again until somebody changes its spec, or takes that policy back. If an edit from before goes on
+  with a repartition, and that comes to nothing, the version before starts afresh, as it does after a rollback.
 * A pod's processes end for good with the failure that is one too many; a pod that follows a lost one goes on counting,
   and one that follows a changed spec begins anew.
 * Nothing is launched that is to be suspended in that very version of the resource, nor with another spec than it has.
@@ -69,6 +70,8 @@ class RestartRules:
         if reason in FOR_GOOD and reason != reason_of(before):
             self._check_failed_for_good(new, path, reason)
             self.failed[after["metadata"]["uid"]] = (spec_hash, self.api.version)
+        if (new.get("upgrade") or {}).get("phase") == "Repartitioning":
+            self.failed.pop(after["metadata"]["uid"], None)
 
     def _check_launch(self, before: Body, after: Body, path: str, spec_hash: str) -> None:
         old, new = before.get("status") or {}, after["status"]
