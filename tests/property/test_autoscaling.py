@@ -7,9 +7,10 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.autoscaling.evaluate import Evaluation, Past, Step, evaluate, need
+from tidegate.autoscaling.evaluate import Evaluation, Step, evaluate, need
 from tidegate.autoscaling.large_batches import LargeBatches, remember
 from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Quota, Situation
 from tidegate.autoscaling.words import explain

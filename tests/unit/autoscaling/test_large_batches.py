@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from tidegate.autoscaling.evaluate import Past, Step, evaluate, need
+from tidegate.autoscaling.evaluate import Step, evaluate, need
 from tidegate.autoscaling.large_batches import LargeBatches, remember, usable_rate
 from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.past import Past
 from tidegate_testing.autoscaling import SETTINGS, Autoscaled, measured, situation
 
 LARGE = LargeBatches(rate=100.0, rows=1000.0, shares=(1.0,))

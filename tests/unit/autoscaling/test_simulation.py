@@ -181,3 +181,24 @@ def test_reports_that_are_looked_at_twice_change_nothing() -> None:
     once, often = (run(trace, Tidegate(Settings(MOST), again=again), Model(), 1, 3) for again in (0, 1))
     assert once == often
     assert once.changes > 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("share", "rows"), [(0.8, 105.0), (0.8, 140.0), (0.5, 165.0)])
+def test_a_partition_that_has_most_of_the_rows_does_not_bring_the_maximum(share: float, rows: float, seed: int) -> None:
+    """However many executors there are, a batch takes as long as the task that reads it."""
+    rule = Tidegate(Settings(MOST))
+    found = run(make("steady", 6 * HOUR, lambda t: rows), rule, Model(interval=60.0, hot=share), seed, 3)
+    assert Limit.INEFFECTIVE in {each.evaluation.step for each in rule.said}
+    assert max(number for _, number in found.executors) <= 11
+    assert found.executor_hours < 6 * 10
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_executors_that_a_slow_sink_leaves_without_use_are_given_back_while_it_keeps_up(seed: int) -> None:
+    rule, model = Tidegate(Settings(MOST)), Model(knee=5, partitions=48, interval=60.0)
+    found = run(make("steady", 6 * HOUR, lambda t: 360.0), rule, model, seed, 5)
+    assert found.executors[-1][1] <= 9
+    assert max(number for _, number in found.executors) <= 12
+    assert found.changes <= 14
+    assert found.lags[-1][1] < 120
