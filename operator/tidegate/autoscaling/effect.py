@@ -7,8 +7,9 @@ it shows in how long its batches take: a hot key, the driver's own part or a slo
 from __future__ import annotations
 
 import dataclasses
+import math
 
-from tidegate.autoscaling.measured import FULL, Measured
+from tidegate.autoscaling.measured import FULL, LONG, Measured
 from tidegate.autoscaling.past import SATURATED, Past
 from tidegate.autoscaling.settings import TOLERANCE
 
@@ -22,6 +23,7 @@ _LARGE_STEP = 1.2
 """By so much more executors it shows in the length of batches, which vary by themselves, whether they are of use."""
 _AS_MUCH = 1.25
 """Up to so many times the rows are as many."""
+_ROUNDING = 1e-6
 
 
 def to_be_judged(past: Past, measured: Measured | None, current: int) -> Past:
@@ -34,12 +36,12 @@ def to_be_judged(past: Past, measured: Measured | None, current: int) -> Past:
     """
     if measured is None or not measured.in_batches:
         return dataclasses.replace(past, capacity_before=0.0)
-    if measured.at_its_limit:
+    if measured.saturated:
         return dataclasses.replace(
             past, capacity_before=measured.processed, capacity_with=current, capacity_busy=SATURATED
         )
     if measured.busy >= FULL:
-        # One batch after the other, each as short as it gets: what it could do shows in none of them.
+        # One batch after the other, and nothing waits for long: what is done in a second is what arrives.
         return dataclasses.replace(past, capacity_before=0.0)
     if past.capacity_before > 0 and past.capacity_busy < SATURATED and current < past.capacity_with * _LARGE_STEP:
         return past  # the last step was too small by itself; both together are not
@@ -83,35 +85,48 @@ def held_seconds(past: Past) -> float:
     return min(HELD_SECONDS * 2.0 ** (max(1, past.held_times) - 1), _HELD_MOST)
 
 
-def is_worth_it(measured: Measured, more: int) -> bool:
-    """Return whether so many executors could, at best, make batches shorter by more than is called little gain.
+def worth_up_to(measured: Measured) -> int | None:
+    """Return up to how many executors each could, at best, make batches shorter by more than is called little gain.
 
     However many there are, they only shorten what executors work at. The rest of a batch stays as long: the driver's
-    part, and what passes while all wait for the longest task (Amdahl, AFIPS 1967).
+    part, and what passes while all wait for the longest task (Amdahl, AFIPS 1967). Where rows wait, half of that gain
+    is enough; how much it is shows afterwards.
+
+    Returns:
+        how many; None if batches have no such rest, or nobody knows.
     """
-    work, times = measured.at_work, more / measured.executors
-    if not work or times <= 1:
-        return True
-    return 1 / (1 - work + work / times) - 1 >= LITTLE_GAIN * (times - 1)
+    work, little = measured.at_work, LITTLE_GAIN / 2 if measured.saturated else LITTLE_GAIN
+    if not 0 < work < 1:
+        return None
+    return math.floor(measured.executors * work / (1 - work) * (1 / little - 1) + _ROUNDING)
 
 
 def _with_more_to_do(past: Past, measured: Measured) -> Past:
-    """Return the past without what was seen of an application that kept up, once it has to do more."""
-    if past.held_arriving and (measured.saturated or measured.arriving > past.held_arriving * _AS_MUCH):
-        return _let_go(past)
-    return past
+    """Return the past without what was seen, once it says nothing any more.
+
+    That is when an application that kept up has to do more, or one that fell behind does clearly more than it could.
+    """
+    if past.held_arriving:
+        gone = measured.saturated or measured.arriving > past.held_arriving * _AS_MUCH
+    else:
+        gone = bool(past.held) and measured.processed > past.held_after * _AS_MUCH
+    return _let_go(past) if gone else past
 
 
 def _judge_behind(past: Past, measured: Measured, needed: float, current: int, now: float) -> Past:
     """Judge a step of an application that had fallen behind."""
-    if not measured.at_its_limit or abs(now - past.scaled_at) > HELD_SECONDS:
+    if not measured.saturated:
+        if measured.busy >= FULL and measured.batch_seconds >= LONG:
+            return past  # long batches that follow one another may still get longer each time
         # It keeps up: the step was of use. When rows get dearer one day, what it did before is no measure of that.
+        return dataclasses.replace(_let_go(past), capacity_before=0.0)
+    if abs(now - past.scaled_at) > HELD_SECONDS:
         return dataclasses.replace(past, capacity_before=0.0)
     if needed <= current * (1 + TOLERANCE):
         return past
-    return (
-        past if _has_gained(past, measured.processed, current) else _hold(past, measured.processed, 0.0, current, now)
-    )
+    if _has_gained(past, measured.processed, current):
+        return _let_go(past)
+    return _hold(past, measured.processed, 0.0, current, now)
 
 
 def _judge_beside(past: Past, measured: Measured, needed: float, current: int, now: float) -> Past:
@@ -141,7 +156,8 @@ def _hold(past: Past, capacity: float, arriving: float, current: int, now: float
         held_before=past.capacity_before,
         held_after=capacity,
         held_arriving=arriving,
-        held_times=past.held_times + 1,
+        # Long after the last time it is something else.
+        held_times=1 + (past.held_times if abs(now - past.held_at) < 2 * held_seconds(past) else 0),
         capacity_before=0.0,
     )
 

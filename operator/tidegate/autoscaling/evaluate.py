@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidegate.autoscaling.bounds import Bounds, Limit, find_bounds, tasks_beyond
-from tidegate.autoscaling.effect import held_to, is_worth_it, judge, to_be_judged
+from tidegate.autoscaling.effect import held_to, judge, to_be_judged, worth_up_to
 from tidegate.autoscaling.large_batches import NONE, remember, usable_rate
 from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.past import Past
@@ -142,8 +142,10 @@ def _decide(settings: Settings, situation: Situation, past: Past, current: int, 
         return say(_why_nothing_is_known(settings, situation), current, False)
     if needed > current * (1 + TOLERANCE):
         more = min(math.ceil(soon - _ROUNDING), bounds.high)
-        worth = situation.measured is None or is_worth_it(situation.measured, more)
+        best = worth_up_to(situation.measured) if situation.measured is not None else None
+        worth = more <= current or best is None or best > current
         if more > current and worth:
+            more = more if best is None else min(more, best)
             past = dataclasses.replace(past, above_since=past.above_since or situation.steady)
             wait = past.above_since + settings.stabilization - situation.steady
             if situation.measured is not None and situation.measured.saturated:

@@ -95,14 +95,6 @@ class Measured:
         return min(1.0, self.utilization / self.busy) if self.busy > 0 else 0.0
 
     @property
-    def at_its_limit(self) -> bool:
-        """Whether what it does in a second is all that it can.
-
-        Long batches that follow one another may get longer each time by too little to tell it from chance.
-        """
-        return self.saturated or (self.busy >= FULL and self.batch_seconds >= LONG)
-
-    @property
     def packing(self) -> float:
         """The share of its executors' time that batches were able to use while they ran; at most 1.
 

@@ -146,9 +146,9 @@ def _differ(more: float, need: float) -> bool:
 
 def _in_vain(situation: Situation, result: Evaluation) -> str:
     m = situation.measured
-    if m is None or (result.bounds is not None and result.bounds.limit is Limit.INEFFECTIVE):
+    if m is None or (result.bounds is not None and result.bounds.high <= result.current):
         return f"the last ones brought next to nothing{_brought(situation, result)}"
-    return f"would bring next to nothing: executors work for {m.at_work:.0%} of a batch's time, and wait for the rest"
+    return f"they would bring little: executors work for {m.at_work:.0%} of a batch's time, and wait for the rest"
 
 
 def _brought(situation: Situation, result: Evaluation) -> str:

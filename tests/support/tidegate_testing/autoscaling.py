@@ -65,9 +65,9 @@ class Autoscaled:
             self.at += 10.0
             seen = figures
             if seen is not None and "executors" not in fields:
-                more = self.executors / seen.executors
-                busy = seen.busy if seen.saturated or as_long else min(1.0, seen.busy / more)
-                share = min(1.0, seen.utilization if seen.saturated else seen.utilization / more)
+                more = 1.0 if seen.saturated or seen.back_to_back else self.executors / seen.executors
+                busy = seen.busy if as_long else min(1.0, seen.busy / more)
+                share = min(1.0, seen.utilization / more)
                 seen = dataclasses.replace(seen, executors=self.executors, busy=busy, utilization=share)
             extra = {name: value for name, value in fields.items() if name != "executors"}
             found = evaluate(self.settings, situation(seen, self.at, **{"wanted": self.executors, **extra}), self.past)
