@@ -128,7 +128,10 @@ def test_however_small_a_step_down_may_be_it_ends_near_the_need(wanted: int, per
     needed, past, steps = share * wanted, Past(), list[tuple[int, int]]()
     for look in range(200 * 8):
         executors = past.target or wanted
-        now = situation(measured(70.0 * needed, executors=executors), 10.0 * look, wanted=executors)
+        # With more of them batches are shorter, or they would be of no use.
+        busy = min(1.0, 0.5 * wanted / executors)
+        seen = measured(70.0 * needed, executors=executors, busy=busy, utilization=busy)
+        now = situation(seen, 10.0 * look, wanted=executors)
         found = evaluate(asks, now, past)
         past = found.past
         if found.due and found.recommended < found.current:
