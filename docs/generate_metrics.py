@@ -16,8 +16,9 @@ import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
-from tidegate.autoscaling.evaluate import Evaluation, Past, Step
+from tidegate.autoscaling.evaluate import Evaluation, Step
 from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.settings import Mode
 from tidegate.metrics.figures import Figures

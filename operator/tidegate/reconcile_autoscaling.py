@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from tidegate.autoscaling.evaluate import Past, Step
+from tidegate.autoscaling.evaluate import Step
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import Settings

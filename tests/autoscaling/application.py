@@ -40,6 +40,8 @@ class Model:
     """Standard deviation of a task's work, as a share."""
     skew: float = 0.15
     """Of a partition's share of the rows, likewise; the same partitions are always the larger ones."""
+    hot: float = 0.0
+    """Share of the rows that one partition has, however the others are: those of one key, say."""
     start_delay: float = 25.0
     """From an order until an executor works; up to half as much again."""
     knee: int = 0
@@ -123,7 +125,8 @@ class Application:
         self.trace, self.model, self.now = trace, model, 0.0
         self.chance = random.Random(f"{trace.name}/{seed}")
         shares = [max(0.2, self.chance.gauss(1.0, model.skew)) for _ in range(model.partitions)]
-        self.shares = [share / sum(shares) for share in shares]
+        rest = (1.0 - model.hot) / sum(shares[1:] if model.hot else shares)
+        self.shares = [model.hot if model.hot and not place else share * rest for place, share in enumerate(shares)]
         self.executors = [Executor(number, 0.0, 0.0) for number in range(executors)]
         self.numbers, self.up = executors, True
         self.account = Account()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tests.autoscaling.application import Application
-from tidegate.autoscaling.evaluate import Past
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice, Sight, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import Settings

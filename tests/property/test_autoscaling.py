@@ -7,9 +7,10 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.autoscaling.evaluate import Evaluation, Past, Step, evaluate, need
+from tidegate.autoscaling.evaluate import Evaluation, Step, evaluate, need
 from tidegate.autoscaling.large_batches import LargeBatches, remember
 from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Quota, Situation
 from tidegate.autoscaling.words import explain
@@ -127,7 +128,10 @@ def test_however_small_a_step_down_may_be_it_ends_near_the_need(wanted: int, per
     needed, past, steps = share * wanted, Past(), list[tuple[int, int]]()
     for look in range(200 * 8):
         executors = past.target or wanted
-        now = situation(measured(70.0 * needed, executors=executors), 10.0 * look, wanted=executors)
+        # With more of them batches are shorter, or they would be of no use.
+        busy = min(1.0, 0.5 * wanted / executors)
+        seen = measured(70.0 * needed, executors=executors, busy=busy, utilization=busy)
+        now = situation(seen, 10.0 * look, wanted=executors)
         found = evaluate(asks, now, past)
         past = found.past
         if found.due and found.recommended < found.current:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tests.scenario.api_server import APPS, MESSAGES, PODS, ApiServer, Body, Change
-from tests.scenario.restart_rules import RestartRules
+from tests.scenario.restart_rules import RestartRules, reason_of
 from tests.scenario.versions import stands_still_for_an_edit, version_in_force, went_on_beside_an_edit
 from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import decode_app
@@ -152,7 +152,7 @@ class Invariants:
             recorded = self.action() == "RecordLaunch"
             wanted = version_in_force(after, wishes.hashes[-1][1])
             self.rules.check_app(before, after, place.path, wanted, recorded)
-        if stands_still_for_an_edit(after):
+        if reason_of(before) != reason_of(after) and stands_still_for_an_edit(after, self.api.clock()):
             self.violated(f"{place.path} stands still for an edit of which no pod can be made")
         if self.action() == "RecordLaunch" and went_on_beside_an_edit(after):
             self.count("went on beside an edit of which no pod can be made")

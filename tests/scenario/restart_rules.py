@@ -90,7 +90,7 @@ class RestartRules:
     def _check_failed_for_good(self, status: Body, path: str, reason: str) -> None:
         self.count(f"failed for good, {reason}")
         true = {each["type"]: each for each in status["conditions"] if each["status"] == "True"}
-        if status.get("phase") != "Failed" or set(true) != {"Stalled"}:
+        if status.get("phase") != "Failed" or true.keys() & {"Ready", "Reconciling", "Stalled"} != {"Stalled"}:
             self.violated(f"{path} is {reason}, {status.get('phase')}, {sorted(true)}")
         elif reason == Reason.BUDGET_EXHAUSTED.value and "The last: " not in true["Stalled"]["message"]:
             self.violated(f"{path} does not tell its last failure: {true['Stalled']['message']}")

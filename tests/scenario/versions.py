@@ -21,8 +21,13 @@ def version_in_force(app: Body, wanted: str) -> str:
     return str(stable.get("specHash") or status.get("appliedSpecHash", ""))
 
 
-def stands_still_for_an_edit(app: Body) -> bool:
-    """Return whether the status says that nothing runs for want of a usable spec, though a stable version could."""
+def stands_still_for_an_edit(app: Body, now: float) -> bool:
+    """Return whether the status says that nothing runs for want of a usable spec, though a stable version could.
+
+    Args:
+        app: the application, as it is written.
+        now: when it is; seconds since the epoch.
+    """
     status = app.get("status") or {}
     reasons = [each["reason"] for each in status.get("conditions", ()) if each["type"] == "Ready"]
     if status.get("phase") != "Pending" or reasons != ["InvalidSpec"] or "lastStable" not in status:
@@ -31,21 +36,20 @@ def stands_still_for_an_edit(app: Body) -> bool:
     launched = "epoch" in upgrade and upgrade["phase"] in ("Stopping", "Gate", "Failed")
     # After a launch it goes back to the pin, if there is one and people leave that to the operator, and in its time.
     by_itself = app["spec"]["upgrade"].get("rollback", "Auto") == "Auto" and bool(pin) and "lost" not in pin
-    return (by_itself and not _may_have_outlasted(app["spec"], status)) or not launched
+    return (by_itself and not _may_have_outlasted(app["spec"], status, now)) or not launched
 
 
-def _may_have_outlasted(spec: Body, status: Body) -> bool:
+def _may_have_outlasted(spec: Body, status: Body, now: float) -> bool:
     """Return whether a launched version may have had more than the time of its test when it was found to stand still.
 
-    When it was launched is known only of the first launch at the gate; else the beginning of the upgrade counts.
+    When it was launched is known only of the first launch at the gate; else the beginning of the upgrade counts. Who
+    wrote that may have had a clock that is behind that of who reads it.
     """
     upgrade = status["upgrade"]
     first = upgrade["phase"] == "Gate" and upgrade["reason"] == "Launched" and upgrade["epoch"] == status["epoch"]
     since = upgrade["since"] if first else upgrade["startedAt"]
-    (found,) = [each["lastTransitionTime"] for each in status["conditions"] if each["type"] == "Stalled"]
-    passed = datetime.datetime.fromisoformat(found) - datetime.datetime.fromisoformat(since)
     timeout: float = spec["upgrade"].get("timeoutSeconds", 1800)
-    return passed.total_seconds() >= timeout
+    return now - datetime.datetime.fromisoformat(since).timestamp() >= timeout
 
 
 def went_on_beside_an_edit(app: Body) -> bool:

@@ -59,13 +59,14 @@ def state_ceiling(measured: Measured, cores: int) -> int | None:
 def find_bounds(settings: Settings, situation: Situation, current: int, held: int, seen: int) -> Bounds:
     """Return the bounds; what a person set goes before what was found.
 
-    Only a person's maximum and partitions are reasons to have fewer; everything else is one not to have more.
+    A person's maximum, partitions, and executors without which an application keeps up as well are reasons to have
+    fewer; everything else is one not to have more.
 
     Args:
         settings: what a person asks for.
         situation: what is now.
         current: executors that were decided on.
-        held: executors beyond which more were of no use, 0 if that is not known.
+        held: how many there are to be at most since more were of no use, 0 if that is not known.
         seen: tasks at a time, if there were more than partitions.
     """
     measured, quota = situation.measured, situation.quota
@@ -82,6 +83,6 @@ def find_bounds(settings: Settings, situation: Situation, current: int, held: in
     if measured is not None and measured.executors < situation.wanted:
         found.append((current, Limit.MISSING))
     if held:
-        found.append((max(held, current), Limit.INEFFECTIVE))
+        found.append((held, Limit.INEFFECTIVE))
     high, limit = min(found, key=lambda each: each[0])
     return Bounds(settings.fewest, max(settings.fewest, high), limit)

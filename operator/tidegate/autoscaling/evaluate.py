@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidegate.autoscaling.bounds import Bounds, Limit, find_bounds, tasks_beyond
-from tidegate.autoscaling.large_batches import NONE, LargeBatches, remember, usable_rate
+from tidegate.autoscaling.effect import held_to, judge, to_be_judged, worth_up_to
+from tidegate.autoscaling.large_batches import NONE, remember, usable_rate
 from tidegate.autoscaling.measured import Measured, settled_after
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import TOLERANCE, Mode, Settings
 from tidegate.autoscaling.situation import Situation
 
-LITTLE_GAIN = 0.2
-"""Share of the gain that was expected of more executors, below which they were of no use."""
-HELD_SECONDS = 3600.0
-"""For how long no more are added after that; then it is tried again, since the cause may be gone."""
 _ROUNDING = 1e-6
 _NO_RATE = 1e-6
 _LEAST_PACKING = 0.05
@@ -44,48 +42,6 @@ class Step(StrEnum):
     UNKNOWN = "RateUnknown"
     NOT_RUNNING = "NotRunning"
     UPGRADING = "UpgradeUnderWay"
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """What earlier evaluations leave to the next; what comes after ``version`` is lost with the operator's process.
-
-    Times before it are in seconds since the epoch, times after it in those of the monotonic clock, which nobody sets.
-    """
-
-    target: int = 0
-    """0: none was decided yet."""
-    scaled_at: float = 0.0
-    scaled_from: int = 0
-    scaled_reason: str = ""
-    scaled_message: str = ""
-    capacity_before: float = 0.0
-    """Rows per second before the last step up, of an application that was saturated then; else 0."""
-    packing: float = 1.0
-    """Share of its executors' time that its batches can use; seen in long ones."""
-    packed_with: int = 0
-    """With how many executors that was seen; 0: it was not."""
-    held_at: float = 0.0
-    """When more executors turned out to be of no use; 0: they have not."""
-    held: int = 0
-    held_from: int = 0
-    """From how many the step went that was of no use, and what was done before and after it, in rows per second."""
-    held_before: float = 0.0
-    held_after: float = 0.0
-    tasks_at_once: int = 0
-    """The most that were seen at a time, if that is more than there are partitions; else 0."""
-    large: LargeBatches = NONE
-    """What an executor does in large batches, for when there are only small ones."""
-    version: str = ""
-    """Of the program and its partitions; what was learned of one says nothing of another."""
-    changed_at: float = 0.0
-    """When this process changed the number; one before it did that before the first of the peaks."""
-    above_since: float = 0.0
-    below_since: float = 0.0
-    peaks: tuple[tuple[float, float], ...] = ()
-    """Times and needs of the last interval, later ones lower: the first is the highest that counts."""
-    peaks_since: float = 0.0
-    measured_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +86,7 @@ def evaluate(settings: Settings, situation: Situation, past: Past) -> Evaluation
         past = _learn(past, measured)
     needed = need(settings, measured, past) if measured is not None else None
     if measured is not None and needed is not None:
-        past = _judge(_remember(past, needed, settings, situation.steady), measured, needed, current, situation.now)
+        past = judge(_remember(past, needed, settings, situation.steady), measured, needed, current, situation.now)
     result = _decide(settings, situation, past, current, needed)
     if result.recommended != current and situation.excluded_until > situation.now:
         wait = situation.excluded_until - situation.now
@@ -168,7 +124,7 @@ def _drag(past: Past) -> float:
 
 
 def _decide(settings: Settings, situation: Situation, past: Past, current: int, needed: float | None) -> Evaluation:
-    bounds = find_bounds(settings, situation, current, _held(past, situation.now), past.tasks_at_once)
+    bounds = find_bounds(settings, situation, current, held_to(past, current, situation.now), past.tasks_at_once)
 
     def say(step: Step | Limit, recommended: int, due: bool, wait: float | None = None) -> Evaluation:
         after = dataclasses.replace(
@@ -186,14 +142,17 @@ def _decide(settings: Settings, situation: Situation, past: Past, current: int, 
         return say(_why_nothing_is_known(settings, situation), current, False)
     if needed > current * (1 + TOLERANCE):
         more = min(math.ceil(soon - _ROUNDING), bounds.high)
-        if more > current:
+        best = worth_up_to(situation.measured) if situation.measured is not None else None
+        worth = more <= current or best is None or best > current
+        if more > current and worth:
+            more = more if best is None else min(more, best)
             past = dataclasses.replace(past, above_since=past.above_since or situation.steady)
             wait = past.above_since + settings.stabilization - situation.steady
             if situation.measured is not None and situation.measured.saturated:
                 wait = 0.0  # no passing peak: it has fallen behind while it was measured
             return say(Step.UP, more, True) if wait <= 0 else say(Step.UP_SOON, more, False, wait)
         if bounds.high > current * (1 - TOLERANCE):
-            return say(bounds.limit, current, False)
+            return say(bounds.limit if worth else Limit.INEFFECTIVE, current, False)
         # Those beyond the partitions have no task, however much is needed.
     enough = enough_executors(past, current, bounds)
     # The tolerance is for the need, which is never exact: a step may be as small as a person wants it.
@@ -241,15 +200,13 @@ def _lowest_after_step(settings: Settings, current: int) -> int:
 
 def _take(result: Evaluation, situation: Situation) -> Evaluation:
     """Return the evaluation with what follows for the next ones when it is acted upon."""
-    measured = situation.measured
-    known = result.step is Step.UP and measured is not None and measured.saturated
+    measured = situation.measured if result.step is Step.UP else None
     past = dataclasses.replace(
-        result.past,
+        to_be_judged(result.past, measured, result.current),
         target=result.recommended,
         scaled_at=situation.now,
         changed_at=situation.steady,
         scaled_from=result.current,
-        capacity_before=measured.processed if known and measured is not None else 0.0,
         above_since=0.0,
         below_since=0.0,
     )
@@ -269,6 +226,8 @@ def _of_version(past: Past, situation: Situation) -> Past:
         held_from=0,
         held_before=0.0,
         held_after=0.0,
+        held_arriving=0.0,
+        held_times=0,
         tasks_at_once=0,
         large=NONE,
         version=situation.version,
@@ -308,32 +267,3 @@ def _remember(past: Past, needed: float, settings: Settings, now: float) -> Past
     if not later or now - later[-1][0] >= interval / _GRAINS:
         later.append((now, needed))
     return dataclasses.replace(past, peaks=tuple(later), measured_at=now)
-
-
-def _judge(past: Past, measured: Measured, needed: float, current: int, now: float) -> Past:
-    """Return what is learned of the last step up, if it is still not enough: whether it helped at all."""
-    before, fits = past.scaled_from, measured.executors == current == past.target
-    if not fits or not 0 < before < current or past.capacity_before <= 0:
-        return past
-    if not measured.saturated:
-        # It keeps up: the step was of use. When rows get dearer one day, what it did before is no measure of that.
-        return dataclasses.replace(past, capacity_before=0.0)
-    if needed <= current * (1 + TOLERANCE):
-        return past
-    expected = past.capacity_before * (current / before - 1)
-    if measured.processed - past.capacity_before >= LITTLE_GAIN * expected:
-        return past
-    return dataclasses.replace(
-        past,
-        held_at=now,
-        held=current,
-        held_from=before,
-        held_before=past.capacity_before,
-        held_after=measured.processed,
-        capacity_before=0.0,
-    )
-
-
-def _held(past: Past, now: float) -> int:
-    # Of either side: a clock may have been set back since.
-    return past.held if past.held and abs(now - past.held_at) < HELD_SECONDS else 0

@@ -85,6 +85,16 @@ class Measured:
         return self.rate * self.executors
 
     @property
+    def in_batches(self) -> float:
+        """Rows per second of the time in batches; 0 if nothing was read."""
+        return self.processed / self.busy if self.busy > 0 else 0.0
+
+    @property
+    def at_work(self) -> float:
+        """Share of the time in batches in which executors worked; 1 if the driver does not tell."""
+        return min(1.0, self.utilization / self.busy) if self.busy > 0 else 0.0
+
+    @property
     def packing(self) -> float:
         """The share of its executors' time that batches were able to use while they ran; at most 1.
 
@@ -94,7 +104,7 @@ class Measured:
             # One batch that hung is no property of the program; if it is one, the next batch shows it, too.
             did = self.paced if self.processed < HUNG * self.paced else self.processed
             return min(1.0, did / self.capacity)
-        return min(1.0, self.utilization / self.busy) if self.busy > 0 else 0.0
+        return self.at_work
 
     @property
     def is_packed(self) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from tidegate.autoscaling.evaluate import Evaluation, Past, evaluate
+from tidegate.autoscaling.evaluate import Evaluation, evaluate
 from tidegate.autoscaling.excluded import excluded_until
 from tidegate.autoscaling.measured import Measured, measure
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.samples import History, take_sample
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Quota, Shortage, Situation

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import math
 
 from tidegate.autoscaling.bounds import Limit, partitions_ceiling, state_ceiling
-from tidegate.autoscaling.evaluate import HELD_SECONDS, Evaluation, Step, enough_executors, usable_share
+from tidegate.autoscaling.effect import held_seconds
+from tidegate.autoscaling.evaluate import Evaluation, Step, enough_executors, usable_share
 from tidegate.autoscaling.large_batches import usable_rate
 from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.settings import Settings
@@ -13,6 +15,7 @@ from tidegate.autoscaling.situation import Situation
 
 _MORE = (Step.UP, Step.UP_SOON, *Limit)
 _FEWER = (Step.DOWN, Step.DOWN_SOON, Step.STEADY)
+_CAUSES = "A hot key, the driver's part of a batch or a slow sink may be what takes the time."
 _UNDECIDED = (Step.NOT_RUNNING, Step.UPGRADING)
 
 
@@ -26,7 +29,8 @@ def explain(settings: Settings, situation: Situation, result: Evaluation) -> str
     what = _what(settings, situation, result)
     figures = _figures(settings, situation, result)
     missing = "" if result.step is Limit.MISSING else _missing(situation)
-    return " ".join(part for part in (what, figures, _ceiling(situation, result), missing) if part)
+    parts = (what, figures, _given_back(situation, result), _ceiling(situation, result), missing)
+    return " ".join(part for part in parts if part)
 
 
 def _what(settings: Settings, situation: Situation, result: Evaluation) -> str:  # noqa: PLR0911 - one arm each
@@ -77,7 +81,7 @@ def _limited(settings: Settings, situation: Situation, result: Evaluation) -> st
                 return f"{_missing(situation)} {_unmeasured(settings, situation)}"
             return f"{more}, but only {situation.measured.executors} of the {situation.wanted} that are wanted run."
         case _:
-            return f"{more}, but the last ones brought next to nothing{_brought(situation, result)}."
+            return f"{more}, but {_in_vain(situation, result)}. {_CAUSES}"
 
 
 def _figures(settings: Settings, situation: Situation, result: Evaluation) -> str:
@@ -140,16 +144,32 @@ def _differ(more: float, need: float) -> bool:
     return f"{more:.1f}" != f"{need:.1f}" and more > need
 
 
+def _in_vain(situation: Situation, result: Evaluation) -> str:
+    m = situation.measured
+    if m is None or (result.bounds is not None and result.bounds.high <= result.current):
+        return f"the last ones brought next to nothing{_brought(situation, result)}"
+    return f"they would bring little: executors work for {m.at_work:.0%} of a batch's time, and wait for the rest"
+
+
 def _brought(situation: Situation, result: Evaluation) -> str:
     past = result.past
     if not past.held_from:
         return ""
     expected = past.held_before * past.held / past.held_from
-    again = _seconds(past.held_at + HELD_SECONDS - situation.now)
+    again = _seconds(past.held_at + held_seconds(past) - situation.now)
+    rows = "rows for each second of a batch" if past.held_arriving else "rows/s"
     return (
         f": from {past.held_from} to {past.held} executors it came from {_number(past.held_before)} to "
-        f"{_number(past.held_after)} rows/s, where {_number(expected)} were expected. More are tried again in {again}"
+        f"{_number(past.held_after)} {rows}, where {_number(expected)} were expected. More are tried again in {again}"
     )
+
+
+def _given_back(situation: Situation, result: Evaluation) -> str:
+    """Return why there are to be fewer than are needed, empty if there are not."""
+    held = result.bounds is not None and result.bounds.limit is Limit.INEFFECTIVE
+    if not held or result.step not in (Step.DOWN, Step.DOWN_SOON) or result.needed <= result.recommended:
+        return ""
+    return f"More brought next to nothing{_brought(situation, result)}. {_CAUSES}"
 
 
 def _ceiling(situation: Situation, result: Evaluation) -> str:
@@ -159,7 +179,8 @@ def _ceiling(situation: Situation, result: Evaluation) -> str:
     of_state = state_ceiling(m, situation.cores)
     of_all = partitions_ceiling(m, situation.cores, result.past.tasks_at_once)
     by_partitions = result.bounds is not None and result.bounds.limit is Limit.PARTITIONS
-    reached = result.step in (Limit.PARTITIONS, Limit.IDLE, Limit.INEFFECTIVE)
+    of_no_use = result.step is Limit.INEFFECTIVE and result.current >= min(of_state or math.inf, of_all or math.inf)
+    reached = result.step in (Limit.PARTITIONS, Limit.IDLE) or of_no_use
     if not reached and not (by_partitions and result.needed > result.recommended):
         return _beyond_state(m, situation, result, of_state)
     tasks = f"{_executors(of_all)} with {_tasks(situation.cores)} each at a time" if of_all else ""

@@ -11,8 +11,9 @@ import datetime
 import msgspec
 
 from tidegate.autoscaling.bounds import Limit
-from tidegate.autoscaling.evaluate import Past, usable_share
+from tidegate.autoscaling.evaluate import usable_share
 from tidegate.autoscaling.large_batches import LargeBatches, usable_rate
+from tidegate.autoscaling.past import SATURATED, Past
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import KEPT_SECONDS
 from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
@@ -65,6 +66,8 @@ def past_of(status: AutoscalingStatus | None) -> Past:
         scaled_reason=scale.reason,
         scaled_message=scale.message,
         capacity_before=scale.rows_per_second_before,
+        capacity_with=scale.executors_before or scale.from_,
+        capacity_busy=scale.busy_before,
         packing=min(1.0, learned.usable_share) if learned.usable_share > 0 else 1.0,
         packed_with=max(0, learned.executors),
         held_at=_seconds(learned.ineffective_time),
@@ -72,6 +75,8 @@ def past_of(status: AutoscalingStatus | None) -> Past:
         held_from=learned.ineffective_from,
         held_before=learned.ineffective_rows_per_second_before,
         held_after=learned.ineffective_rows_per_second_after,
+        held_arriving=learned.ineffective_rows_per_second_arriving,
+        held_times=learned.ineffective_times,
         tasks_at_once=learned.tasks_at_once,
         large=LargeBatches(learned.rows_per_second_per_executor, learned.rows_per_batch, learned.shares),
         version=learned.version,
@@ -112,6 +117,8 @@ def _advised_status(o: Observation, spec: AutoscalingSpec) -> AutoscalingStatus:
             ineffective_from=past.held_from,
             ineffective_rows_per_second_before=round(past.held_before, 1),
             ineffective_rows_per_second_after=round(past.held_after, 1),
+            ineffective_rows_per_second_arriving=round(past.held_arriving, 1),
+            ineffective_times=past.held_times,
             tasks_at_once=past.tasks_at_once,
             rows_per_second_per_executor=round(past.large.rate, 3),
             rows_per_batch=round(past.large.rows, 1),
@@ -150,6 +157,8 @@ def _last_scale(past: Past) -> LastScale | None:
         reason=past.scaled_reason,
         message=past.scaled_message,
         rows_per_second_before=round(past.capacity_before, 1),
+        executors_before=past.capacity_with if past.capacity_before and past.capacity_with != past.scaled_from else 0,
+        busy_before=round(past.capacity_busy, 3) if past.capacity_before else SATURATED,
     )
 
 

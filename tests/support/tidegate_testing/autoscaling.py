@@ -3,8 +3,9 @@
 import dataclasses
 from typing import Any
 
-from tidegate.autoscaling.evaluate import Evaluation, Past, evaluate
+from tidegate.autoscaling.evaluate import Evaluation, evaluate
 from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.samples import History, take_sample
 from tidegate.autoscaling.settings import Settings
 from tidegate.autoscaling.situation import Situation
@@ -52,13 +53,22 @@ class Autoscaled:
         self.past = Past()
         self.said: list[Evaluation] = []
 
-    def for_seconds(self, seconds: float, figures: Measured | None, **fields: Any) -> Evaluation:
-        """Look for so long at figures that stay as they are, but for the number of executors; returns the last."""
+    def for_seconds(
+        self, seconds: float, figures: Measured | None, *, as_long: bool = False, **fields: Any
+    ) -> Evaluation:
+        """Look for so long at figures that stay as they are, but for the number of executors; returns the last.
+
+        With more of them the pauses between batches are longer, as long as it keeps up and its batches are not
+        ``as_long`` as they were.
+        """
         for _ in range(int(seconds // 10)):
             self.at += 10.0
             seen = figures
             if seen is not None and "executors" not in fields:
-                seen = dataclasses.replace(seen, executors=self.executors)
+                more = 1.0 if seen.saturated or seen.back_to_back else self.executors / seen.executors
+                busy = seen.busy if as_long else min(1.0, seen.busy / more)
+                share = min(1.0, seen.utilization / more)
+                seen = dataclasses.replace(seen, executors=self.executors, busy=busy, utilization=share)
             extra = {name: value for name, value in fields.items() if name != "executors"}
             found = evaluate(self.settings, situation(seen, self.at, **{"wanted": self.executors, **extra}), self.past)
             self.past = found.past

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tidegate.autoscaling.bounds import Limit
-from tidegate.autoscaling.evaluate import Past, Step, evaluate, need
+from tidegate.autoscaling.evaluate import Step, evaluate, need
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Quota, Shortage
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation

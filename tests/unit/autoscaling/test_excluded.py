@@ -4,8 +4,9 @@ import datetime
 
 import pytest
 
-from tidegate.autoscaling.evaluate import Past, Step
+from tidegate.autoscaling.evaluate import Step
 from tidegate.autoscaling.excluded import excluded_until
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Sight, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import ExcludedPeriod, Settings

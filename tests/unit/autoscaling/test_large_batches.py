@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from tidegate.autoscaling.evaluate import Past, Step, evaluate, need
+from tidegate.autoscaling.evaluate import Step, evaluate, need
 from tidegate.autoscaling.large_batches import LargeBatches, remember, usable_rate
 from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.past import Past
 from tidegate_testing.autoscaling import SETTINGS, Autoscaled, measured, situation
 
 LARGE = LargeBatches(rate=100.0, rows=1000.0, shares=(1.0,))
@@ -114,7 +115,7 @@ def test_rows_that_get_dearer_are_learned_when_it_falls_behind_and_not_forgotten
     app = Autoscaled(executors=1)
     app.past = dataclasses.replace(app.past, large=LARGE, version="v")
     behind = batches(400.0, 20.0, arriving=40.0, arriving_lately=40.0, saturated=True, processed=20.0)
-    app.for_seconds(20, behind)
+    app.for_seconds(10, behind)
     assert app.executors == 3
     # It has caught up, with small batches again: they are judged by what it did last, and not by what it did before.
     app.for_seconds(3600, batches(60.0, 15.0, arriving=40.0, arriving_lately=40.0))

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from tidegate.autoscaling.bounds import Limit
-from tidegate.autoscaling.evaluate import HELD_SECONDS, Past, Step, evaluate
+from tidegate.autoscaling.effect import HELD_SECONDS
+from tidegate.autoscaling.evaluate import Step, evaluate
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Sight, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.observe.gather_autoscaling import see

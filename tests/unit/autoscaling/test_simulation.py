@@ -181,3 +181,31 @@ def test_reports_that_are_looked_at_twice_change_nothing() -> None:
     once, often = (run(trace, Tidegate(Settings(MOST), again=again), Model(), 1, 3) for again in (0, 1))
     assert once == often
     assert once.changes > 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("share", "rows"), [(0.8, 105.0), (0.8, 140.0), (0.5, 165.0)])
+def test_a_partition_that_has_most_of_the_rows_does_not_bring_the_maximum(share: float, rows: float, seed: int) -> None:
+    """However many executors there are, a batch takes as long as the task that reads it."""
+    rule, model = Tidegate(Settings(60)), Model(interval=60.0, hot=share, partitions=64)
+    found = run(make("steady", 6 * HOUR, lambda t: rows), rule, model, seed, 3)
+    assert Limit.INEFFECTIVE in {each.evaluation.step for each in rule.said}
+    assert max(number for _, number in found.executors) <= 20
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_executors_that_a_slow_sink_leaves_without_use_are_given_back_while_it_keeps_up(seed: int) -> None:
+    rule, model = Tidegate(Settings(MOST)), Model(knee=5, partitions=48, interval=60.0)
+    found = run(make("steady", 6 * HOUR, lambda t: 360.0), rule, model, seed, 5)
+    assert found.executors[-1][1] <= 9
+    assert max(number for _, number in found.executors) <= 12
+    assert found.changes <= 14
+    assert found.lags[-1][1] < 120
+
+
+@pytest.mark.parametrize("begin", [1, 2])
+def test_who_is_far_behind_with_small_batches_gets_executors_all_the_same(begin: int) -> None:
+    """A quarter of each batch is the driver's part with one executor, and nearly all of it with two dozen."""
+    trace = make("backlog", HOUR, lambda t: 100.0 + (20_000.0 if t < 30 else 0.0))
+    found = run(trace, Tidegate(Settings(MOST)), Model(interval=0.0, overhead=5.0, most_rows=1_500.0), 1, begin)
+    assert max(number for at, number in found.executors if at < 300) == MOST

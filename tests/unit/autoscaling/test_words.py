@@ -3,8 +3,9 @@
 import dataclasses
 from typing import Any
 
-from tidegate.autoscaling.evaluate import Past, evaluate
+from tidegate.autoscaling.evaluate import evaluate
 from tidegate.autoscaling.large_batches import LargeBatches
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Settings
 from tidegate.autoscaling.situation import Quota, Shortage
 from tidegate.autoscaling.words import explain

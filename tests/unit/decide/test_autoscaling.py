@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from tidegate.autoscaling.bounds import Limit
-from tidegate.autoscaling.evaluate import Evaluation, Past, Step
+from tidegate.autoscaling.evaluate import Evaluation, Step
 from tidegate.autoscaling.large_batches import LargeBatches
+from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import KEPT_SECONDS
 from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
@@ -36,7 +37,7 @@ def advice(step: Step | Limit = Step.UP, *, mode: Mode = Mode.ACTIVE, target: in
     up = step is Step.UP
     past = Past(version="v") if mode is Mode.ADVISE else Past(target=target, version="v", packing=0.8)
     if up and mode is Mode.ACTIVE:
-        past = Past(target, NOW - 1, 2, "ScaleUp", WORDS, 400.0, 0.8, version="v")
+        past = Past(target, NOW - 1, 2, "ScaleUp", WORDS, 400.0, 2, packing=0.8, version="v")
     return Advice(mode, Evaluation(step, 2, target, up, past, 5.6), WORDS, measured(400.0), NOW - 1)
 
 
@@ -156,13 +157,23 @@ def test_while_it_is_off_nothing_is_said_of_it() -> None:
 def test_what_the_status_holds_is_what_the_next_process_begins_with() -> None:
     status = written(plan_of(scaled_app(), advice=advice()))
     past = past_of(status)
-    assert (past.target, past.scaled_from, past.capacity_before, past.packing) == (6, 2, 400.0, 0.8)
+    assert (past.target, past.scaled_from, past.packing) == (6, 2, 0.8)
+    assert (past.capacity_before, past.capacity_with, past.capacity_busy) == (400.0, 2, 1.0)
     assert (past.scaled_at, past.scaled_message, past.version) == (float(int(NOW - 1)), WORDS, "v")
     learned = Past(6, held=6, held_at=NOW, held_from=2, held_before=400.0, held_after=430.5, tasks_at_once=9)
+    learned = dataclasses.replace(learned, held_arriving=300.5, held_times=3)
     held = Advice(Mode.ACTIVE, Evaluation(Step.STEADY, 6, 6, False, learned), "", None, NOW)
     again = past_of(written(plan_of(scaled_app(), advice=held)))
     assert (again.held, again.held_at) == (6, NOW)
     assert (again.held_from, again.held_before, again.held_after, again.tasks_at_once) == (2, 400.0, 430.5, 9)
+    assert (again.held_arriving, again.held_times) == (300.5, 3)
+
+
+def test_what_was_done_before_several_small_steps_outlives_the_process() -> None:
+    past = Past(6, NOW - 1, 5, "ScaleUp", WORDS, 400.0, 4, 0.8, version="v")
+    said = Advice(Mode.ACTIVE, Evaluation(Step.STEADY, 6, 6, False, past), "", None, NOW)
+    again = past_of(written(plan_of(scaled_app(), advice=said)))
+    assert (again.scaled_from, again.capacity_before, again.capacity_with, again.capacity_busy) == (5, 400.0, 4, 0.8)
 
 
 def test_what_was_learned_of_large_batches_outlives_the_process_and_is_what_the_figures_show() -> None:

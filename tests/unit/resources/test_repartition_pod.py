@@ -79,3 +79,14 @@ def test_without_an_attempt_there_is_no_pod() -> None:
     with pytest.raises(ValueError, match="has begun"):
         build_repartition_pod(app(repartition=later), PLATFORM)
     assert json.dumps(build_repartition_pod(app(), PLATFORM))
+
+
+@pytest.mark.parametrize("stored", ["{", "[]", '{"application.image": 7}'])
+def test_by_a_version_that_can_not_be_read_no_state_is_divided(stored: str) -> None:
+    """As a newer operator left it: which Spark wrote the state is not guessed."""
+    dividing = app()
+    assert dividing.status.last_stable is not None
+    newer = msgspec.structs.replace(dividing.status.last_stable, spec=stored)
+    status = msgspec.structs.replace(dividing.status, last_stable=newer)
+    with pytest.raises(SpecError, match=r"status\.lastStable\.spec: can not be read by this operator"):
+        build_repartition_pod(msgspec.structs.replace(dividing, status=status), PLATFORM)
