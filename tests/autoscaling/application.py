@@ -125,8 +125,9 @@ class Application:
         self.trace, self.model, self.now = trace, model, 0.0
         self.chance = random.Random(f"{trace.name}/{seed}")
         shares = [max(0.2, self.chance.gauss(1.0, model.skew)) for _ in range(model.partitions)]
-        rest = (1.0 - model.hot) / sum(shares[1:] if model.hot else shares)
-        self.shares = [model.hot if model.hot and not place else share * rest for place, share in enumerate(shares)]
+        if model.hot:
+            shares[0] = sum(shares[1:]) * model.hot / (1.0 - model.hot)
+        self.shares = [share / sum(shares) for share in shares]
         self.executors = [Executor(number, 0.0, 0.0) for number in range(executors)]
         self.numbers, self.up = executors, True
         self.account = Account()

@@ -107,10 +107,7 @@ class DriversSnapshots:
 
     def last_batch(self, lineage: int, log: str = "commits") -> int:
         """Return the newest batch in a log of a lineage, -1 if there is none."""
-        place = self._config.storage
-        where = place.key(f"lineages/{lineage}/{QUERY}/{log}") + "/"
-        listed = self._client.list_objects_v2(Bucket=place.bucket, Prefix=where).get("Contents", [])
-        return max((int(each["Key"].removeprefix(where)) for each in listed), default=-1)
+        return LineageLibrary(self._client, self._config.storage).newest_batch(lineage, QUERY, log)
 
     # --- steps ---
 

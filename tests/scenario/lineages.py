@@ -33,6 +33,11 @@ class LineageLibrary:
         """Return the key of an object of a lineage."""
         return self._place.key(LINEAGE_PREFIX, str(lineage), *parts)
 
+    def newest_batch(self, lineage: int, query: str, log: str) -> int:
+        """Return the newest batch in a log of a query, -1 if there is none."""
+        where = self.lineage_key(lineage, query, log) + "/"
+        return max((int(each.key.removeprefix(where)) for each in self.list(where)), default=-1)
+
     def change(self, change: Callable[[Any], Any]) -> None:
         """Let go of a snapshot."""
 

@@ -160,9 +160,8 @@ class RepartitionProcess:
 
     def _newest(self, log: str) -> int:
         """Return the newest batch in a log of the query that is divided."""
-        where = self._config.storage.key(f"lineages/{self.order.of_lineage}/{QUERY}/{log}") + "/"
-        listed = self._client.list_objects_v2(Bucket=self._config.storage.bucket, Prefix=where).get("Contents", [])
-        return max((int(each["Key"].removeprefix(where)) for each in listed), default=-1)
+        library = LineageLibrary(self._client, self._config.storage)
+        return library.newest_batch(self.order.of_lineage, QUERY, log)
 
     def _check(self, held: Held) -> None:
         lost = fence.check(self._port, held)

@@ -11,7 +11,7 @@ import math
 
 from tidegate.autoscaling.measured import FULL, LONG, Measured
 from tidegate.autoscaling.past import SATURATED, Past
-from tidegate.autoscaling.settings import TOLERANCE
+from tidegate.autoscaling.settings import ROUNDING, TOLERANCE
 
 LITTLE_GAIN = 0.2
 """Share of the gain that was expected of more executors, below which they were of no use."""
@@ -23,7 +23,6 @@ _LARGE_STEP = 1.2
 """By so much more executors it shows in the length of batches, which vary by themselves, whether they are of use."""
 _AS_MUCH = 1.25
 """Up to so many times the rows are as many."""
-_ROUNDING = 1e-6
 
 
 def to_be_judged(past: Past, measured: Measured | None, current: int) -> Past:
@@ -98,7 +97,7 @@ def worth_up_to(measured: Measured) -> int | None:
     work, little = measured.at_work, LITTLE_GAIN / 2 if measured.saturated else LITTLE_GAIN
     if not 0 < work < 1:
         return None
-    return math.floor(measured.executors * work / (1 - work) * (1 / little - 1) + _ROUNDING)
+    return math.floor(measured.executors * work / (1 - work) * (1 / little - 1) + ROUNDING)
 
 
 def _with_more_to_do(past: Past, measured: Measured) -> Past:

@@ -14,13 +14,12 @@ from enum import StrEnum
 
 from tidegate.autoscaling.bounds import Bounds, Limit, find_bounds, tasks_beyond
 from tidegate.autoscaling.effect import held_to, judge, to_be_judged, worth_up_to
-from tidegate.autoscaling.large_batches import NONE, remember, usable_rate
+from tidegate.autoscaling.large_batches import remember, usable_rate
 from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.settings import TOLERANCE, Mode, Settings
+from tidegate.autoscaling.settings import ROUNDING, TOLERANCE, Mode, Settings
 from tidegate.autoscaling.situation import Situation
 
-_ROUNDING = 1e-6
 _NO_RATE = 1e-6
 _LEAST_PACKING = 0.05
 """Less than this is a batch that hung, and no property of the program."""
@@ -141,18 +140,17 @@ def _decide(settings: Settings, situation: Situation, past: Past, current: int, 
     if needed is None:
         return say(_why_nothing_is_known(settings, situation), current, False)
     if needed > current * (1 + TOLERANCE):
-        more = min(math.ceil(soon - _ROUNDING), bounds.high)
-        best = worth_up_to(situation.measured) if situation.measured is not None else None
-        worth = more <= current or best is None or best > current
-        if more > current and worth:
-            more = more if best is None else min(more, best)
+        more = min(math.ceil(soon - ROUNDING), bounds.high)
+        most = worth_up_to(situation.measured) if situation.measured is not None else None
+        worth = more if most is None else min(more, most)
+        if worth > current:
             past = dataclasses.replace(past, above_since=past.above_since or situation.steady)
             wait = past.above_since + settings.stabilization - situation.steady
             if situation.measured is not None and situation.measured.saturated:
                 wait = 0.0  # no passing peak: it has fallen behind while it was measured
-            return say(Step.UP, more, True) if wait <= 0 else say(Step.UP_SOON, more, False, wait)
+            return say(Step.UP, worth, True) if wait <= 0 else say(Step.UP_SOON, worth, False, wait)
         if bounds.high > current * (1 - TOLERANCE):
-            return say(bounds.limit if worth else Limit.INEFFECTIVE, current, False)
+            return say(Limit.INEFFECTIVE if more > current else bounds.limit, current, False)
         # Those beyond the partitions have no task, however much is needed.
     enough = enough_executors(past, current, bounds)
     # The tolerance is for the need, which is never exact: a step may be as small as a person wants it.
@@ -190,12 +188,12 @@ def enough_executors(past: Past, current: int, bounds: Bounds) -> int:
     """Return how many would have been enough all the while, within the bounds."""
     peak = past.peaks[0][1] if past.peaks else float(current)
     # With room to spare: what is taken away now must not be missed at the next breath of wind.
-    return max(min(math.ceil(peak * (1 + TOLERANCE) - _ROUNDING), bounds.high), bounds.low)
+    return max(min(math.ceil(peak * (1 + TOLERANCE) - ROUNDING), bounds.high), bounds.low)
 
 
 def _lowest_after_step(settings: Settings, current: int) -> int:
     """Return how many one step down has to leave: at least one of them may always go."""
-    return min(math.ceil(current * (1 - settings.down_share) - _ROUNDING), current - 1)
+    return min(math.ceil(current * (1 - settings.down_share) - ROUNDING), current - 1)
 
 
 def _take(result: Evaluation, situation: Situation) -> Evaluation:
@@ -214,27 +212,18 @@ def _take(result: Evaluation, situation: Situation) -> Evaluation:
 
 
 def _of_version(past: Past, situation: Situation) -> Past:
+    """Return the past without what was learned, and is to be judged, of another version."""
     if past.version == situation.version:
         return past
-    return dataclasses.replace(
-        past,
-        capacity_before=0.0,
-        packing=1.0,
-        packed_with=0,
-        held_at=0.0,
-        held=0,
-        held_from=0,
-        held_before=0.0,
-        held_after=0.0,
-        held_arriving=0.0,
-        held_times=0,
-        tasks_at_once=0,
-        large=NONE,
+    return Past(
+        target=past.target,
+        scaled_at=past.scaled_at,
+        scaled_from=past.scaled_from,
+        scaled_reason=past.scaled_reason,
+        scaled_message=past.scaled_message,
         version=situation.version,
-        above_since=0.0,
-        below_since=0.0,
-        peaks=(),
-        peaks_since=0.0,
+        changed_at=past.changed_at,
+        measured_at=past.measured_at,
     )
 
 

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 TOLERANCE = 0.1
 """Share by which the need may differ from what there is before anything is done: figures are never exact."""
+ROUNDING = 1e-6
+"""By so much a number that is whole by its meaning may differ from that."""
 
 
 class Mode(StrEnum):

@@ -95,16 +95,15 @@ def is_stable_again(o: Observation) -> bool:
     Each of its queries has committed enough, or waits for input. One that is ready is in no batch of before any more,
     unless it is paused: then it is ready whatever it did.
     """
-    driver, wanted = o.driver, o.app.spec.upgrade.stable_batches
+    driver = o.driver
     if is_stable(o):
         return True
     if driver is None or driver.spec_hash != o.spec_hash or not takes_orders(o) or failed_queries(o):
         return False
     queries, paused = active_queries(o), o.agent is not None and o.agent.report.control.paused
-    waits = all(
-        query.committed >= wanted or (query.lag_rows <= 0 and bool(query.committed or not paused)) for query in queries
-    )
-    return waits and bool(queries) and runs_ready(o)
+    if not queries or not runs_ready(o) or (paused and not all(query.committed for query in queries)):
+        return False
+    return _lacks_only_input(o)
 
 
 def fail_gate(o: Observation, now: float) -> Step | None:
@@ -243,13 +242,16 @@ def _failed_by_itself(driver: PodRecord) -> bool:
 
 def waits_for_input(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     """Return whether the version runs, and all that is missing are batches that nobody has input for."""
-    queries = active_queries(o)
     if o.agent is None or not takes_orders(o) or not o.agent.report.ready:
         return False
     if failed_queries(o) or missing_queries(o, upgrade, now):
         return False
+    return _lacks_only_input(o)
+
+
+def _lacks_only_input(o: Observation) -> bool:
     wanted = o.app.spec.upgrade.stable_batches
-    return all(query.committed >= wanted or query.lag_rows <= 0 for query in queries)
+    return all(query.committed >= wanted or query.lag_rows <= 0 for query in active_queries(o))
 
 
 def idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
