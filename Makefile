@@ -10,7 +10,8 @@ export TIDEGATE_CACHE ?= $(HOME)/.cache/tidegate
 VENV := $(TIDEGATE_CACHE)/venv/$(shell sha256sum locks/dev.lock | cut -c1-12)
 PYTHON := $(VENV)/bin/python
 export PYTHONPATH := operator:spark_app:.:tests/support
-export PYTHONDONTWRITEBYTECODE := 1
+# Bytecode outside the checkout: each of the many processes that tests start would compile what it imports otherwise.
+export PYTHONPYCACHEPREFIX := $(TIDEGATE_CACHE)/bytecode
 
 NAME ?= dev
 ARGS ?=

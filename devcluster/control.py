@@ -152,7 +152,7 @@ class Control:
                     "devcluster.supervisor",
                     json.dumps(settings),
                 ],
-                env={**os.environ, "PYTHONPATH": str(paths.ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+                env={**os.environ, "PYTHONPATH": str(paths.ROOT), "PYTHONPYCACHEPREFIX": str(paths.bytecode())},
                 cwd=paths.ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

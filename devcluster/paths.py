@@ -15,6 +15,11 @@ def cache() -> Path:
     return Path(os.environ.get("TIDEGATE_CACHE") or Path.home() / ".cache" / "tidegate").absolute()
 
 
+def bytecode() -> Path:
+    """Return where Python keeps the bytecode of what this checkout starts: outside of it."""
+    return cache() / "bytecode"
+
+
 def state(name: str) -> Path:
     """Return the folder that holds all files of the cluster ``name``; it need not exist.
 

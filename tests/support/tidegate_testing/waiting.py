@@ -7,6 +7,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
+class CannotComeError(Exception):
+    """What is awaited can no longer come: a probe raises it, and the wait ends at once instead of at its limit."""
+
+
 def wait_for(what: str, probe: Callable[[], T], timeout: float, interval: float = 0.5) -> T:
     """Call ``probe`` until it returns something true, and return that.
 
@@ -19,6 +23,7 @@ def wait_for(what: str, probe: Callable[[], T], timeout: float, interval: float 
 
     Raises:
         AssertionError: the world did not come about; the text holds what was seen last.
+        CannotComeError: the probe raised it, because the world can no longer come about.
     """
     end = time.monotonic() + timeout
     last: object = None
