@@ -17,6 +17,8 @@ NAME ?= dev
 ARGS ?=
 N ?=
 SEED ?=
+SLICE ?=
+export WORKERS ?= 2
 
 .PHONY: help
 help: ## this list
@@ -36,7 +38,7 @@ tools: setup ## build the Go programs of the development cluster (Kubernetes, et
 
 # --- checks and tests -------------------------------------------------------------------------------------------------
 
-.PHONY: check format generate test test-unit test-integration test-e2e
+.PHONY: check format generate test test-all test-unit test-integration test-e2e durations
 check: setup ## style, types, import contracts, layout, generated files: under a minute
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
@@ -56,30 +58,24 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 	$(PYTHON) docs/generate_reference.py
 	$(PYTHON) docs/generate_metrics.py
 
-# What tests with servers need is built beside the tests without: much of that is waiting for downloads. So is the image
-# that one end-to-end test needs, beside the tests before those.
-test: setup ## every test: about an hour on two cores, with a quarter more to build everything first
-	@set -m; log=$$(mktemp); built=; trap 'kill -- -$$built 2>/dev/null || true; rm -f "$$log"' EXIT; \
-		follow() { echo "test: what is built beside:"; tail --lines=+1 --follow --pid=$$built "$$log"; wait $$built; }; \
-		{ nice $(MAKE) tools & tools=$$!; nice $(PYTHON) -m devcluster images build && wait $$tools; } >"$$log" 2>&1 & built=$$!; \
-		$(MAKE) check test-unit; follow; \
-		nice --adjustment=19 $(PYTHON) -m devcluster images build --tests >"$$log" 2>&1 & built=$$!; \
-		$(MAKE) test-integration; follow; \
-		$(MAKE) test-e2e
+# What tests with servers need is built beside the tests without; end-to-end tests, which mostly wait, run beside the rest.
+test: setup ## what each change has to pass: half an hour on two cores, the first time with all that is to be built longer
+	@$(PYTHON) -m tests.gate $(if $(ARGS),-- $(ARGS))
 
-test-unit: setup ## tests without servers, 2,000 simulated schedules among them: two minutes or three
-	$(VENV)/bin/pytest tests/unit tests/property tests/scenario --numprocesses 2 --dist worksteal $(ARGS)
+test-all: setup ## every test, those marked long too, with fresh seeds: make test-all [SLICE=1/3]
+	@$(PYTHON) -m tests.gate --all $(if $(SLICE),--slice $(SLICE)) $(if $(ARGS),-- $(ARGS))
 
-# Each of the two workers has servers of its own; a file's tests stay together, because they share such servers. Of the
-# order of the files the tests' own list decides (tests/integration/conftest.py), not how many tests a file has.
-test-integration: tools ## tests with a real API server, real Spark on this machine, real S3 and Kafka servers
-	$(VENV)/bin/pytest tests/integration --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations=40 $(ARGS)
+test-unit: setup ## tests without servers, 500 simulated schedules among them: minutes
+	@$(PYTHON) -m tests.gate --only unit $(if $(ARGS),-- $(ARGS))
 
-# Two workers with a cluster each, but on a cluster that is given there is room for one.
-test-e2e: tools ## tests with real pods, on development clusters or on the one that TIDEGATE_KUBECONFIG names
-	@[ -n "$${TIDEGATE_KUBECONFIG:-}" ] || $(PYTHON) -m devcluster images build
-	[ -n "$${TIDEGATE_KUBECONFIG:-}$${TIDEGATE_E2E_CLUSTER:-}" ] || workers="--numprocesses 2 --dist loadfile"; \
-		$(VENV)/bin/pytest tests/e2e $${workers:+$$workers --no-loadscope-reorder} --durations=10 $(ARGS)
+test-integration: setup ## tests with a real API server, real Spark on this machine, real S3 and Kafka servers
+	@$(PYTHON) -m tests.gate --only integration $(if $(ARGS),-- $(ARGS))
+
+test-e2e: setup ## tests with real pods, on development clusters or on the one that TIDEGATE_KUBECONFIG names
+	@$(PYTHON) -m tests.gate --only e2e $(if $(ARGS),-- $(ARGS))
+
+durations: setup ## renew tests/durations.json from the last run of make test or make test-all
+	@$(PYTHON) -m tests.gate.durations $(or $(TIDEGATE_REPORTS),$(TIDEGATE_CACHE)/gate/reports)
 
 .PHONY: scenario
 scenario: setup ## random schedules of misfortune, simulated: make scenario [N=2000 | SEED=123]

@@ -1,12 +1,15 @@
 """What every tier shares: property tests without deadlines, because a busy machine is no failure.
 
 At the gate (``CI``) they try the same courses each time for the same code: what chance finds is found at a desk, where
-somebody can make a test of it, and does not turn a gate red that has nothing to do with it.
+somebody can make a test of it, and does not turn a gate red that has nothing to do with it. ``make test-all`` looks for
+more: it asks for fresh seeds (``TIDEGATE_FRESH_SEEDS``).
 """
 
 import os
 
 from hypothesis import settings
 
-settings.register_profile("tidegate", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.register_profile(
+    "tidegate", deadline=None, derandomize=bool(os.environ.get("CI")) and not os.environ.get("TIDEGATE_FRESH_SEEDS")
+)
 settings.load_profile("tidegate")

@@ -1,0 +1,163 @@
+"""The command line of the gate: ``make test`` and ``make test-all``. Starts processes, writes into the cache."""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from devcluster import environment, paths
+from devcluster.cluster import Cluster
+from tests.gate import durations, junit, report
+from tests.gate.run import Ended, printed, run
+from tests.gate.slices import Slice, files_of
+from tests.gate.tiers import CHECK, E2E, EVERYTHING, GATE, TIERS, Request, steps
+
+NAMES = (CHECK, *(tier.name for tier in TIERS))
+FRESH_SEEDS = "TIDEGATE_FRESH_SEEDS"
+
+
+def main() -> int:
+    """Run what was asked for; print the table and a JSON line; return 0 if all passed."""
+    options = _parser().parse_args()
+    try:
+        record = durations.Durations.load()
+        request = _request(options, record)
+    except ValueError as refused:
+        printed(f"gate: {refused}")
+        return 2
+    if request.selection == EVERYTHING:
+        os.environ[FRESH_SEEDS] = "1"
+    warm = durations_known(request)
+    _clear(request.reports)
+    began = time.monotonic()
+    try:
+        ended = asyncio.run(_until_interrupted(request))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        printed("gate: interrupted; what it started is ended")
+        return 130
+    finally:
+        _remove_clusters(request)
+    return _conclude(request, record, ended, (time.monotonic() - began) / 60, {"warm": warm})
+
+
+def durations_known(request: Request) -> bool:
+    """Return whether images were there before: what a run built itself is part of its minutes."""
+    return E2E not in request.tiers or (paths.cache() / "images" / "tidegate-spark.json").is_file()
+
+
+async def _until_interrupted(request: Request) -> list[Ended]:
+    task = asyncio.ensure_future(run(steps(request), printed))
+    # A terminated gate cleans up as an interrupted one does.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
+
+
+def _request(options: argparse.Namespace, record: durations.Durations) -> Request:
+    """Build the request from options and environment; raise ValueError for what can not be asked."""
+    selection = EVERYTHING if options.all or options.slice else GATE
+    files: Mapping[str, Sequence[str]] = {}
+    if options.slice:
+        seconds = {file: record.seconds(file, EVERYTHING) for file in durations.files()}
+        files = files_of(Slice.parse(options.slice), seconds, {tier.name: tier.folders for tier in TIERS})
+    given = os.environ.get(environment.KUBECONFIG) or os.environ.get("TIDEGATE_E2E_CLUSTER")
+    reports = Path(os.environ.get("TIDEGATE_REPORTS") or paths.cache() / "gate" / "reports")
+    return Request(
+        tiers=tuple(options.only or NAMES),
+        selection=selection,
+        workers=options.workers,
+        reports=reports,
+        files=files,
+        arguments=tuple(options.arguments),
+        foreign_cluster=bool(given),
+    )
+
+
+def _clear(reports: Path) -> None:
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir(parents=True)
+
+
+def _remove_clusters(request: Request) -> None:
+    """Remove what an end-to-end worker leaves behind that was killed: a cluster with all its processes and mounts."""
+    if E2E in request.tiers and not request.foreign_cluster:
+        for number in range(request.workers):
+            if paths.state(f"e2e-gw{number}").exists():
+                Cluster(f"e2e-gw{number}").down()
+
+
+def _conclude(
+    request: Request, record: durations.Durations, ended: Sequence[Ended], minutes: float, facts: Mapping[str, object]
+) -> int:
+    cases = {each.step.name: _cases(request.reports / f"{each.step.name}.xml") for each in ended}
+    lines = [_line(each, cases[each.step.name], record, request) for each in ended]
+    whole = request.selection == GATE and not request.arguments
+    ran = junit.by_file(case for tier in cases.values() for case in tier)
+    problems = _unproven(request, record, lines, ran) if whole else []
+    Console(width=100).print(report.table(lines, minutes, "make test" if whole else "tests"))
+    for remark in [*report.over_budget(lines), *durations.slower(record, ran, request.selection)]:
+        printed(f"slower than usual: {remark}")
+    for problem in problems:
+        printed(f"gate: {problem}")
+    summary = report.summary(lines, minutes, {**_facts(request), **facts})
+    (request.reports / "run.json").write_text(json.dumps(summary) + "\n")
+    printed(json.dumps(summary))
+    return 0 if summary["passed"] and not problems else 1
+
+
+def _line(each: Ended, cases: Sequence[junit.Case], record: durations.Durations, request: Request) -> report.Line:
+    budget = record.budgets.get(each.step.name) if request.selection == GATE else None
+    return report.Line(each.step.name, each.code, cases, each.seconds / 60, budget)
+
+
+def _unproven(
+    request: Request, record: durations.Durations, lines: Sequence[report.Line], ran: Mapping[str, float]
+) -> list[str]:
+    """Return what a run that passed does not show although it should: files of which no test ran."""
+    passed = {line.name for line in lines if line.code == 0}
+    folders = [folder for tier in TIERS if tier.name in passed for folder in tier.folders]
+    return [
+        f"no test of {file} ran; if that is meant, run: make durations"
+        for file in durations.not_run(record, ran, folders)
+    ]
+
+
+def _cases(file: Path) -> list[junit.Case]:
+    return junit.read(file) if file.is_file() else []
+
+
+def _facts(request: Request) -> dict[str, object]:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "run": "gate" if request.selection == GATE else "everything",
+        "selection": request.selection,
+        "slice": len(request.files) > 0,
+        "commit": commit.stdout.strip(),
+        "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"),
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "workers": request.workers,
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.gate", description=__doc__)
+    parser.add_argument("--all", action="store_true", help="the tests that are marked long, too, with fresh seeds")
+    parser.add_argument("--slice", default="", help="of everything only a part: k/n")
+    parser.add_argument("--only", action="append", choices=NAMES, help="this tier only; may be given several times")
+    parser.add_argument("--workers", type=int, default=int(os.environ.get("WORKERS") or 2), help="processes for a tier")
+    parser.add_argument("arguments", nargs="*", help="more arguments for pytest, after --")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

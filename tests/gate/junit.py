@@ -1,0 +1,46 @@
+"""Reads pytest's JUnit files: which tests of which file ran, for how long, and how they ended. Reads files."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test that ran.
+
+    Attributes:
+        file: path of its file, relative to the checkout.
+        name: the function's name, with parameters in brackets.
+        outcome: PASSED, FAILED (an error of a fixture too) or SKIPPED.
+        seconds: of set-up, test and clean-up together.
+    """
+
+    file: str
+    name: str
+    outcome: str
+    seconds: float
+
+
+def read(report: Path) -> list[Case]:
+    """Return the tests of a JUnit file that pytest wrote with ``junit_family=xunit1``, which names each test's file."""
+    return [_case(each) for each in ElementTree.parse(report).getroot().iter("testcase")]
+
+
+def _case(element: ElementTree.Element) -> Case:
+    kinds = {child.tag for child in element}
+    outcome = FAILED if kinds & {"failure", "error"} else SKIPPED if "skipped" in kinds else PASSED
+    file = element.get("file") or element.get("classname", "").replace(".", "/") + ".py"
+    return Case(file, element.get("name", ""), outcome, float(element.get("time", "0")))
+
+
+def by_file(cases: Iterable[Case]) -> dict[str, float]:
+    """Return the seconds of each file."""
+    seconds: dict[str, float] = defaultdict(float)
+    for case in cases:
+        seconds[case.file] += case.seconds
+    return dict(seconds)
