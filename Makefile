@@ -59,7 +59,7 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 	$(PYTHON) docs/generate_metrics.py
 
 # What tests with servers need is built beside the tests without; end-to-end tests, which mostly wait, run beside the rest.
-test: setup ## what each change has to pass: half an hour on two cores, the first time with all that is to be built longer
+test: setup ## what a change has to pass: half an hour on two cores, and once half as much to build all
 	@$(PYTHON) -m tests.gate $(if $(ARGS),-- $(ARGS))
 
 test-all: setup ## every test, those marked long too, with fresh seeds: make test-all [SLICE=1/3]

@@ -110,6 +110,8 @@ def _conclude(
         printed(f"gate: {problem}")
     summary = report.summary(lines, minutes, {**_facts(request), **facts})
     (request.reports / "run.json").write_text(json.dumps(summary) + "\n")
+    everything = [case for tier in cases.values() for case in tier]
+    printed(f"{report.count(everything, junit.PASSED)} passed, {report.count(everything, junit.FAILED)} failed")
     printed(json.dumps(summary))
     return 0 if summary["passed"] and not problems else 1
 
@@ -140,7 +142,7 @@ def _facts(request: Request) -> dict[str, object]:
     return {
         "run": "gate" if request.selection == GATE else "everything",
         "selection": request.selection,
-        "slice": len(request.files) > 0,
+        "whole": not request.arguments and not request.files,
         "commit": commit.stdout.strip(),
         "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"),
         "cores": os.cpu_count(),

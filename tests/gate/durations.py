@@ -62,8 +62,19 @@ def files(root: Path = ROOT) -> list[str]:
     return sorted(str(path.relative_to(root)) for folder in folders for path in (root / folder).rglob("test_*.py"))
 
 
-def renewed(old: Durations, ran: Mapping[str, float], selection: str, there: Iterable[str]) -> Durations:
-    """Return the record with what a run took; files that are gone are left out, those that did not run stay."""
+def renewed(
+    old: Durations, ran: Mapping[str, float], selection: str, there: Iterable[str], whole_tiers: Iterable[str] = ()
+) -> Durations:
+    """Return the record with what a run took; files that are gone are left out, those that did not run stay.
+
+    Args:
+        old: the record so far.
+        ran: seconds of each file that ran.
+        selection: what of the files ran, GATE or EVERYTHING.
+        there: the files that exist.
+        whole_tiers: tiers that ran whole: of their files that did not run all tests are long.
+    """
+    prefixes = tuple(f"{folder}/" for tier in TIERS if tier.name in whole_tiers for folder in tier.folders)
     new = Durations(old.machine, dict(old.budgets))
     for file in sorted(there):
         gate, whole = old.gate.get(file, 0.0), old.whole.get(file)
@@ -71,6 +82,8 @@ def renewed(old: Durations, ran: Mapping[str, float], selection: str, there: Ite
             gate = round(ran[file], 1)
         elif file in ran:
             whole = round(ran[file], 1)
+        elif selection == GATE and file.startswith(prefixes):
+            gate = 0.0
         new.gate[file] = gate
         if whole is not None:
             new.whole[file] = whole
@@ -97,14 +110,13 @@ def main() -> None:
     """Renew the record."""
     parser = argparse.ArgumentParser(prog="python -m tests.gate.durations", description=__doc__)
     parser.add_argument("reports", type=Path, help="folder of a run's JUnit files")
-    parser.add_argument("--selection", default=None, help="which tests ran, as pytest's -m (default: as the run noted)")
     options = parser.parse_args()
     summary = options.reports / "run.json"
-    noted = json.loads(summary.read_text())["selection"] if summary.is_file() else GATE
-    selection = noted if options.selection is None else options.selection
+    noted = json.loads(summary.read_text()) if summary.is_file() else {"selection": GATE, "whole": False, "tiers": {}}
+    passed = [name for name, tier in noted["tiers"].items() if noted["whole"] and tier["result"] == "passed"]
     cases = [case for tier in TIERS for case in _cases(options.reports / f"{tier.name}.xml")]
     record = Durations.load() if RECORD.exists() else Durations()
-    renewed(record, junit.by_file(cases), selection, files()).save()
+    renewed(record, junit.by_file(cases), noted["selection"], files(), passed).save()
     print(f"{RECORD.relative_to(ROOT)}: {len({case.file for case in cases})} files renewed")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from tests.gate import junit
-from tests.gate.run import NOT_RUN
+from tests.gate.run import INTERRUPTED, NOT_RUN
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Line:
 
     Attributes:
         name: the step's name.
-        code: its exit code; NOT_RUN if it never started.
+        code: its exit code; NOT_RUN or INTERRUPTED.
         cases: the tests that its report names.
         minutes: what it took.
         budget: minutes that it may take; None if it has no budget.
@@ -30,7 +30,7 @@ class Line:
     @property
     def result(self) -> str:
         """Say how it ended in one word or two."""
-        return "passed" if self.code == 0 else "not run" if self.code == NOT_RUN else "FAILED"
+        return {0: "passed", NOT_RUN: "not run", INTERRUPTED: "interrupted"}.get(self.code, "FAILED")
 
 
 def count(cases: Sequence[junit.Case], outcome: str) -> int:

@@ -13,14 +13,14 @@ from tests.gate.tiers import Step
 
 CLEAN_UP_SECONDS = 180.0
 """So long an interrupted step may take to remove the servers and clusters that it started."""
-NOT_RUN = -1
-"""The exit code of a step that never started."""
+NOT_RUN, INTERRUPTED = -1001, -1002
+"""The exit codes of a step that never started, and of one that was ended because another failed."""
 _LONGEST_LINE = 1 << 20
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a step ended: its exit code (NOT_RUN if it never started), and what it took in seconds."""
+    """How a step ended: its exit code (or NOT_RUN, INTERRUPTED), and what it took in seconds."""
 
     step: Step
     code: int
@@ -41,7 +41,7 @@ async def run(steps: Sequence[Step], write: Callable[[str], None]) -> list[Ended
     try:
         while waiting:
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if any(task.result().code > 0 and task.result().step.ends_the_run for task in done):
+            if any(_ends_the_run(task.result()) for task in done):
                 for task in waiting:
                     task.cancel()
     except asyncio.CancelledError:
@@ -50,6 +50,10 @@ async def run(steps: Sequence[Step], write: Callable[[str], None]) -> list[Ended
         await asyncio.gather(*waiting, return_exceptions=True)
         raise
     return [tasks[step.name].result() for step in steps]
+
+
+def _ends_the_run(ended: Ended) -> bool:
+    return ended.step.ends_the_run and ended.code not in (0, NOT_RUN, INTERRUPTED)
 
 
 async def _one(step: Step, before: Sequence[asyncio.Task[Ended]], write: Callable[[str], None]) -> Ended:
@@ -74,9 +78,10 @@ async def _one(step: Step, before: Sequence[asyncio.Task[Ended]], write: Callabl
         await process.wait()
     except asyncio.CancelledError:
         await _interrupt(process)
-        write("interrupted: another step failed")
+        await _finish(printing)
+        return Ended(step, INTERRUPTED, time.monotonic() - begin)
     await _finish(printing)
-    return Ended(step, process.returncode if process.returncode is not None else 1, time.monotonic() - begin)
+    return Ended(step, 1 if process.returncode is None else process.returncode, time.monotonic() - begin)
 
 
 async def _print(process: asyncio.subprocess.Process, write: Callable[[str], None]) -> None:

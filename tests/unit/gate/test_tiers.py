@@ -1,0 +1,61 @@
+"""Which steps a run has, for what it is asked."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gate.tiers import CHECK, E2E, EVERYTHING, GATE, INTEGRATION, UNIT, Request, Step, steps
+
+ALL = (CHECK, UNIT, INTEGRATION, E2E)
+
+
+def asked(**differences: object) -> dict[str, Step]:
+    values: dict[str, object] = {
+        "tiers": ALL,
+        "selection": GATE,
+        "workers": 2,
+        "reports": Path("/reports"),
+        "files": {},
+    }
+    return {step.name: step for step in steps(Request(**(values | differences)))}  # type: ignore[arg-type]
+
+
+def test_a_step_comes_after_those_that_it_waits_for() -> None:
+    order = list(asked())
+    assert all(order.index(first) < order.index(step.name) for step in asked().values() for first in step.after)
+
+
+def test_end_to_end_tests_begin_as_soon_as_there_are_images_and_the_integration_tier_after_the_unit_tier() -> None:
+    made = asked()
+    assert made[E2E].after == ("tools", "images")
+    assert made[INTEGRATION].after == (UNIT, "tools")
+
+
+def test_tests_without_servers_wait_for_nothing_that_is_built() -> None:
+    assert list(asked(tiers=(CHECK, UNIT))) == [CHECK, UNIT]
+    assert asked()[UNIT].after == asked()[CHECK].after == ()
+
+
+def test_a_cluster_that_is_given_has_room_for_one_worker_and_brings_its_images() -> None:
+    made = asked(tiers=(E2E,), foreign_cluster=True)
+    assert list(made) == ["tools", E2E]
+    assert "--numprocesses" not in made[E2E].command
+
+
+def test_the_gate_leaves_out_what_is_long_and_everything_leaves_out_nothing() -> None:
+    assert "not long" in asked()[UNIT].command
+    assert "-m" not in asked(selection=EVERYTHING)[UNIT].command[3:]
+
+
+def test_a_slice_runs_its_files_and_no_tier_of_which_it_has_none() -> None:
+    made = asked(tiers=(UNIT, E2E), files={UNIT: ["tests/unit/test_a.py"], E2E: ()})
+    assert "tests/unit/test_a.py" in made[UNIT].command
+    assert "tests/unit" not in made[UNIT].command
+    assert E2E not in made
+
+
+@pytest.mark.parametrize("tier", [UNIT, INTEGRATION, E2E])
+def test_each_tier_writes_a_report_that_names_the_files(tier: str) -> None:
+    command = asked()[tier].command
+    assert f"--junitxml=/reports/{tier}.xml" in command
+    assert "junit_family=xunit1" in command
