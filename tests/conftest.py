@@ -3,11 +3,15 @@
 At the gate (``CI``) they try the same courses each time for the same code: what chance finds is found at a desk, where
 somebody can make a test of it, and does not turn a gate red that has nothing to do with it. ``make test-all`` looks for
 more: it asks for fresh seeds (``TIDEGATE_FRESH_SEEDS``).
+
+Tests of tools are long unless what they test has changed (tests/gate/tools.py).
 """
 
 import os
 
 from hypothesis import settings
+
+pytest_plugins = ["tests.gate.tools"]
 
 settings.register_profile(
     "tidegate", deadline=None, derandomize=bool(os.environ.get("CI")) and not os.environ.get("TIDEGATE_FRESH_SEEDS")
