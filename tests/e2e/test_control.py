@@ -5,7 +5,6 @@ its resource.
 """
 
 import json
-import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from devcluster import tools
-from devcluster.demo.kubernetes import CommandError, Kubernetes
+from tidegate_testing.kills import kill_driver, kill_executors, kill_jvm, kill_operators
 from tidegate_testing.kubectl import KubectlError
 from tidegate_testing.listening import (
     QUERIES,
@@ -24,13 +22,11 @@ from tidegate_testing.listening import (
     assert_each_was_in_force_once_in_order_and_in_one_batch,
     have_begun,
 )
-from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.waiting import wait_for
-from tidegate_testing.world import OPERATOR_NAMESPACE, World
+from tidegate_testing.world import World
 
 NAMESPACE = "tidegate-e2e-control"
 APP = "listening"
-SEED = 20261122
 BETWEEN = 3
 """Messages sent before each fault, and after it."""
 EXECUTORS = f"tidegate.dev/app={APP},tidegate.dev/role=executor"
@@ -71,6 +67,7 @@ class Listening:
         """Return what is known of all messages once these are in a phase."""
 
         def probe() -> dict[str, dict[str, Any]]:
+            self.world.status(APP, NAMESPACE)
             listed = self.world.kubectl.list("ctl", NAMESPACE)
             found = {each["metadata"]["name"]: each.get("status", {}) for each in listed}
             others = {name: found[name].get("phase") for name in names if found[name].get("phase") != phase}
@@ -82,22 +79,20 @@ class Listening:
     # --- faults -------------------------------------------------------------------------------------------------------
 
     def kill_the_jvm(self) -> None:
-        """SIGKILL: nothing can be finished or told, and the kubelet starts it again."""
-        kubectl = self.world.kubectl
-        made = Kubernetes(kubectl.binary, tools.program("helm"), kubectl.kubeconfig)
-        made.kill_process(f"{APP}-driver", NAMESPACE, "driver", "java")
+        """Kill Spark in the driver's container, which the kubelet starts again."""
+        kill_jvm(self.world, NAMESPACE, APP)
 
     def kill_executors(self) -> None:
-        """Take the pods away at once; a driver that is away itself has none."""
-        self._kill(NAMESPACE, EXECUTORS)
+        """Take the pods away at once."""
+        kill_executors(self.world, NAMESPACE, APP)
 
     def kill_the_driver(self) -> None:
         """Take its pod away at once."""
-        self._kill(NAMESPACE, f"tidegate.dev/app={APP},tidegate.dev/role=driver")
+        kill_driver(self.world, NAMESPACE, APP)
 
     def kill_operators(self) -> None:
         """Take the leader and the standby away at once."""
-        self._kill(OPERATOR_NAMESPACE, SELECTOR)
+        kill_operators(self.world)
 
     def await_debug_lines(self, of_others_than: set[str]) -> set[str]:
         """Wait until an executor that is none of those named has said something at DEBUG; return the names of such."""
@@ -121,11 +116,8 @@ class Listening:
             # It is gone, or has not begun.
             return False
 
-    def _kill(self, namespace: str, selector: str) -> None:
-        self.world.kubectl.run("delete", "pods", "-n", namespace, "-l", selector, "--now", "--wait=false")
 
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def listening(world: World) -> Iterator[Listening]:
     """The application runs, and each of its queries has committed a batch."""
     world.make_namespace(NAMESPACE)
@@ -143,26 +135,28 @@ def listening(world: World) -> Iterator[Listening]:
         world.delete_apps(NAMESPACE)
 
 
+Fault = Callable[[Listening], None]
+EXECUTORS_GO, OPERATORS_GO = Listening.kill_executors, Listening.kill_operators
+JVM_GOES, DRIVER_GOES = Listening.kill_the_jvm, Listening.kill_the_driver
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param([(EXECUTORS_GO,), (OPERATORS_GO, JVM_GOES)], id="together"),
+        pytest.param(
+            [(JVM_GOES,), (EXECUTORS_GO,), (OPERATORS_GO,), (DRIVER_GOES,)], id="one-by-one", marks=pytest.mark.long
+        ),
+    ],
+)
 def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_killed_meanwhile(
-    listening: Listening,
+    listening: Listening, faults: list[tuple[Fault, ...]]
 ) -> None:
-    chance = random.Random(SEED)
-    faults: list[Callable[[], None]] = [
-        listening.kill_the_jvm,
-        listening.kill_executors,
-        listening.kill_operators,
-        listening.kill_the_driver,
-    ]
-    chance.shuffle(faults)
-    for fault in faults:
-        print(f"{len(listening.sent)} messages were sent before {fault.__name__}")
+    for together in faults:
+        print(f"{len(listening.sent)} messages were sent before {[fault.__name__ for fault in together]}")
         listening.send_some(BETWEEN)
-        time.sleep(chance.uniform(0.0, 2.0))
-        try:
-            fault()
-        except (KubectlError, CommandError) as nobody_there:
-            # The driver's container may be between two of its processes, which is a fault as well.
-            print(nobody_there)
+        for fault in together:
+            fault(listening)
         listening.send_some(BETWEEN)
         # So the next fault meets an application that runs, and finds something under way.
         listening.await_phase(listening.sent[-1:], "Applied")
@@ -171,11 +165,10 @@ def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_kill
     batches = {name: {query: batch_of(told[name], query) for query in QUERIES} for name in listening.sent}
     each = {name: Told(told[name]["sequence"], batches[name]) for name in listening.sent}
     assert_each_was_in_force_once_in_order_and_in_one_batch(listening.output, each)
-    assert_a_dump_is_of_the_batch_of_its_message(listening)
-    assert_executors_have_the_level_that_was_sent(listening)
 
 
-def assert_a_dump_is_of_the_batch_of_its_message(listening: Listening) -> None:
+@pytest.mark.long
+def test_a_dump_is_of_the_batch_of_its_message(listening: Listening) -> None:
     """And its address is told; what was taken for it can be seen as any snapshot."""
     listening.send("dump", "dump-state", {"format": "Csv", "resources": {"cpu": "100m", "memory": "1500Mi"}})
     status = listening.await_phase(["dump"], "Applied")["dump"]
@@ -188,7 +181,8 @@ def assert_a_dump_is_of_the_batch_of_its_message(listening: Listening) -> None:
     assert manifest["queries"]["tasks"]["batch"] == taken["tasks"]
 
 
-def assert_executors_have_the_level_that_was_sent(listening: Listening) -> None:
+@pytest.mark.long
+def test_executors_have_the_level_that_was_sent(listening: Listening) -> None:
     """Those that run, and those that start later."""
     executors = {each["metadata"]["name"] for each in listening.world.kubectl.list("pods", NAMESPACE, EXECUTORS)}
     assert executors

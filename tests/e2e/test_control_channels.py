@@ -9,7 +9,7 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from tidegate_spark.places import Storage, application_uri
 from tidegate_testing.channels import event
 from tidegate_testing.inbox_scene import InboxScene
 from tidegate_testing.kafka_scene import KafkaScene
+from tidegate_testing.kills import kill_driver, kill_operators, kill_pods, selects
 from tidegate_testing.listening import (
     QUERIES,
     SCRIPT,
@@ -29,14 +30,14 @@ from tidegate_testing.listening import (
     assert_each_was_in_force_once_in_order_and_in_one_batch,
     have_begun,
 )
-from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.rabbitmq_scene import RabbitScene
 from tidegate_testing.waiting import wait_for
-from tidegate_testing.world import OPERATOR_NAMESPACE, World
+from tidegate_testing.world import World
 
 NAMESPACE, KILLS = "tidegate-e2e-channels", 4
-SENT = [f"m{number:03}" for number in range(40)]
+NAMES = [f"m{number:03}" for number in range(40)]
 SECONDS_BETWEEN = 2.0
+SOON = 0.5
 GENEROUS = 600.0
 Scene = KafkaScene | RabbitScene | InboxScene
 
@@ -103,43 +104,99 @@ def resources_of(world: World, plural: str, app: str) -> list[dict[str, Any]]:
 
 
 def kill_somebody(world: World, app: str, choice: random.Random) -> None:
-    """Delete a driver or an executor at once, or an operator's pod."""
-    victims = (
-        ("-n", NAMESPACE, "-l", f"tidegate.dev/app={app},tidegate.dev/role=driver"),
-        ("-n", NAMESPACE, "-l", f"tidegate.dev/app={app},tidegate.dev/role=executor"),
-        ("-n", OPERATOR_NAMESPACE, "-l", SELECTOR),
-    )
-    world.kubectl.run("delete", "pod", *choice.choice(victims), "--grace-period=0", "--force", "--wait=false")
+    """Take a driver or executors away at once, or the operator's pods."""
+    kill = choice.choice(("driver", "executor", "operator"))
+    if kill == "operator":
+        kill_operators(world)
+    else:
+        kill_pods(world, NAMESPACE, selects(app, kill))
 
 
-def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_killed(world: World, scene: Scene) -> None:
+def answers(world: World, scene: Scene, app: str) -> dict[str, dict[str, Any]]:
+    """Return what was told of each message, by the id that its sender gave."""
+    world.status(app, NAMESPACE)
+    return {reply["data"]["id"]: reply["data"] for reply in scene.replies()}
+
+
+def begin(world: World, scene: Scene, app: str, types: tuple[str, ...] = ()) -> Output:
+    """Have an application listen; return where it writes what it hears."""
     cluster = world.environment.cluster
     assert cluster is not None
-    app = name_of(scene)
     # Whoever runs this once more on the same cluster finds nothing of this run.
     output = Output(world, f"output/{NAMESPACE}/{app}-{time.time():.0f}")
-    control = {"channel": channel_of(scene, cluster)}
-    spec = {"control": control, "state": {"partitions": 2}, "storage": {"onDelete": "Delete"}}
+    channel = {**channel_of(scene, cluster), **({"types": list(types)} if types else {})}
+    spec = {"control": {"channel": channel}, "state": {"partitions": 2}, "storage": {"onDelete": "Delete"}}
     world.kubectl.apply(world.app(app, NAMESPACE, main=SCRIPT, args=[output.target], spec=spec))
-    wait_for("the channel", lambda: condition(world, app) == "True", GENEROUS, 2)
     wait_for("both queries to commit", lambda: have_begun(world, app, NAMESPACE), GENEROUS, 1)
-    send_while_somebody_is_killed(world, scene, app)
+    wait_for("the channel", lambda: condition(world, app) == "True", GENEROUS, 1)
+    return output
 
-    def found() -> dict[str, dict[str, Any]]:
-        return {reply["data"]["id"]: reply["data"] for reply in scene.replies()}
 
-    wait_for("replies", lambda: len(found()) == len(SENT) + 1, GENEROUS, 5)
-    told = found()
-    assert told.pop("")["state"] == "Rejected"
-    assert {name: data["state"] for name, data in told.items()} == dict.fromkeys(SENT, "Done")
-    batches = {name: {query: told[name]["queries"][query]["batch"] for query in QUERIES} for name in SENT}
-    each = {name: Told(told[name]["sequence"], batches[name]) for name in SENT}
+def assert_each_came(output: Output, told: Mapping[str, dict[str, Any]], names: Sequence[str]) -> None:
+    """Assert that each message was in force once, in order, and in one batch of each query."""
+    assert {name: told[name]["state"] for name in names} == dict.fromkeys(names, "Done")
+    batches = {name: {query: told[name]["queries"][query]["batch"] for query in QUERIES} for name in names}
+    each = {name: Told(told[name]["sequence"], batches[name]) for name in names}
     assert_each_was_in_force_once_in_order_and_in_one_batch(output, each)
 
+
+@pytest.mark.parametrize("scene", ["kafka"], indirect=True)
+def test_what_a_broker_asked_for_is_done_once_and_in_order_though_driver_and_operator_are_killed(
+    world: World, scene: Scene
+) -> None:
+    """Settings come before the kill, beside it and after it; a snapshot and a dump are under way."""
+    app, names = "asking", NAMES[:12]
+    output = begin(world, scene, app, ("reload-config", "snapshot", "dump-state"))
+    produce(scene, names[:4], SOON)
+    scene.send(event("a snapshot", "snapshot"))
+    scene.send(event("a dump", "dump-state", {"format": "Csv"}))
+    scene.send(event("a pause", "pause"))
+    producer = threading.Thread(target=produce, args=(scene, names[4:], SOON))
+    producer.start()
+    wait_for("their resources", lambda: len(resources_of(world, "ctl", app)) == 2, GENEROUS, 0.5)
+    assert kill_operators(world)
+    assert kill_driver(world, NAMESPACE, app)
+    producer.join()
+    wait_for("replies", lambda: len(answers(world, scene, app)) == len(names) + 3, GENEROUS, 2)
+    told = answers(world, scene, app)
+    assert (told["a pause"]["state"], told["a pause"]["reason"]) == ("Rejected", "TypeNotAllowed")
+    assert {told[name]["state"] for name in ("a snapshot", "a dump")} == {"Done"}
+    assert told["a dump"]["results"]["uri"].startswith("s3")
+    made = {told[name]["results"]["streamSnapshot"] for name in ("a snapshot", "a dump")}
+    assert {each["metadata"]["name"] for each in resources_of(world, "snap", app)} == made
+
+    def are_applied() -> bool:
+        statuses = {each["metadata"]["name"]: each.get("status", {}) for each in resources_of(world, "ctl", app)}
+        assert statuses.keys() == made
+        assert {status.get("phase") for status in statuses.values()} == {"Applied"}, statuses
+        assert {status["origin"]["channel"] for status in statuses.values()} == {"kafka"}
+        return True
+
+    # The driver replies, and the operator writes what the driver reports.
+    wait_for("the status of what was asked", are_applied, GENEROUS, 1)
+    assert_each_came(output, told, names)
+    # What comes again is known, and nothing more is made of it.
+    scene.send(event("a dump", "dump-state", {"format": "Csv"}))
+    scene.send(event("another snapshot", "snapshot"))
+    wait_for("another reply", lambda: "another snapshot" in answers(world, scene, app), GENEROUS, 2)
+    assert len(resources_of(world, "ctl", app)) == 3
+
+
+@pytest.mark.long
+def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_killed(world: World, scene: Scene) -> None:
+    app = name_of(scene)
+    output = begin(world, scene, app)
+    send_while_somebody_is_killed(world, scene, app)
+    wait_for("replies", lambda: len(answers(world, scene, app)) == len(NAMES) + 1, GENEROUS, 5)
+    told = answers(world, scene, app)
+    assert told.pop("")["state"] == "Rejected"
+    assert told.keys() == set(NAMES)
+    assert_each_came(output, told, NAMES)
+
     def counted() -> bool:
-        status = world.get_app(app, NAMESPACE)["status"].get("control", {})
+        status = world.status(app, NAMESPACE).get("control", {})
         counts = (status.get("received"), status.get("applied"), status.get("rejected"))
-        return counts == (len(SENT) + 1, len(SENT), 1)
+        return counts == (len(NAMES) + 1, len(NAMES), 1)
 
     wait_for("the status", counted, GENEROUS, 5)
 
@@ -147,63 +204,22 @@ def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_kill
 def send_while_somebody_is_killed(world: World, scene: Scene, app: str) -> None:
     """Send settings, each of which is there for good, and after them what is no event."""
     choice = random.Random(7)
-    producer = threading.Thread(target=produce, args=(scene,))
+    producer = threading.Thread(target=produce, args=(scene, NAMES, SECONDS_BETWEEN))
     producer.start()
     for _ in range(KILLS):
-        time.sleep(len(SENT) * SECONDS_BETWEEN / (KILLS + 1))
+        time.sleep(len(NAMES) * SECONDS_BETWEEN / (KILLS + 1))
         kill_somebody(world, app, choice)
     producer.join()
     scene.send(b"nothing that anybody understands")
 
 
-def produce(scene: Scene) -> None:
-    """Send all settings, into an inbox by the library's writer."""
+def produce(scene: Scene, names: Sequence[str], between: float) -> None:
+    """Send settings, into an inbox by the library's writer."""
     with scene.writer() if isinstance(scene, InboxScene) else contextlib.nullcontext() as writer:
-        for name in SENT:
+        for name in names:
             data = {"sent": {name: 1}}
             if writer is not None:
                 writer.send("reload-config", data, id=name)
             else:
                 scene.send(event(name, data=data))
-            time.sleep(SECONDS_BETWEEN)
-
-
-@pytest.mark.parametrize("scene", ["kafka"], indirect=True)
-def test_a_snapshot_and_a_dump_that_a_broker_asked_for_are_made_once(world: World, scene: Scene) -> None:
-    """Driver and operator are killed when the messages are under way."""
-    cluster = world.environment.cluster
-    assert cluster is not None
-    app = "asking"
-    channel = {**channel_of(scene, cluster), "types": ["snapshot", "dump-state"]}
-    spec = {"control": {"channel": channel}, "storage": {"onDelete": "Delete"}}
-    world.kubectl.apply(world.app(app, NAMESPACE, main="script:counting_controlled.py", spec=spec))
-    wait_for("the channel", lambda: condition(world, app) == "True", GENEROUS, 2)
-    scene.send(event("a snapshot", "snapshot"))
-    scene.send(event("a dump", "dump-state", {"format": "Csv"}))
-    scene.send(event("a pause", "pause"))
-    wait_for("their resources", lambda: len(resources_of(world, "ctl", app)) == 2, GENEROUS, 1)
-    world.kubectl.run(
-        *("delete", "pod", "-n", OPERATOR_NAMESPACE, "-l", SELECTOR, "--grace-period=0", "--force", "--wait=false")
-    )
-    driver = f"tidegate.dev/app={app},tidegate.dev/role=driver"
-    world.kubectl.run("delete", "pod", "-n", NAMESPACE, "-l", driver, "--grace-period=0", "--force", "--wait=false")
-
-    def found() -> dict[str, dict[str, Any]]:
-        return {reply["data"]["id"]: reply["data"] for reply in scene.replies()}
-
-    wait_for("replies", lambda: len(found()) == 3, GENEROUS, 5)
-    told = found()
-    assert (told["a pause"]["state"], told["a pause"]["reason"]) == ("Rejected", "TypeNotAllowed")
-    assert {told[name]["state"] for name in ("a snapshot", "a dump")} == {"Done"}
-    assert told["a dump"]["results"]["uri"].startswith("s3")
-    made = {told[name]["results"]["streamSnapshot"] for name in ("a snapshot", "a dump")}
-    assert {each["metadata"]["name"] for each in resources_of(world, "snap", app)} == made
-    messages = {each["metadata"]["name"]: each["status"] for each in resources_of(world, "ctl", app)}
-    assert messages.keys() == made
-    assert {status["phase"] for status in messages.values()} == {"Applied"}
-    assert {status["origin"]["channel"] for status in messages.values()} == {"kafka"}
-    # What comes again is known, and nothing more is made of it.
-    scene.send(event("a dump", "dump-state", {"format": "Csv"}))
-    scene.send(event("another snapshot", "snapshot"))
-    wait_for("another reply", lambda: "another snapshot" in found(), GENEROUS, 5)
-    assert len(resources_of(world, "ctl", app)) == 3
+            time.sleep(between)

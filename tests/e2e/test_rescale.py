@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tidegate_testing.kills import kill_jvm
 from tidegate_testing.tally import Tallies, Tally, tallies
 from tidegate_testing.waiting import wait_for
+from tidegate_testing.watching import Watch
 from tidegate_testing.world import World
 
 NAMESPACE = "tidegate-e2e-rescale"
@@ -51,6 +53,7 @@ def test_executors_go_from_one_to_three_to_one_while_batches_commit(world: World
     numbers.await_all_tallied()
 
 
+@pytest.mark.long
 def test_a_driver_that_is_lost_right_after_a_command_has_the_number_all_the_same(world: World, numbers: Tally) -> None:
     for number, grace in ((3, "0"), (1, "30")):
         scale(numbers, number)
@@ -61,13 +64,12 @@ def test_a_driver_that_is_lost_right_after_a_command_has_the_number_all_the_same
         numbers.await_executors(number)
     # In place, by the kubelet: the new process was launched with the number of before.
     scale(numbers, 2)
-    world.kubectl.run(
-        "exec", f"{numbers.name}-driver", "-n", NAMESPACE, "-c", "driver", "--", "sh", "-c", "kill -KILL -1"
-    )
+    kill_jvm(world, NAMESPACE, numbers.name)
     numbers.await_executors(2)
     numbers.await_all_tallied()
 
 
+@pytest.mark.long
 def test_a_horizontal_pod_autoscaler_scales_through_the_scale_subresource(world: World, numbers: Tally) -> None:
     """Below its minimum and above its maximum it needs no metrics; KEDA makes such an object, too."""
     hpa: dict[str, Any] = {
@@ -94,6 +96,7 @@ def test_a_horizontal_pod_autoscaler_scales_through_the_scale_subresource(world:
     numbers.await_all_tallied()
 
 
+@pytest.mark.long
 def test_executors_that_a_quota_has_no_room_for_are_explained(world: World, numbers: Tally) -> None:
     quota: dict[str, Any] = {
         "apiVersion": "v1",
@@ -118,30 +121,27 @@ def test_executors_that_a_quota_has_no_room_for_are_explained(world: World, numb
     world.kubectl.delete("resourcequota", "few", NAMESPACE)
 
 
+@pytest.mark.long
 def test_other_resources_of_executors_are_an_upgrade_at_a_boundary(numbers: Tally) -> None:
-    before = numbers.status()
+    before, number = numbers.status(), numbers.upgrade_number()
     numbers.patch({"executor": {"cores": 2, "resources": {"memory": "1200Mi"}}})
-    assert numbers.await_upgrade("Done", "Refused", "RolledBack") == "Done"
-    after = numbers.status()
+    after = numbers.await_upgrade("Done", number)
     assert (after["epoch"], after["lineage"]) == (before["epoch"] + 1, before["lineage"])
     assert after["lastStable"]["specHash"] != before["lastStable"]["specHash"]
     numbers.await_all_tallied()
 
 
+@pytest.mark.long
 def test_executors_that_no_node_has_room_for_are_explained(world: World, numbers: Tally) -> None:
     scale(numbers, 2)
     numbers.await_executors(2)
-    # More memory than any node has: another version, whose executors wait for a node until it is taken back. Its batch
-    # can not end.
-    upgrade, driver = {"timeoutSeconds": 60}, {"stopGracePeriodSeconds": 15}
-    numbers.patch({"executor": {"resources": {"memory": "4000Gi"}}, "upgrade": upgrade, "driver": driver})
-
-    def told() -> bool:
-        words = json.dumps(numbers.status()["conditions"])
-        assert "with 0 of 2 executors" in words, words
-        return True
-
-    wait_for("executors without a node", told, timeout=300, interval=1)
-    assert numbers.await_upgrade("RolledBack", "Done") == "RolledBack"
+    # More memory than any node has: another version, whose executors wait for a node until it is rolled back. Its batch
+    # cannot end.
+    upgrade, driver, number = {"timeoutSeconds": 60}, {"stopGracePeriodSeconds": 15}, numbers.upgrade_number()
+    with Watch(world.kubectl, "sapp", NAMESPACE, name=numbers.name) as versions:
+        numbers.patch({"executor": {"resources": {"memory": "4000Gi"}}, "upgrade": upgrade, "driver": driver})
+        explained = "with 0 of 2 executors"
+        versions.until("executors without a node", lambda version: explained in json.dumps(version["status"]))
+    numbers.await_upgrade("RolledBack", number)
     numbers.await_executors(2)
     numbers.await_all_tallied()

@@ -1,7 +1,7 @@
 """Tallies the numbers of a topic by their last digit, and writes the whole tally after each batch.
 
-Arguments: broker, topic, where the tallies go, how many seconds each number takes (none, unless it is said), and the
-trigger's interval.
+Arguments: broker, topic, where the tallies go, how many seconds each number takes (none, unless it is said), the
+trigger's interval, and the most numbers in a batch.
 ``<target>/<batch>`` holds one JSON line for each digit.
 """
 
@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 broker, topic, target = sys.argv[1:4]
 work = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
 interval = sys.argv[5] if len(sys.argv) > 5 else "2 seconds"
+most = sys.argv[6] if len(sys.argv) > 6 else "400"
 
 
 @f.udf("long")
@@ -29,7 +30,7 @@ numbers = (
     .option("kafka.bootstrap.servers", broker)
     .option("subscribe", topic)
     .option("startingOffsets", "earliest")
-    .option("maxOffsetsPerTrigger", "400")
+    .option("maxOffsetsPerTrigger", most)
     .load()
     .select(f.col("value").cast("string").cast("long").alias("number"))
 )

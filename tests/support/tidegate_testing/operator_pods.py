@@ -5,6 +5,7 @@ Does I/O; hits only processes and packets of the cluster's own namespaces.
 
 import contextlib
 import json
+import math
 import os
 import signal
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from devcluster.cluster import Cluster
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.pod_processes import PodProcess, find, runs_module
 from tidegate_testing.waiting import wait_for
+from tidegate_testing.watching import Watch
 
 SELECTOR = "app.kubernetes.io/name=tidegate"
 CONTAINER, IS_OPERATOR = "operator", runs_module("tidegate.main")
@@ -55,6 +57,8 @@ class Write:
     time: float
     what: str
     lease: bool
+    accepted: bool
+    """The API server did what was asked."""
 
 
 class OperatorPods:
@@ -84,6 +88,10 @@ class OperatorPods:
         spec = lease["spec"]
         times = [datetime.fromisoformat(spec[field]).timestamp() for field in ("acquireTime", "renewTime")]
         return Tenure(spec.get("holderIdentity", ""), times[0], times[1], spec.get("leaseTransitions", 0))
+
+    def watch_lease(self) -> Watch:
+        """Return a watch on the Lease."""
+        return Watch(self._kubectl, "lease", self._namespace, name=self._lease_name())
 
     def settle(self) -> Pair:
         """Wait until two replicas are ready, one of them leads, and none of those before is left.
@@ -132,8 +140,15 @@ class OperatorPods:
             time = datetime.fromisoformat(entry["requestReceivedTimestamp"]).timestamp()
             if address in entry["sourceIPs"] and time > since:
                 lease = entry.get("objectRef", {}).get("resource") == "leases"
-                found.append(Write(time, f"{entry['verb']} {entry['requestURI']}", lease))
+                accepted = entry.get("responseStatus", {}).get("code", 500) < 400
+                found.append(Write(time, f"{entry['verb']} {entry['requestURI']}", lease, accepted))
         return sorted(found, key=lambda write: write.time)
+
+    def writes_without_lease(self, pod: dict[str, Any], lost: float) -> list[str]:
+        """Return what the pod changed after it had lost the Lease and before it got it again, if it did."""
+        later = self.writes(pod, lost)
+        taken = next((write.time for write in later if write.lease and write.accepted), math.inf)
+        return [write.what for write in later if not write.lease and write.time < taken]
 
     # --- how they are broken ------------------------------------------------------------------------------------------
 

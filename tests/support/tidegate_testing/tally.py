@@ -14,11 +14,19 @@ from typing import Any
 from confluent_kafka import Producer
 
 from devcluster.demo.replay import create_topics, delete_topics
-from tidegate_testing.waiting import wait_for
+from tidegate_testing.waiting import CannotComeError, wait_for
 from tidegate_testing.world import World
 
 RATE = 20.0
 """Numbers a second, while all goes on, unless a test wants another load."""
+OVER = ("Done", "RolledBack", "Refused", "Withdrawn")
+"""Phases of an upgrade after which there is no other one."""
+
+
+def has_ended(upgrade: dict[str, Any], after: int) -> bool:
+    """Return whether an upgrade after that number is over; one that was put off begins anew by itself, and is not."""
+    put_off = upgrade.get("reason") == "StatePartitionsKept"
+    return upgrade.get("number", 0) > after and upgrade["phase"] in OVER and not put_off
 
 
 class Flow:
@@ -67,6 +75,8 @@ class Tally:
     """Seconds that each number takes an executor's core."""
     trigger: str = "2 seconds"
     """From one batch to the next, if they are shorter."""
+    most: int = 400
+    """Numbers in a batch."""
     name: str = field(default_factory=lambda: f"tally-{secrets.token_hex(3)}")
     """Of this one alone: it finds neither state nor output of another test's."""
     flow: Flow = field(init=False)
@@ -74,9 +84,12 @@ class Tally:
     """Whether all was right at its last test's end: the next one may go on with it."""
 
     def status(self) -> dict[str, Any]:
-        """Return its status."""
-        found: dict[str, Any] = self.world.get_app(self.name, self.namespace).get("status", {})
-        return found
+        """Return its status.
+
+        Raises:
+            CannotComeError: it has failed for good, whatever is awaited of it.
+        """
+        return self.world.status(self.name, self.namespace)
 
     def begin(self) -> None:
         """Have it run, in a stable version, while numbers flow."""
@@ -85,9 +98,13 @@ class Tally:
             self.right = False
             return
         world, target = self.world, f"s3a://{self.world.bucket}/{self._output}"
-        args = [world.environment.kafka_pods, self.topic, target, str(self.work), self.trigger]
+        args = [world.environment.kafka_pods, self.topic, target, str(self.work), self.trigger, str(self.most)]
         world.kubectl.apply(world.app(self.name, self.namespace, main="script:tallying.py", args=args, spec=self.spec))
-        wait_for("a stable version", lambda: "lastStable" in self.status(), timeout=600, interval=2)
+        self.await_stable()
+
+    def await_stable(self) -> None:
+        """Wait until its version is stable."""
+        wait_for("a stable version", lambda: "lastStable" in self.status(), timeout=600, interval=1)
 
     def end(self) -> None:
         """Take it away."""
@@ -99,15 +116,27 @@ class Tally:
         """Edit its spec."""
         self.world.kubectl.patch("sapp", self.name, self.namespace, {"spec": spec})
 
-    def await_upgrade(self, *phases: str) -> str:
-        """Wait until its upgrade is in one of these phases; return which."""
+    def upgrade_number(self) -> int:
+        """Return the number of its last upgrade; an edit is followed by one with a higher number."""
+        return int(self.status().get("upgrade", {}).get("number", 0))
 
-        def probe() -> str:
-            upgrade = self.status().get("upgrade", {})
-            assert upgrade.get("phase") in phases, upgrade
-            return str(upgrade["phase"])
+    def await_upgrade(self, phase: str, after: int) -> dict[str, Any]:
+        """Wait until the upgrade after that number is in this phase; return the status, of that moment.
 
-        return wait_for(f"the upgrade to be {phases}", probe, timeout=900, interval=1)
+        Raises:
+            CannotComeError: it is over, and the phase is another one.
+        """
+
+        def probe() -> dict[str, Any]:
+            status = self.status()
+            upgrade = status.get("upgrade", {})
+            if has_ended(upgrade, after) and upgrade["phase"] != phase:
+                raise CannotComeError(f"the upgrade is over, and not {phase}: {json.dumps(upgrade)}")
+            assert upgrade.get("number", 0) > after, upgrade
+            assert upgrade["phase"] == phase, upgrade
+            return status
+
+        return wait_for(f"the upgrade to be {phase}", probe, timeout=900, interval=1)
 
     def await_executors(self, number: int) -> dict[str, Any]:
         """Wait until so many are wanted and run; return the status."""

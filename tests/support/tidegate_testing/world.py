@@ -1,5 +1,6 @@
 """A cluster with the operator, S3 and Kafka, as end-to-end tests see it. Does I/O."""
 
+import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from devcluster.environment import Environment
 from tidegate_testing.apps import CREDENTIALS, credentials, scripts, streaming_app, with_quick_java
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.operator_pods import SELECTOR
-from tidegate_testing.waiting import wait_for
+from tidegate_testing.waiting import CannotComeError, wait_for
 
 PREFIX = "tidegate-e2e"
 """How every name begins that the tests give to what others could have under the same name."""
@@ -62,6 +63,17 @@ class World:
         found = self.kubectl.get("sapp", name, namespace)
         assert found is not None, f"StreamingApp {namespace}/{name} does not exist"
         return found
+
+    def status(self, name: str, namespace: str) -> dict[str, Any]:
+        """Return the status of a StreamingApp that is to run.
+
+        Raises:
+            CannotComeError: it has failed for good, or come to its end, whatever is awaited of it.
+        """
+        status: dict[str, Any] = self.get_app(name, namespace).get("status", {})
+        if status.get("phase") in ("Completed", "Failed"):
+            raise CannotComeError(f"{namespace}/{name} does not run: {json.dumps(status)}")
+        return status
 
     def delete_apps(self, namespace: str) -> None:
         """Delete every StreamSnapshot and StreamingApp of the namespace and wait for their end."""
