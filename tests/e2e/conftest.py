@@ -1,8 +1,8 @@
 """One cluster with operator, S3 and Kafka for all end-to-end tests of a worker. Starts servers; leaves nothing behind.
 
 Most of the time these tests wait, for pods to start and to end: two workers, each with a cluster of its own, wait for
-two at a time. The files that take longest come first, so that none keeps one worker busy while the other has no more.
-Batches of most applications are two seconds apart: back to back they take both cores, and the tests wait for longer.
+two at a time. Batches of most applications are two seconds apart: back to back they take both cores, and the tests wait
+for longer.
 
 With TIDEGATE_KUBECONFIG the tests run on that cluster, with the services and images that the environment names. They
 install Tidegate under names of their own and take it away again; where it is already, they refuse to run. With
@@ -20,32 +20,13 @@ from devcluster import environment, installation, tools
 from devcluster.cluster import Cluster
 from devcluster.environment import Environment
 from devcluster.installation import Release
+from tests.gate.order import longest_first
 from tidegate_testing.helm import Helm
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.world import OPERATOR_NAMESPACE, World
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
-LONGEST_FIRST = (
-    "test_repartitions.py",
-    "test_autoscaling.py",
-    "test_upgrade.py",
-    "test_control_channels.py",
-    "test_rescale.py",
-    "test_life_cycle.py",
-    "test_high_availability.py",
-    "test_faults.py",
-    "test_nodes.py",
-    "test_forks.py",
-    "test_snapshots.py",
-    "test_control.py",
-    "test_exports.py",
-    "test_flight_delays.py",
-    "test_devcluster.py",
-    "test_temperature_control.py",
-    "test_rehearsal.py",
-)
-"""All that take more than a minute; the others follow in the order of their names."""
 HANGS_AFTER = 1800
 """Seconds for a test with all that it waits for, each wait as long as it may be; more than that, and it hangs."""
 BUCKET = "tidegate-e2e"
@@ -53,12 +34,11 @@ RELEASE = Release("tidegate-e2e", OPERATOR_NAMESPACE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of the longest files first, in a file their order stays; give each test time to wait."""
+    """Put the tests of the longest files first; give each test time to wait."""
     for item in items:
         if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(HANGS_AFTER))
-    ranks = {HERE / name: rank for rank, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+    longest_first(items)
 
 
 @pytest.fixture(scope="session")
