@@ -70,7 +70,9 @@ async def _one(step: Step, before: Sequence[asyncio.Task[Ended]], write: Callabl
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         env={**os.environ, **dict(step.environment), "PYTHONUNBUFFERED": "1", "COLUMNS": "120"},
-        start_new_session=True,
+        # A group of its own, to be ended whole; not a session, to which Linux gives as much processor time as to each
+        # other (sched_autogroup), however nice its processes are.
+        process_group=0,
         limit=_LONGEST_LINE,
     )
     printing = asyncio.create_task(_print(process, write))
