@@ -44,6 +44,9 @@ class Watch:
         self._process.kill()
         self._process.wait()
         self._thread.join(60)
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
 
     def until(self, what: str, choose: Callable[[dict[str, Any]], T], timeout: float = 600) -> T:
         """Return the first true value that ``choose`` makes of a version that was not looked at before.

@@ -18,13 +18,14 @@ def pod(name: str, address: str = "10.244.0.7") -> dict[str, Any]:
     return {"metadata": {"name": name}, "status": {"podIP": address, "containerStatuses": []}}
 
 
-def entry(address: str, second: int, *, lease: bool = False) -> str:
+def entry(address: str, second: int, *, lease: bool = False, code: int = 200) -> str:
     content = {
         "sourceIPs": [address],
         "requestReceivedTimestamp": f"2026-01-01T00:00:{second:02}.500000Z",
         "verb": "patch",
         "requestURI": "/somewhere",
         "objectRef": LEASES if lease else {"resource": "pods"},
+        "responseStatus": {"code": code},
     }
     return json.dumps(content) + "\n"
 
@@ -47,6 +48,17 @@ def test_only_later_writes_are_told_and_a_line_under_way_is_left_out(tmp_path: P
     all_of_them = operators(tmp_path, log).writes(pod("a"))
     later = operators(tmp_path, log).writes(pod("a"), since=all_of_them[0].time)
     assert (len(all_of_them), later) == (2, all_of_them[1:])
+
+
+def test_what_is_written_without_the_lease_ends_where_the_lease_is_taken_again_and_not_where_that_is_refused(
+    tmp_path: Path,
+) -> None:
+    a = "10.244.0.7"
+    log = entry(a, 1) + entry(a, 3, lease=True, code=409) + entry(a, 4) + entry(a, 5, lease=True) + entry(a, 6)
+    pods = operators(tmp_path, log)
+    lost = pods.writes(pod("a"))[0].time
+    assert pods.writes_without_lease(pod("a"), lost) == ["patch /somewhere"]
+    assert operators(tmp_path, entry(a, 1) + entry(a, 2)).writes_without_lease(pod("a"), lost) == ["patch /somewhere"]
 
 
 @pytest.mark.parametrize(("holder", "held"), [("tidegate-a_1", True), ("tidegate-ab_1", False), ("", False)])
