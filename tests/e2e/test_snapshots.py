@@ -188,13 +188,13 @@ def scheduled(world: World, app: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda snapshot: snapshot["metadata"]["creationTimestamp"])
 
 
-def verified(world: World, app: str) -> str | None:
-    """Return the oldest snapshot of an application's schedule that was found to be whole."""
+def verified(world: World, app: str) -> str:
+    """Return the oldest snapshot of an application's schedule that was found to be whole; empty if there is none."""
     for snapshot in scheduled(world, app):
         conditions = snapshot.get("status", {}).get("conditions", [])
         if any(c["type"] == "Verified" and c["status"] == "True" for c in conditions):
             return str(snapshot["metadata"]["name"])
-    return None
+    return ""
 
 
 def is_replaced(world: World, app: str, earliest: str) -> bool:
