@@ -1,8 +1,10 @@
 """Valid resources that cannot run: each says which fault it is and what to do, and runs once the cause is gone.
 
-All of them are started together and mended together, because most of the time is waiting.
+All of a group are started together and mended together, because most of the time is waiting. What one of them knows and
+nobody else may is told nowhere.
 """
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,12 +15,16 @@ import pytest
 
 from devcluster import kafka
 from tidegate_testing.apps import streaming_app
+from tidegate_testing.kubectl import KubectlError
+from tidegate_testing.operator_pods import SELECTOR
 from tidegate_testing.waiting import wait_for
-from tidegate_testing.world import World
+from tidegate_testing.world import OPERATOR_NAMESPACE, World
 
 NAMESPACE = "tidegate-e2e-faults"
 ABSENT_BUCKET = "tidegate-e2e-made-later"
 TOPIC = "tidegate-e2e-faults"
+LEAKING, PASSWORD = "leaking", "correct horse battery"
+LOOKED_AT = "streamingapps,pods,events,configmaps,serviceaccounts,roles,rolebindings"
 
 
 @dataclass(frozen=True)
@@ -82,21 +88,56 @@ def start_broker(world: World) -> None:
         mend_spec("unreachable-broker", {"application": {"args": arguments}})(world)
 
 
-FAULTS = (
+def leaking(world: World) -> dict[str, Any]:
+    """Return an application that fails, and tells its password; it may fail once, and not twice."""
+    metadata = {"name": "database", "namespace": NAMESPACE}
+    world.kubectl.apply(
+        {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"password": PASSWORD}}
+    )
+    source = {"secretKeyRef": {"name": "database", "key": "password"}}
+    spec = {
+        "application": {"env": [{"name": "DATABASE", "valueFrom": source}]},
+        "restart": {"maxFailures": 1},
+    }
+    return world.app(LEAKING, NAMESPACE, main="script:leaking.py", spec=spec)
+
+
+def to_counting(name: str) -> Callable[[World], None]:
+    return mend_spec(name, {"application": {"main": "local:///opt/scripts/counting.py"}})
+
+
+ONE_OF_EACH_KIND = (
     Fault("missing-image", "ImagePullFailed", ("no-such-image",), missing_image, cure_image),
+    Fault(
+        "wrong-credentials",
+        "CredentialsRejected",
+        ("rejected", "spec.storage.credentialsSecret"),
+        wrong_credentials,
+        lambda world: world.put_credentials(NAMESPACE, name="rejected"),
+    ),
+    Fault(
+        LEAKING,
+        "RestartBudgetExhausted",
+        ("PermissionError", "the database refuses the password [redacted]"),
+        leaking,
+        to_counting(LEAKING),
+    ),
+)
+"""What Kubernetes, the runtime and the application find."""
+MORE = (
     Fault(
         "missing-main",
         "MainNotFound",
         ("spec.application.main", "countin.py"),
         lambda world: world.app("missing-main", NAMESPACE, main="script:countin.py"),
-        mend_spec("missing-main", {"application": {"main": "local:///opt/scripts/counting.py"}}),
+        to_counting("missing-main"),
     ),
     Fault(
         "raises",
         "ApplicationFailed",
         ("ValueError", "the threshold must be a number"),
         lambda world: world.app("raises", NAMESPACE, main="script:raises.py"),
-        mend_spec("raises", {"application": {"main": "local:///opt/scripts/counting.py"}}),
+        to_counting("raises"),
     ),
     Fault(
         "missing-bucket",
@@ -104,13 +145,6 @@ FAULTS = (
         (ABSENT_BUCKET, "spec.storage.uri"),
         missing_bucket,
         lambda world: world.make_bucket(ABSENT_BUCKET),
-    ),
-    Fault(
-        "wrong-credentials",
-        "CredentialsRejected",
-        ("rejected", "spec.storage.credentialsSecret"),
-        wrong_credentials,
-        lambda world: world.put_credentials(NAMESPACE, name="rejected"),
     ),
     Fault(
         "absent-credentials",
@@ -121,34 +155,53 @@ FAULTS = (
     ),
     Fault("unreachable-broker", "BrokerUnavailable", ("broker", "network"), unreachable_broker, start_broker),
 )
+"""Those that tests of the runtime and of the operator alone have, too: in tests/integration, test_storage.py,
+test_endings.py and test_operator_lifecycle.py."""
 
 
-@pytest.fixture(scope="module")
-def said(world: World) -> Iterator[dict[str, dict[str, Any]]]:
-    """Every faulty application was applied; name -> the Ready condition that named its fault."""
+@dataclass(frozen=True)
+class Faulty:
+    """A group of applications that cannot run, and the Ready condition of each that named its fault."""
+
+    faults: tuple[Fault, ...]
+    conditions: dict[str, dict[str, Any]]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(ONE_OF_EACH_KIND, id="one-of-each-kind"),
+        pytest.param(MORE, id="more", marks=pytest.mark.long),
+    ],
+)
+def faulty(world: World, request: pytest.FixtureRequest) -> Iterator[Faulty]:
+    """Every application of a group was applied, and said what its fault is."""
     world.make_namespace(NAMESPACE)
-    conditions: dict[str, dict[str, Any]] = {}
+    made = Faulty(request.param, {})
     try:
-        for fault in FAULTS:
+        for fault in made.faults:
             world.kubectl.apply(fault.build(world))
-        wait_for("each fault to be named", partial(each_is_named, world, conditions), timeout=600)
-        for fault in FAULTS:
-            fault.cure(world)
-        yield conditions
+        wait_for("each fault to be named", partial(each_is_named, world, made), timeout=600, interval=1)
+        yield made
     finally:
         if world.environment.own:
             world.start_kafka()  # the tests that follow need it, however this ended
         world.delete_apps(NAMESPACE)
 
 
-def each_is_named(world: World, conditions: dict[str, dict[str, Any]]) -> bool:
-    """Note each condition when it is seen first: while one is waited for, another may go on to say something else."""
+def each_is_named(world: World, faulty: Faulty) -> bool:
+    """Note each condition when it is seen first.
+
+    A driver that is started again says so for a moment; it ends in the same way, and the pauses between grow.
+    """
+    apps = {app["metadata"]["name"]: app for app in world.kubectl.list("sapp", NAMESPACE)}
     waiting = []
-    for fault in (fault for fault in FAULTS if fault.name not in conditions):
-        try:
-            conditions[fault.name] = ready_because(world, fault.name, fault.reason)
-        except AssertionError as not_yet:
-            waiting.append(f"{fault.name}: {not_yet}")
+    for fault in (fault for fault in faulty.faults if fault.name not in faulty.conditions):
+        condition = world.kubectl.condition(apps[fault.name], "Ready")
+        if condition.get("reason") == fault.reason:
+            faulty.conditions[fault.name] = condition
+        else:
+            waiting.append(f"{fault.name}: {condition}")
     assert not waiting, waiting
     return True
 
@@ -160,33 +213,87 @@ def ready_because(world: World, name: str, reason: str) -> dict[str, Any]:
     return condition
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_fault_is_named_with_what_to_do(fault: Fault, said: dict[str, dict[str, Any]]) -> None:
-    condition = said[fault.name]
-    assert condition["status"] == "False"
-    assert [word for word in fault.words if word not in condition["message"]] == []
+def test_a_fault_is_named_with_what_to_do(faulty: Faulty) -> None:
+    for fault in faulty.faults:
+        condition = faulty.conditions[fault.name]
+        assert condition["status"] == "False", condition
+        assert [word for word in fault.words if word not in condition["message"]] == [], condition
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_an_application_runs_once_the_cause_of_its_fault_is_gone(
-    fault: Fault, said: dict[str, dict[str, Any]], world: World
+def test_an_application_that_failed_too_often_is_stalled_and_was_started_again_in_place(
+    faulty: Faulty, world: World
 ) -> None:
-    def running() -> bool:
+    for fault in (fault for fault in faulty.faults if fault.reason == "RestartBudgetExhausted"):
         app = world.get_app(fault.name, NAMESPACE)
-        condition = world.kubectl.condition(app, "Ready")
-        assert condition.get("status") == "True", condition
-        return bool(app["status"]["phase"] == "Running")
+        stalled, status = world.kubectl.condition(app, "Stalled"), app["status"]
+        assert (stalled["status"], stalled["reason"]) == ("True", fault.reason)
+        assert (status["phase"], status["epoch"], len(status["restarts"]["recentFailures"])) == ("Failed", 1, 2)
+
+
+def test_no_secret_is_in_logs_events_status_or_config_maps(faulty: Faulty, world: World) -> None:
+    secrets = {"application": PASSWORD, "storage": world.environment.s3_secret_key}
+    told = seen_by_people(world)
+    for fault in faulty.faults:
+        secret = world.kubectl.get("secret", f"{fault.name}-agent", NAMESPACE)
+        assert secret is not None
+        secrets[f"agent of {fault.name}"] = base64.b64decode(secret["data"]["token"]).decode()
+        told |= seen_of(world, fault.name)
+    assert [(whose, place) for whose, secret in secrets.items() for place, text in told.items() if secret in text] == []
+    # Both processes of the one that tells have ended: what they printed is there to the last line.
+    printed = [text for place, text in told.items() if place.startswith(f"{LEAKING}'s log")]
+    for text in printed:
+        assert "connecting with [redacted] and storage key [redacted]" in text
+    assert len(printed) == sum(2 for fault in faulty.faults if fault.name == LEAKING)
+
+
+def seen_by_people(world: World) -> dict[str, str]:
+    """Return what somebody may read who may not read Secrets, beside logs."""
+    kubectl = world.kubectl
+    return {
+        "objects": json.dumps(kubectl.list(LOOKED_AT, NAMESPACE)),
+        "operator's objects": json.dumps(kubectl.list("pods,events,configmaps", OPERATOR_NAMESPACE)),
+        "operator's log": kubectl.run("logs", "-n", OPERATOR_NAMESPACE, "-l", SELECTOR, "--tail=-1"),
+    }
+
+
+def seen_of(world: World, name: str) -> dict[str, str]:
+    """Return the logs of an application's driver, in its pod and in its storage."""
+    told = {}
+    for place, more in ((f"{name}'s log", []), (f"{name}'s log before", ["--previous"])):
+        try:
+            told[place] = world.kubectl.run("logs", f"{name}-driver", "-n", NAMESPACE, *more)
+        except KubectlError:
+            continue  # there is no such process
+    keys = [key for key in world.keys(name, NAMESPACE) if "/logs/" in key]
+    return told | {key: world.read(key) for key in keys}
+
+
+def test_an_application_runs_once_the_cause_of_its_fault_is_gone(faulty: Faulty, world: World) -> None:
+    for fault in faulty.faults:
+        fault.cure(world)
+    left = {fault.name for fault in faulty.faults}
+
+    def all_ran() -> bool:
+        for app in world.kubectl.list("sapp", NAMESPACE):
+            name, ready = app["metadata"]["name"], world.kubectl.condition(app, "Ready")
+            if name in left and ready.get("status") == "True" and app["status"]["phase"] == "Running":
+                # Whatever counted against it does not any more.
+                assert "recentFailures" not in app["status"].get("restarts", {}), app["status"]
+                left.discard(name)
+                # The others start on the same few cores.
+                world.kubectl.delete("sapp", name, NAMESPACE)
+        assert not left, f"not yet: {left}"
+        return True
 
     # Some are looked after by themselves only every five minutes.
-    wait_for(f"{fault.name} to run", running, timeout=900, interval=2)
-    # The others start on the same few cores.
-    world.kubectl.run("delete", "sapp", fault.name, "-n", NAMESPACE, "--wait=false")
+    wait_for("all of them to run", all_ran, timeout=1200, interval=2)
 
 
-def test_the_operator_lived_through_all_of_it(said: dict[str, dict[str, Any]], world: World) -> None:
+def test_the_operator_lived_through_all_of_it(faulty: Faulty, world: World) -> None:
     assert world.operator_crashes() == []
 
 
+@pytest.mark.long  # tests/integration/test_operator_lifecycle.py has it, too
 def test_an_application_whose_storage_lies_inside_anothers_is_refused(world: World) -> None:
     world.make_namespace(NAMESPACE)
     first = counting(world, "owner")
@@ -209,6 +316,7 @@ def test_an_application_whose_storage_lies_inside_anothers_is_refused(world: Wor
     world.delete_apps(NAMESPACE)
 
 
+@pytest.mark.long  # tests/integration/spark_runtime/test_storage.py has it, too
 def test_storage_that_an_earlier_application_left_is_not_taken_until_its_claim_is_removed(world: World) -> None:
     world.make_namespace(NAMESPACE)
     key = f"apps/{NAMESPACE}/again/app.json"

@@ -103,6 +103,7 @@ def run(world: World) -> Iterator[Run]:
     delete_topics(brokers, [TOPIC, OUTPUT])
 
 
+@pytest.mark.long  # the same without a cluster is in tests/integration/samples; an export by pods in test_snapshots.py
 def test_a_model_is_dumped_mended_and_begun_again_and_every_prediction_is_the_oracles(run: Run, world: World) -> None:
     run.messages.send("look", "dump-state", DUMP)
     run.send(RECORDS[:HALF])

@@ -153,6 +153,7 @@ def run(world: World) -> Iterator[Run]:
     delete_topics(brokers, made.topics)
 
 
+@pytest.mark.long  # a fork beside its original is in tests/integration: test_snapshot_lifecycle.py, test_outputs.py
 def test_two_variants_go_on_from_one_snapshot_and_each_decides_as_it_should(run: Run, tmp_path: Path) -> None:
     run.replay({25: run.take, 35: run.fork, 60: run.await_snapshot})
     status = run.snapshot()

@@ -49,19 +49,18 @@ class Observed:
     server: PrometheusServer
     producer: Producer
 
-    def send(self, rows: int = 50) -> None:
+    def send(self, rows: int) -> None:
         """Put rows into the application's topic."""
         for number in range(rows):
             self.producer.produce(TOPIC, str(number).encode())
         self.producer.flush(30)
 
-    def until(self, expression: str, expected: float | None, *, sending: bool = False) -> None:
-        """Wait until an expression has a value."""
+    def until(self, expression: str, expected: float | None, *, sending: int = 0) -> None:
+        """Wait until an expression has a value; before each time that it is asked for, so many rows are sent."""
 
         def is_so() -> bool:
             self.discover()
-            if sending:
-                self.send()
+            self.send(sending)
             found = self.server.value(expression)
             assert found == expected, f"{expression} is {found}"
             return True
@@ -89,11 +88,11 @@ def observed(world: World, server: PrometheusServer) -> Iterator[Observed]:
 
 def test_a_real_prometheus_knows_operator_and_application_from_launch_to_deletion(observed: Observed) -> None:
     world, server = observed.world, observed.server
-    observed.until(f'tidegate_app_phase{{{APP},phase="Running"}}', 1, sending=True)
-    observed.until(f"tidegate_query_input_rows_total{{{QUERY}}} > bool 0", 1, sending=True)
-    observed.send(3000)
+    observed.until(f'tidegate_app_phase{{{APP},phase="Running"}}', 1, sending=50)
+    observed.until(f"tidegate_query_input_rows_total{{{QUERY}}} > bool 0", 1, sending=50)
+    # More rows than a batch takes, again and again until a lag is seen, however quickly it is gone each time.
     lag = f"tidegate_query_source_lag_rows{{{QUERY}}}"
-    observed.until(f"max_over_time({lag}[1m]) > bool 0", 1)
+    observed.until(f"max_over_time({lag}[1h]) > bool 0", 1, sending=1000)
     observed.until(lag, 0)
     for look in (the_operator_answers, the_agent_answers, nothing_is_wrong):
         await_look(look, server)
@@ -102,8 +101,8 @@ def test_a_real_prometheus_knows_operator_and_application_from_launch_to_deletio
     world.kubectl.patch("sapp", NAME, NAMESPACE, {"spec": {"application": {"env": [{"name": "X", "value": "y"}]}}})
     observed.until(f'tidegate_app_restarts_total{{{APP},reason="SpecChanged"}}', 1)
     observed.until(f"tidegate_app_epoch{{{APP}}}", 2)
-    observed.until(f'tidegate_app_phase{{{APP},phase="Running"}}', 1, sending=True)
-    observed.until(f'count(tidegate_query_active{{{QUERY},epoch="2"}})', 1, sending=True)
+    observed.until(f'tidegate_app_phase{{{APP},phase="Running"}}', 1, sending=50)
+    observed.until(f'count(tidegate_query_active{{{QUERY},epoch="2"}})', 1, sending=50)
 
     world.delete_apps(NAMESPACE)
     observed.until(f"count({{__name__=~'tidegate_.+',{APP}}})", None)

@@ -17,7 +17,7 @@ from devcluster import node, second_node
 from devcluster.cluster import Cluster
 from tidegate_testing.commit_log import CommitLog, CommitWatch
 from tidegate_testing.pod_processes import find, runs_module
-from tidegate_testing.waiting import wait_for
+from tidegate_testing.waiting import CannotComeError, wait_for
 from tidegate_testing.world import World
 
 NAMESPACE, NAME, QUERY = "tidegate-e2e-nodes", "moving", "counting"
@@ -161,22 +161,34 @@ def taint_of(stage: Stage) -> set[str]:
     return {taint["key"] for taint in found["spec"].get("taints", [])}
 
 
-def await_what_is_said(stage: Stage) -> dict[str, Any]:
-    """Wait until the status says what has to be done, and return the condition that does.
+def await_what_is_said(stage: Stage, epoch: int, since: float) -> dict[str, Any]:
+    """Wait until the status says what has to be done, and return the condition that does; it stays until it is done.
 
-    Before that nobody knows whether the driver stops at a batch boundary, and so nothing says it does.
+    Before that nobody knows whether the driver stops at a batch boundary, and so nothing says it does. What was said
+    meanwhile is read in the events: the status may have gone on before anybody reads it.
     """
-    reasons = []
 
     def said() -> dict[str, Any]:
-        condition = stage.world.kubectl.condition(stage.world.get_app(NAME, NAMESPACE), "Ready")
-        reasons.append(condition.get("reason"))
+        app = stage.world.get_app(NAME, NAMESPACE)
+        if app["status"]["epoch"] != epoch:
+            raise CannotComeError(f"another driver was launched: {app['status']}")
+        condition = stage.world.kubectl.condition(app, "Ready")
         assert condition.get("reason") == "DriverNotGone", condition
         return condition
 
     condition = wait_for("the application to say that its node does not answer", said, 600, 1)
+    # The events come in their order: once the last one is there, none that was before it is missing.
+    stage.world.await_events(NAME, NAMESPACE, "DriverNotGone")
+    reasons = reasons_since(stage, since)
     assert ("NodeTainted" in reasons, "DriverStopping" in reasons) == (True, False), reasons
     return condition
+
+
+def reasons_since(stage: Stage, since: float) -> set[str]:
+    """Return the reasons of the application's events since a time; those are told in whole seconds."""
+    events = stage.world.kubectl.list("events", NAMESPACE, f"tidegate.dev/app={NAME}")
+    times = [(datetime.fromisoformat(event["lastTimestamp"]).timestamp(), event["reason"]) for event in events]
+    return {reason for at, reason in times if at >= int(since)}
 
 
 def written_log(stage: Stage, epoch: int) -> str:
@@ -192,7 +204,7 @@ def test_a_driver_on_a_lost_node_is_replaced_once_that_is_out_of_service_and_end
     epoch = stage.status()["epoch"]
     process = find(stage.cluster, old, "driver", runs_module("tidegate_spark"))
     with CommitWatch(stage.log) as watch:
-        said = await_what_is_said(stage)
+        said = await_what_is_said(stage, epoch, lost)
         assert [word for word in (second_node.NAME, "out-of-service") if word not in said["message"]] == []
         assert "node.kubernetes.io/unreachable" in taint_of(stage)
         # Nothing was launched beside it, and with reason: it lives, and writes.
@@ -218,6 +230,7 @@ def test_a_driver_on_a_lost_node_is_replaced_once_that_is_out_of_service_and_end
     assert "stopping: Fenced" in last_words, last_words[-3000:]
 
 
+@pytest.mark.long  # the boundary stop by itself is in test_life_of_an_application.py, and a node's end is above
 def test_a_driver_on_a_drained_node_stops_at_a_boundary_and_goes_on_elsewhere(
     stage: Stage, patient: dict[str, Any]
 ) -> None:

@@ -11,7 +11,7 @@ from tidegate_testing.world import World
 NAMESPACE = "tidegate-e2e-rehearsal"
 APP = "counting"
 SMALL = {"cpu": "50m", "memory": "1200Mi"}
-UPGRADE = {"stableBatches": 3, "rehearse": {"batches": 2, "timeoutSeconds": 900, "resources": SMALL}}
+UPGRADE = {"stableBatches": 1, "rehearse": {"batches": 2, "timeoutSeconds": 900, "resources": SMALL}}
 
 
 @pytest.fixture

@@ -1,7 +1,12 @@
-"""Snapshots by schedule, one at an application's end, and an application that goes on from that one, imported."""
+"""Snapshots of one application: by schedule, by hand and at its end; what goes on from them, exported and imported.
+
+The application keeps the numbers of a topic. Another one, with another shape of state, begins with an export of it; a
+third one goes on from the snapshot of its end, imported. What each of them has kept is computed from the numbers.
+"""
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -9,63 +14,171 @@ import pytest
 from confluent_kafka import Producer
 
 from devcluster.demo.replay import create_topics, delete_topics
-from tidegate_testing.waiting import wait_for
+from tidegate_testing.waiting import CannotComeError, wait_for
 from tidegate_testing.world import World
 
 NAMESPACE = "tidegate-e2e-snapshots"
-TOPIC = "tidegate-e2e-numbers"
-BEFORE, AFTER = 1_000, 600
-"""Numbers in the topic before the snapshot is asked for, and those that come afterwards."""
+TOPIC = "tidegate-e2e-kept-numbers"
+PART = 400
+"""Numbers that are sent at a time."""
+SOME = 160
+"""Of the first ones, when the first snapshot is taken: its state is not of all numbers that there are."""
+EXPORT = {"format": "Parquet", "resources": {"cpu": "100m", "memory": "1500Mi"}, "timeoutSeconds": 600}
 
 
-@pytest.fixture
-def topic(world: World) -> Iterator[str]:
-    brokers = world.environment.kafka_host
-    delete_topics(brokers, [TOPIC])
-    create_topics(brokers, {TOPIC: 2})
-    yield TOPIC
-    world.delete_apps(NAMESPACE)
-    delete_topics(brokers, [TOPIC])
+@dataclass
+class Numbers:
+    """The topic, and what applications have made of it."""
 
+    world: World
+    sent: int = 0
 
-def send(world: World, first: int, count: int) -> None:
-    """Have the topic hold so many more numbers, each confirmed."""
-    producer = Producer({"bootstrap.servers": world.environment.kafka_host, "enable.idempotence": True, "acks": "all"})
-    for number in range(first, first + count):
-        producer.produce(TOPIC, key=str(number), value=str(number))
-    assert producer.flush(60) == 0
+    def send(self, count: int = PART) -> None:
+        """Have the topic hold so many more numbers, each confirmed."""
+        brokers = self.world.environment.kafka_host
+        producer = Producer({"bootstrap.servers": brokers, "enable.idempotence": True, "acks": "all"})
+        for number in range(self.sent, self.sent + count):
+            producer.produce(TOPIC, key=str(number), value=str(number))
+        assert producer.flush(60) == 0
+        self.sent += count
+
+    def keep(self, name: str, script: str, **groups: Any) -> None:
+        """Apply an application that keeps them."""
+        args = [self.world.environment.kafka_pods, TOPIC, f"s3a://{self.world.bucket}/{folder(name)}"]
+        self.world.kubectl.apply(self.world.app(name, NAMESPACE, main=f"script:{script}", args=args, spec=groups))
+
+    def await_kept(self, app: str, numbers: int) -> dict[int, dict[str, int]]:
+        """Return what an application wrote last of each digit, once that is of so many numbers."""
+
+        def probe() -> dict[int, dict[str, int]]:
+            seen = self._latest(app)
+            kept = sum(row["n"] for row in seen.values())
+            if kept > self.sent:
+                raise CannotComeError(f"{app} has {kept} numbers and {self.sent} were sent: {seen}")
+            assert kept >= numbers, seen
+            return seen
+
+        return wait_for(f"{app} to have {numbers} numbers", probe, timeout=600, interval=2)
+
+    def assert_all_kept(self, app: str) -> dict[int, dict[str, int]]:
+        """Return what an application wrote last of each digit, once that is of every number; each counts once."""
+        found = self.await_kept(app, self.sent)
+        assert {digit: row["n"] for digit, row in found.items()} == {
+            digit: len(range(digit, self.sent, 10)) for digit in range(10)
+        }
+        return found
+
+    def batches(self, app: str) -> list[int]:
+        """Return the batches that an application wrote to their end."""
+        return sorted({int(key.split("/")[-2]) for key in self._keys(app) if key.endswith("/_SUCCESS")})
+
+    def _keys(self, app: str) -> list[str]:
+        pages = self.world.s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self.world.bucket, Prefix=f"{folder(app)}/"
+        )
+        return sorted(o["Key"] for page in pages for o in page.get("Contents", []))
+
+    def _latest(self, app: str) -> dict[int, dict[str, int]]:
+        keys = self._keys(app)
+        # What is not written to its end still moves about.
+        written = {key.split("/")[-2] for key in keys if key.endswith("/_SUCCESS")}
+        found: dict[int, dict[str, int]] = {}
+        for key in (key for key in keys if "/part-" in key and key.split("/")[-2] in written):
+            for line in self.world.read(key).splitlines():
+                row = json.loads(line)
+                found[row["digit"]] = row
+        return found
 
 
 def folder(app: str) -> str:
     return f"output/{NAMESPACE}/{app}"
 
 
-def tallying(world: World, name: str, **groups: Any) -> dict[str, Any]:
-    args = [world.environment.kafka_pods, TOPIC, f"s3a://{world.bucket}/{folder(name)}"]
-    return world.app(name, NAMESPACE, main="script:tallying.py", args=args, spec=groups)
+@pytest.fixture
+def numbers(world: World) -> Iterator[Numbers]:
+    brokers = world.environment.kafka_host
+    world.make_namespace(NAMESPACE)
+    delete_topics(brokers, [TOPIC])
+    create_topics(brokers, {TOPIC: 2})
+    yield Numbers(world)
+    world.delete_apps(NAMESPACE)
+    delete_topics(brokers, [TOPIC])
 
 
-def tallies(world: World, app: str) -> dict[int, int]:
-    """Return how many numbers an application had tallied after each batch that it wrote."""
-    listed = world.s3.get_paginator("list_objects_v2").paginate(Bucket=world.bucket, Prefix=f"{folder(app)}/")
-    keys = [o["Key"] for page in listed for o in page.get("Contents", [])]
-    written = {key.split("/")[-2] for key in keys if key.endswith("/_SUCCESS")}
-    found = dict.fromkeys(map(int, written), 0)
-    # What is not written to its end still moves about.
-    for key in (key for key in keys if "/part-" in key and key.split("/")[-2] in written):
-        found[int(key.split("/")[-2])] += sum(json.loads(line)["count"] for line in world.read(key).splitlines())
-    return found
+def test_an_application_is_gone_on_from_by_an_export_of_a_snapshot_and_by_the_one_of_its_end_and_its_schedule_goes_on(
+    world: World, numbers: Numbers
+) -> None:
+    numbers.send()
+    snapshots = {"every": "1m", "keep": {"last": 1}, "verify": True, "onDelete": "Take"}
+    numbers.keep("steady", "keeping.py", snapshots=snapshots)
+    numbers.await_kept("steady", SOME)
+    take(world, "midway", {"appRef": {"name": "steady"}})
+    exported = export(world, "midway")
+
+    # Meanwhile the schedule had its minute. If that came before all numbers were kept, another one takes its place.
+    numbers.assert_all_kept("steady")
+    earliest = wait_for("a verified one of the schedule", partial(verified, world, "steady"), timeout=600, interval=2)
+    numbers.keep("other-shape", "keeping_anew.py", startFrom={"export": exported["uri"]})
+    # Without new numbers the next ones would be the same; with some, the next takes its place.
+    numbers.send()
+    another_shape_has_it_all(numbers, "other-shape")
+    numbers.assert_all_kept("steady")
+    world.kubectl.delete("sapp", "other-shape", NAMESPACE)
+    wait_for("the next one in its place", partial(is_replaced, world, "steady", earliest), timeout=600, interval=2)
+    assert world.get_app("steady", NAMESPACE)["status"]["epoch"] == 1
+
+    numbers.send()
+    numbers.assert_all_kept("steady")
+    last = delete_and_keep_the_last(world, numbers, "steady")
+    import_by_its_address(world, last, "imported")
+    numbers.keep("onward", "keeping.py", startFrom={"snapshot": {"name": "imported"}})
+    numbers.send()
+    numbers.assert_all_kept("onward")
+    assert min(numbers.batches("onward")) == last["batch"] + 1
 
 
-def await_tally(world: World, app: str, numbers: int) -> dict[int, int]:
-    """Return an application's tallies once they hold so many numbers."""
+def take(world: World, name: str, spec: dict[str, Any]) -> None:
+    """Have a snapshot, and wait until it is Ready."""
+    metadata = {"name": name, "namespace": NAMESPACE}
+    world.kubectl.apply(
+        {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
+    )
+    world.kubectl.run("wait", f"snap/{name}", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=300s", timeout=310)
 
-    def probe() -> dict[int, int]:
-        seen = tallies(world, app)
-        assert max(seen.values(), default=0) >= numbers, seen
-        return seen
 
-    return wait_for(f"{app} to tally {numbers} numbers", probe, timeout=600, interval=2)
+def export(world: World, name: str) -> dict[str, Any]:
+    """Have a snapshot's state exported, and return what its status says of that."""
+    world.kubectl.patch("snap", name, NAMESPACE, {"spec": {"export": {**EXPORT, "nonce": 1}}})
+
+    def probe() -> dict[str, Any]:
+        found = world.kubectl.get("snap", name, NAMESPACE)
+        assert found is not None
+        said: dict[str, Any] = found["status"].get("export", {})
+        if said.get("phase") == "Failed":
+            raise CannotComeError(f"the export failed: {said}")
+        assert (said.get("nonce"), said.get("phase")) == (1, "Complete"), found["status"]
+        return said
+
+    said = wait_for(f"the export of {name}", probe, timeout=600, interval=2)
+    assert said["tables"] == 3
+    wait = ("wait", f"snap/{name}", "-n", NAMESPACE, "--for=condition=Exported", "--timeout=120s")
+    world.kubectl.run(*wait, timeout=130)
+    wait_for("its pods to be gone", lambda: not export_pods(world), timeout=300, interval=1)
+    return said
+
+
+def export_pods(world: World) -> list[str]:
+    """Return the names of the pods that export."""
+    names = [pod["metadata"]["name"] for pod in world.kubectl.list("pods", NAMESPACE)]
+    return [name for name in names if "-export-" in name]
+
+
+def another_shape_has_it_all(numbers: Numbers, app: str) -> None:
+    """No input was lost or repeated, and some of what is kept came with the export, in another type."""
+    for digit, row in numbers.assert_all_kept(app).items():
+        expected = range(digit, numbers.sent, 10)
+        assert (row["sum"], row["hundreds"]) == (sum(expected), len(expected)), row
+        assert 0 < row["old"] < row["n"]
 
 
 def scheduled(world: World, app: str) -> list[dict[str, Any]]:
@@ -75,58 +188,39 @@ def scheduled(world: World, app: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda snapshot: snapshot["metadata"]["creationTimestamp"])
 
 
-def verified(world: World, app: str) -> str | None:
-    """Return the oldest snapshot of an application's schedule that was found to be whole."""
+def verified(world: World, app: str) -> str:
+    """Return the oldest snapshot of an application's schedule that was found to be whole; empty if there is none."""
     for snapshot in scheduled(world, app):
         conditions = snapshot.get("status", {}).get("conditions", [])
         if any(c["type"] == "Verified" and c["status"] == "True" for c in conditions):
             return str(snapshot["metadata"]["name"])
-    return None
+    return ""
 
 
-def test_a_schedule_keeps_the_newest_and_the_end_of_an_application_is_imported_and_gone_on_from(
-    world: World, topic: str
-) -> None:
-    world.make_namespace(NAMESPACE)
-    send(world, 0, BEFORE)
-    snapshots = {"every": "1m", "keep": {"last": 1}, "verify": True, "onDelete": "Take"}
-    world.kubectl.apply(tallying(world, "steady", snapshots=snapshots))
-    await_tally(world, "steady", BEFORE)
+def is_replaced(world: World, app: str, earliest: str) -> bool:
+    """Return whether another snapshot of its schedule took the place of the earliest one."""
+    names = [snapshot["metadata"]["name"] for snapshot in scheduled(world, app)]
+    assert names, "none is there"
+    return earliest not in names
 
-    # Which one: if the first came before all numbers were tallied, another takes its place, verified or not.
-    earliest = wait_for("a verified one of the schedule", partial(verified, world, "steady"), timeout=600, interval=2)
-    # Without new numbers the next ones would be the same; with some, the next takes its place.
-    send(world, BEFORE, AFTER)
-    await_tally(world, "steady", BEFORE + AFTER)
 
-    def replaced() -> bool:
-        names = [snapshot["metadata"]["name"] for snapshot in scheduled(world, "steady")]
-        assert names, "none is there"
-        return earliest not in names
-
-    wait_for("the next one in its place", replaced, timeout=600, interval=2)
-
-    uid = world.get_app("steady", NAMESPACE)["metadata"]["uid"]
-    send(world, BEFORE + AFTER, AFTER)
-    await_tally(world, "steady", BEFORE + 2 * AFTER)
-    world.kubectl.delete("sapp", "steady", NAMESPACE)
-    wait_for("the application to be gone", lambda: world.kubectl.get("sapp", "steady", NAMESPACE) is None, timeout=600)
-    name = f"steady-last-{uid.replace('-', '')[:8]}"
+def delete_and_keep_the_last(world: World, numbers: Numbers, app: str) -> dict[str, Any]:
+    """Delete an application; return the status of the snapshot of its end, whose resource then goes and files stay."""
+    uid = world.get_app(app, NAMESPACE)["metadata"]["uid"]
+    world.kubectl.delete("sapp", app, NAMESPACE)
+    wait_for("the application to be gone", lambda: world.kubectl.get("sapp", app, NAMESPACE) is None, timeout=600)
+    name = f"{app}-last-{uid.replace('-', '')[:8]}"
     last = world.kubectl.get("snap", name, NAMESPACE)
     assert last is not None
-    assert (last["status"]["phase"], last["status"]["batch"]) == ("Ready", max(tallies(world, "steady")))
-
-    # The resource goes, the files stay, and are imported by their address.
+    assert (last["status"]["phase"], last["status"]["batch"]) == ("Ready", max(numbers.batches(app)))
     world.kubectl.run("delete", "snap", name, "-n", NAMESPACE, "--timeout=300s", timeout=310)
-    known = last["status"]["storage"]
+    status: dict[str, Any] = last["status"]
+    return status
+
+
+def import_by_its_address(world: World, status: dict[str, Any], name: str) -> None:
+    """Have a resource for files that are there."""
+    known = status["storage"]
     place = {key: known[key] for key in ("endpoint", "region", "pathStyleAccess") if key in known}
     secret = {"credentialsSecret": {"name": known["credentialsSecret"]}}
-    spec = {"uri": last["status"]["manifest"]["uri"], "storage": {**place, **secret}}
-    metadata = {"name": "imported", "namespace": NAMESPACE}
-    resource = {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
-    world.kubectl.apply(resource)
-    world.kubectl.run("wait", "snap/imported", "-n", NAMESPACE, "--for=condition=Ready", "--timeout=300s", timeout=310)
-    world.kubectl.apply(tallying(world, "onward", startFrom={"snapshot": {"name": "imported"}}))
-    send(world, BEFORE + 2 * AFTER, AFTER)
-    onward = await_tally(world, "onward", BEFORE + 3 * AFTER)
-    assert (min(onward), max(onward.values())) == (last["status"]["batch"] + 1, BEFORE + 3 * AFTER)
+    take(world, name, {"uri": status["manifest"]["uri"], "storage": {**place, **secret}})

@@ -1,40 +1,41 @@
-"""The sample goes from version to version while data flow: another Spark, another program, and one with a bug.
+"""The sample goes from version to version while data flow: another Spark and another program, and one with a bug.
 
-The first two are stable; the last one fails in its third batch and is taken back. In the end every decision is what an
-independent computation over the whole input says.
+The first is stable, and its driver is killed: its JVM, then its whole pod. The other one fails in its third batch and
+is taken back. In the end every decision is what an independent computation over the whole input says.
 """
 
 import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import pytest
 
 from devcluster import images, paths
-from devcluster.demo.application import Application, build_application, committed_batches
+from devcluster.demo.application import Application, build_application
 from devcluster.demo.compare import TopicReader, compare, read_topic
 from devcluster.demo.oracle import expected_decisions
 from devcluster.demo.replay import Replay, create_topics, delete_topics
 from devcluster.demo.scenario import Scenario
 from tidegate_testing.apps import SCRIPTS, SCRIPTS_PATH
-from tidegate_testing.waiting import wait_for
+from tidegate_testing.driver_kills import DriverKills
+from tidegate_testing.waiting import CannotComeError, wait_for
 from tidegate_testing.world import World
 
 NAMESPACE = "tidegate-e2e-upgrade"
 READINGS, SETTINGS, DECISIONS = (f"{NAMESPACE}-{name}" for name in ("readings", "settings", "decisions"))
-SCENARIO = Scenario(readings=5_000, shifts=20)
+SCENARIO = Scenario(readings=3_000, shifts=20)
 RATE = 50.0
 """Readings per second: data flow while each version takes over from the one before."""
-MOST_READINGS = 150
+MOST_READINGS = 100
 """Readings in one batch."""
-CHANGES = 5, 38, 70
-"""Percent of the readings sent when each change is made; the one before has to be done by then."""
-LAUNCHES = 20, 52, 84
-"""Percent of the readings sent when the version of each change has to be started: however long that takes, those that
-follow are left for it, and they are enough for more than three batches."""
+UPGRADE, STABLE, KILL_JVM, KILL_POD, BUG = 5, 36, 44, 58, 70
+"""Percent of the readings sent when something is done to the application; what was done before is waited for. Readings
+are sent between what is waited for and a kill, so that it meets a driver at work."""
+UPGRADE_LAUNCHED, RESTARTED, BUG_LAUNCHED = 12, 50, 78
+"""Percent of the readings sent when its driver has to be started: however long that takes, those that follow are left
+for it, and they are enough for more than three batches."""
 GOOD_GATE, BAD_GATE = 3, 6
 """Batches after which a version is stable: a good one soon, the one with the bug not before its bug."""
 
@@ -60,14 +61,14 @@ class Run:
         )
         # The first version is stable with its first batch: no further one comes while its word is waited for.
         self.app.manifest["spec"]["upgrade"] = {"stableBatches": 1}
+        self.kills = DriverKills(world, self.app, NAMESPACE)
         self.reader = TopicReader(world.environment.kafka_host, DECISIONS)
         self.ids: set[str] = set()
 
     # --- what is seen -------------------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
-        status: dict[str, Any] = self.world.get_app(self.app.name, NAMESPACE).get("status", {})
-        return status
+        return self.kills.status()
 
     def upgrade(self) -> dict[str, Any]:
         upgrade: dict[str, Any] = self.status().get("upgrade", {})
@@ -98,10 +99,16 @@ class Run:
 
     def await_upgrade(self, phase: str, epoch: int) -> None:
         """Wait until the upgrade is in a phase after so many launches: the one before ended in one, too."""
+        ended = {"Done", "RolledBack", "Refused"} - {phase}
+        # A version that is taken back ends the epoch before the one in which the old version goes on.
+        last = epoch - 1 if phase == "RolledBack" else epoch
 
         def probe() -> bool:
             status = self.status()
-            assert (status.get("upgrade", {}).get("phase"), status["epoch"]) == (phase, epoch), status
+            now = status.get("upgrade", {}).get("phase")
+            if status["epoch"] >= last and now in ended:
+                raise CannotComeError(f"the upgrade is {now} and not {phase}: {status}")
+            assert (now, status["epoch"]) == (phase, epoch), status
             return True
 
         wait_for(f"the upgrade to be {phase} in epoch {epoch}", probe, timeout=900, interval=1)
@@ -116,19 +123,12 @@ class Run:
         wait_for("the last decision", all_there, timeout=600, interval=0)
 
     def await_first_batch(self) -> None:
-        listed = self.world.s3.list_objects_v2
-        wait_for(
-            "the first committed batch",
-            lambda: committed_batches(
-                o["Key"] for o in listed(Bucket=self.world.bucket, Prefix=self.app.commits()).get("Contents", [])
-            ),
-            timeout=600,
-        )
+        wait_for("the first committed batch", lambda: self.kills.newest_batch() >= 0, timeout=600)
 
     # --- what is done -------------------------------------------------------------------------------------------------
 
-    def change_program(self, stable_batches: int, *more: str) -> None:
-        """Apply another program, once the version that runs is stable."""
+    def change_program(self, stable_batches: int, *more: str, image: str) -> None:
+        """Apply another program in an image, once the version that runs is stable."""
         args = [self.app.manifest["spec"]["application"]["main"].removeprefix("local://"), *self.arguments(), *more]
         mount = {"name": "scripts", "mountPath": SCRIPTS_PATH, "readOnly": True}
         template = {
@@ -137,7 +137,7 @@ class Run:
                 "containers": [{"name": "driver", "volumeMounts": [mount]}],
             }
         }
-        program = {"main": f"local://{SCRIPTS_PATH}/upgraded_temperature.py", "args": args}
+        program = {"image": image, "main": f"local://{SCRIPTS_PATH}/upgraded_temperature.py", "args": args}
         self.change(stable_batches, {"application": program, "driver": {"podTemplate": template}})
 
     def arguments(self) -> list[str]:
@@ -238,25 +238,35 @@ def pinned_spark(lock: str) -> str:
 
 
 @pytest.mark.timeout(2700)  # the first time the image of the line before is built
-def test_new_versions_take_over_while_data_flow_and_one_that_raises_in_its_third_batch_is_taken_back(run: Run) -> None:
-    stable: list[str] = []
+def test_another_spark_takes_over_while_data_flow_and_a_version_that_raises_in_its_third_batch_is_taken_back(
+    run: Run,
+) -> None:
+    image, stable, epochs = run.world.environment.image_spark, list[str](), list[int]()
 
-    def another_spark() -> None:
+    def another_spark_and_program() -> None:
         assert run.spark() == pinned_spark("spark-4.1.lock")
-        run.change(GOOD_GATE, {"application": {"image": run.world.environment.image_spark}})
+        run.change_program(GOOD_GATE, image=image)
 
-    def another_program() -> None:
+    def it_took_over() -> None:
         run.judge_takeover(epoch=2)
         assert run.spark() == pinned_spark("spark.lock")
-        run.change_program(GOOD_GATE)
 
     def one_with_a_bug() -> None:
-        run.judge_takeover(epoch=3)
+        epochs.append(run.kills.await_next_epoch())
         stable.append(run.status()["lastStable"]["specHash"])
-        run.change_program(BAD_GATE, "--bug")
+        run.change_program(BAD_GATE, "--bug", image=image)
 
-    changes = dict(zip(CHANGES, (another_spark, another_program, one_with_a_bug), strict=True))
-    launches = {percent: partial(run.await_launch, epoch) for epoch, percent in enumerate(LAUNCHES, 2)}
-    run.replay(changes | launches)
-    run.judge_rollback(5, stable[0])
+    run.replay(
+        {
+            UPGRADE: another_spark_and_program,
+            UPGRADE_LAUNCHED: lambda: run.await_launch(2),
+            STABLE: it_took_over,
+            KILL_JVM: run.kills.kill_the_jvm,
+            RESTARTED: run.kills.await_restart,
+            KILL_POD: run.kills.kill_the_pod,
+            BUG: one_with_a_bug,
+            BUG_LAUNCHED: lambda: run.await_launch(epochs[0] + 1),
+        }
+    )
+    run.judge_rollback(epochs[0] + 2, stable[0])
     run.judge_decisions()
