@@ -87,7 +87,7 @@ def test_a_version_that_passes_leaves_the_old_one_and_the_storage_as_they_were(
     assert end.committed["main"] >= 3
     assert below(object_store, place, "rehearsals") == []
     assert not copied.ended()
-    copied.await_batch(before + 3)
+    copied.await_batch(before + 1)
     left = set(below(object_store, place, "logs")) - logs
     assert [key for key in left if key.endswith("-rehearsal/driver.log")]
 
