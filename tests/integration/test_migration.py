@@ -154,6 +154,7 @@ def replay_and_suspend(old: Side, brokers: str) -> None:
     assert due == []
 
 
+@pytest.mark.long
 def test_an_application_moves_to_another_cluster_and_nothing_is_left_out_or_comes_twice(
     sides: tuple[Side, Side],
 ) -> None:

@@ -134,6 +134,7 @@ def committed_records(application: Application) -> int:
     return sum(end for source in application.planned_sources() for ends in source.values() for end in ends.values())
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_of_a_batch_it_decides_what_the_oracle_decides(
     application: Application, broker: str, tmp_path: Path
 ) -> None:

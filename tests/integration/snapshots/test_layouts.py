@@ -29,9 +29,16 @@ LAYOUTS: dict[str, dict[str, str]] = {
     "format-2": {**ROCKSDB, **FORMAT_2},
     "format-2-changelog": {**ROCKSDB, **FORMAT_2, **CHANGELOG},
 }
+IN_THE_GATE = ("format-2", "format-2-changelog")
+"""What the runtime sets, and the same with changelogs, which has all kinds of files."""
 BATCH, LAST = 7, 10
 """Which batch is taken unless it matters, and how far the original goes: beyond it, as one that is running does."""
 STATE_FILE = re.compile(r"state/\d+/\d+/([^_].*/)?[^/]+\.(zip|changelog|delta|snapshot|sst|log)")
+
+
+def layouts(*names: str) -> list[Any]:
+    """Return parameters; other layouts than those of the gate are long."""
+    return [pytest.param(name, marks=() if name in IN_THE_GATE else pytest.mark.long) for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +63,7 @@ def kinds(checkpoint: Path, batch: int) -> dict[str, str]:
     return {path.rpartition(".")[2]: path for path in needed}
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", layouts(*LAYOUTS))
 def test_a_batch_resumes_from_its_files_and_not_without_any_of_them(
     spark: SparkSession, tmp_path: Path, layout: str
 ) -> None:
@@ -107,7 +114,7 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+@pytest.mark.parametrize("codec", ["lz4", pytest.param("zstd", marks=pytest.mark.long)])
 def test_changelogs_of_attempts_that_did_not_count_are_left_out(
     spark: SparkSession, tmp_path: Path, codec: str
 ) -> None:
@@ -121,7 +128,7 @@ def test_changelogs_of_attempts_that_did_not_count_are_left_out(
     assert [path.partition("_")[0] for path in needed] == ["state/0/0/5", "state/0/0/6"]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", layouts(*LAYOUTS))
 def test_the_first_batch_resumes_and_so_does_the_second(spark: SparkSession, tmp_path: Path, layout: str) -> None:
     bench = Bench(spark, LAYOUTS[layout], lambda: counts(spark), "update")
     expected = bench.run(tmp_path / "q", 2)
@@ -132,7 +139,7 @@ def test_the_first_batch_resumes_and_so_does_the_second(spark: SparkSession, tmp
         assert outputs[2] == expected[2]
 
 
-@pytest.mark.parametrize("layout", ["hdfs", "format-2-changelog"])
+@pytest.mark.parametrize("layout", layouts("hdfs", "format-2-changelog"))
 def test_a_join_of_two_sources_has_four_stores(spark: SparkSession, tmp_path: Path, layout: str) -> None:
     def joined() -> DataFrame:
         left = numbers(spark, 10).select((F.col("value") % 50).alias("k"), F.col("value").alias("l"))
@@ -153,7 +160,7 @@ def test_a_join_of_two_sources_has_four_stores(spark: SparkSession, tmp_path: Pa
         assert bench.state(resumed, BATCH, joinSide=side) == bench.state(original, BATCH, joinSide=side) != []
 
 
-@pytest.mark.parametrize("layout", ["rocksdb", "format-2"])
+@pytest.mark.parametrize("layout", layouts("rocksdb", "format-2"))
 def test_an_aggregation_without_keys_has_one_partition_of_two(spark: SparkSession, tmp_path: Path, layout: str) -> None:
     def total() -> DataFrame:
         return numbers(spark).dropDuplicates(["value"]).agg(F.sum("value"))
@@ -227,7 +234,7 @@ def files_read(spark: SparkSession, folder: Path) -> Callable[[], DataFrame]:
     return read
 
 
-@pytest.mark.parametrize("batch", [4, 5, 6])
+@pytest.mark.parametrize("batch", [pytest.param(4, marks=pytest.mark.long), 5, 6])
 def test_a_file_source_goes_on_with_the_next_file(spark: SparkSession, tmp_path: Path, batch: int) -> None:
     folder = tmp_path / "input"
     folder.mkdir()

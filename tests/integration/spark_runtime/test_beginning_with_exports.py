@@ -38,6 +38,7 @@ def told(driver: DriverProcess) -> dict[int, dict[str, int]]:
     return dict(map(json.loads, lines))
 
 
+@pytest.mark.long
 def test_what_a_pod_exports_is_what_another_application_begins_with(
     start_driver: StartDriver, object_store: ObjectStore, tmp_path: Path
 ) -> None:
@@ -158,6 +159,7 @@ def sums(spark: SparkSession, broker: str, begins: str, processor: Sum, begun: D
     return keyed.transformWithState(processor, schema, "update", "none", initial)
 
 
+@pytest.mark.long
 def test_inputs_of_kafka_are_neither_lost_nor_repeated(spark: SparkSession, broker: str, tmp_path: Path) -> None:
     admin = AdminClient({"bootstrap.servers": broker})
     for done in admin.create_topics([NewTopic(TOPIC, 2, 1)]).values():

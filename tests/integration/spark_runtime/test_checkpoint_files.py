@@ -148,6 +148,7 @@ def test_the_first_of_two_writers_wins_with_files_of_any_size_and_what_is_cancel
     assert f"deleted: False {missing}" in driver.output
 
 
+@pytest.mark.long
 def test_state_that_is_pinned_is_cleaned_up_when_the_pin_is_gone(
     start_driver: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:

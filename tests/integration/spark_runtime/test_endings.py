@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_DEPENDENCY, EXIT_OK, Reason
 from tidegate_spark.sparkconf import CHECKPOINT_FILES_CLASS
 from tidegate_testing.driver_process import SOURCES, ObjectStore
 from tidegate_testing.waiting import wait_for
 
-from .conftest import StartDriver, driver_logs
+from .conftest import StartDriver
 
 INJECTED = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urllib3", "prometheus_client")
 """What the runtime brings along for Python, as images/operator does."""
@@ -84,20 +86,6 @@ def test_a_second_unnamed_query_is_refused_even_if_the_script_swallows_exception
     assert "swallowed" not in driver.output
 
 
-def test_a_script_that_raises_fails_after_its_queries_stopped(
-    start_driver: StartDriver, object_store: ObjectStore
-) -> None:
-    driver = start_driver("raising", "raising.py")
-    assert driver.exit_code() == 1, driver.output[-3000:]
-    assert driver.termination.reason is Reason.APPLICATION_FAILED
-    assert driver.termination.exception == "LookupError"
-    script = driver.config.main.removeprefix("local://")
-    assert driver.termination.message == f"the table of limits is empty ({script}, line 10)"
-    assert driver.termination.boundary
-    (log,) = driver_logs(object_store, driver.config.storage)
-    assert "LookupError: the table of limits is empty" in log
-
-
 def test_a_jvm_that_is_killed_is_named_and_nothing_waits_for_it(start_driver: StartDriver) -> None:
     driver = start_driver("killed", "counting.py")
     driver.await_batch(0)
@@ -111,6 +99,7 @@ def test_a_jvm_that_is_killed_is_named_and_nothing_waits_for_it(start_driver: St
     assert "Exception in thread" not in driver.output
 
 
+@pytest.mark.long
 def test_a_missing_bucket_of_the_scripts_own_is_not_the_storages_fault(start_driver: StartDriver) -> None:
     driver = start_driver("own", "own_bucket.py")
     assert driver.exit_code() == 1, driver.output[-3000:]
@@ -120,19 +109,24 @@ def test_a_missing_bucket_of_the_scripts_own_is_not_the_storages_fault(start_dri
     assert "spec.storage" not in driver.termination.message
 
 
-def test_a_failed_query_that_nobody_restarts_ends_the_driver_although_another_runs(start_driver: StartDriver) -> None:
-    driver = start_driver("failing", "failing_query.py")
+def test_a_failed_query_that_nobody_restarts_ends_the_driver_although_another_runs(
+    start_driver: StartDriver, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    # A batch of the other query is held: the driver ends after that, and is there to be asked until then.
+    driver = start_driver("failing", "failing_query.py", args=(str(go),), stop_grace_seconds=1200)
 
-    said: list[dict[str, bool]] = []
-
-    def is_over() -> bool:
+    def failed() -> dict[str, bool]:
+        driver.must_run()
         report = driver.report()
-        said.append({query.name: query.failed for query in report.queries} if report is not None else {})
-        return driver.ended() or any(said[-1].values())
+        assert report is not None
+        said = {query.name: query.failed for query in report.queries}
+        assert any(said.values()), said
+        return said
 
-    # Said while the driver still runs: an upgrade must not be called done meanwhile. Soon it ends, so one look counts.
-    wait_for("the failure", is_over, 600, 0.2)
-    assert said[-1] == {"steady": False, "failing": True}
+    # Reported while the driver still runs: an upgrade must not be called done meanwhile.
+    assert wait_for("the failure", failed, 600, 0.2) == {"steady": False, "failing": True}
+    go.touch()
     assert driver.exit_code() == 1, driver.output[-3000:]
     assert driver.termination.reason is Reason.APPLICATION_FAILED
     assert driver.termination.exception == "ValueError"
@@ -143,6 +137,7 @@ def test_a_failed_query_that_nobody_restarts_ends_the_driver_although_another_ru
     assert driver.termination.boundary
 
 
+@pytest.mark.long
 def test_a_broker_that_cannot_be_found_is_the_brokers_fault(start_driver: StartDriver) -> None:
     driver = start_driver("broker", "no_broker.py")
     assert driver.exit_code() == EXIT_DEPENDENCY, driver.output[-3000:]

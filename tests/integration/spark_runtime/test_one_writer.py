@@ -147,6 +147,7 @@ def test_a_driver_that_lost_the_fence_does_not_begin_another_batch(
     assert "dev.tidegate.spark.FencedException" in driver.output
 
 
+@pytest.mark.long
 def test_a_query_that_is_started_again_without_the_fence_does_not_repeat_its_batch(
     front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:

@@ -6,6 +6,7 @@ of the rehearsal begins with that. Nothing it puts out leaves, and it names what
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def test_a_version_that_passes_leaves_the_old_one_and_the_storage_as_they_were(
     assert end.committed["main"] >= 3
     assert below(object_store, place, "rehearsals") == []
     assert not copied.ended()
-    copied.await_batch(before + 3)
+    copied.await_batch(before + 1)
     left = set(below(object_store, place, "logs")) - logs
     assert [key for key in left if key.endswith("-rehearsal/driver.log")]
 
@@ -186,7 +187,16 @@ CHANGES: dict[str, tuple[str, RehearsalWhat]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "what"), CHANGES.values(), ids=CHANGES.keys())
+ELSEWHERE = ("a state schema", "one source more", "a column that is not there")
+"""An upgrade with real pods meets the first; the others are found as another operator is, by the plan."""
+
+
+def changes() -> Iterator[Any]:
+    for name, (change, what) in CHANGES.items():
+        yield pytest.param(change, what, id=name, marks=pytest.mark.long if name in ELSEWHERE else ())
+
+
+@pytest.mark.parametrize(("change", "what"), list(changes()))
 def test_what_fails_is_named(
     change: str, what: RehearsalWhat, copied: DriverProcess, start_driver: StartDriver, object_store: ObjectStore
 ) -> None:
@@ -202,6 +212,7 @@ def test_what_fails_is_named(
     assert dataclasses.replace(new.termination, rehearsal=None).reason is Reason.APPLICATION_FAILED
 
 
+@pytest.mark.long
 def test_too_few_batches_in_time_say_nothing(copied: DriverProcess, start_driver: StartDriver) -> None:
     place = copied.config.storage
     new = rehearse(start_driver, place, "evolving.py", "same", OFTEN, batches=100_000, timeout_seconds=30)

@@ -19,7 +19,12 @@ GIVES_UP = 300.0
 """Seconds that a task waits for being let go."""
 
 
-@pytest.fixture(params=["true", "false"], ids=["decommissioned", "ended at once"])
+@pytest.fixture(
+    params=[
+        pytest.param("true", id="decommissioned"),
+        pytest.param("false", id="ended at once", marks=pytest.mark.long),
+    ]
+)
 def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SparkContext]:
     settings = {
         # An executor has one core here, as many as a worker: so each is on a worker of its own.

@@ -149,6 +149,7 @@ def test_a_rollback_goes_on_exactly_where_the_old_version_ended(rollback: Rollba
     assert wrong == {}
 
 
+@pytest.mark.long
 def test_a_rollback_completes_the_pin_that_the_new_version_had_no_time_for(
     start_driver: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:

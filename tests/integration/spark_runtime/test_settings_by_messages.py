@@ -70,6 +70,7 @@ class Sending:
         return not missing
 
 
+@pytest.mark.long
 def test_settings_that_come_as_messages_rule_the_readings_that_follow_also_after_a_crash(
     start_driver: StartDriver, broker: str
 ) -> None:

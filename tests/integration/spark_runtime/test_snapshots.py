@@ -200,6 +200,7 @@ def look_after(config: DriverConfig, object_store: ObjectStore, last: int, folde
     assert lost in reports["look"].message
 
 
+@pytest.mark.long
 def test_a_driver_that_is_killed_while_it_takes_a_snapshot_is_followed_by_one_that_finishes_it(
     front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:
@@ -227,6 +228,7 @@ def test_a_driver_that_is_killed_while_it_takes_a_snapshot_is_followed_by_one_th
     assert ready.queries["main"].batch >= 2
 
 
+@pytest.mark.long
 def test_snapshots_become_ready_though_spark_keeps_two_batches_and_cleans_up_all_the_time(
     start_driver: StartDriver,
 ) -> None:

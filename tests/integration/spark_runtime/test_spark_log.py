@@ -1,8 +1,10 @@
 """What a real Spark has in memory of its offset log is what it wrote into it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tidegate_spark.control.offsets import position_of_sources
 from tidegate_spark.control.spark_log import planned_offsets
@@ -16,29 +18,38 @@ BY_NAMES = {
 }
 
 
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with spark_here(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
 @pytest.mark.parametrize("settings", [BY_NUMBERS, BY_NAMES], ids=["sources by numbers", "sources by names"])
-def test_offsets_of_the_newest_batch_are_what_the_offset_log_says(tmp_path: Path, settings: dict[str, str]) -> None:
-    with spark_here(tmp_path / "spark", settings) as spark:
-        reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10)
-        read = (reader.name("rates") if settings else reader).load()
-        checkpoint = tmp_path / "checkpoint"
-        writer = read.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
-        query = writer.trigger(processingTime="1 hour").start()
-        wait_for("a batch", (checkpoint / "commits" / "0").exists, timeout=120, interval=0.2)
-        version, _, source = (checkpoint / "offsets" / "0").read_text().splitlines()
-        assert version == ("v2" if settings else "v1")
-        offset = source[source.index("{") :]
-        told = planned_offsets(query, 0)
-        assert offset in told
-        assert planned_offsets(query, 7) == ""
-        assert position_of_sources(told.replace(offset, '{"tidegate-control": 3}')) == 3
-        query.stop()
+def test_offsets_of_the_newest_batch_are_what_the_offset_log_says(
+    spark: SparkSession, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    own = spark.newSession()
+    for key, value in settings.items():
+        own.conf.set(key, value)
+    reader = own.readStream.format("rate-micro-batch").option("rowsPerBatch", 10)
+    read = (reader.name("rates") if settings else reader).load()
+    checkpoint = tmp_path / "checkpoint"
+    writer = read.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(processingTime="1 hour").start()
+    wait_for("a batch", (checkpoint / "commits" / "0").exists, timeout=120, interval=0.2)
+    version, _, source = (checkpoint / "offsets" / "0").read_text().splitlines()
+    assert version == ("v2" if settings else "v1")
+    offset = source[source.index("{") :]
+    told = planned_offsets(query, 0)
+    assert offset in told
+    assert planned_offsets(query, 7) == ""
+    assert position_of_sources(told.replace(offset, '{"tidegate-control": 3}')) == 3
+    query.stop()
 
 
-def test_who_has_no_spark_to_ask_is_told_nothing(tmp_path: Path) -> None:
-    with spark_here(tmp_path / "spark") as spark:
-        read = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-        query = read.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-        query.stop()
-        query._jsq = query._jsq.sparkSession()
-        assert planned_offsets(query, 0) == ""
+def test_who_has_no_spark_to_ask_is_told_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    read = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    query = read.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    query.stop()
+    query._jsq = query._jsq.sparkSession()
+    assert planned_offsets(query, 0) == ""

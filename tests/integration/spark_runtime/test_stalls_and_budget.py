@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_OK, Reason, RestartSettings
+from tidegate_testing.driver_process import ObjectStore
 from tidegate_testing.waiting import wait_for
 
-from .conftest import StartDriver
+from .conftest import StartDriver, driver_logs
 
 
 def test_a_batch_in_which_nothing_moves_fails_the_liveness_probe_and_ends_as_a_stall(start_driver: StartDriver) -> None:
@@ -22,6 +25,7 @@ def test_a_batch_in_which_nothing_moves_fails_the_liveness_probe_and_ends_as_a_s
     assert len(ended.failures) == 1
 
 
+@pytest.mark.long
 def test_a_long_batch_whose_tasks_finish_is_not_stalled(start_driver: StartDriver) -> None:
     # Far longer than a task takes, also on a busy machine; shorter than a batch, whose tasks sleep for 50 s in all.
     driver = start_driver("long", "long_batch.py", restart=RestartSettings(stall_timeout_seconds=35))
@@ -35,11 +39,20 @@ def test_a_long_batch_whose_tasks_finish_is_not_stalled(start_driver: StartDrive
     assert seen == {200}
 
 
-def test_an_application_that_fails_once_too_often_ends_for_good(start_driver: StartDriver, tmp_path: Path) -> None:
+def test_a_script_that_raises_is_named_after_its_queries_stopped_and_ends_for_good_if_it_does_once_too_often(
+    start_driver: StartDriver, object_store: ObjectStore, tmp_path: Path
+) -> None:
     settings = RestartSettings(max_failures=1)
     pod = {"TIDEGATE_WORK_DIRECTORY": str(tmp_path / "pod")}
     first = start_driver("raising", "raising.py", restart=settings, variables=pod)
     assert first.exit_code() == EXIT_APPLICATION, first.output[-3000:]
+    assert first.termination.reason is Reason.APPLICATION_FAILED
+    assert first.termination.exception == "LookupError"
+    script = first.config.main.removeprefix("local://")
+    assert first.termination.message == f"the table of limits is empty ({script}, line 10)"
+    assert first.termination.boundary
+    (log,) = driver_logs(object_store, first.config.storage)
+    assert "LookupError: the table of limits is empty" in log
     second = start_driver("raising", "raising.py", restart=settings, variables=pod)
     assert second.exit_code() == EXIT_OK, second.output[-3000:]
     ended = second.termination
