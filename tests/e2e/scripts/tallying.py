@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 broker, topic, target = sys.argv[1:4]
 work = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
 interval = sys.argv[5] if len(sys.argv) > 5 else "2 seconds"
-most = sys.argv[6] if len(sys.argv) > 6 else "400"
+most = sys.argv[6] if len(sys.argv) > 6 else "2000"
 
 
 @f.udf("long")

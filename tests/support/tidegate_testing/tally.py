@@ -17,8 +17,8 @@ from devcluster.demo.replay import create_topics, delete_topics
 from tidegate_testing.waiting import CannotComeError, wait_for
 from tidegate_testing.world import World
 
-RATE = 20.0
-"""Numbers a second, while all goes on, unless a test wants another load."""
+RATE = 5.0
+"""Numbers a second, while all goes on, unless a test wants another load: few, so that a busy machine keeps up."""
 OVER = ("Done", "RolledBack", "Refused", "Withdrawn")
 """Phases of an upgrade after which there is no other one."""
 
@@ -75,7 +75,7 @@ class Tally:
     """Seconds that each number takes an executor's core."""
     trigger: str = "2 seconds"
     """From one batch to the next, if they are shorter."""
-    most: int = 400
+    most: int = 2000
     """Numbers in a batch."""
     name: str = field(default_factory=lambda: f"tally-{secrets.token_hex(3)}")
     """Of this one alone: it finds neither state nor output of another test's."""
