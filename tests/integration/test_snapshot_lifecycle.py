@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -35,7 +36,8 @@ _numbers = itertools.count(1)
 class Agent(ThreadingHTTPServer):
     """The agent of a driver that runs: it takes orders and does each at once, or as told."""
 
-    def __init__(self, address: str, uid: str) -> None:
+    def __init__(self, address: str, uid: str, *, at_once: bool = False) -> None:
+        self.at_once = at_once
         self.uid, self.snapshots, self.orders = uid, dict[str, SnapshotReport](), list[SnapshotOrders]()
         super().__init__((address, protocol.COMMAND_PORT), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -57,6 +59,8 @@ class Agent(ThreadingHTTPServer):
         self.orders.append(orders)
         for order in orders.take:
             self.snapshots.setdefault(order.id, SnapshotReport(order.id, SnapshotState.COPYING, files=1, of_files=3))
+        if self.at_once:
+            self.complete()
         for name in orders.dispose:
             self.snapshots[name] = SnapshotReport(name, SnapshotState.DISPOSED)
 
@@ -123,7 +127,12 @@ def operator(kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture
-def space(kubectl: Kubectl, operator: OperatorProcess) -> str:
+def space(kubectl: Kubectl, operator: OperatorProcess, schedule: tuple[str, Agent]) -> str:
+    """A namespace; there is the schedule's as well, since its periods pass meanwhile."""
+    return make_space(kubectl)
+
+
+def make_space(kubectl: Kubectl) -> str:
     name = f"snapshots-{next(_numbers)}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
@@ -163,16 +172,35 @@ def container(name: str, state: dict[str, Any]) -> list[dict[str, Any]]:
 def agent(kubectl: Kubectl, space: str) -> Iterator[Agent]:
     """An application that runs, as far as the operator can see."""
     create_app(kubectl, space)
+    with running_app(kubectl, space) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def schedule(kubectl: Kubectl, operator: OperatorProcess) -> Iterator[tuple[str, Agent]]:
+    """An application with a schedule that runs from the first test on, and its namespace: a period takes a minute."""
+    space = make_space(kubectl)
+    create_app(kubectl, space, snapshots={"every": "1m", "keep": {"last": 1}})
+    with running_app(kubectl, space, at_once=True) as server:
+        yield space, server
+        kubectl.patch("sapp", "orders", space, {"spec": {"snapshots": {"suspend": True}}})
+
+
+@contextmanager
+def running_app(kubectl: Kubectl, space: str, *, at_once: bool = False) -> Iterator[Agent]:
+    """Have the driver of orders run, as far as the operator can see."""
     driver = pod(kubectl, space, "orders-driver")
     address = f"127.0.77.{next(_numbers)}"
-    server = Agent(address, driver["metadata"]["annotations"][protocol.ANNOTATION_APP_UID])
+    server = Agent(address, driver["metadata"]["annotations"][protocol.ANNOTATION_APP_UID], at_once=at_once)
     running = container("driver", {"running": {"startedAt": "2026-01-01T00:00:00Z"}})
     condition = {"type": "Ready", "status": "True"}
     status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "conditions": [condition]}
     play_kubelet(kubectl, space, "orders-driver", {**status, "containerStatuses": running})
-    yield server
-    server.shutdown()
-    server.server_close()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def end_pod(kubectl: Kubectl, space: str, name: str, *reports: SnapshotReport) -> None:
@@ -256,36 +284,6 @@ def test_the_operator_that_is_killed_goes_on_with_what_was_ordered(
     assert wait_for_phase(kubectl, space, "Ready")["status"]["snapshotId"] == name
     kubectl.run("delete", "snap", "nightly", "-n", space, "--timeout=180s", timeout=190)
     assert not any(orders.dispose for orders in agent.orders)
-
-
-def scheduled(kubectl: Kubectl, space: str) -> list[dict[str, Any]]:
-    """Return the schedule's snapshots, the oldest first."""
-    return sorted(
-        kubectl.list("snap", space, "tidegate.dev/scheduled=true"), key=lambda found: found["metadata"]["name"]
-    )
-
-
-def test_a_schedule_takes_snapshots_and_keeps_as_many_as_it_is_told(kubectl: Kubectl, space: str, agent: Agent) -> None:
-    kubectl.patch("sapp", "orders", space, {"spec": {"snapshots": {"every": "1m", "keep": {"last": 1}}}})
-
-    def made() -> dict[str, Any] | None:
-        agent.complete()
-        found = [s for s in scheduled(kubectl, space) if s.get("status", {}).get("phase") == "Ready"]
-        return found[-1] if found else None
-
-    first = wait_for("the first of the schedule", made, 300, 1.0) or {}
-    assert first["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Delete", "verifyNonce": 0}
-    assert json.loads(first["metadata"]["annotations"]["tidegate.dev/keep"]) == {"last": 1}
-    status = (kubectl.get("sapp", "orders", space) or {})["status"]["snapshots"]
-    assert (status["schedule"], "nextTime" in status) == ("every 1m", True)
-
-    def replaced() -> bool:
-        agent.complete()
-        names = [s["metadata"]["name"] for s in scheduled(kubectl, space)]
-        return names != [] and first["metadata"]["name"] not in names
-
-    wait_for("the next one in its place", replaced, 300, 1.0)
-    kubectl.patch("sapp", "orders", space, {"spec": {"snapshots": {"suspend": True}}})
 
 
 def test_an_application_that_is_deleted_leaves_a_snapshot_if_it_is_told_to(kubectl: Kubectl, space: str) -> None:
@@ -379,3 +377,38 @@ def test_a_complete_snapshots_state_is_exported_when_somebody_asks(kubectl: Kube
     status = snap(kubectl, space)["status"]
     assert (status["phase"], status["export"]["phase"], status["export"]["uri"]) == ("Ready", "Complete", uri)
     wait_for("the pod to be gone", lambda: kubectl.get("pod", f"{name}-export-1", space) is None, GENEROUS, 0.2)
+
+
+# --- last: by now its periods have passed ---
+
+
+def scheduled(kubectl: Kubectl, space: str) -> list[dict[str, Any]]:
+    """Return the schedule's snapshots, the oldest first."""
+    return sorted(
+        kubectl.list("snap", space, "tidegate.dev/scheduled=true"), key=lambda found: found["metadata"]["name"]
+    )
+
+
+def test_a_schedule_takes_snapshots_and_keeps_as_many_as_it_is_told(
+    kubectl: Kubectl, schedule: tuple[str, Agent]
+) -> None:
+    space, agent = schedule
+
+    def replaced() -> bool:
+        taken = [order.id for orders in agent.orders for order in orders.take]
+        return taken != [] and any(taken[0] in orders.dispose for orders in agent.orders)
+
+    wait_for("the first of the schedule to be replaced", replaced, 300, 1.0)
+    first = agent.orders[0].take[0].id
+
+    def newest() -> dict[str, Any] | None:
+        found = scheduled(kubectl, space)
+        assert first not in {each.get("status", {}).get("snapshotId") for each in found}
+        ready = [each for each in found if each.get("status", {}).get("phase") == "Ready"]
+        return ready[-1] if ready else None
+
+    kept = wait_for("the next one in its place", newest, 300, 1.0) or {}
+    assert kept["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Delete", "verifyNonce": 0}
+    assert json.loads(kept["metadata"]["annotations"]["tidegate.dev/keep"]) == {"last": 1}
+    status = (kubectl.get("sapp", "orders", space) or {})["status"]["snapshots"]
+    assert (status["schedule"], "nextTime" in status) == ("every 1m", True)

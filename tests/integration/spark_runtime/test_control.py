@@ -193,13 +193,29 @@ def test_a_snapshot_is_of_exactly_the_batches_with_the_message(app: DriverProces
 # --- pause, crash, stop ---
 
 
+def logged(store: ObjectStore, driver: DriverProcess, log: str) -> dict[str, int]:
+    """Return each query's newest batch in its ``offsets`` or ``commits``: exact, while the report follows later."""
+    place = driver.config.storage
+    found: dict[str, int] = {}
+    for key in store.keys(place.bucket, place.key("lineages", "1") + "/"):
+        query, _, name = key.removeprefix(place.key("lineages", "1") + "/").partition(f"/{log}/")
+        if name.isdigit():
+            found[query] = max(found.get(query, -1), int(name))
+    return found
+
+
 @dataclass(frozen=True)
 class Paused:
     """What came of a pause, through which a process was killed and another one stopped."""
 
     held: dict[str, int]
     """Each query's batch when the pause was done."""
+    reported: dict[str, int]
+    """The same, as the pause's report has it."""
     later: dict[str, int]
+    """When the process was killed, which had logged another message meanwhile."""
+    planned: dict[str, int]
+    """The newest batch of each query that was begun by then."""
     ready: bool
     before: dict[int, Any]
     """What was in force, batch by batch, by the process that was killed."""
@@ -211,23 +227,26 @@ class Paused:
 
 
 @pytest.fixture(scope="module")
-def paused(app: DriverProcess, start_shared: StartDriver, folder: Path) -> Paused:
+def paused(app: DriverProcess, start_shared: StartDriver, folder: Path, object_store: ObjectStore) -> Paused:
     """The application, paused and resumed."""
+    send(app, "ping-1", "ping")
+    await_message(app, "ping-1", MessageState.DONE)
     send(app, "pause-1", "pause")
-    await_message(app, "pause-1", MessageState.DONE)
-    # Spark tells of a batch a moment after it has ended.
-    time.sleep(2)
-    held = batches(app)
-    time.sleep(2)
-    later, ready = batches(app), report(app).ready
-    before = in_force(app)
+    said = await_message(app, "pause-1", MessageState.DONE)
+    held = logged(object_store, app, "commits")
+    reported = {name: told.batch for name, told in said.queries.items()}
+    # What goes on while queries are held takes its time, and they would use it.
+    send(app, "ping-2", "ping")
+    wait_for("a message in the log", lambda: sequence(app, "ping-2") > said.sequence, PATIENCE, 0.2)
+    wait_for("the report of the last batches", lambda: batches(app) == held, PATIENCE, 0.2)
+    ready, before = report(app).ready, in_force(app)
     app.kill()
+    later, planned = logged(object_store, app, "commits"), logged(object_store, app, "offsets")
     fields = {"script": "controlled.py", "args": (str(folder),)}
     stopped = start_shared("app", epoch=2, **fields)
     wait_for("a paused start", lambda: _is_paused_and_ready(stopped), STARTS, 0.2)
-    # A query is there before its newest batch is told of.
+    # A query is there before its newest batch is reported.
     wait_for("each query's batch", lambda: min(batches(stopped).values()) >= 0, STARTS, 0.2)
-    time.sleep(1)
     began = batches(stopped)
     stopped.terminate()
     stopped.exit_code()
@@ -236,7 +255,12 @@ def paused(app: DriverProcess, start_shared: StartDriver, folder: Path) -> Pause
     send(resumed, "resume-1", "resume")
     await_message(resumed, "resume-1", MessageState.DONE)
     resumed.await_batch(held["main"] + 2, "main")
-    return Paused(held, later, ready, before, began, resumed, stopped)
+    return Paused(held, reported, later, planned, ready, before, began, resumed, stopped)
+
+
+def sequence(driver: DriverProcess, name: str) -> int:
+    """Return the sequence of a message; 0 while the log does not have it."""
+    return next((each.sequence for each in report(driver).control.messages if each.id == name), 0)
 
 
 def _is_paused_and_ready(driver: DriverProcess) -> bool:
@@ -246,7 +270,9 @@ def _is_paused_and_ready(driver: DriverProcess) -> bool:
 
 
 def test_a_pause_holds_every_query_after_a_batch_and_the_driver_stays_ready(paused: Paused) -> None:
-    assert paused.held == paused.later
+    assert paused.held.keys() == {*ASKING, "late"}
+    assert paused.reported == paused.held
+    assert paused.later == paused.planned == paused.held
     assert paused.ready
 
 
@@ -261,7 +287,7 @@ def test_a_paused_application_stops_without_another_batch(paused: Paused) -> Non
 
 def test_what_was_in_force_is_in_force_again_after_a_crash(paused: Paused) -> None:
     after = in_force(paused.resumed)
-    assert min(after) in (paused.held["main"], paused.held["main"] + 1)
+    assert min(after) == paused.held["main"] + 1
     last = paused.before[max(paused.before)]
     assert {limit for _, _, limit, _ in after[min(after)][1]} == {limit for _, _, limit, _ in last[1]} == {2.5}
     assert {made for _, _, _, made in after[min(after)][1]} <= {7, None}
@@ -281,28 +307,41 @@ class Cut:
     """A batch that one process began, and was killed in, and that the next one ran again."""
 
     batch: int
+    planned: int
+    """The newest batch that was begun at the kill."""
     committed: int
-    """Before the kill."""
     before: Any
     after: DriverProcess
+    hold: dict[str, Any]
+    """The payload of the message that held the batch."""
 
 
 @pytest.fixture(scope="module")
-def cut(paused: Paused, start_shared: StartDriver, folder: Path) -> Cut:
+def cut(
+    paused: Paused,
+    start_shared: StartDriver,
+    folder: Path,
+    object_store: ObjectStore,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Cut:
     """A batch is planned with two messages, its tasks have run, and the process ends before it is committed."""
-    driver = paused.resumed
-    send(driver, "hold-1", "reload-config", {"hold": 15.0, "limit": 4.5})
+    driver, go = paused.resumed, tmp_path_factory.mktemp("held") / "go"
+    hold = {"hold": str(go), "limit": 4.5}
+    send(driver, "hold-1", "reload-config", hold)
     wait_for("a batch that is held", lambda: _batch_with(driver, 4.5) is not None, PATIENCE, 0.1)
-    batch, committed = _batch_with(driver, 4.5), batches(driver)["main"]
+    batch = _batch_with(driver, 4.5)
     assert batch is not None
     before = in_force(driver)[batch]
     driver.kill()
+    planned, committed = (logged(object_store, driver, log)["main"] for log in ("offsets", "commits"))
     after = start_shared("app", "controlled.py", args=(str(folder),), epoch=4)
-    # Offered before the batch is planned again: it is for the next one.
     wait_for("an agent", after.report, STARTS, 0.2)
-    send(after, "limit-4", "reload-config", {"hold": 0.0, "limit": 6.5})
+    # It is in the log before the batch that is run again ends: it is for the next one.
+    send(after, "limit-4", "reload-config", {"hold": "", "limit": 6.5})
+    wait_for("the message in the log", lambda: sequence(after, "limit-4") > 0, STARTS, 0.2)
     wait_for("the batch again", lambda: batch in in_force(after), STARTS, 0.2)
-    return Cut(batch, committed, before, after)
+    go.touch()
+    return Cut(batch, planned, committed, before, after, hold)
 
 
 def _batch_with(driver: DriverProcess, limit: float) -> int | None:
@@ -312,13 +351,13 @@ def _batch_with(driver: DriverProcess, limit: float) -> int | None:
 
 def test_a_batch_that_is_run_again_has_the_messages_that_it_had(cut: Cut) -> None:
     position, said = in_force(cut.after)[cut.batch]
-    assert cut.committed == cut.batch - 1
+    assert (cut.planned, cut.committed) == (cut.batch, cut.batch - 1)
     assert position == cut.before[0]
     assert {limit for _, _, limit, _ in said} == {limit for _, _, limit, _ in cut.before[1]} == {4.5}
 
 
 def test_a_message_that_came_meanwhile_is_in_force_in_the_next_batch(cut: Cut) -> None:
-    send(cut.after, "hold-1", "reload-config", {"hold": 15.0, "limit": 4.5})
+    send(cut.after, "hold-1", "reload-config", cut.hold)
     first = await_message(cut.after, "hold-1", MessageState.DONE)
     said = await_message(cut.after, "limit-4", MessageState.DONE)
     assert (first.queries["main"].batch, said.queries["main"].batch) == (cut.batch, cut.batch + 1)

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,7 +21,7 @@ from tidegate_spark import control
 spark = SparkSession.builder.getOrCreate()
 rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).option("numPartitions", 2)
 rows = rate.option("advanceMillisPerBatch", 1000).option("startTimestamp", 1_000_000).load()
-control.config(limit=float, hold=float)
+control.config(limit=float, hold=str)
 
 
 @control.on("table", schema={"rows": int})
@@ -52,11 +53,13 @@ def asked(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 
 def tell_main(batch: DataFrame, number: int) -> None:
-    """Say what its workers said, and what the driver is told of the same batch; then take as long as that says."""
+    """Say what its workers said, and what the driver reads of the same batch; then wait for the file that it names."""
     found: list[Any] = sorted({row["said"] for row in batch.collect()})
     now = control.current()
     say("main", [number, now.position, [json.loads(each) for each in found]])
-    time.sleep(now.get("hold", 0.0, float))
+    wanted = now.get("hold", "", str)
+    while wanted and not Path(wanted).exists():
+        time.sleep(0.1)
 
 
 def tell_rows(name: str) -> Any:

@@ -4,11 +4,13 @@ Twenty numbers a batch, all of one second, from BEGIN on.
 """
 
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 BEGIN = 1_700_000_000_000
@@ -45,17 +47,21 @@ def numbers() -> DataFrame:
     return stream.option("startTimestamp", BEGIN).option("advanceMillisPerBatch", 1000).load()
 
 
-def start(query: DataFrame, name: str, mode: str) -> None:
-    query.writeStream.queryName(name).outputMode(mode).format("noop").trigger(processingTime=sys.argv[1]).start()
+def start(query: DataFrame, name: str, mode: str) -> StreamingQuery:
+    writer = query.writeStream.queryName(name).outputMode(mode).format("noop")
+    return writer.trigger(processingTime=sys.argv[1]).start()
 
 
+# First and alone: Spark gives the Python process of such a query ten seconds to connect, whatever else it plans then.
+shoppers = numbers().withColumn("id", f.concat(f.lit("shopper "), f.col("value") % 5)).groupBy("id")
+first = start(shoppers.transformWithState(Shopper(), "id STRING", "update", "None"), "shoppers", "update")
+while first.isActive and first.lastProgress is None:
+    time.sleep(0.1)
 two_seconds = f.window("timestamp", "2 seconds")
 watched = numbers().withWatermark("timestamp", "1 second")
 start(watched.withColumn("third", f.col("value") % 3).groupBy(two_seconds, "third").count(), "windows", "update")
 distinct = watched.dropDuplicates(["value", "timestamp"])
 start(distinct.groupBy(two_seconds).agg(f.count("*").alias("n")), "chained", "append")
-shoppers = numbers().withColumn("id", f.concat(f.lit("shopper "), f.col("value") % 5)).groupBy("id")
-start(shoppers.transformWithState(Shopper(), "id STRING", "update", "None"), "shoppers", "update")
 left = numbers().select(f.col("value").alias("a"), f.col("timestamp").alias("ta")).withWatermark("ta", "1000 seconds")
 right = numbers().select((f.col("value") * 2).alias("b"), f.col("timestamp").alias("tb"))
 right = right.withWatermark("tb", "1000 seconds")
