@@ -77,6 +77,13 @@ test-e2e: setup ## tests with real pods, on development clusters or on the one t
 durations: setup ## renew tests/durations.json from the last run of make test or make test-all
 	@$(PYTHON) -m tests.gate.durations $(or $(TIDEGATE_REPORTS),$(TIDEGATE_CACHE)/gate/reports)
 
+.PHONY: test-changed test-noisy
+test-changed: setup ## tests that a change can break, and why: make test-changed [BASE=main] [ARGS=--list]
+	@$(PYTHON) -m tests.gate.changed $(if $(BASE),--base $(BASE)) $(ARGS)
+
+test-noisy: setup ## the same, or those in ARGS, three times beside two busy loops: nothing may fail
+	@$(PYTHON) -m tests.gate.noisy $(if $(BASE),--base $(BASE)) $(ARGS)
+
 .PHONY: scenario
 scenario: setup ## random schedules of misfortune, simulated: make scenario [N=2000 | SEED=123]
 	@$(PYTHON) -m tests.scenario $(if $(SEED),--seed $(SEED),--count $(or $(N),2000)) $(ARGS)
