@@ -45,7 +45,7 @@ def build_registry(connection: Connection, index: Index, queue: WorkQueue, figur
             keys = index.remove_app((metadata["namespace"], metadata["name"]), metadata["uid"])
         else:
             keys = index.put_app(body)
-        for key in keys:
+        for key in sorted(keys):  # the same order in every process
             queue.wake(key)
 
     return registry

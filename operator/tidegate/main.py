@@ -116,7 +116,7 @@ class Operator:
             else:
                 key = self.index.put_pod(build_record(change.item))
                 keys = {key} if key is not None else set()
-            for key in keys:
+            for key in sorted(keys):  # the same order in every process
                 self.queue.wake(key)
 
     async def watch_ends(self, namespace: str) -> None:
@@ -131,7 +131,7 @@ class Operator:
                 keys = self.index.remove_app((gone.namespace, gone.name), gone.uid)
             else:
                 continue  # kopf brings the whole of it
-            for key in keys:
+            for key in sorted(keys):  # the same order in every process
                 self.queue.wake(key)
 
     async def lead(self, part: Callable[[], Awaitable[None]]) -> None:

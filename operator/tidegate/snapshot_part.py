@@ -60,7 +60,7 @@ class SnapshotPart:
 
     def wake_for(self, app: Key) -> None:
         """Have the snapshots looked at for which it matters what an application does."""
-        for key in self.index.snapshots.waiting_for(app):
+        for key in sorted(self.index.snapshots.waiting_for(app)):
             self.queue.wake(key)
 
     def _wake(self, snapshot: Stored) -> None:

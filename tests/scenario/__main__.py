@@ -61,11 +61,4 @@ def run_many(seeds: range, processes: int, keep_going: bool = False) -> int:
 
 
 if __name__ == "__main__":
-    if os.environ.get("PYTHONHASHSEED") != "0":
-        # The order of sets follows from it, and a schedule must run the same way in each process.
-        os.execve(
-            sys.executable,
-            [sys.executable, "-m", "tests.scenario", *sys.argv[1:]],
-            {**os.environ, "PYTHONHASHSEED": "0"},
-        )
     sys.exit(main(sys.argv[1:]))

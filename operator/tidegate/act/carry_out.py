@@ -187,7 +187,7 @@ class Actor:
         return outcome
 
     def _forget(self, run: _Run) -> None:
-        for key in self._index.remove_app(run.key, run.app.metadata.uid):
+        for key in sorted(self._index.remove_app(run.key, run.app.metadata.uid)):
             self._wake(key)
 
     async def _record_launch(self, run: _Run, status: StreamingAppStatus, unplanned: bool) -> Outcome:

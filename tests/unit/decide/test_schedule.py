@@ -15,6 +15,7 @@ from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, Stream
 from tidegate.model.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
 from tidegate.observe.observation import Memory, Observation, SnapshotRefusal
 from tidegate_spark.protocol import QueryReport
+from tidegate_testing.golden import assert_golden
 from tidegate_testing.observations import NOW, app_with, deleted, launched, observe, report_of, running_driver
 from tidegate_testing.snapshot_observations import begun, ready_snapshot, snapshot
 
@@ -59,25 +60,7 @@ def status_after(o: Observation, now: float = NOW) -> ScheduleStatus:
 
 def test_the_snapshot_of_a_time_says_what_it_is_for_and_belongs_to_nobody() -> None:
     (manifest,) = created(observe(app({**HOURLY, "keep": {"last": 3, "maxAge": "7d"}})))
-    assert manifest == {
-        "apiVersion": "tidegate.dev/v1alpha1",
-        "kind": "StreamSnapshot",
-        "metadata": {
-            "name": "orders-20270115-0800",
-            "namespace": "shop",
-            "labels": {
-                "tidegate.dev/app": "orders",
-                "app.kubernetes.io/managed-by": "tidegate",
-                "tidegate.dev/scheduled": "true",
-            },
-            "annotations": {
-                "tidegate.dev/app-uid": "u-1",
-                "tidegate.dev/scheduled-at": SLOT,
-                "tidegate.dev/keep": '{"last":3,"maxAge":"7d"}',
-            },
-        },
-        "spec": {"appRef": {"name": "orders"}, "reclaimPolicy": "Delete"},
-    }
+    assert_golden(__file__, "scheduled_snapshot", manifest)
 
 
 def test_it_waits_for_a_launch_and_not_for_an_agent_that_does_not_take_another_number_of_executors() -> None:

@@ -21,6 +21,7 @@ from tidegate.model.streaming_app import (
     decode_app,
     encode_status,
 )
+from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app, body
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -120,37 +121,7 @@ def test_the_empty_status_is_encoded_as_nothing() -> None:
 
 
 def test_a_status_is_encoded_as_the_api_server_stores_it() -> None:
-    noon = "2026-01-01T12:00:00Z"
-    assert json.loads(json.dumps(encode_status(FULL_STATUS))) == {
-        "phase": "Running",
-        "conditions": [
-            {
-                "type": "Ready",
-                "status": "True",
-                "reason": "QueriesRun",
-                "message": "",
-                "observedGeneration": 3,
-                "lastTransitionTime": noon,
-            }
-        ],
-        "observedGeneration": 3,
-        "epoch": 2,
-        "lineage": 1,
-        "appliedSpecHash": "0123456789abcdef",
-        "driver": {"podName": "orders-driver", "restarts": 1, "startedAt": noon},
-        "lastExit": {
-            "reason": "ApplicationFailed",
-            "exception": "ValueError",
-            "message": "x",
-            "exitCode": 1,
-            "time": noon,
-        },
-        "queries": [{"name": "main", "batchId": 318, "inputRowsPerSecond": 211.5, "lastCommitTime": noon}],
-        "batch": 318,
-        "inputRowsPerSecond": 212,
-        "executors": {"wanted": 2, "running": 2, "summary": "2/2"},
-        "selector": "tidegate.dev/app=orders",
-    }
+    assert_golden(__file__, "status", encode_status(FULL_STATUS))
 
 
 @pytest.mark.parametrize("status", [StreamingAppStatus(), FULL_STATUS], ids=["empty", "full"])

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from tidegate.decide.spec_hash import program_hash, spec_hash
+from tidegate.decide.spec_hash import program_hash
 from tidegate.model.streaming_app import SpecError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage, from_json
+from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
 
 PLATFORM = Platform(operator_image="tidegate/operator:1")
@@ -61,105 +62,7 @@ def test_the_pod_of_an_app_with_credentials() -> None:
     pod = build_driver_pod(orders, 3, 1, PLATFORM)
     config = driver_of(pod)["env"][-1]
     assert from_json(DriverConfig, config["value"]) == build_driver_config(orders, 3, 1, PLATFORM)
-    assert pod == {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "orders-driver",
-            "namespace": "shop",
-            "labels": {
-                "tidegate.dev/app": "orders",
-                "tidegate.dev/role": "driver",
-                "tidegate.dev/epoch": "3",
-                "app.kubernetes.io/managed-by": "tidegate",
-            },
-            "annotations": {"tidegate.dev/spec-hash": spec_hash(orders), "tidegate.dev/app-uid": "u-1"},
-            "ownerReferences": [
-                {
-                    "apiVersion": "tidegate.dev/v1alpha1",
-                    "kind": "StreamingApp",
-                    "name": "orders",
-                    "uid": "u-1",
-                    "controller": True,
-                    "blockOwnerDeletion": False,
-                }
-            ],
-        },
-        "spec": {
-            "restartPolicy": "OnFailure",
-            "serviceAccountName": "tidegate-driver",
-            "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": 120,
-            "securityContext": POD_SECURITY,
-            "initContainers": [RUNTIME_INIT | {"resources": with_cpu_limit("2", "50m")}],
-            "containers": [
-                {
-                    "name": "driver",
-                    "image": "shop/orders:1",
-                    "imagePullPolicy": "IfNotPresent",
-                    "command": ["python3", "-m", "tidegate_spark"],
-                    "env": [
-                        {"name": "HOME", "value": "/var/lib/tidegate"},
-                        {"name": "PYTHONUNBUFFERED", "value": "1"},
-                        {"name": "PYTHONPATH", "value": "/opt/tidegate-injected/python"},
-                        secret_env("storage", "AWS_ACCESS_KEY_ID"),
-                        secret_env("storage", "AWS_SECRET_ACCESS_KEY"),
-                        secret_env("storage", "AWS_SESSION_TOKEN"),
-                        {"name": "TIDEGATE_POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-                        {"name": "TIDEGATE_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
-                        {"name": "TIDEGATE_CONFIG", "value": config["value"]},
-                    ],
-                    "ports": [{"name": "status", "containerPort": 8090}, {"name": "command", "containerPort": 8091}],
-                    "resources": {
-                        "requests": {"cpu": "1", "memory": "2Gi"},
-                        "limits": {"cpu": "2", "memory": "2Gi"},
-                    },
-                    "securityContext": CONTAINER_SECURITY,
-                    "terminationMessagePath": "/dev/termination-log",
-                    "terminationMessagePolicy": "File",
-                    "startupProbe": {
-                        "httpGet": {"path": "/healthz", "port": "status"},
-                        "periodSeconds": 2,
-                        "failureThreshold": 300,
-                        "timeoutSeconds": 3,
-                    },
-                    "livenessProbe": {
-                        "httpGet": {"path": "/healthz", "port": "status"},
-                        "periodSeconds": 10,
-                        "failureThreshold": 6,
-                        "timeoutSeconds": 5,
-                    },
-                    "readinessProbe": {
-                        "httpGet": {"path": "/readyz", "port": "status"},
-                        "periodSeconds": 5,
-                        "failureThreshold": 2,
-                        "timeoutSeconds": 3,
-                    },
-                    "volumeMounts": [
-                        {"name": "tmp", "mountPath": "/tmp"},
-                        {"name": "work", "mountPath": "/var/lib/tidegate"},
-                        {"name": "tidegate-runtime", "mountPath": "/opt/tidegate-injected", "readOnly": True},
-                        {
-                            "name": "tidegate-storage-credentials",
-                            "mountPath": "/var/run/tidegate/storage-credentials",
-                            "readOnly": True,
-                        },
-                        {"name": "tidegate-agent", "mountPath": "/var/run/tidegate/agent", "readOnly": True},
-                    ],
-                }
-            ],
-            "volumes": [
-                {"name": "tmp", "emptyDir": {}},
-                {"name": "work", "emptyDir": {}},
-                {"name": "tidegate-runtime", "emptyDir": {}},
-                {
-                    "name": "tidegate-storage-credentials",
-                    "secret": {"secretName": "storage", "optional": True, "defaultMode": 0o440},
-                },
-                {"name": "tidegate-agent", "secret": {"secretName": "orders-agent", "defaultMode": 0o440}},
-            ],
-        },
-    }
+    assert_golden(__file__, "driver_pod", pod)
 
 
 def test_the_configuration_of_a_launch() -> None:

@@ -4,6 +4,7 @@ from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import ExecutorConfig, from_json
+from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
 
 PLATFORM = Platform(operator_image="tidegate/operator:1", operator_image_pull_policy="Always")
@@ -22,65 +23,7 @@ def test_the_template_of_an_app_without_credentials() -> None:
     assert from_json(ExecutorConfig, config["value"]) == ExecutorConfig(
         app="orders", epoch=3, storage=app_storage(orders)
     )
-    assert template == {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "labels": {
-                "tidegate.dev/app": "orders",
-                "tidegate.dev/role": "executor",
-                "tidegate.dev/epoch": "3",
-                "app.kubernetes.io/managed-by": "tidegate",
-            },
-            "annotations": {"tidegate.dev/app-uid": "u-1"},
-        },
-        "spec": {
-            "automountServiceAccountToken": False,
-            "imagePullSecrets": [{"name": "r"}],
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 185,
-                "fsGroup": 185,
-                "fsGroupChangePolicy": "OnRootMismatch",
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "initContainers": [
-                {
-                    "name": "tidegate-runtime",
-                    "image": "tidegate/operator:1",
-                    "imagePullPolicy": "Always",
-                    "command": ["cp", "-r", "/opt/tidegate-runtime/.", "/opt/tidegate-injected/"],
-                    "securityContext": CONTAINER_SECURITY,
-                    "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
-                    "volumeMounts": [{"name": "tidegate-runtime", "mountPath": "/opt/tidegate-injected"}],
-                }
-            ],
-            "containers": [
-                {
-                    "name": "executor",
-                    "command": ["python3", "-m", "tidegate_spark.executor"],
-                    "env": [
-                        {"name": "HOME", "value": "/var/lib/tidegate"},
-                        {"name": "PYTHONUNBUFFERED", "value": "1"},
-                        {"name": "A", "value": "1"},
-                        {"name": "PYTHONPATH", "value": "/opt/tidegate-injected/python"},
-                        {"name": "TIDEGATE_EXECUTOR_CONFIG", "value": config["value"]},
-                    ],
-                    "securityContext": CONTAINER_SECURITY,
-                    "volumeMounts": [
-                        {"name": "tmp", "mountPath": "/tmp"},
-                        {"name": "work", "mountPath": "/var/lib/tidegate"},
-                        {"name": "tidegate-runtime", "mountPath": "/opt/tidegate-injected", "readOnly": True},
-                    ],
-                }
-            ],
-            "volumes": [
-                {"name": "tmp", "emptyDir": {}},
-                {"name": "work", "emptyDir": {}},
-                {"name": "tidegate-runtime", "emptyDir": {}},
-            ],
-        },
-    }
+    assert_golden(__file__, "executor_template", template)
 
 
 def test_credentials_reach_executors_as_variables_and_as_files() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import tidegate_spark
-from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.streaming_app import decode_app
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_parts import RUNTIME_IN_OPERATOR_IMAGE
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.protocol import DriverConfig, from_json
+from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app, body
 
 PLATFORM = Platform(operator_image="tidegate/operator:1", operator_image_pull_policy="Always")
@@ -38,73 +38,7 @@ def test_the_whole_pod() -> None:
     config = from_json(DriverConfig, container["env"][-1]["value"])
     assert (config.uid, config.epoch, config.lineage) == ("u-1", 4, 2)
     assert config.storage.uri == "s3://streams/apps/shop/orders"
-    assert pod == {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "orders-purge",
-            "namespace": "shop",
-            "labels": {
-                "tidegate.dev/app": "orders",
-                "tidegate.dev/role": "purge",
-                "app.kubernetes.io/managed-by": "tidegate",
-            },
-            "annotations": {"tidegate.dev/app-uid": "u-1", "tidegate.dev/spec-hash": spec_hash(orders)},
-            "ownerReferences": [
-                {
-                    "apiVersion": "tidegate.dev/v1alpha1",
-                    "kind": "StreamingApp",
-                    "name": "orders",
-                    "uid": "u-1",
-                    "controller": True,
-                    "blockOwnerDeletion": False,
-                }
-            ],
-        },
-        "spec": {
-            "nodeSelector": {"a": "b"},
-            "restartPolicy": "OnFailure",
-            "serviceAccountName": "tidegate-driver",
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 185,
-                "fsGroup": 185,
-                "fsGroupChangePolicy": "OnRootMismatch",
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [
-                {
-                    "name": "purge",
-                    "image": "tidegate/operator:1",
-                    "imagePullPolicy": "Always",
-                    "command": ["python3", "-m", "tidegate_spark.purge"],
-                    "env": [
-                        {"name": "HOME", "value": "/var/lib/tidegate"},
-                        {"name": "PYTHONUNBUFFERED", "value": "1"},
-                        {"name": "HTTPS_PROXY", "value": "proxy:3128"},
-                        {"name": "PYTHONPATH", "value": "/opt/tidegate-runtime/python"},
-                        {"name": "TIDEGATE_CONFIG", "value": container["env"][-1]["value"]},
-                    ],
-                    "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "readOnlyRootFilesystem": True,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                    "terminationMessagePath": "/dev/termination-log",
-                    "terminationMessagePolicy": "File",
-                    "volumeMounts": [
-                        {"name": "tmp", "mountPath": "/tmp"},
-                        {"name": "work", "mountPath": "/var/lib/tidegate"},
-                    ],
-                }
-            ],
-            "volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "work", "emptyDir": {}}],
-            "imagePullSecrets": [{"name": "registry"}],
-        },
-    }
+    assert_golden(__file__, "purge_pod", pod)
 
 
 def env_of(change: dict[str, Any]) -> list[str]:

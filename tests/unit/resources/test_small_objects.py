@@ -9,6 +9,7 @@ from tidegate.resources.access import build_access
 from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.event import MESSAGE_LIMIT, build_event
 from tidegate.resources.metadata import executor_selector, labels
+from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -36,80 +37,18 @@ def test_the_selector_finds_executors_of_every_epoch_and_nothing_else() -> None:
 
 
 def test_a_namespaces_drivers_may_work_with_pods_and_nothing_else() -> None:
-    assert build_access("shop") == (
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": METADATA},
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "Role",
-            "metadata": METADATA,
-            "rules": [
-                {
-                    "apiGroups": [""],
-                    "resources": ["pods"],
-                    "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"],
-                }
-            ],
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": METADATA,
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tidegate-driver"},
-            "subjects": [{"kind": "ServiceAccount", "name": "tidegate-driver", "namespace": "shop"}],
-        },
-    )
+    assert_golden(__file__, "access", build_access("shop"))
 
 
 def test_the_agents_secret_goes_with_its_app() -> None:
-    assert build_agent_secret(app(), "t0ken") == {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "Opaque",
-        "metadata": {
-            "name": "orders-agent",
-            "namespace": "shop",
-            "labels": {"tidegate.dev/app": "orders"} | OWNED,
-            "annotations": {"tidegate.dev/app-uid": "u-1"},
-            "ownerReferences": [
-                {
-                    "apiVersion": "tidegate.dev/v1alpha1",
-                    "kind": "StreamingApp",
-                    "name": "orders",
-                    "uid": "u-1",
-                    "controller": True,
-                    "blockOwnerDeletion": False,
-                }
-            ],
-        },
-        "stringData": {"token": "t0ken"},
-    }
+    assert_golden(__file__, "agent_secret", build_agent_secret(app(), "t0ken"))
 
 
 def test_an_event_says_what_happened_to_whom() -> None:
     event = build_event(app().metadata, reason="Launched", message="epoch 3", now=NOON, key="3")
     name = event["metadata"]["name"]
     assert name.startswith("orders.")
-    assert event == {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": "shop", "labels": {"tidegate.dev/app": "orders"} | OWNED},
-        "involvedObject": {
-            "apiVersion": "tidegate.dev/v1alpha1",
-            "kind": "StreamingApp",
-            "name": "orders",
-            "namespace": "shop",
-            "uid": "u-1",
-        },
-        "type": "Normal",
-        "reason": "Launched",
-        "message": "epoch 3",
-        "firstTimestamp": "2026-01-01T12:00:00Z",
-        "lastTimestamp": "2026-01-01T12:00:00Z",
-        "count": 1,
-        "source": {"component": "tidegate"},
-        "reportingComponent": "tidegate",
-        "reportingInstance": "tidegate",
-    }
+    assert_golden(__file__, "event", event)
 
 
 def event_name(reason: str = "Launched", message: str = "m", key: str = "", later: int = 0) -> str:
