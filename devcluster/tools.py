@@ -16,7 +16,7 @@ from devcluster import paths
 KUBERNETES = "v1.35.4"
 SOURCES = paths.ROOT / "devcluster" / "tools"
 
-KUBE_NAMES = ("kubectl", "kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd")
+KUBE_NAMES = ("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd")
 
 _STRIPPED = "-s -w"
 # Without these stamps the programs take themselves for v0.0.0 and refuse each other's version skew.
@@ -43,12 +43,14 @@ class Program:
 
 PROGRAMS = (
     Program("kube", "./kube", flags=_STAMPED),
-    Program("versitygw", "github.com/versity/versitygw/cmd/versitygw"),
-    Program("coredns", "github.com/coredns/coredns"),
+    Program("kubectl", "./kubectl", flags=_STAMPED),
+    Program("versitygw", "./versitygw"),
+    Program("coredns", "./coredns"),
     Program("helm", "helm.sh/helm/v4/cmd/helm"),
-    # kwok needs the Kubernetes libraries of another release than the cluster's.
-    Program("kwok", "sigs.k8s.io/kwok/cmd/kwok", module=SOURCES / "kwok"),
 )
+# It needs the Kubernetes libraries of another release than the cluster's, and so minutes of its own: what asks for it
+# by name has it built.
+KWOK = Program("kwok", "sigs.k8s.io/kwok/cmd/kwok", module=SOURCES / "kwok")
 
 # What kwok's nodes and pods go through, as the kwok module itself defines it.
 KWOK_STAGES = "kwok-stages.yaml"
@@ -73,34 +75,49 @@ def folder() -> Path:
 
 def program(name: str) -> Path:
     """Return the path of a program by name (also kubectl, etcd …), built if need be."""
-    path = folder() / name
-    return path if path.exists() and _complete() else ensure() / name
+    return (_ensure_kwok() if name in _OF_KWOK else ensure()) / name
 
 
 def ensure() -> Path:
-    """Build what is missing, telling the progress on stderr; return the folder of the programs.
+    """Build what is missing but kwok, telling the progress on stderr; return the folder of the programs.
 
     Raises:
         RuntimeError: the build failed (the compiler's words are above it on stderr), or there is no Go.
     """
     target = folder()
-    if _complete():
+    if _has(target, _OF_ALL):
         return target
     with _only_one(target.parent):
-        target.mkdir(parents=True, exist_ok=True)
         for each in PROGRAMS:
-            if not (target / each.name).exists():
-                _build(each, target)
+            _build_if_missing(each, target)
         for name in KUBE_NAMES:
             if not (target / name).exists():
                 (target / name).symlink_to("kube")
+    return target
+
+
+def _ensure_kwok() -> Path:
+    target = folder()
+    if _has(target, _OF_KWOK):
+        return target
+    with _only_one(target.parent):
+        _build_if_missing(KWOK, target)
         _collect_kwok_stages(target)
     return target
 
 
-def _complete() -> bool:
-    place = folder()
-    return all((place / name).exists() for name in (*(p.name for p in PROGRAMS), *KUBE_NAMES, KWOK_STAGES))
+_OF_ALL = (*(p.name for p in PROGRAMS), *KUBE_NAMES)
+_OF_KWOK = (KWOK.name, KWOK_STAGES)
+
+
+def _has(place: Path, names: tuple[str, ...]) -> bool:
+    return all((place / name).exists() for name in names)
+
+
+def _build_if_missing(each: Program, target: Path) -> None:
+    if not (target / each.name).exists():
+        target.mkdir(parents=True, exist_ok=True)
+        _build(each, target)
 
 
 @contextmanager
@@ -133,7 +150,9 @@ def _collect_kwok_stages(target: Path) -> None:
         text=True,
     ).stdout.strip()
     stages = "---\n".join((Path(module) / file).read_text() for file in _KWOK_STAGE_FILES)
-    (target / KWOK_STAGES).write_text(stages)
+    partial = target / f".{KWOK_STAGES}.partial"
+    partial.write_text(stages)
+    partial.rename(target / KWOK_STAGES)
 
 
 def _build(each: Program, target: Path) -> None:

@@ -1,11 +1,7 @@
 //go:build tools
 
-// Package tools names the programs that are built from other modules as they
-// are, so that go.mod pins them. It is never compiled.
+// Package tools names the program that is built from another module as it is,
+// so that go.mod pins it. It is never compiled.
 package tools
 
-import (
-	_ "github.com/coredns/coredns"
-	_ "github.com/versity/versitygw/cmd/versitygw"
-	_ "helm.sh/helm/v4/cmd/helm"
-)
+import _ "helm.sh/helm/v4/cmd/helm"

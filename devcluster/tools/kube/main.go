@@ -1,5 +1,5 @@
-// Command kube is every Kubernetes program of the development cluster, and
-// etcd, in one binary: one link instead of seven. The name it is called by
+// Command kube is every Kubernetes server of the development cluster, and
+// etcd, in one binary: one link instead of six. The name it is called by
 // (a symbolic link) chooses the program, as busybox does.
 package main
 
@@ -16,7 +16,6 @@ import (
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
-	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -30,7 +29,6 @@ var commands = map[string]func() *cobra.Command{
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
 	"kube-proxy":              proxy.NewProxyCommand,
 	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
-	"kubectl":                 kubectl.NewDefaultKubectlCommand,
 }
 
 func main() {
