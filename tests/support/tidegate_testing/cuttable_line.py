@@ -43,6 +43,10 @@ class CuttableLine:
         """Let nothing through from now on, on any connection; each side sees only silence."""
         self._cut = True
 
+    def break_off(self) -> None:
+        """End every connection that is open now; the next ones go through."""
+        asyncio.run_coroutine_threadsafe(self._end_all(), self._loop).result(20)
+
     async def _listen(self) -> int:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_CHUNK)
         port: int = self._server.sockets[0].getsockname()[1]
@@ -50,9 +54,13 @@ class CuttableLine:
 
     async def _close(self) -> None:
         self._server.close()
-        for task in self._tasks:
+        await self._end_all()
+
+    async def _end_all(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
