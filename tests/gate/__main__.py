@@ -17,7 +17,8 @@ from rich.console import Console
 
 from devcluster import environment, paths
 from devcluster.cluster import Cluster
-from tests.gate import durations, junit, report
+from tests.gate import durations, junit, promises, report
+from tests.gate.base import note_passed
 from tests.gate.run import Ended, printed, run
 from tests.gate.slices import Slice, files_of
 from tests.gate.tiers import CHECK, E2E, EVERYTHING, GATE, TIERS, Request, steps
@@ -102,19 +103,25 @@ def _conclude(
     cases = {each.step.name: _cases(request.reports / f"{each.step.name}.xml") for each in ended}
     lines = [_line(each, cases[each.step.name], record, request) for each in ended]
     whole = request.selection == GATE and not request.arguments
+    gate = whole and request.tiers == NAMES
     ran = junit.by_file(case for tier in cases.values() for case in tier)
     problems = _unproven(request, record, lines, ran) if whole else []
+    kept, proven = promises.check(request.reports) if gate else (promises.KEPT, [])
     Console(width=100).print(report.table(lines, minutes, "make test" if whole else "tests"))
     for remark in [*report.over_budget(lines), *durations.slower(record, ran, request.selection)]:
         printed(f"slower than usual: {remark}")
-    for problem in problems:
-        printed(f"gate: {problem}")
+    for remark in [*(f"gate: {problem}" for problem in problems), *proven]:
+        printed(remark)
     summary = report.summary(lines, minutes, {**_facts(request), **facts})
     (request.reports / "run.json").write_text(json.dumps(summary) + "\n")
     everything = [case for tier in cases.values() for case in tier]
     printed(f"{report.count(everything, junit.PASSED)} passed, {report.count(everything, junit.FAILED)} failed")
     printed(json.dumps(summary))
-    return 0 if summary["passed"] and not problems else 1
+    if not summary["passed"] or problems or kept != promises.KEPT:
+        return 1
+    if gate:
+        note_passed()
+    return 0
 
 
 def _line(each: Ended, cases: Sequence[junit.Case], record: durations.Durations, request: Request) -> report.Line:

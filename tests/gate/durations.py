@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.gate import junit
 from tests.gate.tiers import GATE, TIERS
@@ -113,7 +114,9 @@ def main() -> None:
     parser.add_argument("reports", type=Path, help="folder of a run's JUnit files")
     options = parser.parse_args()
     summary = options.reports / "run.json"
-    noted = json.loads(summary.read_text()) if summary.is_file() else {"selection": GATE, "whole": False, "tiers": {}}
+    noted: dict[str, Any] = {"selection": GATE, "whole": False, "tiers": {}}
+    if summary.is_file():
+        noted = json.loads(summary.read_text())
     passed = [name for name, tier in noted["tiers"].items() if noted["whole"] and tier["result"] == "passed"]
     cases = [case for tier in TIERS for case in _cases(options.reports / f"{tier.name}.xml")]
     record = Durations.load() if RECORD.exists() else Durations()
