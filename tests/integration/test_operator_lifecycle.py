@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from http import HTTPStatus
 from typing import Any, TextIO
 
 import pytest
@@ -45,6 +46,8 @@ def operator(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
     alone = {"TIDEGATE_LEADER_ELECTION": "false"}
     process = OperatorProcess(server.kubeconfig, tmp_path_factory.mktemp("operator") / "log", alone)
     process.start()
+    # What tests wait for afterwards does not have to wait for its start.
+    wait_for("the operator to be ready", process.is_ready, 600)
     yield process
     assert process.end(signal.SIGTERM) == 0, process.log.read_text()[-3000:]
 
@@ -93,6 +96,18 @@ def wait_for_reason(kubectl: Kubectl, space: str, reason: str) -> dict[str, Any]
         return seen
 
     return wait_for(f"reason {reason}", probe, GENEROUS, 0.1) or {}
+
+
+def wait_for_event(kubectl: Kubectl, space: str, reason: str) -> dict[str, Any]:
+    """Return an event of that reason: one is published after what it is about, and others may be as well."""
+
+    def probe() -> dict[str, Any]:
+        found = {event["reason"]: event for event in kubectl.list("events", space)}
+        assert reason in found, list(found)
+        event: dict[str, Any] = found[reason]
+        return event
+
+    return wait_for(f"event {reason}", probe, GENEROUS, 0.1)
 
 
 def play_kubelet(kubectl: Kubectl, space: str, status: dict[str, Any], name: str = "orders-driver") -> None:
@@ -151,12 +166,14 @@ def test_a_launch_costs_at_most_eight_requests_beside_the_access_of_its_namespac
     pod(kubectl, space)
     play_kubelet(kubectl, space, running())
     wait_for_reason(kubectl, space, "Running")
-    wait_for("the event", lambda: len(kubectl.list("events", space)) == 2, GENEROUS, 0.1)
+
+    wait_for_event(kubectl, space, "Running")
     access = {"serviceaccounts", "roles", "rolebindings"}
-    counted = Counter(
-        what(line) for line in requests_of_operator(server, space) if line["objectRef"]["resource"] not in access
-    )
-    assert sum(counted.values()) <= 8, counted
+    asked = [line for line in requests_of_operator(server, space) if line["objectRef"]["resource"] not in access]
+    # A conflict costs a request more: what is written then is read first, and written again.
+    conflicts = sum(line["responseStatus"]["code"] == HTTPStatus.CONFLICT for line in asked)
+    counted = Counter(map(what, asked))
+    assert sum(counted.values()) - 2 * conflicts <= 8, counted
 
 
 def test_kopf_writes_nothing_of_its_own(kubectl: Kubectl, space: str) -> None:
@@ -268,7 +285,7 @@ def test_the_resource_stays_until_its_storage_is_empty(kubectl: Kubectl, space: 
     pod(kubectl, space)
     kubectl.delete("streamingapp", "orders", space)
     pod(kubectl, space, "orders-purge")
-    assert app(kubectl, space)["status"]["phase"] == "Deleting"
+    wait_for("the phase", lambda: app(kubectl, space)["status"]["phase"] == "Deleting", GENEROUS, 0.1)
     play_kubelet(kubectl, space, {"phase": "Succeeded"}, "orders-purge")
     wait_for("the end of the application", lambda: not app(kubectl, space), GENEROUS, 0.1)
     assert kubectl.get("pod", "orders-purge", space) is None
@@ -283,7 +300,11 @@ def test_a_namespace_that_is_being_deleted_lets_an_application_go_whose_storage_
     # What the namespace's controller does, which does not run here.
     kubectl.delete("streamingapp", "orders", space)
     wait_for("the end of the application", lambda: not app(kubectl, space), GENEROUS, 0.1)
-    told = [line for line in operator.log.read_text().splitlines() if "StorageKept" in line and space in line]
+
+    def lines() -> list[str]:
+        return [line for line in operator.log.read_text().splitlines() if "StorageKept" in line and space in line]
+
+    told = wait_for("a line of the log", lines, GENEROUS, 0.1)
     assert {f"s3://bucket/apps/{space}/orders" in line for line in told} == {True}
 
 
@@ -297,7 +318,7 @@ def test_a_deleted_resource_of_another_version_of_the_crd_ends_with_its_driver_a
     assert pod(kubectl, space)
     kubectl.delete("streamingapp", "orders", space)
     wait_for("the end of the application", lambda: not app(kubectl, space), GENEROUS, 0.1)
-    assert "StorageKept" in {event["reason"] for event in kubectl.list("events", space)}
+    wait_for_event(kubectl, space, "StorageKept")
     left = kubectl.list("pods,secrets,serviceaccounts,roles,rolebindings", space)
     assert [f"{item['kind']}/{item['metadata']['name']}" for item in left] == []
 
@@ -308,8 +329,7 @@ def test_a_resource_of_another_version_of_the_crd_is_told_what_can_not_be_read(
     create(kubectl, space, application={"runtime": "Unheard"})
     stalled = kubectl.condition(wait_for_reason(kubectl, space, "InvalidSpec"), "Stalled")
     assert (stalled["status"], "spec.application.runtime" in stalled["message"]) == ("True", True)
-    (event,) = kubectl.list("events", space)
-    assert (event["type"], event["reason"]) == ("Warning", "InvalidSpec")
+    assert wait_for_event(kubectl, space, "InvalidSpec")["type"] == "Warning"
     kubectl.patch("streamingapp", "orders", space, {"spec": {"application": {"runtime": "Image"}}})
     assert pod(kubectl, space)
 
@@ -379,7 +399,9 @@ def requests_so_far(log: TextIO, space: str) -> int:
     return sum('"tidegate-operator/' in line and f'"namespace":"{space}"' in line for line in lines)
 
 
-@pytest.mark.parametrize("requests", range(1, 8))
+@pytest.mark.parametrize(
+    "requests", [pytest.param(number, marks=() if number in (2, 4, 6) else pytest.mark.long) for number in range(1, 8)]
+)
 def test_an_operator_killed_anywhere_in_a_launch_makes_one_driver(
     server: ApiServer, kubectl: Kubectl, space: str, operator: OperatorProcess, requests: int
 ) -> None:

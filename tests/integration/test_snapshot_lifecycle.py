@@ -122,6 +122,8 @@ def operator(kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iter
     alone = {"TIDEGATE_LEADER_ELECTION": "false"}
     process = OperatorProcess(kubectl.kubeconfig, tmp_path_factory.mktemp("operator") / "log", alone)
     process.start()
+    # What tests wait for afterwards does not have to wait for its start.
+    wait_for("the operator to be ready", process.is_ready, 600)
     yield process
     assert process.end(signal.SIGTERM) == 0, process.log.read_text()[-3000:]
 
