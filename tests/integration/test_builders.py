@@ -62,20 +62,14 @@ def app(request: pytest.FixtureRequest, api_kubectl: Kubectl, namespace: str) ->
         "metadata": {"name": "a" * 40, "namespace": namespace},
         "spec": spec,
     }
-    return decode_app(json.loads(api_kubectl.run("create", "-o", "json", "-f", "-", stdin=json.dumps(manifest))))
-
-
-def create(kubectl: Kubectl, manifest: dict[str, Any], *arguments: str) -> dict[str, Any]:
-    text = kubectl.run("create", "--validate=strict", "-o", "json", "-f", "-", *arguments, stdin=json.dumps(manifest))
-    created: dict[str, Any] = json.loads(text)
-    return created
+    return decode_app(api_kubectl.create(manifest))
 
 
 def test_a_driver_pod_is_admitted_once_and_never_a_second_time(api_kubectl: Kubectl, app: StreamingApp) -> None:
-    pod = create(api_kubectl, build_driver_pod(app, 1, 1, PLATFORM))
+    pod = api_kubectl.create(build_driver_pod(app, 1, 1, PLATFORM))
     assert pod["spec"]["restartPolicy"] == "OnFailure"
     with pytest.raises(AssertionError, match="already exists"):
-        create(api_kubectl, build_driver_pod(app, 2, 1, PLATFORM))
+        api_kubectl.create(build_driver_pod(app, 2, 1, PLATFORM))
 
 
 def test_an_executor_pod_is_admitted(api_kubectl: Kubectl, app: StreamingApp) -> None:
@@ -86,22 +80,22 @@ def test_an_executor_pod_is_admitted(api_kubectl: Kubectl, app: StreamingApp) ->
     pod["spec"] |= {"hostname": pod["metadata"]["name"], "restartPolicy": "Never"}
     (container,) = pod["spec"]["containers"]
     container |= {"image": settings.image, "args": ["executor"]}
-    assert create(api_kubectl, pod)["spec"]["hostname"] == pod["metadata"]["name"]
+    assert api_kubectl.create(pod)["spec"]["hostname"] == pod["metadata"]["name"]
 
 
 def test_a_purge_pod_is_admitted(api_kubectl: Kubectl, app: StreamingApp) -> None:
-    assert create(api_kubectl, build_purge_pod(app, PLATFORM))["spec"]["restartPolicy"] == "OnFailure"
+    assert api_kubectl.create(build_purge_pod(app, PLATFORM))["spec"]["restartPolicy"] == "OnFailure"
 
 
 def test_the_rest_of_an_apps_objects_is_accepted(api_kubectl: Kubectl, app: StreamingApp) -> None:
     event = build_event(app.metadata, reason="Launched", message="é" * 4000, now=datetime.now(UTC))
     for manifest in (*build_access(app.metadata.namespace), build_agent_secret(app, "secret"), event):
-        stored = create(api_kubectl, manifest)
+        stored = api_kubectl.create(manifest)
         assert stored["metadata"]["namespace"] == app.metadata.namespace
 
 
 def test_kubectl_describe_tells_the_events_of_an_app(api_kubectl: Kubectl, app: StreamingApp) -> None:
-    create(api_kubectl, build_event(app.metadata, reason="Launched", message="epoch 1", now=datetime.now(UTC)))
+    api_kubectl.create(build_event(app.metadata, reason="Launched", message="epoch 1", now=datetime.now(UTC)))
     described = api_kubectl.run("describe", "sapp", app.metadata.name, "-n", app.metadata.namespace)
     (line,) = [line.split() for line in described.splitlines() if "Launched" in line]
     assert line[:2] + line[3:] == ["Normal", "Launched", "tidegate", "epoch", "1"]

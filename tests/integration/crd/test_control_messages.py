@@ -55,8 +55,7 @@ def message(path: str, value: Any) -> dict[str, Any]:
 
 
 def write_status(kubectl: Kubectl, namespace: str) -> None:
-    change = json.dumps({"status": STATUS})
-    kubectl.run("patch", "ctl", "faster", "-n", namespace, "--subresource=status", "--type=merge", "-p", change)
+    kubectl.patch_status("ctl", "faster", namespace, STATUS)
 
 
 def test_the_smallest_message_is_stored_as_it_is(api_kubectl: Kubectl, namespace: str) -> None:
@@ -161,8 +160,8 @@ def test_what_the_operator_makes_of_a_brokers_message_is_stored_and_found_by_its
     built = build_channel_message(asked, app({}))
     stored = create(api_kubectl, namespace, {**built, "metadata": {**built["metadata"], "namespace": namespace}})
     assert decode_message(json.dumps(stored).encode()).is_from_channel
-    found = api_kubectl.run("get", "ctl", "-l", "tidegate.dev/channel=kafka", "-n", namespace, "-o", "name")
-    assert found.strip().endswith(built["metadata"]["name"])
+    (found,) = api_kubectl.list("ctl", namespace, "tidegate.dev/channel=kafka")
+    assert found["metadata"]["name"] == built["metadata"]["name"]
 
 
 def test_the_whole_status_is_stored_and_nobody_writes_it_with_the_spec(api_kubectl: Kubectl, namespace: str) -> None:

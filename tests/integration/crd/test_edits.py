@@ -1,4 +1,4 @@
-"""Which edits of a stored StreamingApp the API server admits. Runs kubectl."""
+"""Which edits of a stored StreamingApp the API server admits. Does I/O."""
 
 from typing import Any
 

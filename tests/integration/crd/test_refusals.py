@@ -1,4 +1,4 @@
-"""What the API server refuses of a StreamingApp, with the name of the field and what to do. Runs kubectl."""
+"""What the API server refuses of a StreamingApp, with the name of the field and what to do. Does I/O."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the API server stores of a StreamingApp: defaults where nothing was written, else what was. Runs kubectl."""
+"""What the API server stores of a StreamingApp: defaults where nothing was written, else what was. Does I/O."""
 
 import copy
 

@@ -51,8 +51,7 @@ def snapshot(path: str, value: Any) -> dict[str, Any]:
 
 
 def write_status(kubectl: Kubectl, namespace: str, name: str = "nightly") -> None:
-    change = json.dumps({"status": STATUS})
-    kubectl.run("patch", "snap", name, "-n", namespace, "--subresource=status", "--type=merge", "-p", change)
+    kubectl.patch_status("snap", name, namespace, STATUS)
 
 
 def test_the_smallest_snapshot_is_stored_with_its_default(api_kubectl: Kubectl, namespace: str) -> None:

@@ -55,24 +55,8 @@ def test_kubectl_get_shows_what_a_person_looks_for(api_kubectl: Kubectl, namespa
 
 def test_writing_the_status_leaves_the_spec_alone(api_kubectl: Kubectl, namespace: str) -> None:
     before = create(api_kubectl, namespace, MINIMAL)
-    change = json.dumps({"spec": {"executor": {"instances": 9}}, "status": STATUS})
-    after = json.loads(
-        api_kubectl.run(
-            *(
-                "patch",
-                "sapp",
-                "app",
-                "-n",
-                namespace,
-                "--subresource=status",
-                "--type=merge",
-                "-o",
-                "json",
-                "-p",
-                change,
-            )
-        )
-    )
+    change = {"spec": {"executor": {"instances": 9}}, "status": STATUS}
+    after = api_kubectl.api.patch("sapp", "app", namespace, change, "status")
     assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], 1)
     assert after["status"] == STATUS
 
@@ -92,7 +76,4 @@ def test_kubectl_explains_each_field(api_kubectl: Kubectl, path: str, words: str
 
 
 def write_status(kubectl: Kubectl, namespace: str) -> None:
-    kubectl.run(
-        *("patch", "sapp", "app", "-n", namespace, "--subresource=status", "--type=merge"),
-        *("-p", json.dumps({"status": STATUS})),
-    )
+    kubectl.patch_status("sapp", "app", namespace, STATUS)

@@ -1,7 +1,6 @@
-"""The smallest StreamingApp that the API server accepts, changes of it, and how it is created. Runs kubectl."""
+"""The smallest StreamingApp that the API server accepts, changes of it, and how it is created. Does I/O."""
 
 import copy
-import json
 from typing import Any
 
 from tidegate_testing.kubectl import Kubectl
@@ -36,6 +35,4 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 
 def create(kubectl: Kubectl, namespace: str, app: dict[str, Any]) -> dict[str, Any]:
     """Create an application and return it as stored; raise KubectlError if the API server refuses it."""
-    text = kubectl.run("create", "-n", namespace, "--validate=strict", "-o", "json", "-f", "-", stdin=json.dumps(app))
-    created: dict[str, Any] = json.loads(text)
-    return created
+    return kubectl.create(app, namespace)
