@@ -117,11 +117,31 @@ ensure_venv() {
   say "installing the Python packages of locks/dev.lock into $1"
   export UV_PYTHON_DOWNLOADS=never
   [ -x "$1/bin/python" ] || "$cache/boot/bin/uv" venv --quiet --python "$(command -v python3)" "$1"
-  # With bytecode: tests start many processes, and none of them may write into the cache.
+  # PySpark's wheel is half a gigabyte of jars, which are compressed already.
+  printf '[bdist_wheel]\ncompression = stored\n' >"$cache/wheels.cfg"
+  # With bytecode, since tests start many processes: beside the sources, whatever the caller's environment says.
   # A package that comes as sources is built with what is pinned, too.
-  VIRTUAL_ENV=$1 "$cache/boot/bin/uv" pip sync --system-certs --quiet --require-hashes --require-build-hashes \
+  env -u PYTHONPYCACHEPREFIX DIST_EXTRA_CONFIG="$cache/wheels.cfg" VIRTUAL_ENV="$1" \
+    "$cache/boot/bin/uv" pip sync --system-certs --quiet --require-hashes --require-build-hashes \
     --build-constraints locks/build.lock --compile-bytecode locks/dev.lock
+  link_bytecode "$1"
   echo "$2" >"$1/.lock-hash"
+}
+
+# With PYTHONPYCACHEPREFIX, which the Makefile and the clusters' programs set, Python looks for bytecode there alone.
+link_bytecode() {
+  "$1/bin/python" -X pycache_prefix="$cache/bytecode" - "$1" <<'EOF'
+import os
+import sys
+from importlib.util import cache_from_source
+from pathlib import Path
+
+for beside in Path(sys.argv[1]).absolute().rglob("__pycache__/*.pyc"):
+    target = Path(cache_from_source(str(beside.parents[1] / f"{beside.name.split('.')[0]}.py")))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    os.link(beside, target)
+EOF
 }
 
 mkdir -p "$cache"

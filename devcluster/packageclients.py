@@ -13,6 +13,7 @@ from pathlib import Path
 
 _CERTIFICATES = Path("/run/host-certificates.pem")
 _JAVA_CERTIFICATES = Path("/run/host-certificates.jks")
+_PIP_CACHE = Path("/run/host-pip-cache")
 
 _SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
 _PIP = ("/etc/pip.conf", "~/.pip/pip.conf", "~/.config/pip/pip.conf")
@@ -31,7 +32,8 @@ def proxies(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
 def mounts(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Write the configuration into ``folder``; return what to mount where, as source to ``target[:options]``.
 
-    What this machine does not have is left out: a machine without any special configuration gets hardly a mount.
+    What this machine does not have is left out: a machine without any special configuration gets hardly a mount. What
+    pip and Maven download is kept in ``folder``, for the builds to come.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found = {**_apt(folder), **_pip(folder, variables), **_maven(folder)}
@@ -79,10 +81,13 @@ def _pip(folder: Path, variables: Mapping[str, str]) -> dict[str, str]:
             settings.set("global", name.replace("_", "-"), value)
     if _bundle(variables):
         settings.set("global", "cert", str(_CERTIFICATES))
+    cache = folder / "pip"
+    cache.mkdir(exist_ok=True)
+    settings.set("global", "cache-dir", str(_PIP_CACHE))
     target = folder / "pip.conf"
     with target.open("w") as file:
         settings.write(file)
-    return {str(target): "/etc/pip.conf:ro"}
+    return {str(target): "/etc/pip.conf:ro", str(cache): str(_PIP_CACHE)}
 
 
 def _maven(folder: Path) -> dict[str, str]:

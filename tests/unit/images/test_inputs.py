@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from devcluster import images, paths
-from devcluster.images import IMAGES, SPARK_BEFORE, Image
+from devcluster.images import IMAGES, OPERATOR, SPARK, SPARK_BEFORE, STOCK, Image
 
 _MADE = Image("localhost/app:dev", "Dockerfile", ("source",))
 
@@ -79,9 +79,25 @@ def test_all_that_a_dockerfile_copies_from_the_checkout_is_among_its_inputs(imag
     assert set(copied) <= set(image.reads)
 
 
-def test_the_stock_image_shares_its_first_stages_with_the_spark_image() -> None:
-    def stages(name: str) -> str:
-        text = (paths.ROOT / "images" / name / "Dockerfile").read_text()
-        return text[text.index("FROM ${BASE}") : text.index("pyvenv.cfg\n")]
+def _stages(image: Image) -> dict[str, str]:
+    """Return what each named stage of a Dockerfile executes; the last stage has no name."""
+    lines = (paths.ROOT / image.dockerfile).read_text().splitlines()
+    text = "".join(f"{line}\n" for line in lines if line and not line.startswith("#"))
+    parts = re.split(r"^(?=FROM )", text, flags=re.MULTILINE)[1:]
+    named = {re.match(r"FROM \S+ AS (\S+)", part): part for part in parts}
+    return {found[1]: part for found, part in named.items() if found}
 
-    assert stages("stock") == stages("spark")
+
+@pytest.mark.parametrize(
+    ("one", "other", "stage"), [(SPARK, STOCK, "system"), (SPARK, STOCK, "python"), (SPARK, OPERATOR, "jars")]
+)
+def test_a_stage_that_two_images_have_is_word_for_word_the_same_so_that_it_is_built_once(
+    one: Image, other: Image, stage: str
+) -> None:
+    assert _stages(one)[stage] == _stages(other)[stage]
+
+
+def test_the_stage_of_jars_depends_on_neither_an_argument_nor_a_stage_that_is_an_images_own() -> None:
+    jars = _stages(SPARK)["jars"]
+    assert jars.startswith("FROM ${BASE} ")
+    assert not re.search(r"^ARG", jars, re.MULTILINE)

@@ -28,6 +28,11 @@ def test_what_pip_is_told_by_variables_becomes_its_configuration(tmp_path: Path)
     assert _pip(tmp_path)["global"]["default-timeout"] == "90"
 
 
+def test_what_pip_downloads_is_kept_outside_the_image_for_the_next_build(tmp_path: Path) -> None:
+    mounts = packageclients.mounts(tmp_path, {})
+    assert mounts[str(tmp_path / "pip")] == _pip(tmp_path)["global"]["cache-dir"]
+
+
 def test_every_mounted_path_exists(tmp_path: Path) -> None:
     assert all(Path(source).exists() for source in packageclients.mounts(tmp_path, {}))
 
