@@ -390,7 +390,7 @@ class Driver:
             # What is left of it goes with the snapshot.
             logs.within(CLEARING_SECONDS, self._forget_rehearsal)
         content = self._output.content()
-        logs.within(budget.upload, lambda: self._put_log(content))
+        logs.within(budget.upload_within(self._ending.left()), lambda: self._put_log(content))
         os._exit(EXIT_CODES[termination.reason])
 
     def _put_log(self, content: bytes) -> None:

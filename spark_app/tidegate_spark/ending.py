@@ -26,6 +26,8 @@ log = logging.getLogger("tidegate")
 
 SCRIPT_END_SECONDS = 10.0
 """What a script gets for its last lines after its queries have stopped; a script that loops is ended then."""
+LONGEST_UPLOAD_SECONDS, LAST_SECONDS = 30.0, 2.0
+"""At most so long for the log, and so many at the end of the grace period for nothing: the process has to be gone."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ class Budget:
         """Give the running batch all but a part that does not grow beyond 25 s."""
         reserve = min(25.0, 0.4 * grace_seconds)
         return cls(grace_seconds - reserve, 0.2 * reserve, 0.25 * reserve, 0.25 * reserve)
+
+    def upload_within(self, left: float) -> float:
+        """Return how long the log's upload may take when so much of the grace period is left: what others left it."""
+        return max(self.upload, min(LONGEST_UPLOAD_SECONDS, left - LAST_SECONDS))
 
 
 class Ending:
@@ -78,6 +84,12 @@ class Ending:
             if self._outcome is None:
                 self._outcome, self._began = outcome, time.monotonic()
         self.requested.set()
+
+    def left(self) -> float:
+        """Return the seconds that are left of the grace period; all of it before the end is asked for."""
+        with self._lock:
+            asked = self._began if self._outcome is not None else time.monotonic()
+        return asked + self._config.stop_grace_seconds - time.monotonic()
 
     def await_end(self) -> None:
         """Block until the process ends."""

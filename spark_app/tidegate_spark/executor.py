@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 
 from tidegate_spark import logs, storage
@@ -22,8 +23,8 @@ from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.storage import Credentials
 
 ENTRYPOINT = "/opt/entrypoint.sh"
-UPLOAD_SECONDS = 8.0
-"""Kubernetes gives a pod 30 s to go; the JVM needs most of them."""
+GRACE_SECONDS, LEAST_UPLOAD_SECONDS = 28.0, 8.0
+"""Kubernetes gives a pod 30 s to go. What the JVM does not need of them is for the log; it may need most."""
 
 log = logging.getLogger("tidegate")
 
@@ -36,21 +37,29 @@ def main(arguments: Sequence[str]) -> int:
     environment = Environment.read(os.environ)
     credentials = storage.mounted_credentials(environment.credentials_directory)
     secrets.add(*(credentials.secrets if credentials else ()))
-    code = run_child([os.environ.get("TIDEGATE_ENTRYPOINT", ENTRYPOINT), *(arguments or ["executor"])], credentials)
+    entry_point = os.environ.get("TIDEGATE_ENTRYPOINT", ENTRYPOINT)
+    code, asked = run_child([entry_point, *(arguments or ["executor"])], credentials)
     content = output.content()
-    if not logs.within(UPLOAD_SECONDS, lambda: _put_log(content, credentials)):
+    if not logs.within(upload_seconds(asked, time.monotonic()), lambda: _put_log(content, credentials)):
         log.warning("the executor's log could not be put into storage")
     output.content()
     return code
 
 
-def run_child(command: Sequence[str], credentials: Credentials | None) -> int:
-    """Run ``command``, pass SIGTERM and SIGINT on to it, and return its exit code."""
+def upload_seconds(asked: float | None, now: float) -> float:
+    """Return how long the upload of the log may take, by when the pod was asked to go; None if it was not."""
+    return max(LEAST_UPLOAD_SECONDS, GRACE_SECONDS - (now - asked if asked is not None else 0.0))
+
+
+def run_child(command: Sequence[str], credentials: Credentials | None) -> tuple[int, float | None]:
+    """Run ``command`` and pass SIGTERM and SIGINT on to it; return its exit code, and when the first of these came."""
     variables = {**os.environ, **(credentials.variables() if credentials else {})}
     pending: list[int] = []
+    asked: list[float] = []
     child: subprocess.Popen[bytes] | None = None
 
     def forward(number: int, frame: object) -> None:
+        asked.append(time.monotonic())
         if child is None:
             pending.append(number)
         else:
@@ -62,7 +71,7 @@ def run_child(command: Sequence[str], credentials: Credentials | None) -> int:
     for number in pending:
         child.send_signal(number)
     code = child.wait()
-    return code if code >= 0 else 128 - code
+    return (code if code >= 0 else 128 - code), (asked[0] if asked else None)
 
 
 def _put_log(content: bytes, credentials: Credentials | None) -> None:

@@ -68,6 +68,8 @@ def world(surroundings: Environment, tmp_path_factory: pytest.TempPathFactory) -
     made = World(surroundings, kubectl, BUCKET, scripts)
     try:
         install(helm, surroundings)
+        # A run that kept its cluster, or was cut off, left state there that applications of the same names would meet.
+        made.remove_bucket(BUCKET)
         made.make_bucket(BUCKET)
         yield made
     finally:

@@ -77,6 +77,11 @@ def test_the_running_batch_gets_most_of_the_grace_period() -> None:
         assert budget.batch + 2 * budget.unwinding + budget.session + budget.upload <= grace
 
 
+def test_the_log_gets_what_the_others_left_of_the_grace_period_and_its_own_part_at_least() -> None:
+    budget = Budget.of(120)
+    assert [budget.upload_within(left) for left in (115.0, 20.0, 3.0, -5.0)] == [30.0, 18.0, 6.25, 6.25]
+
+
 def test_a_stop_is_put_in_words() -> None:
     assert stop_message([], []) == "Stopped; no query was running."
     assert stop_message([Stopped("a", 3, 3)], []) == "Stopped at a batch boundary: 'a' after batch 3."
