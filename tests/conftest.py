@@ -6,7 +6,12 @@ somebody can make a test of it, and does not turn a gate red that has nothing to
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("tidegate", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.register_profile(
+    "tidegate",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # a stopwatch as well
+    derandomize=bool(os.environ.get("CI")),
+)
 settings.load_profile("tidegate")
