@@ -9,11 +9,14 @@ Tests of tools are long unless what they test has changed (tests/gate/tools.py).
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.gate.tools"]
 
 settings.register_profile(
-    "tidegate", deadline=None, derandomize=bool(os.environ.get("CI")) and not os.environ.get("TIDEGATE_FRESH_SEEDS")
+    "tidegate",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # a stopwatch as well
+    derandomize=bool(os.environ.get("CI")) and not os.environ.get("TIDEGATE_FRESH_SEEDS"),
 )
 settings.load_profile("tidegate")

@@ -28,8 +28,13 @@ class _Loader(yaml.SafeLoader):
     """Reads what :class:`_Dumper` writes."""
 
 
+def _construct_json(loader: yaml.SafeLoader, node: yaml.Node) -> _Json:
+    assert isinstance(node, yaml.MappingNode)
+    return _Json({str(key): value for key, value in loader.construct_mapping(node, deep=True).items()})
+
+
 _Dumper.add_representer(_Json, lambda dumper, value: dumper.represent_mapping("!json", value))
-_Loader.add_constructor("!json", lambda loader, node: _Json(loader.construct_mapping(node, deep=True)))
+_Loader.add_constructor("!json", _construct_json)
 
 
 def assert_golden(test: str, name: str, value: object) -> None:

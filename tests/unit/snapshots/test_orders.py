@@ -406,7 +406,7 @@ def test_a_pin_is_renewed_while_it_takes_long() -> None:
 def test_an_exact_batch_is_pinned_when_it_is_ordered_and_not_when_its_turn_comes() -> None:
     desk = desk_with(5)
     desk.take("a", exact={"main": 4})
-    wait_for("the pin", lambda: "lineages/1.pin" in desk.scene.keys("lineages/"), 10, 0.01)
+    wait_for("the pin", lambda: "lineages/1.pin" in desk.scene.keys("lineages/"), 60, 0.01)
     desk.attempt()
     assert "lineages/1.pin" not in desk.scene.keys("lineages/")
 

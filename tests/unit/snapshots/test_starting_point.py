@@ -219,7 +219,7 @@ def test_a_snapshot_that_cannot_be_let_go_now_is_let_go_while_the_driver_runs() 
             no_answer(call)
 
     fork.fill(origin_watch=watch, release_pause=0.01)
-    wait_for("the release", lambda: fork.holders == frozenset(), 10, 0.01)
+    wait_for("the release", lambda: fork.holders == frozenset(), 60, 0.01)
 
 
 def test_the_user_is_told_the_batches() -> None:

@@ -55,7 +55,7 @@ def run_driver(folder: Path, python: tuple[str, ...] = BARE_PYTHON, **variables:
         **variables,
     }
     done = subprocess.run(
-        [*python, "-m", "tidegate_spark"], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [*python, "-m", "tidegate_spark"], env=environment, capture_output=True, text=True, check=False
     )
     termination = from_json(Termination, (folder / "termination").read_text())
     # The log says it too, once.
@@ -115,9 +115,7 @@ def test_pyspark_is_found_in_sparks_own_directory_here_and_in_child_processes(tm
         "subprocess.run(child, check=True)\n"
     )
     environment = {**os.environ, "PYTHONPATH": SOURCES, "SPARK_HOME": str(home)}
-    done = subprocess.run(
-        [*BARE_PYTHON, "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([*BARE_PYTHON, "-c", program], env=environment, capture_output=True, text=True, check=True)
     here, child = done.stdout.splitlines()
     assert here == child
     assert all(path.startswith(str(home)) for path in here.split())
@@ -134,7 +132,7 @@ def test_an_installed_pyspark_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("module", ["executor", "purge"])
 def test_executors_and_purges_need_nothing_of_pyspark(module: str) -> None:
     program = f"import sys; sys.modules.update(pyspark=None, py4j=None); import tidegate_spark.{module}"
-    subprocess.run([*BARE_PYTHON, "-c", program], env={"PYTHONPATH": SOURCES}, timeout=60, check=True)
+    subprocess.run([*BARE_PYTHON, "-c", program], env={"PYTHONPATH": SOURCES}, check=True)
 
 
 def test_the_last_words_fit_and_are_the_contracts() -> None:

@@ -105,7 +105,7 @@ class World:
         return ahead
 
     def read(self, name: str) -> str:
-        wait_for(name, (self.folder / name).exists, 20, 0.01)
+        wait_for(name, (self.folder / name).exists, 60, 0.01)
         return (self.folder / name).read_text()
 
     def runs(self) -> bool:
@@ -235,7 +235,7 @@ def test_a_jvm_does_not_outlive_a_driver_that_is_killed(world: World, how: str) 
         assert driver.stdout.readline() == "True\n"
         assert world.runs()
         driver.kill()
-    wait_for("the JVM's end", lambda: not world.runs(), 20, 0.01)
+    wait_for("the JVM's end", lambda: not world.runs(), 60, 0.01)
 
 
 # --- PySpark's side ---
