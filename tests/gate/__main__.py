@@ -31,6 +31,9 @@ FRESH_SEEDS = "TIDEGATE_FRESH_SEEDS"
 def main() -> int:
     """Run what was asked for; print the table and a JSON line; return 0 if all passed."""
     options = _parser().parse_args()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Whoever was started in the background ignores it, and so would all tiers: none could be interrupted.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         record = durations.Durations.load()
         request = _request(options, record)

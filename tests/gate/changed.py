@@ -22,16 +22,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.gate import tiers
 from tests.gate.base import BASE_VARIABLE, ROOT, UnknownBaseError, changed_files, find_base, git_in
 from tests.gate.imports import Needs, read_graph
 from tests.gate.tools import CHANGED_VARIABLE, is_below
 
 TABLE = Path(__file__).with_suffix(".toml")
-TIERS = {
-    "unit": ("tests/unit", "tests/property", "tests/scenario"),
-    "integration": ("tests/integration",),
-    "e2e": ("tests/e2e",),
-}
+TIERS = {tier.name: tier.folders for tier in tiers.TIERS}
 EVERYTHING = "*"
 PRODUCT = ("charts/", "crds/", "devcluster/", "images/", "jvm/", "operator/", "spark_app/")
 """What tests with servers are about; the table has to say which of them."""
@@ -155,7 +152,7 @@ def reached(seeds: Iterable[str], users: Mapping[str, Sequence[str]]) -> dict[st
     Tests with servers are reached through files of the tests alone, never through the product: the table has those.
     """
     found: dict[str, str] = {}
-    for tiers, through in ((("unit",), ("",)), (("integration", "e2e"), ("tests/",))):
+    for reached_tiers, through in ((("unit",), ("",)), (("integration", "e2e"), ("tests/",))):
         line = deque(seed for seed in seeds if seed.startswith(through))
         seen = set(line)
         while line:
@@ -165,7 +162,7 @@ def reached(seeds: Iterable[str], users: Mapping[str, Sequence[str]]) -> dict[st
                     continue
                 seen.add(user)
                 line.append(user)
-                if is_test(user) and tier_of(user) in tiers:
+                if is_test(user) and tier_of(user) in reached_tiers:
                     found.setdefault(user, file)
     return found
 
@@ -202,8 +199,8 @@ def command(tier: str, files: Sequence[str], arguments: Sequence[str] = ()) -> l
     """Return the command that runs these tests of a tier, or all of it if there are none."""
     own_cluster = not (os.environ.get("TIDEGATE_KUBECONFIG") or os.environ.get("TIDEGATE_E2E_CLUSTER"))
     workers = 1 if len(files) == 1 or (tier == "e2e" and not own_cluster) else int(os.environ.get("WORKERS") or 2)
-    spread = ["worksteal"] if tier == "unit" else ["loadfile", "--no-loadscope-reorder"]
-    beside = ["--numprocesses", str(workers), "--dist", *spread] if workers > 1 else []
+    (spread,) = (each.distribution for each in tiers.TIERS if each.name == tier)
+    beside = ["--numprocesses", str(workers), *spread] if workers > 1 else []
     return [
         *(sys.executable, "-m", "pytest", *(files or TIERS[tier]), "-m", "not long or changed", "-q"),
         *(*beside, *arguments),

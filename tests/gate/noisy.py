@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
+from tests.gate import junit
 from tests.gate.base import BASE_VARIABLE, ROOT, UnknownBaseError
 from tests.gate.changed import NO_TESTS_FOUND, TIERS, Selection, choose_tests, command, describe, prepare, tier_of
 from tests.gate.tools import CHANGED_VARIABLE
@@ -65,9 +65,8 @@ def results(report: Path) -> tuple[int, tuple[str, ...]]:
     """Return how many tests a JUnit file has, and which of them failed."""
     if not report.is_file():
         return 0, ()
-    cases = list(ElementTree.parse(report).iter("testcase"))
-    failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
-    return len(cases), tuple(f"{case.get('classname')}::{case.get('name')}" for case in failed)
+    cases = junit.read(report)
+    return len(cases), tuple(f"{case.file}::{case.name}" for case in cases if case.outcome == junit.FAILED)
 
 
 def run_tier(tier: str, number: int, tests: Sequence[str], changed: Sequence[str]) -> Round:

@@ -63,4 +63,4 @@ def test_a_run_that_ended_without_a_report_did_not_pass(tmp_path: Path) -> None:
         '<testsuites><testsuite><testcase classname="a.b" name="c"><error/></testcase>'
         '<testcase classname="a.b" name="d"/></testsuite></testsuites>'
     )
-    assert results(tmp_path / "r.xml") == (2, ("a.b::c",))
+    assert results(tmp_path / "r.xml") == (2, ("a/b.py::c",))
