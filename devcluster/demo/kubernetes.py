@@ -1,4 +1,4 @@
-"""Kubernetes as the demo uses it: kubectl and Helm, as a user would type them. Runs processes."""
+"""Kubernetes as the demo uses it: kubectl and Helm, as a user would type them. Runs processes, does network I/O."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from devcluster.kubeapi import RequestFailedError, kube_api
 
 
 class CommandError(RuntimeError):
@@ -59,10 +61,11 @@ class Kubernetes:
         self.ctl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
 
     def get(self, kind: str, name: str, namespace: str) -> dict[str, Any] | None:
-        """Return an object, or None if there is none."""
-        text = self.ctl("get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found")
-        found: dict[str, Any] | None = json.loads(text) if text.strip() else None
-        return found
+        """Return an object, or None if there is none; asked in this process, because it is asked all the time."""
+        try:
+            return kube_api(self.kubeconfig).get(kind, name, namespace)
+        except RequestFailedError as failed:
+            raise CommandError(f"kubectl get {kind} {name} -n {namespace}\n{failed}") from failed
 
     def install_chart(self, release: str, chart: Path, namespace: str, values: Mapping[str, Any], timeout: int) -> None:
         """Install or upgrade a release and wait until its pods are ready."""

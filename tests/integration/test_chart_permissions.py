@@ -159,8 +159,7 @@ def phase(kubectl: Kubectl, pod: str) -> str:
 def succeed(kubectl: Kubectl, pod: str, *containers: dict[str, Any]) -> None:
     """Say in the kubelet's place that the pod has done its work, and how its containers ended."""
     status = {"phase": "Succeeded", **({"containerStatuses": containers} if containers else {})}
-    change = json.dumps({"status": status})
-    kubectl.run("patch", "pod", pod, "-n", TEAM, "--subresource=status", "--type=merge", "-p", change)
+    kubectl.patch_status("pod", pod, TEAM, status)
 
 
 def application_is_gone(kubectl: Kubectl) -> bool:

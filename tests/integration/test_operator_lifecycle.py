@@ -68,8 +68,7 @@ def other_version(kubectl: Kubectl) -> Iterator[None]:
     spec["properties"]["application"]["properties"]["runtime"]["enum"].append("Unheard")
     apply = ("apply", "--server-side", "--force-conflicts", "-f")
     kubectl.run(*apply, "-", stdin=json.dumps(crd))
-    unheard = json.dumps(changed("spec/application/runtime", "Unheard"))
-    taken = partial(kubectl.run, "create", "--dry-run=server", "-f", "-", stdin=unheard)
+    taken = partial(kubectl.create, changed("spec/application/runtime", "Unheard"), dry_run=True)
     wait_for("the API server to go by it", taken, GENEROUS, 0.1)
     yield
     kubectl.run(*apply, str(ROOT / "crds"))
@@ -112,9 +111,7 @@ def wait_for_event(kubectl: Kubectl, space: str, reason: str) -> dict[str, Any]:
 
 def play_kubelet(kubectl: Kubectl, space: str, status: dict[str, Any], name: str = "orders-driver") -> None:
     """Write a pod's status, as its node would."""
-    kubectl.run(
-        "patch", "pod", name, "-n", space, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status})
-    )
+    kubectl.patch_status("pod", name, space, status)
 
 
 def container(state: dict[str, Any], *, last: dict[str, Any] | None = None, restarts: int = 0) -> list[dict[str, Any]]:

@@ -162,8 +162,7 @@ def pod(kubectl: Kubectl, space: str, name: str) -> dict[str, Any]:
 
 
 def play_kubelet(kubectl: Kubectl, space: str, name: str, status: dict[str, Any]) -> None:
-    change = json.dumps({"status": status})
-    kubectl.run("patch", "pod", name, "-n", space, "--subresource=status", "--type=merge", "-p", change)
+    kubectl.patch_status("pod", name, space, status)
 
 
 def container(name: str, state: dict[str, Any]) -> list[dict[str, Any]]:
@@ -247,11 +246,11 @@ def test_a_running_application_has_a_snapshot_taken_and_another_begins_with_it(
     assert config.start_from is not None
     assert (config.start_from.snapshot, config.start_from.storage.uri) == (name, f"s3://bucket/apps/{space}/orders")
 
-    kubectl.run("delete", "snap", "nightly", "-n", space, "--wait=false")
+    kubectl.delete("snap", "nightly", space)
     kept = wait_for_phase(kubectl, space, "Deleting")
     assert kubectl.condition(kept, "Ready")["reason"] == "NeededByFork"
     assert not any(orders.dispose for orders in agent.orders)
-    kubectl.run("delete", "sapp", "variant", "-n", space, "--wait=false")
+    kubectl.delete("sapp", "variant", space)
     wait_for("the snapshot to be gone", lambda: not snap(kubectl, space), GENEROUS, 0.2)
     assert agent.orders[-1].dispose == (name,)
 
@@ -265,10 +264,11 @@ def test_a_suspended_application_has_its_snapshot_taken_by_a_pod_and_removed_by_
     name = create_snapshot(kubectl, space, policy="Delete")
     end_pod(kubectl, space, f"{name}-take", ready(name))
     wait_for_phase(kubectl, space, "Ready")
-    kubectl.run("delete", "sapp", "orders", "-n", space, timeout=GENEROUS)
+    kubectl.delete("sapp", "orders", space)
+    wait_for("the application to be gone", lambda: kubectl.get("sapp", "orders", space) is None, GENEROUS, 0.2)
     wait_for("the pods to be gone", lambda: not kubectl.list("pods", space), GENEROUS, 0.2)
 
-    kubectl.run("delete", "snap", "nightly", "-n", space, "--wait=false")
+    kubectl.delete("snap", "nightly", space)
     end_pod(kubectl, space, f"{name}-dispose", SnapshotReport(name, SnapshotState.DISPOSED))
     wait_for("the snapshot to be gone", lambda: not snap(kubectl, space), GENEROUS, 0.2)
     ours = "app.kubernetes.io/managed-by=tidegate"
@@ -292,7 +292,7 @@ def test_an_application_that_is_deleted_leaves_a_snapshot_if_it_is_told_to(kubec
     create_app(kubectl, space, snapshots={"onDelete": "Take"})
     driver = pod(kubectl, space, "orders-driver")
     uid = driver["metadata"]["annotations"][protocol.ANNOTATION_APP_UID]
-    kubectl.run("delete", "sapp", "orders", "-n", space, "--wait=false")
+    kubectl.delete("sapp", "orders", space)
     name = f"orders-last-{uid.replace('-', '')[:8]}"
     found = wait_for("the last snapshot", lambda: snap(kubectl, space, name), GENEROUS, 0.2) or {}
     identity = f"{name}-{found['metadata']['uid'].replace('-', '')[:8]}"
@@ -311,7 +311,7 @@ def test_a_fork_that_is_deleted_before_it_began_lets_go_of_its_origin(
     wait_for_phase(kubectl, space, "Ready")
     create_app(kubectl, space, "variant", startFrom={"snapshot": {"name": "nightly"}})
     pod(kubectl, space, "variant-driver")
-    kubectl.run("delete", "sapp", "variant", "-n", space, "--wait=false")
+    kubectl.delete("sapp", "variant", space)
     released = pod(kubectl, space, "variant-release")
     (env,) = [c["env"] for c in released["spec"]["containers"]]
     assert any("fork-" in item.get("value", "") for item in env)
@@ -343,9 +343,9 @@ def test_a_snapshot_of_another_bucket_is_looked_at_begun_with_and_let_go(kubectl
     assert config.start_from.storage.uri == "s3://far/apps/shop/orders"
     assert (config.start_from.snapshot, config.start_from.fork) == ("weekly-99887766", True)
 
-    kubectl.run("delete", "sapp", "variant", "-n", space, "--wait=false")
+    kubectl.delete("sapp", "variant", space)
     end_pod(kubectl, space, "variant-release")
-    kubectl.run("delete", "snap", "imported", "-n", space, "--wait=false")
+    kubectl.delete("snap", "imported", space)
     end_pod(kubectl, space, f"{identity}-dispose")
     wait_for("the import to be gone", lambda: not snap(kubectl, space, "imported"), GENEROUS, 0.2)
 

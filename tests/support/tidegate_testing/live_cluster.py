@@ -14,6 +14,7 @@ from devcluster.cluster import Cluster
 from devcluster.demo.kubernetes import Kubernetes
 from devcluster.demo.setting_up import connect, image_digest
 from devcluster.environment import Environment
+from devcluster.kubeapi import kube_api
 from tidegate_testing.apps import CREDENTIALS, credentials, scripts, streaming_app
 from tidegate_testing.commit_log import CommitLog, LineageLogs
 from tidegate_testing.operator_pods import SELECTOR
@@ -83,7 +84,7 @@ class LiveCluster:
 
     def delete_app(self, name: str, timeout: float = 300) -> None:
         """Delete an application and wait until it and its pods are gone."""
-        self.tools.ctl("delete", "sapp", name, "-n", self.namespace, "--wait=false", "--ignore-not-found")
+        kube_api(self.cluster.kubeconfig).delete("sapp", name, self.namespace)
         path = APPS.format(self.namespace, name)
         wait_for(f"{name} to be gone", lambda: self.get(path) is None, timeout)
         selector = f"tidegate.dev/app={name}"

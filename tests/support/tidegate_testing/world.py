@@ -77,7 +77,8 @@ class World:
 
     def delete_apps(self, namespace: str) -> None:
         """Delete every StreamSnapshot and StreamingApp of the namespace and wait for their end."""
-        self.kubectl.run("delete", "snap,sapp", "--all", "-n", namespace, "--wait=false")
+        for each in self.kubectl.list("snap,sapp", namespace):
+            self.kubectl.delete(each["kind"], each["metadata"]["name"], namespace)
         wait_for(f"{namespace} to be empty", lambda: not self.kubectl.list("snap,sapp", namespace), timeout=600)
 
     def events(self, app: str, namespace: str) -> set[str]:
