@@ -36,7 +36,7 @@ tools: setup ## build the Go programs of the development cluster (Kubernetes, et
 
 # --- checks and tests -------------------------------------------------------------------------------------------------
 
-.PHONY: check format generate test test-unit test-integration test-e2e
+.PHONY: check format generate golden mistakes test test-unit test-integration test-e2e
 check: setup ## style, types, import contracts, layout, generated files: under a minute
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
@@ -56,6 +56,13 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 	$(PYTHON) docs/generate_reference.py
 	$(PYTHON) docs/generate_metrics.py
 
+golden: setup ## write the golden files that tests compare whole pods with; read the difference then
+	TIDEGATE_GOLDEN=write $(VENV)/bin/pytest -q $$(grep -rl --include='test_*.py' 'assert_golden(__file__' tests)
+
+mistakes: setup ## search anew for what shows a planted mistake, where what is recorded does so no longer
+	TIDEGATE_MISTAKES=write $(VENV)/bin/pytest -q -m 'not long' -k 'not test_there_is' --numprocesses 2 \
+		$$(grep -rl --include='test_*.py' 'PLANTED.assert_noticed' tests)
+
 # What tests with servers need is built beside the tests without: much of that is waiting for downloads. So is the image
 # that one end-to-end test needs, beside the tests before those.
 test: setup ## every test: about an hour on two cores, with a quarter more to build everything first
@@ -67,7 +74,7 @@ test: setup ## every test: about an hour on two cores, with a quarter more to bu
 		$(MAKE) test-integration; follow; \
 		$(MAKE) test-e2e
 
-test-unit: setup ## tests without servers, 2,000 simulated schedules among them: two minutes or three
+test-unit: setup ## tests without servers, 500 simulated schedules among them: two minutes or three
 	$(VENV)/bin/pytest tests/unit tests/property tests/scenario --numprocesses 2 --dist worksteal $(ARGS)
 
 # Each of the two workers has servers of its own; a file's tests stay together, because they share such servers. Of the
