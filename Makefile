@@ -38,7 +38,7 @@ tools: setup ## build the Go programs of the development cluster (Kubernetes, et
 
 # --- checks and tests -------------------------------------------------------------------------------------------------
 
-.PHONY: check format generate test test-all test-unit test-integration test-e2e durations
+.PHONY: check format generate golden mistakes test test-all test-unit test-integration test-e2e durations
 check: setup ## style, types, import contracts, layout, generated files: under a minute
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
@@ -57,6 +57,13 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 	$(PYTHON) charts/sync_crds.py
 	$(PYTHON) docs/generate_reference.py
 	$(PYTHON) docs/generate_metrics.py
+
+golden: setup ## write the golden files that tests compare whole pods with; read the difference then
+	TIDEGATE_GOLDEN=write $(VENV)/bin/pytest -q $$(grep -rl --include='test_*.py' 'assert_golden(__file__' tests)
+
+mistakes: setup ## search anew for what shows a planted mistake, where what is recorded does so no longer
+	TIDEGATE_MISTAKES=write $(VENV)/bin/pytest -q -m 'not long' -k 'not test_there_is' --numprocesses 2 \
+		$$(grep -rl --include='test_*.py' 'PLANTED.assert_noticed' tests)
 
 # What tests with servers need is built beside the tests without; end-to-end tests, which mostly wait, run beside the rest.
 test: setup ## what a change has to pass: half an hour on two cores, and once half as much to build all

@@ -15,6 +15,7 @@ from tidegate_spark.control.log import ControlLog
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, message, opened
+from tidegate_testing.mistakes import Course, planted
 from tidegate_testing.store_actors import Actor
 
 Draw = Callable[[int, int], int]
@@ -157,25 +158,48 @@ def test_one_log_whoever_writes(seed: int) -> None:
     assert wrong_with(random.Random(seed).randint, 20 + seed) == []
 
 
-def test_a_log_without_conditional_writes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_conditional_writes(patch: pytest.MonkeyPatch) -> None:
     def put(self: Buckets, bucket: str, key: str, body: bytes, etag: str | None) -> Any:
         return self.write(bucket, key, body)
 
-    monkeypatch.setattr(Buckets, "write_if", put)
-    assert any(found_out(seed) for seed in range(20))
+    patch.setattr(Buckets, "write_if", put)
 
 
-def test_bases_of_the_other_branch_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def with_bases_of_the_other_branch(patch: pytest.MonkeyPatch) -> None:
     def careless(state: State, entries: Any) -> State:
         later = [entry for entry in entries if entry.kind is not Kind.ROLLED_BACK or entry.of >= state.position]
         folded = fold(state, later)
         return replace(folded, position=entries[-1].sequence if entries else state.position)
 
-    monkeypatch.setattr(module, "fold", careless)
-    assert any(found_out(seed) for seed in range(40))
+    patch.setattr(module, "fold", careless)
 
 
-def found_out(seed: int) -> bool:
+MISTAKES = {each.__name__: each for each in (without_conditional_writes, with_bases_of_the_other_branch)}
+PLANTED = planted(__file__, MISTAKES)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    PLANTED.assert_noticed(
+        name,
+        lambda: MISTAKES[name](monkeypatch),
+        shows,
+        lambda: next((seed for seed in range(40) if shows(seed)), None),
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_noticed_by_what_is_recorded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    PLANTED.assert_recorded(name, lambda: MISTAKES[name](monkeypatch), shows)
+
+
+def test_there_is_a_record_for_each_mistake_and_for_nothing_else() -> None:
+    assert list(PLANTED.recorded()) == list(MISTAKES)
+
+
+def shows(seed: Course) -> bool:
+    """Return whether something is wrong with a log whose writers do so much."""
     try:
         return bool(wrong_with(random.Random(seed).randint, 300))
     except ControlLogError:

@@ -3,11 +3,14 @@
 And in the end nothing is left that nobody wants.
 """
 
+import re
 from typing import Any
 
+import hypothesis
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, reproduce_failure, settings
 from hypothesis import strategies as st
+from hypothesis.errors import DidNotReproduce, InvalidArgument
 from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,
@@ -24,7 +27,7 @@ from tidegate.decide.snapshots import retention
 from tidegate_spark import snapshot_work, upgrade_pin
 from tidegate_spark.snapshots import catalog, library
 from tidegate_spark.snapshots import take as taking
-from tidegate_testing.mistakes import Mistake
+from tidegate_testing.mistakes import Course, Mistake, planted
 from tidegate_testing.snapshot_office import Given, Office
 from tidegate_testing.snapshot_retention import Keep
 from tidegate_testing.snapshot_world import APPS, World
@@ -201,13 +204,57 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_noticed(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> None:
-    mistake.plant(monkeypatch)
+PLANTED = planted(__file__, MISTAKES)
+
+
+def shows(course: Course) -> bool:
+    """Return whether something is wrong in a course that hypothesis has recorded."""
+    return recorded(reproduce_failure(hypothesis.__version__, str(course).encode())(_of_its_own()), QUICK) is not None
+
+
+def search() -> Course | None:
+    """Return the shortest course in which something is wrong that is found in some time."""
     # How soon one is found depends on which modules are loaded, from whose constants values are drawn: after ten
-    # stories or a thousand.
+    # stories or a thousand. What is recorded does not: it is the values themselves.
     once = settings(
-        QUICK, max_examples=6000, derandomize=True, database=None, phases=[Phase.generate], report_multiple_bugs=False
+        QUICK,
+        max_examples=6000,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        report_multiple_bugs=False,
+        print_blob=True,
     )
-    with pytest.raises(Exception):  # noqa: B017, PT011 - however it shows
-        run_state_machine_as_test(SnapshotOrders, settings=once)
+    return recorded(_of_its_own(), once)
+
+
+def recorded(orders: type[SnapshotOrders], once: settings) -> Course | None:
+    """Return the course in which something goes wrong, None if nothing does."""
+    try:
+        run_state_machine_as_test(orders, settings=once)
+    except (DidNotReproduce, InvalidArgument):
+        return None  # the course is one of earlier orders, or of an earlier hypothesis
+    except Exception as error:  # however it shows
+        told = re.search(r"@reproduce_failure\('[^']*', b'([^']*)'\)", "\n".join(getattr(error, "__notes__", ())))
+        return told[1] if told else ""
+    return None
+
+
+def _of_its_own() -> type[SnapshotOrders]:
+    # What is to be replayed is noted in the class.
+    return type("SnapshotOrders", (SnapshotOrders,), {})
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    PLANTED.assert_noticed(name, lambda: MISTAKES[name].plant(monkeypatch), shows, search)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_noticed_by_what_is_recorded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    PLANTED.assert_recorded(name, lambda: MISTAKES[name].plant(monkeypatch), shows)
+
+
+def test_there_is_a_record_for_each_mistake_and_for_nothing_else() -> None:
+    assert list(PLANTED.recorded()) == list(MISTAKES)

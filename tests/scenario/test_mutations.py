@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,9 +18,10 @@ from tidegate.decide.plan import decide
 from tidegate.decide.upgrades import table, unusable
 from tidegate_spark import fence
 from tidegate_spark.repartition import attempts
+from tidegate_testing.mistakes import Course, planted
 
 SCHEDULES = 1500
-"""Within so many at most; mostly within a tenth of them."""
+"""So many are tried when the recorded one no longer fails."""
 
 
 def without_fence_check(patch: pytest.MonkeyPatch) -> None:
@@ -62,9 +64,9 @@ def without_taking_lineages_over(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attempts, "_has_own_batches", lambda own, lineage: False)
 
 
-@pytest.mark.parametrize(
-    ("take_out", "broken"),
-    [
+MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
+    take_out.__name__: (take_out, broken)
+    for take_out, broken in (
         (without_fence_check, "had the fence"),
         (without_live_read, "is recorded, but the driver"),
         (with_the_act_before_the_intent, "but status knows only"),
@@ -72,15 +74,35 @@ def without_taking_lineages_over(patch: pytest.MonkeyPatch) -> None:
         (without_the_rule_for_unusable_edits, "stands still for an edit"),
         (without_a_line_of_messages, "which was sent later"),
         (without_taking_lineages_over, "is removed, and nobody wants that"),
-    ],
-)
-def test_schedules_fail(
-    take_out: Callable[[pytest.MonkeyPatch], None], broken: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    )
+}
+PLANTED = planted(__file__, MISTAKES)
+
+
+def shows(broken: str, seed: Course) -> bool:
+    """Return whether a schedule ends in what must never happen."""
+    return any(broken in text for text in run(int(seed)).violations)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_schedules_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet()
-    take_out(monkeypatch)
-    for seed in range(SCHEDULES):
-        if any(broken in text for text in run(seed).violations):
-            print(f"found by schedule {seed}")
-            return
-    raise AssertionError(f"{SCHEDULES} schedules found nothing wrong with an operator {take_out.__name__}")
+    take_out, broken = MISTAKES[name]
+    PLANTED.assert_noticed(
+        name,
+        lambda: take_out(monkeypatch),
+        partial(shows, broken),
+        lambda: next((seed for seed in range(SCHEDULES) if shows(broken, seed)), None),
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_recorded_schedule_fails(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet()
+    take_out, broken = MISTAKES[name]
+    PLANTED.assert_recorded(name, lambda: take_out(monkeypatch), partial(shows, broken))
+
+
+def test_there_is_a_schedule_for_each_mistake_and_for_nothing_else() -> None:
+    assert list(PLANTED.recorded()) == list(MISTAKES)

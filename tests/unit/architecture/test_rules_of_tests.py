@@ -17,17 +17,12 @@ Lines = list[int]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 KNOWN: dict[tuple[str, str], str] = {
-    ("sleeps", "tests/e2e/test_control.py"): "pauses between kills: the moments of the kills are a seed's",
     ("sleeps", "tests/e2e/test_control_channels.py"): "messages are sent over a time, and kills are spread over it",
-    ("sleeps", "tests/e2e/test_high_availability.py"): "a pause beyond the lease: what must not happen has no event",
-    ("sleeps", "tests/integration/spark_runtime/test_control.py"): "sleeps before equality: await the state instead",
     ("sleeps", "tests/integration/spark_runtime/test_control_channels.py"): "messages are produced over a time",
     ("sleeps", "tests/integration/spark_runtime/test_inside.py"): "three threads have to collide; a job that hangs",
     ("sleeps", "tests/integration/spark_runtime/test_rescale.py"): "a task of Spark waits for a file",
-    ("sleeps", "tests/integration/test_leadership.py"): "a pause beyond the lease: what must not happen has no event",
     ("sleeps", "tests/property/test_control_inbox.py"): "two names of one millisecond have no order",
     ("sleeps", "tests/unit/control_writer/test_writer.py"): "a thread is given time to write",
-    ("sleeps", "tests/unit/spark_runtime/test_tee.py"): "a slow reader and a slow writer",
 }
 SLEEPING = {
     "tests/support/tidegate_testing/waiting.py": "the one wait, which the others call",
