@@ -81,6 +81,10 @@ test-e2e: tools ## tests with real pods, on development clusters or on the one t
 	[ -n "$${TIDEGATE_KUBECONFIG:-}$${TIDEGATE_E2E_CLUSTER:-}" ] || workers="--numprocesses 2 --dist loadfile"; \
 		$(VENV)/bin/pytest tests/e2e $${workers:+$$workers --no-loadscope-reorder} --durations=10 $(ARGS)
 
+.PHONY: coverage
+coverage: setup ## lines that unit and integration tests execute: make coverage [SELECTION="not long"] [ARGS=FILE]
+	@$(PYTHON) -m tests.gate.coverage $(if $(SELECTION),-m '$(SELECTION)') $(ARGS)
+
 .PHONY: scenario
 scenario: setup ## random schedules of misfortune, simulated: make scenario [N=2000 | SEED=123]
 	@$(PYTHON) -m tests.scenario $(if $(SEED),--seed $(SEED),--count $(or $(N),2000)) $(ARGS)
