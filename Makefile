@@ -91,6 +91,10 @@ test-changed: setup ## tests that a change can break, and why: make test-changed
 test-noisy: setup ## the same, or those in ARGS, three times beside two busy loops: nothing may fail
 	@$(PYTHON) -m tests.gate.noisy $(if $(BASE),--base $(BASE)) $(ARGS)
 
+.PHONY: coverage
+coverage: setup ## lines that unit and integration tests execute: make coverage [SELECTION="not long"] [ARGS=FILE]
+	@$(PYTHON) -m tests.gate.coverage $(if $(SELECTION),-m '$(SELECTION)') $(ARGS)
+
 .PHONY: scenario
 scenario: setup ## random schedules of misfortune, simulated: make scenario [N=2000 | SEED=123]
 	@$(PYTHON) -m tests.scenario $(if $(SEED),--seed $(SEED),--count $(or $(N),2000)) $(ARGS)

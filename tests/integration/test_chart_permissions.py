@@ -1,20 +1,22 @@
 """The chart's rules against the real operator: it runs as the chart's ServiceAccount, and the audit log tells.
 
-An API server with a simulated node; the drivers are pods that run nothing.
+An API server with the controllers and no node; the test says of each pod that it runs, and the drivers run nothing.
 """
 
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from devcluster import tools
+from devcluster.apiclient import ApiClient, ApiRefusedError
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
 from tidegate.resources.access import DRIVER_RULES
@@ -60,7 +62,7 @@ MESSAGE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ApiServer]:
-    with ApiServer(kwok_nodes=1, audit_log=True) as running:
+    with ApiServer(controllers=True, audit_log=True) as running, pods_run(running):
         yield running
 
 
@@ -87,6 +89,48 @@ def account_kubeconfig(server: ApiServer, kubectl: Kubectl, rendered: list[dict[
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(content))
     return path
+
+
+@contextmanager
+def pods_run(server: ApiServer) -> Iterator[None]:
+    """Say in a kubelet's place of each new pod that it runs and is ready."""
+    client, over = ApiClient(server.kubeconfig), threading.Event()
+    pods = f"/api/v1/namespaces/{TEAM}/pods"
+
+    def say() -> None:
+        while not over.wait(0.2):
+            for pod in client.get(f"{pods}?fieldSelector=status.phase%3DPending")["items"]:
+                # Refused if the pod has changed since, or is gone.
+                with suppress(ApiRefusedError):
+                    client.merge(f"{pods}/{pod['metadata']['name']}/status", runs(pod))
+
+    kubelet = threading.Thread(target=say, name="kubelet")
+    kubelet.start()
+    try:
+        yield
+    finally:
+        over.set()
+        kubelet.join()
+
+
+def runs(pod: dict[str, Any]) -> dict[str, Any]:
+    since = pod["metadata"]["creationTimestamp"]
+    containers = [
+        {
+            "name": each["name"],
+            "image": each["image"],
+            "imageID": "",
+            "ready": True,
+            "restartCount": 0,
+            "state": {"running": {"startedAt": since}},
+        }
+        for each in pod["spec"]["containers"]
+    ]
+    conditions = [{"type": kind, "status": "True"} for kind in ("Initialized", "ContainersReady", "Ready")]
+    address = "127.64.0.1"  # Where nobody listens: whoever calls the driver is refused at once.
+    status = {"phase": "Running", "startTime": since, "conditions": conditions, "containerStatuses": containers}
+    status |= {"podIP": address, "podIPs": [{"ip": address}]}
+    return {"metadata": {"resourceVersion": pod["metadata"]["resourceVersion"]}, "status": status}
 
 
 @contextmanager
@@ -164,7 +208,6 @@ def succeed(kubectl: Kubectl, pod: str, *containers: dict[str, Any]) -> None:
 
 def application_is_gone(kubectl: Kubectl) -> bool:
     """Have the pod that purges its storage say that it has done so, as long as there is an application."""
-    # The simulated kubelet says of a pod it has just seen that it runs, and for that may overwrite that it has ended.
     if phase(kubectl, f"{APP}-purge") == "Running":
         succeed(kubectl, f"{APP}-purge")
     seen = kubectl.list("sapp", TEAM)
