@@ -197,11 +197,12 @@ def _compared(tree: ast.AST) -> Iterator[str]:
 
 def repetitions(tree: ast.Module) -> Lines:
     """Find loops that try a test's body until it goes well."""
-    return sorted({node.lineno for test in functions(tree, "test_") for node in ast.walk(test) if _tries_again(node)})
+    loops = (node for test in functions(tree, "test_") for node in ast.walk(test) if isinstance(node, ast.For))
+    return sorted({loop.lineno for loop in loops if _tries_again(loop)})
 
 
-def _tries_again(node: ast.AST) -> bool:
-    if not isinstance(node, ast.For) or not ast.unparse(node.iter).startswith(("range(", "itertools.repeat(")):
+def _tries_again(node: ast.For) -> bool:
+    if not ast.unparse(node.iter).startswith(("range(", "itertools.repeat(")):
         return False
     if re.search(r"TRIES|TRIALS|ATTEMPTS|RETRIES|REPEAT", ast.unparse(node.iter)):
         return True
