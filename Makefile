@@ -12,6 +12,8 @@ PYTHON := $(VENV)/bin/python
 export PYTHONPATH := operator:spark_app:.:tests/support
 # Bytecode outside the checkout: each of the many processes that tests start would compile what it imports otherwise.
 export PYTHONPYCACHEPREFIX := $(TIDEGATE_CACHE)/bytecode
+# Some machines set this for everybody, and nothing would be cached at all.
+unexport PYTHONDONTWRITEBYTECODE
 
 NAME ?= dev
 ARGS ?=
@@ -92,7 +94,7 @@ test-noisy: setup ## the same, or those in ARGS, three times beside two busy loo
 	@$(PYTHON) -m tests.gate.noisy $(if $(BASE),--base $(BASE)) $(ARGS)
 
 .PHONY: coverage
-coverage: setup ## lines that unit and integration tests execute: make coverage [SELECTION="not long"] [ARGS=FILE]
+coverage: setup ## lines that unit and integration tests execute: make coverage [SELECTION="not long"]
 	@$(PYTHON) -m tests.gate.coverage $(if $(SELECTION),-m '$(SELECTION)') $(ARGS)
 
 .PHONY: scenario

@@ -108,6 +108,12 @@ def sweep() -> None:
                 Control(paths.state(name)).wipe()
 
 
+def _environment() -> dict[str, str]:
+    """Return the supervisor's environment: this checkout's modules, their bytecode in the cache and not beside them."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(paths.ROOT), "PYTHONPYCACHEPREFIX": str(paths.bytecode())}
+
+
 class Control:
     """Asks the supervisor of one state folder."""
 
@@ -152,7 +158,7 @@ class Control:
                     "devcluster.supervisor",
                     json.dumps(settings),
                 ],
-                env={**os.environ, "PYTHONPATH": str(paths.ROOT), "PYTHONPYCACHEPREFIX": str(paths.bytecode())},
+                env=_environment(),
                 cwd=paths.ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -8,6 +8,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -214,7 +215,13 @@ def _tries_again(node: ast.For) -> bool:
 # --- where they hold --------------------------------------------------------------------------------------------------
 
 
-def tests_of(*folders: str) -> list[str]:
+@cache
+def parsed(file: str) -> ast.Module:
+    """Return a module's source, read once for all rules."""
+    return ast.parse((ROOT / file).read_text())
+
+
+def modules_of(*folders: str) -> list[str]:
     """Return the modules below these folders; programs that tests run elsewhere are none of them."""
     listing = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, check=True, capture_output=True, text=True)
     return [name for name in listing.stdout.split() if name.endswith(".py") and "/scripts/" not in name]
@@ -238,8 +245,8 @@ def test_the_tests_keep_the_rule(name: str) -> None:
     rule, folders, allowed = RULES[name]
     found = {
         file: lines
-        for file in tests_of(*folders)
-        if file not in allowed and (ROOT / file).exists() and (lines := rule(ast.parse((ROOT / file).read_text())))
+        for file in modules_of(*folders)
+        if file not in allowed and (ROOT / file).exists() and (lines := rule(parsed(file)))
     }
     known = {file for known_rule, file in KNOWN if known_rule == name}
     assert {file: lines for file, lines in found.items() if file not in known} == {}
