@@ -82,7 +82,7 @@ test-e2e: tools ## tests with real pods, on development clusters or on the one t
 		$(VENV)/bin/pytest tests/e2e $${workers:+$$workers --no-loadscope-reorder} --durations=10 $(ARGS)
 
 .PHONY: coverage
-coverage: setup ## lines that unit and integration tests execute: make coverage [SELECTION="not long"] [ARGS=FILE]
+coverage: setup ## lines that unit and integration tests execute: make coverage [SELECTION="not long"]
 	@$(PYTHON) -m tests.gate.coverage $(if $(SELECTION),-m '$(SELECTION)') $(ARGS)
 
 .PHONY: scenario
