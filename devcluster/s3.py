@@ -34,7 +34,7 @@ def up(site: Site) -> str:
                 tools.program("versitygw"),
                 *("--port", f"{listeners.host}:{listeners.s3}", "--health", _HEALTH, "--region", REGION, "--quiet"),
                 # Metadata in files of their own: extended attributes depend on the machine's file system.
-                *("posix", "--sidecar", site.folder / "s3" / "metadata", site.folder / "s3" / "data"),
+                *("--sidecar", site.folder / "s3" / "metadata", site.folder / "s3" / "data"),
             ],
             env={"ROOT_ACCESS_KEY_ID": keys.access_key, "ROOT_SECRET_ACCESS_KEY": keys.secret_key},
         )

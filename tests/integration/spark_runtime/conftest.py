@@ -34,7 +34,7 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSto
     (folder / "metadata").mkdir()
     port = free_port()
     command = [str(tools.program("versitygw")), "--port", f"127.0.0.1:{port}", "--health", "/health", "--quiet"]
-    command += ["posix", "--sidecar", str(folder / "metadata"), str(folder / "data")]
+    command += ["--sidecar", str(folder / "metadata"), str(folder / "data")]
     server = subprocess.Popen(
         command, env={"ROOT_ACCESS_KEY_ID": ACCESS, "ROOT_SECRET_ACCESS_KEY": SECRET}, stdout=subprocess.DEVNULL
     )
