@@ -27,15 +27,25 @@ class Case:
 
 
 def read(report: Path) -> list[Case]:
-    """Return the tests of a JUnit file that pytest wrote with ``junit_family=xunit1``, which names each test's file."""
+    """Return the tests of a JUnit file that pytest wrote."""
     return [_case(each) for each in ElementTree.parse(report).getroot().iter("testcase")]
 
 
 def _case(element: ElementTree.Element) -> Case:
     kinds = {child.tag for child in element}
     outcome = FAILED if kinds & {"failure", "error"} else SKIPPED if "skipped" in kinds else PASSED
-    file = element.get("file") or element.get("classname", "").replace(".", "/") + ".py"
-    return Case(file, element.get("name", ""), outcome, float(element.get("time", "0")))
+    return Case(_file(element.get("classname", "")), element.get("name", ""), outcome, float(element.get("time", "0")))
+
+
+def _file(place: str) -> str:
+    """Return the file of ``tests.unit.test_a`` or ``tests.unit.test_a.TestClass``.
+
+    The report's own attribute names where a test's code is, which for a state machine is in a library.
+    """
+    parts = place.split(".")
+    while len(parts) > 1 and not parts[-1].startswith("test_"):
+        parts.pop()
+    return "/".join(parts) + ".py"
 
 
 def by_file(cases: Iterable[Case]) -> dict[str, float]:

@@ -108,7 +108,7 @@ def _step(tier: Tier, request: Request, names: set[str]) -> Step:
     chosen = ("-m", request.selection) if request.selection else ()
     # Names of tests show the progress where there are minutes between them.
     shown = ("--quiet",) if tier.name == UNIT else ("--verbose",)
-    report = (f"--junitxml={request.reports / tier.name}.xml", "-o", "junit_family=xunit1")
+    report = (f"--junitxml={request.reports / tier.name}.xml",)
     paths = request.files.get(tier.name, tier.folders)
     command = (sys.executable, "-m", "pytest", *paths, *chosen, *spread, *shown, *report, *request.arguments)
     return Step(tier.name, command, first + built.get(tier.name, ()), ends_the_run=tier.name == UNIT)

@@ -62,8 +62,8 @@ REPORT = """<?xml version="1.0" encoding="utf-8"?>
 <testsuites><testsuite name="pytest" tests="4">
 <testcase classname="tests.unit.test_a" name="test_one[x-1]" file="tests/unit/test_a.py" line="3" time="0.25"/>
 <testcase classname="tests.unit.test_a" name="test_two" file="tests/unit/test_a.py" time="0.5">
-><failure>no</failure></testcase>
-<testcase classname="tests.unit.test_b" name="test_three" time="1"><error>broken</error></testcase>
+<failure>no</failure></testcase>
+<testcase classname="tests.unit.test_b.TestMachine" name="test_three" time="1"><error>no</error></testcase>
 <testcase classname="tests.unit.test_b" name="test_four" file="tests/unit/test_b.py" time="2"><skipped/></testcase>
 </testsuite></testsuites>
 """

@@ -55,7 +55,5 @@ def test_a_slice_runs_its_files_and_no_tier_of_which_it_has_none() -> None:
 
 
 @pytest.mark.parametrize("tier", [UNIT, INTEGRATION, E2E])
-def test_each_tier_writes_a_report_that_names_the_files(tier: str) -> None:
-    command = asked()[tier].command
-    assert f"--junitxml=/reports/{tier}.xml" in command
-    assert "junit_family=xunit1" in command
+def test_each_tier_writes_a_report(tier: str) -> None:
+    assert f"--junitxml=/reports/{tier}.xml" in asked()[tier].command
