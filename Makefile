@@ -40,8 +40,11 @@ tools: setup ## build the Go programs of the development cluster (Kubernetes, et
 
 # --- checks and tests -------------------------------------------------------------------------------------------------
 
-.PHONY: check format generate golden mistakes test test-all test-unit test-integration test-e2e durations
-check: setup ## style, types, import contracts, layout, generated files: under a minute
+.PHONY: check lint format generate golden mistakes test test-all test-unit test-integration test-e2e durations
+check: lint ## style, types, import contracts, layout, generated files: under a minute
+	$(VENV)/bin/pytest -q tests/unit/architecture
+
+lint: setup ## the same without the tests of the layout, which are in the unit tier
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
@@ -49,7 +52,6 @@ check: setup ## style, types, import contracts, layout, generated files: under a
 	$(PYTHON) charts/sync_crds.py --check
 	$(PYTHON) docs/generate_reference.py --check
 	$(PYTHON) docs/generate_metrics.py --check
-	$(VENV)/bin/pytest -q tests/unit/architecture
 
 format: setup ## mend what the checks of style can mend
 	$(VENV)/bin/ruff format .

@@ -83,7 +83,7 @@ def steps(request: Request) -> list[Step]:
     """
     wanted = [tier for tier in TIERS if tier.name in request.tiers and request.files.get(tier.name) != ()]
     names = {tier.name for tier in wanted}
-    made = [Step(CHECK, ("make", "--no-print-directory", "check"))] if CHECK in request.tiers else []
+    made = [Step(CHECK, ("make", "--no-print-directory", "lint"))] if CHECK in request.tiers else []
     if names & {INTEGRATION, E2E}:
         made.append(Step("tools", ("nice", *_devcluster("tools"))))
     if E2E in names and not request.foreign_cluster:
