@@ -69,7 +69,7 @@ mistakes: setup ## search anew for what shows a planted mistake, where what is r
 	TIDEGATE_MISTAKES=write $(VENV)/bin/pytest -q -m 'not long' -k 'not test_there_is' --numprocesses 2 \
 		$$(grep -rl --include='test_*.py' 'PLANTED.assert_noticed' tests)
 
-# What tests with servers need is built beside the tests without; end-to-end tests, which mostly wait, run beside the rest.
+# What tests with servers need is built beside the tests without (tests/gate).
 test: setup ## what a change has to pass: half an hour on two cores, and once half as much to build all
 	@$(PYTHON) -m tests.gate $(if $(ARGS),-- $(ARGS))
 

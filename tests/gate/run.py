@@ -35,8 +35,10 @@ async def run(steps: Sequence[Step], write: Callable[[str], None]) -> list[Ended
     width = max(len(step.name) for step in steps)
     tasks: dict[str, asyncio.Task[Ended]] = {}
     for step in steps:
-        before = [tasks[name] for name in step.after]
-        tasks[step.name] = asyncio.create_task(_one(step, before, partial(_prefixed, write, f"{step.name:{width}} | ")))
+        before, earlier = ([tasks[name] for name in names] for names in (step.after, step.follows))
+        tasks[step.name] = asyncio.create_task(
+            _one(step, before, earlier, partial(_prefixed, write, f"{step.name:{width}} | "))
+        )
     waiting = set(tasks.values())
     try:
         while waiting:
@@ -56,9 +58,16 @@ def _ends_the_run(ended: Ended) -> bool:
     return ended.step.ends_the_run and ended.code not in (0, NOT_RUN, INTERRUPTED)
 
 
-async def _one(step: Step, before: Sequence[asyncio.Task[Ended]], write: Callable[[str], None]) -> Ended:
+async def _one(
+    step: Step,
+    before: Sequence[asyncio.Task[Ended]],
+    earlier: Sequence[asyncio.Task[Ended]],
+    write: Callable[[str], None],
+) -> Ended:
     try:
         first = [await asyncio.shield(task) for task in before]
+        if not any(ended.code for ended in first):
+            await asyncio.gather(*map(asyncio.shield, earlier))
     except asyncio.CancelledError:
         return Ended(step, NOT_RUN, 0.0)
     if any(ended.code for ended in first):

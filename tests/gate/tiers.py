@@ -42,6 +42,7 @@ class Step:
         name: prefixes each line that it prints.
         command: program and arguments.
         after: names of the steps that have to succeed before it starts.
+        follows: names of the steps that have to be over, whatever came of them.
         environment: variables beside those of this process.
         ends_the_run: whether the others are ended when it fails, because their results would be worth nothing.
     """
@@ -49,6 +50,7 @@ class Step:
     name: str
     command: tuple[str, ...]
     after: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     ends_the_run: bool = True
 
@@ -79,7 +81,8 @@ class Request:
 def steps(request: Request) -> list[Step]:
     """Return the steps of a run: what tests with servers need is built beside the tests without.
 
-    The end-to-end tests mostly wait, so they run beside the others as soon as there are images.
+    The tiers run one after the other. Spark gives a Python process of a query 10 s to connect (PythonWorkerFactory), and
+    no setting changes that: with integration and end-to-end tests beside each other two cores do not keep to it.
     """
     wanted = [tier for tier in TIERS if tier.name in request.tiers and request.files.get(tier.name) != ()]
     names = {tier.name for tier in wanted}
@@ -101,8 +104,9 @@ def _devcluster(*arguments: str) -> tuple[str, ...]:
 
 def _step(tier: Tier, request: Request, names: set[str]) -> Step:
     built = {INTEGRATION: ("tools",), E2E: ("tools",) if request.foreign_cluster else ("tools", "images")}
-    # Both are bound by the processor: one after the other they keep both cores busy, and the cheap one fails first.
-    first = (UNIT,) if tier.name == INTEGRATION and UNIT in names else ()
+    # The cheap one fails first.
+    first = (UNIT,) if tier.name != UNIT and UNIT in names else ()
+    follows = (INTEGRATION,) if tier.name == E2E and INTEGRATION in names else ()
     alone = tier.name == E2E and request.foreign_cluster
     spread = () if alone else ("--numprocesses", str(request.workers), *tier.distribution)
     chosen = ("-m", request.selection) if request.selection else ()
@@ -111,4 +115,4 @@ def _step(tier: Tier, request: Request, names: set[str]) -> Step:
     report = (f"--junitxml={request.reports / tier.name}.xml",)
     paths = request.files.get(tier.name, tier.folders)
     command = (sys.executable, "-m", "pytest", *paths, *chosen, *spread, *shown, *report, *request.arguments)
-    return Step(tier.name, command, first + built.get(tier.name, ()), ends_the_run=tier.name == UNIT)
+    return Step(tier.name, command, first + built.get(tier.name, ()), follows, ends_the_run=tier.name == UNIT)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from dataclasses import replace
 
 from tests.gate.run import INTERRUPTED, NOT_RUN, Ended, run
 from tests.gate.tiers import Step
@@ -27,6 +28,13 @@ def test_a_step_waits_for_those_before_it_and_does_not_run_after_one_that_failed
     )
     assert [each.code for each in ended] == [3, NOT_RUN]
     assert lines == []
+
+
+def test_a_step_that_only_follows_another_runs_after_its_failure() -> None:
+    fails = python("print('over'); raise SystemExit(1)", "integration", ends_the_run=False)
+    ended, lines = outcome(fails, replace(python("print('run')", "e2e"), follows=("integration",)))
+    assert [each.code for each in ended] == [1, 0]
+    assert lines == ["integration | over", "e2e         | run"]
 
 
 def test_steps_that_need_nothing_of_each_other_run_at_once(tmp_path: object) -> None:

@@ -22,13 +22,19 @@ def asked(**differences: object) -> dict[str, Step]:
 
 def test_a_step_comes_after_those_that_it_waits_for() -> None:
     order = list(asked())
-    assert all(order.index(first) < order.index(step.name) for step in asked().values() for first in step.after)
+    assert all(
+        order.index(first) < order.index(step.name)
+        for step in asked().values()
+        for first in (*step.after, *step.follows)
+    )
 
 
-def test_end_to_end_tests_begin_as_soon_as_there_are_images_and_the_integration_tier_after_the_unit_tier() -> None:
+def test_tiers_with_spark_run_one_after_the_other_and_those_that_are_not_asked_for_are_not_waited_for() -> None:
     made = asked()
-    assert made[E2E].after == ("tools", "images")
     assert made[INTEGRATION].after == (UNIT, "tools")
+    assert (made[E2E].after, made[E2E].follows) == ((UNIT, "tools", "images"), (INTEGRATION,))
+    alone = asked(tiers=(E2E,))[E2E]
+    assert (alone.after, alone.follows) == (("tools", "images"), ())
 
 
 def test_tests_without_servers_wait_for_nothing_that_is_built() -> None:
