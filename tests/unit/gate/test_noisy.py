@@ -60,7 +60,7 @@ def test_a_run_that_ended_without_a_report_did_not_pass(tmp_path: Path) -> None:
     assert results(tmp_path / "none.xml") == (0, ())
     assert not Round("unit", 1, 0, (), 1.0, 3).passed
     (tmp_path / "r.xml").write_text(
-        '<testsuites><testsuite><testcase classname="a.b" name="c"><error/></testcase>'
-        '<testcase classname="a.b" name="d"/></testsuite></testsuites>'
+        '<testsuites><testsuite><testcase classname="a.test_b" name="c"><error/></testcase>'
+        '<testcase classname="a.test_b" name="d"/></testsuite></testsuites>'
     )
-    assert results(tmp_path / "r.xml") == (2, ("a/b.py::c",))
+    assert results(tmp_path / "r.xml") == (2, ("a/test_b.py::c",))
