@@ -82,7 +82,7 @@ def steps(request: Request) -> list[Step]:
     """Return the steps of a run: what tests with servers need is built beside the tests without.
 
     The tiers run one after the other. Spark gives a Python process of a query 10 s to connect (PythonWorkerFactory),
-    and no setting changes that: with integration and end-to-end tests beside each other two cores do not keep to it.
+    and we know of no setting for it: with integration and end-to-end tests together two cores do not keep to it.
     """
     wanted = [tier for tier in TIERS if tier.name in request.tiers and request.files.get(tier.name) != ()]
     names = {tier.name for tier in wanted}
