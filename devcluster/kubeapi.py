@@ -98,7 +98,7 @@ class KubeApi:
     """The objects of one cluster. Safe for threads.
 
     It fails where a kubectl process would: reads go over connections that are kept, and one that the server has dropped
-    meanwhile is replaced without a word. What changes something goes over a connection of its own and is sent once, so
+    meanwhile is replaced silently. What changes something goes over a connection of its own and is sent once, so
     that nobody need ask whether it arrived on the dropped one.
     """
 

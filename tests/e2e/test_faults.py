@@ -1,6 +1,6 @@
 """Valid resources that cannot run: each says which fault it is and what to do, and runs once the cause is gone.
 
-All of a group are started together and mended together, because most of the time is waiting.
+All of a group are started together and cured together, because most of the time is waiting.
 """
 
 import json

@@ -42,7 +42,7 @@ def main() -> int:
         return 2
     if request.selection == EVERYTHING:
         os.environ[FRESH_SEEDS] = "1"
-    warm = durations_known(request)
+    warm = images_are_there(request)
     _clear(request.reports)
     began = time.monotonic()
     try:
@@ -55,7 +55,7 @@ def main() -> int:
     return _conclude(request, record, ended, (time.monotonic() - began) / 60, {"warm": warm})
 
 
-def durations_known(request: Request) -> bool:
+def images_are_there(request: Request) -> bool:
     """Return whether images were there before: what a run built itself is part of its minutes."""
     return E2E not in request.tiers or (paths.cache() / "images" / "tidegate-spark.json").is_file()
 
@@ -103,7 +103,7 @@ def _remove_clusters(request: Request) -> None:
 def _conclude(
     request: Request, record: durations.Durations, ended: Sequence[Ended], minutes: float, facts: Mapping[str, object]
 ) -> int:
-    cases = {each.step.name: _cases(request.reports / f"{each.step.name}.xml") for each in ended}
+    cases = {each.step.name: junit.read(request.reports / f"{each.step.name}.xml") for each in ended}
     lines = [_line(each, cases[each.step.name], record, request) for each in ended]
     whole = request.selection == GATE and not request.arguments
     gate = whole and request.tiers == NAMES
@@ -144,10 +144,6 @@ def _unproven(
         for file in durations.not_run(record, ran, folders)
         if not is_below(file, unchanged)
     ]
-
-
-def _cases(file: Path) -> list[junit.Case]:
-    return junit.read(file) if file.is_file() else []
 
 
 def _facts(request: Request) -> dict[str, object]:

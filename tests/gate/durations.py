@@ -118,17 +118,13 @@ def main() -> None:
     if summary.is_file():
         noted = json.loads(summary.read_text())
     passed = [name for name, tier in noted["tiers"].items() if noted["whole"] and tier["result"] == "passed"]
-    cases = [case for tier in TIERS for case in _cases(options.reports / f"{tier.name}.xml")]
+    cases = [case for tier in TIERS for case in junit.read(options.reports / f"{tier.name}.xml")]
     record = Durations.load() if RECORD.exists() else Durations()
     ran = junit.by_file(cases)
     # Tests of tools that did not change were left out; what they take is as it was.
     left_out = {file: record.gate[file] for file in record.gate if file not in ran and is_below(file, long_tests())}
     renewed(record, {**left_out, **ran}, noted["selection"], files(), passed).save()
     print(f"{RECORD.relative_to(ROOT)}: {len({case.file for case in cases})} files renewed")
-
-
-def _cases(report: Path) -> list[junit.Case]:
-    return junit.read(report) if report.is_file() else []
 
 
 if __name__ == "__main__":

@@ -27,7 +27,9 @@ class Case:
 
 
 def read(report: Path) -> list[Case]:
-    """Return the tests of a JUnit file that pytest wrote."""
+    """Return the tests of a JUnit file that pytest wrote; none if there is no file."""
+    if not report.is_file():
+        return []
     return [_case(each) for each in ElementTree.parse(report).getroot().iter("testcase")]
 
 
