@@ -12,7 +12,7 @@ from tidegate_testing.rabbitmq_scene import RabbitScene
 
 
 class TestRabbitMQ(ChannelContract):
-    @pytest.fixture(params=["classic", "quorum"])
+    @pytest.fixture(params=[pytest.param("classic", marks=pytest.mark.long), "quorum"])
     def scene(self, request: pytest.FixtureRequest, rabbitmq_site: LocalSite) -> Scene:
         return RabbitScene(rabbitmq_site, request.param)
 

@@ -11,6 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from devcluster.demo.compare import read_topic
 from devcluster.demo.flights_analysis import analyse
 from devcluster.demo.flights_data import Record, records
@@ -138,6 +140,7 @@ def departures(sent: list[Record]) -> set[str]:
     return {record.flight.id for record in sent if not record.is_landing}
 
 
+@pytest.mark.long
 def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_is_the_oracles(
     start_driver: StartDriver, object_store: ObjectStore, broker: str, tmp_path: Path
 ) -> None:

@@ -139,6 +139,7 @@ def test_the_first_batch_resumes_and_so_does_the_second(spark: SparkSession, tmp
         assert outputs[2] == expected[2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", layouts("hdfs", "format-2-changelog"))
 def test_a_join_of_two_sources_has_four_stores(spark: SparkSession, tmp_path: Path, layout: str) -> None:
     def joined() -> DataFrame:
@@ -200,6 +201,7 @@ def sums_of(stream: DataFrame) -> DataFrame:
     return keyed.transformWithState(Sums(), "k bigint, total bigint", "Update", "None")
 
 
+@pytest.mark.long
 def test_operator_metadata_keeps_a_copy_bound_to_its_original_until_it_is_relocated(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ from tidegate_testing.waiting import wait_for
 
 from .conftest import ACCESS, SECRET, StartDriver
 
+pytestmark = pytest.mark.long
 QUERIES = ("shoppers", "sums")
 SNAPSHOT = "control-dump-1"
 """The message's."""

@@ -326,6 +326,7 @@ class PandasShopper(NewShopper):
         yield pd.DataFrame([row.asDict() for row in super().handleInputRows(key, iter(batch), timerValues)])
 
 
+@pytest.mark.long
 def test_so_does_one_of_pandas(spark: SparkSession, exported: dict[str, str], tmp_path: Path) -> None:
     def query() -> DataFrame:
         begun = initial_state(spark, query="shoppers", export=exported["Csv"]).drop("$timers", "seen")

@@ -43,7 +43,7 @@ FIRST_LOOK = 5
 @pytest.fixture(scope="module")
 def driver(start_shared: StartDriver) -> DriverProcess:
     """An application with queries of every kind, all of which have committed enough batches."""
-    started = start_shared("inside", "inside.py", args=("1 second",), driver_heap_mib=1024)
+    started = start_shared("inside", "inside.py", args=("2 seconds",), driver_heap_mib=1024)
     for query in QUERIES:
         started.await_batch(FIRST_LOOK, query)
     return started
@@ -75,6 +75,7 @@ def at(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(BEGIN + seconds))
 
 
+@pytest.mark.long
 def test_the_operators_of_all_queries_are_told_with_their_rows_and_bytes(driver: DriverProcess) -> None:
     told = {each["query"]: each for each in look(driver, "/v1/state")["queries"]}
     assert set(told) == set(QUERIES)
@@ -88,6 +89,7 @@ def test_the_operators_of_all_queries_are_told_with_their_rows_and_bytes(driver:
         assert operator["partitions"] == 2, query
 
 
+@pytest.mark.long
 def test_what_each_operator_keeps_is_told_with_its_own_figures(driver: DriverProcess) -> None:
     (shoppers,) = look(driver, "/v1/state/shoppers")["operators"]
     assert {each["name"]: each["kind"] for each in shoppers["state"]} == {
@@ -119,11 +121,13 @@ def test_a_shopper_is_found_by_the_key_in_every_variable_at_one_batch(driver: Dr
     assert found == {f"kind {k}": sum(1 for value in own if value % 3 == k) for k in range(3)}
 
 
+@pytest.mark.long
 def test_a_key_that_is_not_there_is_looked_for_in_every_partition(driver: DriverProcess) -> None:
     answer = look(driver, "/v1/state/shoppers/0", name="total", key="shopper 9")
     assert (answer["rows"], answer["complete"], answer["partitions"]) == ([], True, {"read": 2, "of": 2})
 
 
+@pytest.mark.long
 def test_a_filter_and_a_count_are_about_all_partitions(driver: DriverProcess) -> None:
     some = look(driver, "/v1/state/shoppers/0", name="by kind", filter="user_map_key.kind='kind 1'")
     assert {row["user_map_key"]["kind"] for row in some["rows"]} == {"kind 1"}
@@ -136,6 +140,7 @@ def test_a_filter_and_a_count_are_about_all_partitions(driver: DriverProcess) ->
     assert nobody["rows"] == []
 
 
+@pytest.mark.long
 def test_each_side_of_a_join_has_the_values_it_waits_with(driver: DriverProcess) -> None:
     left = look(driver, "/v1/state/pairs/0", name="left", filter="value.a=7")
     (row,) = left["rows"]
@@ -144,6 +149,7 @@ def test_each_side_of_a_join_has_the_values_it_waits_with(driver: DriverProcess)
     assert counted["count"] == len(values_until(counted["batch"]))
 
 
+@pytest.mark.long
 def test_what_a_deduplication_has_seen_is_told(driver: DriverProcess) -> None:
     operators = look(driver, "/v1/state/chained")["operators"]
     (number,) = (each["operator"] for each in operators if each["operatorName"].startswith("dedupe"))
@@ -207,6 +213,7 @@ def test_what_can_not_be_answered_is_told_with_what_can(
     assert (found, words in body["error"]) == (status, True), body
 
 
+@pytest.mark.long
 def test_batches_go_on_and_progress_is_answered_while_it_is_looked(driver: DriverProcess) -> None:
     before = {query: driver.batch(query) for query in QUERIES}
     seen: list[int] = []
@@ -234,6 +241,7 @@ def stopped_jvm(driver: DriverProcess) -> Iterator[None]:
         os.kill(int(jvm), signal.SIGCONT)
 
 
+@pytest.mark.long
 def test_all_but_one_of_several_looks_at_a_time_are_told_to_come_again_and_progress_is_answered(
     driver: DriverProcess,
 ) -> None:
@@ -330,6 +338,7 @@ def test_a_checkpoint_that_is_not_there_is_told(
         inside.sources(spark, checkpoints["sums"], 99)
 
 
+@pytest.mark.long
 def test_every_key_is_in_the_partition_where_it_is_looked_for_first(
     spark: SparkSession, checkpoints: dict[str, str]
 ) -> None:

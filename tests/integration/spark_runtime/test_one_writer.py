@@ -160,6 +160,7 @@ def test_a_query_that_is_started_again_without_the_fence_does_not_repeat_its_bat
     assert batches_of(driver) == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_a_store_that_does_not_say_whose_the_fence_is_is_no_loss_of_it(
     front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tidegate_spark.output_book import OUTPUTS_FILE
 from tidegate_spark.outputs import Output, Outputs
 from tidegate_spark.protocol import EXIT_OK, Reason, StartFrom, Storage, from_json, to_json
@@ -70,6 +72,7 @@ def is_whole(store: ObjectStore, place: Storage) -> bool:
     return "kafka" in noted(store, place).queries
 
 
+@pytest.mark.long
 def test_who_takes_the_originals_place_runs_the_batches_again_that_it_had_written_after_the_snapshot(
     start_driver: StartDriver, tmp_path: Path
 ) -> None:

@@ -187,8 +187,8 @@ CHANGES: dict[str, tuple[str, RehearsalWhat]] = {
 }
 
 
-ELSEWHERE = ("a state schema", "one source more", "a column that is not there")
-"""An upgrade with real pods meets the first; the others are found as another operator is, by the plan."""
+ELSEWHERE = ("a state schema", "an exception", "one source more", "a column that is not there")
+"""Upgrades with real pods meet the first two; the others are found as another operator is, by the plan."""
 
 
 def changes() -> Iterator[Any]:

@@ -73,8 +73,8 @@ def divide(spark: SparkSession, checkpoint: Path, batch: int, partitions: int) -
             path.rmdir()
 
 
-COMMON = ("aggregation", "join", "applyInPandasWithState", "transformWithState")
-"""They differ in how Spark keeps them: rows of one store, four stores, a function's state, variables and timers."""
+COMMON = ("aggregation", "transformWithState")
+"""They differ most in how Spark keeps them: the rows of one store; variables and timers in a store of each."""
 
 
 def kinds_and_formats() -> Iterator[Any]:

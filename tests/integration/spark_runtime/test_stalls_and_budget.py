@@ -39,6 +39,7 @@ def test_a_long_batch_whose_tasks_finish_is_not_stalled(start_driver: StartDrive
     assert seen == {200}
 
 
+@pytest.mark.long
 def test_a_script_that_raises_is_named_after_its_queries_stopped_and_ends_for_good_if_it_does_once_too_often(
     start_driver: StartDriver, object_store: ObjectStore, tmp_path: Path
 ) -> None:

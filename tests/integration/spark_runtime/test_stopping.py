@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tidegate_spark.protocol import EXIT_STOPPED, AgentReport, DriverState, Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.waiting import wait_for
@@ -96,6 +98,7 @@ def test_queries_that_wait_for_data_or_for_their_trigger_stop_once_and_at_once(
     assert driver.output.count("stopping: query 'sleeping'") == 1
 
 
+@pytest.mark.long
 def test_a_batch_that_outlasts_the_grace_period_is_said_to_be_unfinished_and_run_again(
     start_driver: StartDriver, object_store: ObjectStore
 ) -> None:

@@ -61,7 +61,10 @@ def _options(found: Path) -> str:
 
 
 def _digest() -> str:
-    digest = hashlib.sha256(subprocess.run(["java", "-version"], check=True, stderr=subprocess.PIPE).stderr)
+    # Java says which options it took from there, and those of one run would make an archive of its own.
+    environment = {key: value for key, value in os.environ.items() if key != "JAVA_TOOL_OPTIONS"}
+    version = subprocess.run(["java", "-version"], check=True, stderr=subprocess.PIPE, env=environment).stderr
+    digest = hashlib.sha256(version)
     for file in sorted(MAKE.iterdir()):
         digest.update(file.read_bytes() if file.is_file() else b"")
     for jar in _jars():

@@ -18,5 +18,5 @@ def tell(batch: DataFrame, number: int) -> None:
     print(f"main {json.dumps([number, now.position, dict(now.config)])}", flush=True)
 
 
-control.controlled(rows).writeStream.queryName("main").trigger(processingTime="1 second").foreachBatch(tell).start()
+control.controlled(rows).writeStream.queryName("main").trigger(processingTime="2 seconds").foreachBatch(tell).start()
 spark.streams.awaitAnyTermination()

@@ -69,7 +69,7 @@ def held_and_written(batch: DataFrame, number: int) -> None:
 
 def start(name: str, read: DataFrame, take: Callable[[DataFrame, int], None]) -> None:
     """Start a query."""
-    writer = read.writeStream.queryName(name).outputMode("update").trigger(processingTime="500 milliseconds")
+    writer = read.writeStream.queryName(name).outputMode("update").trigger(processingTime="2 seconds")
     writer.foreachBatch(take).start()
 
 

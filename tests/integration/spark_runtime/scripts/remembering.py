@@ -52,5 +52,5 @@ if how == "begin":
     begun = initial_state(spark).groupBy("key")
 keyed = rows.withColumn("key", f.col("value") % 5).groupBy("key")
 counts = keyed.transformWithState(Counter(), "key BIGINT, count BIGINT", "update", "none", begun)
-sink = counts.writeStream.outputMode("update").foreachBatch(tell).trigger(processingTime="300 milliseconds")
+sink = counts.writeStream.outputMode("update").foreachBatch(tell).trigger(processingTime="1 second")
 sink.start().awaitTermination()

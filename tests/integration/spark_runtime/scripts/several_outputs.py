@@ -22,7 +22,7 @@ def forget(batch: DataFrame, number: int) -> None:
 
 def writer(name: str) -> DataStreamWriter:
     """Return the beginning of a query."""
-    return words.writeStream.queryName(name).trigger(processingTime="500 milliseconds")
+    return words.writeStream.queryName(name).trigger(processingTime="2 seconds")
 
 
 kafka = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "said"}

@@ -9,6 +9,7 @@ batch; ``named``, whose source has a name, does so in the version ``new`` alone,
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def start_named() -> StreamingQuery:
 
 def writer(name: str, read: DataFrame) -> DataStreamWriter:
     """Return the beginning of a query."""
-    return read.writeStream.queryName(name).trigger(processingTime="300 milliseconds")
+    return read.writeStream.queryName(name).trigger(processingTime="2 seconds")
 
 
 begin: dict[str, Callable[[], StreamingQuery]] = {
@@ -82,5 +83,11 @@ begin: dict[str, Callable[[], StreamingQuery]] = {
     "asking": lambda: writer("asking", control.controlled(rows)).foreachBatch(tell_settings("asking")).start(),
     "named": start_named,
 }
-queries = [begin[way]() for way in ways]
+queries = []
+for way in ways:
+    # One after the other: Spark gives a query's Python process ten seconds to connect (PythonWorkerFactory), and two
+    # cores that plan six first batches at a time do not always leave it enough for that.
+    queries.append(begin[way]())
+    while queries[-1].isActive and queries[-1].lastProgress is None:
+        time.sleep(0.1)
 queries[0].awaitTermination()

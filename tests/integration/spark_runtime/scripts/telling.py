@@ -16,5 +16,5 @@ def tell(batch: DataFrame, number: int) -> None:
 
 
 counts = rows.groupBy((f.col("value") % 5).alias("key")).count()
-sink = counts.writeStream.outputMode("update").foreachBatch(tell).trigger(processingTime="300 milliseconds")
+sink = counts.writeStream.outputMode("update").foreachBatch(tell).trigger(processingTime="1 second")
 sink.start().awaitTermination()
