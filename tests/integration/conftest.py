@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from devcluster.apiserver import ApiServer
 from tests.gate.order import longest_first
+from tidegate_testing import class_archive
 from tidegate_testing.apps import QUICK_JAVA
+from tidegate_testing.java_classes import compiled
 from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.streaming_queries import end_shared, shared_session
 
 HERE = Path(__file__).parent
 HANGS_AFTER = 1800
@@ -27,6 +31,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(HANGS_AFTER))
     # A worker's API server takes processor time from its first test until the worker's end.
     longest_first(items, last=lambda item: "api_server" in getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(scope="session")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The queries in Java, compiled."""
+    return compiled(HERE / "spark_runtime" / "java", tmp_path_factory.mktemp("classes"))
+
+
+@pytest.fixture(scope="module")
+def spark(classes: Path, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """A session of a file's own in the one Spark of this worker."""
+    settings = {"spark.driver.extraClassPath": f"{class_archive.jars()}/*:{classes}"}
+    return shared_session(tmp_path_factory.mktemp("spark"), settings)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_spark_ends() -> Iterator[None]:
+    yield
+    end_shared()
 
 
 @pytest.fixture(scope="session")

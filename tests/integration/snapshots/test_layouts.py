@@ -14,7 +14,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from tidegate_spark.snapshots.layout import newest_committed
 from tidegate_spark.snapshots.operator_files import names_its_place, relocated
-from tidegate_testing.streaming_queries import Bench, copy, listing, look_at, spark_here
+from tidegate_testing.streaming_queries import Bench, copy, listing, look_at
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 STATE_PACKAGE = "org.apache.spark.sql.execution.streaming.state"
@@ -39,12 +39,6 @@ STATE_FILE = re.compile(r"state/\d+/\d+/([^_].*/)?[^/]+\.(zip|changelog|delta|sn
 def layouts(*names: str) -> list[Any]:
     """Return parameters; other layouts than those of the gate are long."""
     return [pytest.param(name, marks=() if name in IN_THE_GATE else pytest.mark.long) for name in names]
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with spark_here(tmp_path_factory.mktemp("spark")) as session:
-        yield session
 
 
 def numbers(spark: SparkSession, rows: int = 20) -> DataFrame:

@@ -1,12 +1,10 @@
 """Queries with state of every kind that there is, for tests that do something to the state and look what came of it.
 
-Each reads the same numbers. What is written in Java is compiled by ``compiled``, and belongs on Spark's class path.
+Each reads the same numbers. What is written in Java belongs on Spark's class path.
 """
 
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,21 +14,10 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tests.integration.spark_runtime.test_exports import Shopper
-from tidegate_testing import class_archive
 
-JAVA = Path(__file__).parent / "java"
 COUNTED = "key BIGINT, n BIGINT"
 BETWEEN_BATCHES_MS = 1000
 """What the numbers' time advances by from one batch to the next."""
-
-
-def compiled(folder: Path) -> Path:
-    """Compile the queries in Java into a folder, and return it."""
-    class_path = f"{class_archive.jars()}/*"
-    options = ["--release", "17", "-proc:none", "-Xlint:all,-classfile,-path", "-Werror"]
-    sources = sorted(map(str, JAVA.rglob("*.java")))
-    subprocess.run(["javac", *options, "-d", str(folder), "-classpath", class_path, *sources], check=True)
-    return folder
 
 
 def numbers(spark: SparkSession) -> DataFrame:

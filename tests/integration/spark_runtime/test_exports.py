@@ -32,7 +32,7 @@ from tidegate_spark.exports.errors import (
 from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, StateChoice
 from tidegate_spark.snapshots.restore import DamagedError
 from tidegate_testing.exports import SnapshotOf
-from tidegate_testing.streaming_queries import Bench, spark_here
+from tidegate_testing.streaming_queries import Bench
 
 STATE = "org.apache.spark.sql.execution.streaming.state"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -42,12 +42,6 @@ OURS = {**ROCKSDB, "spark.sql.streaming.stateStore.checkpointFormatVersion": "2"
 CHANGELOG = {**OURS, "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
 BATCH, ROWS = 3, 20
 AN_HOUR_MS = 3_600_000
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with spark_here(tmp_path_factory.mktemp("spark")) as session:
-        yield session
 
 
 class Shopper(StatefulProcessor):

@@ -28,7 +28,7 @@ from tidegate_spark.inside.errors import BadQuestionError, LookError, NotThereEr
 from tidegate_spark.inside.looker import Looker
 from tidegate_spark.inside.questions import Operators, Rows, Windows
 from tidegate_testing.driver_process import TOKEN, DriverProcess
-from tidegate_testing.streaming_queries import Bench, spark_here
+from tidegate_testing.streaming_queries import Bench
 from tidegate_testing.waiting import wait_for
 
 from .conftest import StartDriver
@@ -278,12 +278,6 @@ OURS = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
 }
 BATCH = 3
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with spark_here(tmp_path_factory.mktemp("spark")) as session:
-        yield session
 
 
 def numbers(spark: SparkSession) -> DataFrame:

@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.integration.spark_runtime.conftest import ACCESS, SECRET, StartDriver
-from tests.integration.spark_runtime.stateful_kinds import KINDS, compiled, grouped, in_one_place
+from tests.integration.spark_runtime.stateful_kinds import KINDS, grouped, in_one_place
 from tidegate_spark.exports import state_reader
 from tidegate_spark.protocol import CONFIG_VARIABLE, Reason, Termination, from_json, to_json
 from tidegate_spark.repartition import fingerprints, job
@@ -25,9 +25,8 @@ from tidegate_spark.repartition.fingerprints import Contents
 from tidegate_spark.repartition_protocol import OPERATORS, REPARTITION_VARIABLE, Repartition, RepartitionWhat, why_unfit
 from tidegate_spark.snapshot_work import state_facts
 from tidegate_spark.snapshots.manifest import QueryAt
-from tidegate_testing import class_archive
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
-from tidegate_testing.streaming_queries import Bench, copy, look_at, spark_here
+from tidegate_testing.streaming_queries import Bench, copy, look_at
 from tidegate_testing.waiting import wait_for
 
 STATE = "org.apache.spark.sql.execution.streaming.state"
@@ -38,15 +37,7 @@ FORMATS = {"format 1": ROCKSDB, "format 2": OURS, "format 2 with changelog": CHA
 HDFS = {"spark.sql.streaming.stateStore.providerClass": f"{STATE}.HDFSBackedStateStoreProvider"}
 BEFORE, LAST, MORE = 4, 3, 3
 PARTITIONS = {"spark.sql.shuffle.partitions": str(BEFORE)}
-CLASS_PATH = "spark.driver.extraClassPath"
 DONT_WAIT = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    ours = compiled(tmp_path_factory.mktemp("classes"))
-    with spark_here(tmp_path_factory.mktemp("spark"), {CLASS_PATH: f"{class_archive.jars()}/*:{ours}"}) as session:
-        yield session
 
 
 def contents(spark: SparkSession, checkpoint: Path, batch: int, partitions: int) -> Contents:

@@ -1,6 +1,5 @@
 """What a real Spark has in memory of its offset log is what it wrote into it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark.control.offsets import position_of_sources
 from tidegate_spark.control.spark_log import planned_offsets
-from tidegate_testing.streaming_queries import spark_here
 from tidegate_testing.waiting import wait_for
 
 BY_NUMBERS: dict[str, str] = {}
@@ -16,12 +14,6 @@ BY_NAMES = {
     "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
     "spark.sql.streaming.offsetLog.formatVersion": "2",
 }
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with spark_here(tmp_path_factory.mktemp("spark")) as session:
-        yield session
 
 
 @pytest.mark.parametrize("settings", [BY_NUMBERS, BY_NAMES], ids=["sources by numbers", "sources by names"])

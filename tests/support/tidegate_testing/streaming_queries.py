@@ -4,10 +4,10 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from pyspark import SparkContext
 from pyspark.errors import StreamingQueryException
@@ -39,11 +39,48 @@ class OnPurposeError(Exception):
     """A batch that was told to fail did."""
 
 
+_shared = ExitStack()
+"""The Spark of ``shared_session``, while there is one."""
+
+
 @contextmanager
 def spark_here(
     folder: Path, settings: Mapping[str, str] = MappingProxyType({}), master: str = "local[2]"
 ) -> Iterator[SparkSession]:
-    """Run Spark, by default with two cores, and ``settings`` beside the usual ones; its JVM ends with the block."""
+    """Run Spark, by default with two cores, and ``settings`` beside the usual ones; its JVM ends with the block.
+
+    A process has room for one: one that was shared is ended, and begun anew by whoever asks for it next.
+    """
+    end_shared()
+    with _running(folder, settings, master) as session:
+        yield session
+
+
+def shared_session(folder: Path, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """Return a session with settings of its own in a Spark that the next who asks has too: its JVM is warm by then.
+
+    Args:
+        folder: where Spark puts what it needs, if there is none yet.
+        settings: of Spark, if there is none yet; the same from whoever asks.
+    """
+    if SparkContext._active_spark_context is None:
+        _shared.enter_context(_running(folder, settings, "local[2]"))
+    else:
+        # What others kept is not looked after any more.
+        stores = cast("Any", SparkContext._jvm).org.apache.spark.sql.execution.streaming.state
+        getattr(getattr(stores, "StateStore$"), "MODULE$").stop()
+    session = SparkSession.getActiveSession()
+    assert session is not None, "somebody else's Spark runs in this process"
+    return session.newSession()
+
+
+def end_shared() -> None:
+    """End the Spark of ``shared_session``, if there is one."""
+    _shared.close()
+
+
+@contextmanager
+def _running(folder: Path, settings: Mapping[str, str], master: str) -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
