@@ -2,7 +2,7 @@
 
 At the gate (``CI``) they try the same courses each time for the same code: what chance finds is found at a desk, where
 somebody can make a test of it, and does not turn a gate red that has nothing to do with it. ``make test-all`` looks for
-more: it asks for fresh seeds (``TIDEGATE_FRESH_SEEDS``).
+more: it asks for fresh seeds (``TIDEGATE_FRESH_SEEDS``), and for three times as many (tidegate_testing.examples).
 
 Tests of tools are long unless what they test has changed (tests/gate/tools.py).
 """
@@ -11,12 +11,15 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+from tidegate_testing.examples import FRESH_SEEDS, gate_share
+
 pytest_plugins = ["tests.gate.tools"]
 
 settings.register_profile(
     "tidegate",
     deadline=None,
+    max_examples=gate_share(100),
     suppress_health_check=[HealthCheck.too_slow],  # a stopwatch as well
-    derandomize=bool(os.environ.get("CI")) and not os.environ.get("TIDEGATE_FRESH_SEEDS"),
+    derandomize=bool(os.environ.get("CI")) and not os.environ.get(FRESH_SEEDS),
 )
 settings.load_profile("tidegate")

@@ -141,6 +141,7 @@ def assert_each_came(output: Output, told: Mapping[str, dict[str, Any]], names: 
     assert_each_was_in_force_once_in_order_and_in_one_batch(output, each)
 
 
+@pytest.mark.long  # tests/integration/spark_runtime/test_control_channels.py has it, too
 @pytest.mark.parametrize("scene", ["kafka"], indirect=True)
 def test_what_a_broker_asked_for_is_done_once_and_in_order_though_driver_and_operator_are_killed(
     world: World, scene: Scene

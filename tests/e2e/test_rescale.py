@@ -37,6 +37,7 @@ def scale(app: Tally, number: int) -> None:
     app.world.kubectl.run("scale", f"sapp/{app.name}", "-n", NAMESPACE, f"--replicas={number}")
 
 
+@pytest.mark.long  # test_life_of_an_application.py and test_autoscaling.py have it, too
 def test_executors_go_from_one_to_three_to_one_while_batches_commit(world: World, numbers: Tally) -> None:
     before = numbers.status()
     scale(numbers, 3)

@@ -15,6 +15,7 @@ from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Quota, Situation
 from tidegate.autoscaling.words import explain
 from tidegate_testing.autoscaling import NOW, measured, situation
+from tidegate_testing.examples import gate_share
 
 RATES = st.floats(0.0, 1e7, allow_nan=False, allow_infinity=False)
 
@@ -199,7 +200,7 @@ def back_to_back(arriving: float, executors: int, fixed: float, per_row: float) 
     st.floats(0.0, 20.0),
     st.floats(1e-4, 0.02),
 )
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=gate_share(40))
 def test_batches_with_a_fixed_part_come_to_rest_after_each_change_of_the_load(
     wanted: int, loads: list[float], fixed: float, per_row: float
 ) -> None:
@@ -222,7 +223,7 @@ def test_batches_with_a_fixed_part_come_to_rest_after_each_change_of_the_load(
 
 
 @given(st.integers(1, 60), st.floats(0.0, 5000.0), st.floats(1.0, 1000.0), asked(), st.integers(-1, 64))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=gate_share(60))
 def test_under_a_steady_load_it_comes_to_rest_in_few_changes_of_one_direction(
     wanted: int, arriving: float, rate: float, asks: Settings, partitions: int
 ) -> None:

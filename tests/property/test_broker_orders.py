@@ -14,8 +14,9 @@ from tidegate_spark.control_protocol import MOST_ASKED
 from tidegate_testing.broker_orders import FAILING, BrokerOrders
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker
 from tidegate_testing.control_log import opened
+from tidegate_testing.examples import gate_share
 
-SEEDS, STEPS = 20, 60
+SEEDS, STEPS = gate_share(20), 60
 
 
 async def told(kind: str, seed: int) -> BrokerOrders:

@@ -19,6 +19,7 @@ from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_works import FakeWorks
+from tidegate_testing.examples import gate_share
 from tidegate_testing.store_actors import KilledError
 
 BODIES = 3
@@ -140,7 +141,7 @@ class Story:
 
 
 @pytest.mark.parametrize("kind", [TOPIC, QUEUE])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(gate_share(60)))
 def test_each_message_is_logged_once_in_order_and_told_of(kind: str, seed: int) -> None:
     story = Story(random.Random(seed), MemoryBroker(kind))
     for _ in range(60):

@@ -40,13 +40,14 @@ from tidegate_testing.control_application import Application, Draw
 from tidegate_testing.control_log import Clock, opened
 from tidegate_testing.control_observations import APP, message
 from tidegate_testing.dictionary_server import ApiServer
+from tidegate_testing.examples import gate_share
 from tidegate_testing.observations import NOW
 
 KEY = ("shop", "orders")
 PORT = free_port()
 NOBODYS = "127.0.0.3"
 """Nothing listens there."""
-SEEDS = 60
+SEEDS = gate_share(60)
 KINDS = ("reload-config", "reload-config", "ping", "note", "set-log-level", "unknown")
 PAYLOADS = {"set-log-level": {"level": "INFO"}, "reload-config": {"limit": 3}}
 

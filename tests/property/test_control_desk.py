@@ -17,6 +17,7 @@ from tidegate_spark.control_protocol import ControlOrder, ControlOrders, Message
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
+from tidegate_testing.examples import gate_share
 from tidegate_testing.store_actors import Actor, KilledError
 
 Draw = Callable[[int, int], int]
@@ -183,6 +184,6 @@ def story_of(seed: int) -> list[str]:
     return story.settle()
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(gate_share(150)))
 def test_every_message_comes_to_its_end(seed: int) -> None:
     assert story_of(seed) == []

@@ -30,6 +30,7 @@ from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_works import FakeWorks
+from tidegate_testing.examples import gate_share
 from tidegate_testing.inbox_scene import PLACE, MemoryInbox
 from tidegate_testing.store_actors import KilledError
 
@@ -223,7 +224,7 @@ def narrowly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "AT_ONCE", 1)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(gate_share(60)))
 def test_each_message_is_in_the_log_once_in_its_writers_order_and_told_of(seed: int) -> None:
     story = Story(random.Random(seed))
     for _ in range(60):
@@ -241,7 +242,7 @@ def test_each_message_is_in_the_log_once_in_its_writers_order_and_told_of(seed: 
     assert sorted(told) == [entry.sequence for entry in entries]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(gate_share(20)))
 def test_numbers_alone_are_enough_where_ids_are_forgotten_at_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memories, "MOST_KNOWN", 1)
     buckets, choice = Buckets(), random.Random(seed)

@@ -15,6 +15,7 @@ from tidegate_spark.control.log import ControlLog
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, message, opened
+from tidegate_testing.examples import gate_share
 from tidegate_testing.mistakes import Course, planted
 from tidegate_testing.store_actors import Actor
 
@@ -153,7 +154,7 @@ def wrong_with(draw: Draw, steps: int) -> list[str]:
 
 
 # Choices are made in the processes' own threads, where hypothesis makes none.
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(gate_share(200)))
 def test_one_log_whoever_writes(seed: int) -> None:
     assert wrong_with(random.Random(seed).randint, 20 + seed) == []
 

@@ -14,6 +14,7 @@ from tidegate.decide.control.verdict import Seen
 from tidegate.model.control_message import MessagePhase
 from tidegate_spark.control_protocol import LARGEST_PAYLOAD
 from tidegate_testing.control_simulation import ControlWorld
+from tidegate_testing.examples import gate_share
 
 STEPS = 300
 NAMES = "cabd"
@@ -95,7 +96,7 @@ WEIGHTS = {
     "append": 4,
 }
 """Of what has to happen often for anything to come of it; everything else has 1."""
-SCHEDULES = 400
+SCHEDULES = gate_share(400)
 
 
 def schedule(seed: int) -> list[Step]:

@@ -27,6 +27,7 @@ from tidegate.decide.snapshots import retention
 from tidegate_spark import snapshot_work, upgrade_pin
 from tidegate_spark.snapshots import catalog, library
 from tidegate_spark.snapshots import take as taking
+from tidegate_testing.examples import gate_share
 from tidegate_testing.mistakes import Course, Mistake, planted
 from tidegate_testing.snapshot_office import Given, Office
 from tidegate_testing.snapshot_retention import Keep
@@ -170,7 +171,7 @@ class SnapshotOrders(RuleBasedStateMachine):
 
 
 QUICK = settings(deadline=None, suppress_health_check=list(HealthCheck), stateful_step_count=25)
-SnapshotOrders.TestCase.settings = settings(QUICK, max_examples=100)
+SnapshotOrders.TestCase.settings = settings(QUICK, max_examples=gate_share(100))
 TestSnapshotOrders = SnapshotOrders.TestCase
 
 MISTAKES = {

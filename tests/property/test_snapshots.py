@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tidegate_spark.snapshots import catalog, library, restore
 from tidegate_spark.snapshots import collect as collecting
 from tidegate_spark.snapshots import take as taking
+from tidegate_testing.examples import gate_share
 from tidegate_testing.mistakes import Mistake
 from tidegate_testing.snapshot_retention import Keep
 from tidegate_testing.snapshot_stories import Choices, Story
@@ -33,13 +34,13 @@ def wrong_with(choices: Choices, happenings: int) -> list[str]:
     return story.world.wrong
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=gate_share(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), happenings=st.integers(5, 40))
 def test_what_is_complete_stays_whole_and_nothing_else_is_left(data: st.DataObject, happenings: int) -> None:
     assert wrong_with(Choices(lambda low, high: data.draw(st.integers(low, high))), happenings) == []
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(gate_share(60)))
 def test_long_stories(seed: int) -> None:
     assert wrong_with(Choices(random.Random(seed).randint), 50) == []
 

@@ -1,4 +1,4 @@
-"""Counts rows by key, every two seconds, for ever: keyed state and no input but Spark's own."""
+"""Counts rows by key, every four seconds, for ever: keyed state and no input but Spark's own."""
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -7,4 +7,4 @@ spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate").option("rowsPerSecond", 50).load()
 counts = rows.groupBy((f.col("value") % 10).alias("key")).count()
 query = counts.writeStream.format("noop").outputMode("update").queryName("counting")
-query.trigger(processingTime="2 seconds").start().awaitTermination()
+query.trigger(processingTime="4 seconds").start().awaitTermination()

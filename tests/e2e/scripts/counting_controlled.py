@@ -8,5 +8,5 @@ spark = SparkSession.builder.getOrCreate()
 rows = control.controlled(spark.readStream.format("rate").option("rowsPerSecond", 20).load())
 
 counts = rows.groupBy((rows["value"] % 10).alias("key")).count()
-query = counts.writeStream.format("noop").queryName("counts").outputMode("update").trigger(processingTime="2 seconds")
+query = counts.writeStream.format("noop").queryName("counts").outputMode("update").trigger(processingTime="4 seconds")
 query.start().awaitTermination()

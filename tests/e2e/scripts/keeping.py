@@ -59,4 +59,4 @@ def write(changed: DataFrame, batch: int) -> None:
 
 kept = numbers.groupBy("digit").transformWithState(Keeper(), "digit BIGINT, n BIGINT", "update", "none")
 query = kept.writeStream.outputMode("update").queryName("keeping").foreachBatch(write)
-query.trigger(processingTime="2 seconds").start().awaitTermination()
+query.trigger(processingTime="4 seconds").start().awaitTermination()

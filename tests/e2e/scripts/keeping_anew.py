@@ -77,4 +77,4 @@ kept = numbers.groupBy("digit").transformWithState(
     initial_state(spark).groupBy("digit"),
 )
 query = kept.writeStream.outputMode("update").queryName("keeping").foreachBatch(write)
-query.trigger(processingTime="2 seconds").start().awaitTermination()
+query.trigger(processingTime="4 seconds").start().awaitTermination()

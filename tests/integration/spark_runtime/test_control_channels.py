@@ -40,7 +40,7 @@ def site() -> Iterator[LocalSite]:
         yield running
 
 
-@pytest.fixture(params=[pytest.param("kafka", marks=pytest.mark.long), "rabbitmq"])
+@pytest.fixture(params=["kafka", "rabbitmq"])
 def scene(request: pytest.FixtureRequest, site: LocalSite) -> Scene:
     if request.param == "kafka":
         kafka.up(site)

@@ -6,11 +6,14 @@ from typing import Any
 CREDENTIALS = "storage-credentials"
 SCRIPTS = "scripts"
 SCRIPTS_PATH = "/opt/scripts"
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Dspark.sql.extensions.test.loadFromCp=false"
+QUICK_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+    " -Dspark.ui.enabled=false -Dspark.sql.extensions.test.loadFromCp=false"
+)
 """Options of JVMs that live for a minute or less.
 
-The optimizing compiler would cost more than it saves; and a tenth of what the start of a session costs is the
-registration of MLlib's two functions (SparkSession.loadExtensions, StaticSQLConf), which no test calls.
+The optimizing compiler would cost more than it saves. Nobody looks at Spark's own pages; and a tenth of what the start
+of a session costs is the registration of MLlib's two functions (SparkSession.loadExtensions), which no test calls.
 """
 
 

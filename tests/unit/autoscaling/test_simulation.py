@@ -11,6 +11,7 @@ from tests.autoscaling.run import MOST, enough, run
 from tests.autoscaling.traces import HOUR, make
 from tidegate.autoscaling.bounds import Limit
 from tidegate.autoscaling.settings import Settings
+from tidegate_testing.examples import gate_share
 
 MODELS = {
     "a trigger": Model(),
@@ -20,7 +21,7 @@ MODELS = {
     "uneven partitions": Model(skew=0.35, noise=0.2),
     "tasks with a fixed part": Model(interval=0.0, task_overhead=0.1),
 }
-SEEDS = range(2)
+SEEDS = range(gate_share(3))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
