@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from devcluster import paths
+
 ROOT = Path(__file__).parents[2]
 DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "main")
 BASE_VARIABLE = "TIDEGATE_BASE"
 """Names another base, for a whole run: ``make test-changed BASE=…`` and the tests of tools agree on it."""
-CACHE_VARIABLE = "TIDEGATE_CACHE"
 
 Git = Callable[..., str | None]
 """What git prints for these arguments, or None if it fails."""
@@ -47,8 +48,7 @@ def choose(commits: Commits) -> str | None:
 
 def passed_file() -> Path:
     """Return where the commit at which the gate last passed is noted."""
-    cache = os.environ.get(CACHE_VARIABLE)
-    return (Path(cache) if cache else Path.home() / ".cache" / "tidegate") / "gate" / "passed"
+    return paths.cache() / "gate" / "passed"
 
 
 def find_base(named: str | None = None, root: Path = ROOT) -> str | None:

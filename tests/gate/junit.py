@@ -18,12 +18,14 @@ class Case:
         name: the function's name, with parameters in brackets.
         outcome: PASSED, FAILED (an error of a fixture too) or SKIPPED.
         seconds: of set-up, test and clean-up together.
+        place: its module, and its class if it has one, joined by dots.
     """
 
     file: str
     name: str
     outcome: str
     seconds: float
+    place: str = ""
 
 
 def read(report: Path) -> list[Case]:
@@ -36,7 +38,8 @@ def read(report: Path) -> list[Case]:
 def _case(element: ElementTree.Element) -> Case:
     kinds = {child.tag for child in element}
     outcome = FAILED if kinds & {"failure", "error"} else SKIPPED if "skipped" in kinds else PASSED
-    return Case(_file(element.get("classname", "")), element.get("name", ""), outcome, float(element.get("time", "0")))
+    place, seconds = element.get("classname", ""), float(element.get("time", "0"))
+    return Case(_file(place), element.get("name", ""), outcome, seconds, place)
 
 
 def _file(place: str) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
+from tests.gate import junit
 from tests.gate.base import ROOT
 
 LIST = ROOT / "tests" / "promises.toml"
@@ -216,9 +216,8 @@ def _text(node: ast.expr | None) -> str | None:
 def read_reports(folder: Path) -> Iterator[tuple[str, str, bool]]:
     """Yield place and name of each test in the JUnit files of a folder, and whether it ran and passed."""
     for path in sorted(folder.glob("*.xml")):
-        for case in ElementTree.parse(path).iter("testcase"):
-            passed = not any(case.find(outcome) is not None for outcome in ("failure", "error", "skipped"))
-            yield case.get("classname", ""), case.get("name", ""), passed
+        for case in junit.read(path):
+            yield case.place, case.name, case.outcome == junit.PASSED
 
 
 def broken(promises: Iterable[Promise], ran: Iterable[tuple[str, str, bool]]) -> list[Promise]:

@@ -33,7 +33,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     monkeypatch.delenv(base.BASE_VARIABLE, raising=False)
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(base.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv("TIDEGATE_CACHE", str(tmp_path / "cache"))
     return Checkout(tmp_path / "checkout")
 
 

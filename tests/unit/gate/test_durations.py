@@ -72,7 +72,7 @@ REPORT = """<?xml version="1.0" encoding="utf-8"?>
 def test_a_report_says_of_each_test_its_file_how_it_ended_and_how_long_it_took(tmp_path: Path) -> None:
     (tmp_path / "unit.xml").write_text(REPORT)
     cases = junit.read(tmp_path / "unit.xml")
-    assert cases[0] == junit.Case("tests/unit/test_a.py", "test_one[x-1]", junit.PASSED, 0.25)
+    assert cases[0] == junit.Case("tests/unit/test_a.py", "test_one[x-1]", junit.PASSED, 0.25, "tests.unit.test_a")
     assert [case.outcome for case in cases] == [junit.PASSED, junit.FAILED, junit.FAILED, junit.SKIPPED]
     assert junit.by_file(cases) == {"tests/unit/test_a.py": 0.75, "tests/unit/test_b.py": 3.0}
 
