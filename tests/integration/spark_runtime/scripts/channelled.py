@@ -1,6 +1,7 @@
 """Says in each batch what is in force."""
 
 import json
+import sys
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,7 +16,8 @@ def tell(batch: DataFrame, number: int) -> None:
     """Say it."""
     batch.count()
     now = control.current()
-    print(f"main {json.dumps([number, now.position, dict(now.config)])}", flush=True)
+    sys.stdout.write(f"main {json.dumps([number, now.position, dict(now.config)])}\n")
+    sys.stdout.flush()
 
 
 control.controlled(rows).writeStream.queryName("main").trigger(processingTime="2 seconds").foreachBatch(tell).start()

@@ -15,7 +15,6 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark import control
 
@@ -73,22 +72,10 @@ def tell_rows(name: str) -> Any:
     return tell_each
 
 
-def start(name: str, read: DataFrame, tell_batch: Any) -> StreamingQuery:
+def start(name: str, read: DataFrame, tell_batch: Any) -> None:
     """Start a query."""
     writer = read.writeStream.queryName(name).trigger(processingTime="1 second")
-    return writer.foreachBatch(tell_batch).start()
-
-
-def begin(name: str, read: DataFrame, tell_batch: Any) -> None:
-    """Start a query that always has rows, and wait a little for its first batch, which does not come to who is paused.
-
-    One after the other: Spark gives a query's Python process ten seconds to connect (PythonWorkerFactory), and two
-    cores that plan five first batches at a time do not always leave it enough for that.
-    """
-    query = start(name, read, tell_batch)
-    until = time.monotonic() + 4
-    while query.isActive and query.lastProgress is None and time.monotonic() < until:
-        time.sleep(0.1)
+    writer.foreachBatch(tell_batch).start()
 
 
 windows = control.controlled(rows).withWatermark("timestamp", "2 seconds")
@@ -96,7 +83,7 @@ late = control.controlled(rows) if os.environ.get("LATE") else rows
 files = spark.readStream.schema("value long").json(sys.argv[1])
 start("records", control.stream(spark).select("sequence", "type", "payload"), tell_rows("records"))
 start("files", control.controlled(files), tell_rows("files"))
-begin("late", late.select("value").limit(1), tell_rows("late"))
-begin("main", control.controlled(rows).mapInPandas(asked, "said string, rows long"), tell_main)
-begin("windows", windows.groupBy(f.window("timestamp", "1 second")).count().select("count"), tell_rows("windows"))
+start("late", late.select("value").limit(1), tell_rows("late"))
+start("main", control.controlled(rows).mapInPandas(asked, "said string, rows long"), tell_main)
+start("windows", windows.groupBy(f.window("timestamp", "1 second")).count().select("count"), tell_rows("windows"))
 spark.streams.awaitAnyTermination()

@@ -1,11 +1,13 @@
 """Has a query that fails inside batch 2, and starts it again each time; says each batch that it is given."""
 
+import sys
+
 from pyspark.sql import DataFrame, SparkSession
 
 
 def fail(batch: DataFrame, number: int) -> None:
     """Say the batch; fail in the one."""
-    print(f"batch {number} of {batch.count()} rows")
+    sys.stdout.write(f"batch {number} of {batch.count()} rows\n")
     if number == 2:
         raise RuntimeError("this batch always fails")
 

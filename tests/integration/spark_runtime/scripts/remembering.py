@@ -42,7 +42,8 @@ class Counter(StatefulProcessor):
 def tell(batch: DataFrame, number: int) -> None:
     """Print the batch on one line."""
     counts = {str(row["key"]): row["count"] for row in batch.collect()}
-    print(f"told {json.dumps([number, counts])}", flush=True)
+    sys.stdout.write(f"told {json.dumps([number, counts])}\n")
+    sys.stdout.flush()
 
 
 begun = None

@@ -9,7 +9,6 @@ batch; ``named``, whose source has a name, does so in the version ``new`` alone,
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,7 +33,8 @@ counts = rows.groupBy((f.col("value") % 5).alias("key")).count()
 def tell(batch: DataFrame, number: int) -> None:
     """Print the batch on one line."""
     counted = {str(row["key"]): row["count"] for row in batch.collect()}
-    print(f"told {json.dumps([number, counted])}", flush=True)
+    sys.stdout.write(f"told {json.dumps([number, counted])}\n")
+    sys.stdout.flush()
 
 
 def keep(batch: DataFrame, number: int) -> None:
@@ -83,11 +83,5 @@ begin: dict[str, Callable[[], StreamingQuery]] = {
     "asking": lambda: writer("asking", control.controlled(rows)).foreachBatch(tell_settings("asking")).start(),
     "named": start_named,
 }
-queries = []
-for way in ways:
-    # One after the other: Spark gives a query's Python process ten seconds to connect (PythonWorkerFactory), and two
-    # cores that plan six first batches at a time do not always leave it enough for that.
-    queries.append(begin[way]())
-    while queries[-1].isActive and queries[-1].lastProgress is None:
-        time.sleep(0.1)
+queries = [begin[way]() for way in ways]
 queries[0].awaitTermination()

@@ -11,7 +11,8 @@ rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).loa
 
 def wait(batch: DataFrame, number: int) -> None:
     """Take long from the second batch on."""
-    print(f"batch {number} begins", flush=True)
+    sys.stdout.write(f"batch {number} begins\n")
+    sys.stdout.flush()
     if number:
         time.sleep(float(sys.argv[1]))
 

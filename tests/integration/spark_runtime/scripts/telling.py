@@ -1,6 +1,7 @@
 """Counts rows by key, four more of each key in each batch, and says what every batch came to."""
 
 import json
+import sys
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -12,7 +13,8 @@ rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).lo
 def tell(batch: DataFrame, number: int) -> None:
     """Print the batch on one line."""
     counts = {str(row["key"]): row["count"] for row in batch.collect()}
-    print(f"told {json.dumps([number, counts])}", flush=True)
+    sys.stdout.write(f"told {json.dumps([number, counts])}\n")
+    sys.stdout.flush()
 
 
 counts = rows.groupBy((f.col("value") % 5).alias("key")).count()
