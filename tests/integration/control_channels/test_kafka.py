@@ -10,7 +10,7 @@ from devcluster.site import LocalSite
 from tidegate_spark.control.channels.credentials import ChannelSecret
 from tidegate_spark.control.channels.kafka import KafkaChannel
 from tidegate_spark.control.channels.ports import MISCONFIGURED, UNAVAILABLE, ChannelError
-from tidegate_testing.channel_contract import ChannelContract, Scene, messages, opened, received, until
+from tidegate_testing.channel_contract import Application, ChannelContract, Scene, messages, opened, received, until
 from tidegate_testing.channels import event
 from tidegate_testing.kafka_scene import KafkaScene
 
@@ -19,6 +19,10 @@ class TestKafka(ChannelContract):
     @pytest.fixture
     def scene(self, kafka_site: LocalSite, jvm: Any) -> Scene:
         return KafkaScene(kafka_site, jvm)
+
+    @pytest.mark.long  # what waits is the same for each channel; that the broker's client notices is tested by itself
+    def test_an_application_waits_for_its_broker_and_says_so(self, scene: Scene, application: Application) -> None:
+        super().test_an_application_waits_for_its_broker_and_says_so(scene, application)
 
 
 @pytest.fixture
