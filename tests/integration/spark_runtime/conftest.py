@@ -21,13 +21,7 @@ from tidegate_testing.waiting import wait_for
 
 SCRIPTS = Path(__file__).parent / "scripts"
 ACCESS, SECRET = "tests-access", "tests-secret-value"
-QUICK_SPARK = {
-    "spark.ui.enabled": "false",
-    # Spark waits ten seconds for a query's Python process to connect (PythonWorkerFactory.createSimpleWorker). Of the
-    # hundred thousands of connections of a run to 127.0.0.1 the kernel kept two waiting for longer, and its counters
-    # say that the packet never left (TCPSpuriousRtxHostQueues): the application failed for it. These sockets have none.
-    "spark.python.unix.domain.socket.enabled": "true",
-}
+QUICK_SPARK = {"spark.ui.enabled": "false"}
 
 StartDriver = Callable[..., DriverProcess]
 

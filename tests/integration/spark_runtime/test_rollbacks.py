@@ -20,7 +20,8 @@ from tidegate_testing.waiting import wait_for
 from .conftest import StartDriver
 
 PIN = "up-uid-1-1"
-WAYS = ("told", "files", "kept", "counted", "asking", "named")
+WAYS = ("named", "asking", "told", "files", "kept", "counted")
+"""The first two have Python processes of Spark's."""
 
 
 def below(store: ObjectStore, place: Storage, *parts: str) -> list[str]:

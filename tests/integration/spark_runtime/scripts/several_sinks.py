@@ -9,6 +9,7 @@ batch; ``named``, whose source has a name, does so in the version ``new`` alone,
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def start_named() -> StreamingQuery:
 
 def writer(name: str, read: DataFrame) -> DataStreamWriter:
     """Return the beginning of a query."""
-    return read.writeStream.queryName(name).trigger(processingTime="2 seconds")
+    return read.writeStream.queryName(name).trigger(processingTime="4 seconds")
 
 
 begin: dict[str, Callable[[], StreamingQuery]] = {
@@ -83,5 +84,11 @@ begin: dict[str, Callable[[], StreamingQuery]] = {
     "asking": lambda: writer("asking", control.controlled(rows)).foreachBatch(tell_settings("asking")).start(),
     "named": start_named,
 }
-queries = [begin[way]() for way in ways]
+queries = []
+for way in ways:
+    queries.append(begin[way]())
+    # Alone: Spark gives a query's Python process ten seconds to connect (PythonWorkerFactory), and beside the first
+    # batches of others two cores did not always get it there.
+    while way in ("named", "asking") and queries[-1].isActive and queries[-1].lastProgress is None:
+        time.sleep(0.1)
 queries[0].awaitTermination()
