@@ -1,8 +1,7 @@
 """One cluster with operator, S3 and Kafka for all end-to-end tests of a worker. Starts servers; leaves nothing behind.
 
-Most of the time these tests wait, for pods to start and to end: two workers, each with a cluster of its own, wait for
-two at a time. Batches of most applications are four seconds apart: each costs half a second of a core, and back to back
-they would take from the tests what starts of pods need.
+Two workers have a cluster each, and what they start has both cores busy nearly all the time. So batches of most
+applications are four seconds apart: back to back they would take from the tests what starts of pods need.
 
 With TIDEGATE_KUBECONFIG the tests run on that cluster, with the services and images that the environment names. They
 install Tidegate under names of their own and take it away again; where it is already, they refuse to run. With

@@ -1,7 +1,7 @@
 """The sample goes from version to version while data flow: another Spark and another program, and one with a bug.
 
-The first is stable, and its driver's JVM is killed. The other one fails in its third batch and is taken back. In the
-end every decision is what an independent computation over the whole input says.
+The first is stable, and its driver's JVM is killed. The other one fails in its third batch and is rolled back. In
+the end every decision is what an independent computation over the whole input says.
 """
 
 import json

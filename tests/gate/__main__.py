@@ -23,9 +23,9 @@ from tests.gate.run import Ended, printed, run
 from tests.gate.slices import Slice, files_of
 from tests.gate.tiers import CHECK, E2E, EVERYTHING, GATE, TIERS, Request, steps
 from tests.gate.tools import is_below, long_tests
+from tidegate_testing.examples import FRESH_SEEDS
 
 NAMES = (CHECK, *(tier.name for tier in TIERS))
-FRESH_SEEDS = "TIDEGATE_FRESH_SEEDS"
 
 
 def main() -> int:

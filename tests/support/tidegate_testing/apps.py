@@ -12,7 +12,7 @@ QUICK_JAVA = (
 )
 """Options of JVMs that live for a minute or less.
 
-The optimizing compiler would cost more than it saves. Nobody looks at Spark's own pages; and a tenth of what the start
+The optimizing compiler would cost more than it saves. No test opens Spark's own pages; and a tenth of what the start
 of a session costs is the registration of MLlib's two functions (SparkSession.loadExtensions), which no test calls.
 """
 

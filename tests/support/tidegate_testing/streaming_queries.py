@@ -49,7 +49,7 @@ def spark_here(
 ) -> Iterator[SparkSession]:
     """Run Spark, by default with two cores, and ``settings`` beside the usual ones; its JVM ends with the block.
 
-    A process has room for one: one that was shared is ended, and begun anew by whoever asks for it next.
+    A process has room for one: one that was shared ends, and starts again for whoever asks for it next.
     """
     end_shared()
     with _running(folder, settings, master) as session:

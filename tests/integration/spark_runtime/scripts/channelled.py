@@ -12,7 +12,7 @@ rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 4).opt
 rows = rate.option("advanceMillisPerBatch", 1000).option("startTimestamp", 1_000_000).load()
 
 
-def tell(batch: DataFrame, number: int) -> None:
+def print_batch(batch: DataFrame, number: int) -> None:
     """Say it."""
     batch.count()
     now = control.current()
@@ -20,5 +20,7 @@ def tell(batch: DataFrame, number: int) -> None:
     sys.stdout.flush()
 
 
-control.controlled(rows).writeStream.queryName("main").trigger(processingTime="2 seconds").foreachBatch(tell).start()
+control.controlled(rows).writeStream.queryName("main").trigger(processingTime="2 seconds").foreachBatch(
+    print_batch
+).start()
 spark.streams.awaitAnyTermination()

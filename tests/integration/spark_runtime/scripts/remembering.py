@@ -39,7 +39,7 @@ class Counter(StatefulProcessor):
         """Do nothing."""
 
 
-def tell(batch: DataFrame, number: int) -> None:
+def print_batch(batch: DataFrame, number: int) -> None:
     """Print the batch on one line."""
     counts = {str(row["key"]): row["count"] for row in batch.collect()}
     sys.stdout.write(f"told {json.dumps([number, counts])}\n")
@@ -53,5 +53,5 @@ if how == "begin":
     begun = initial_state(spark).groupBy("key")
 keyed = rows.withColumn("key", f.col("value") % 5).groupBy("key")
 counts = keyed.transformWithState(Counter(), "key BIGINT, count BIGINT", "update", "none", begun)
-sink = counts.writeStream.outputMode("update").foreachBatch(tell).trigger(processingTime="1 second")
+sink = counts.writeStream.outputMode("update").foreachBatch(print_batch).trigger(processingTime="1 second")
 sink.start().awaitTermination()

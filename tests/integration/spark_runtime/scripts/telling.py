@@ -10,7 +10,7 @@ spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
 
 
-def tell(batch: DataFrame, number: int) -> None:
+def print_batch(batch: DataFrame, number: int) -> None:
     """Print the batch on one line."""
     counts = {str(row["key"]): row["count"] for row in batch.collect()}
     sys.stdout.write(f"told {json.dumps([number, counts])}\n")
@@ -18,5 +18,5 @@ def tell(batch: DataFrame, number: int) -> None:
 
 
 counts = rows.groupBy((f.col("value") % 5).alias("key")).count()
-sink = counts.writeStream.outputMode("update").foreachBatch(tell).trigger(processingTime="1 second")
+sink = counts.writeStream.outputMode("update").foreachBatch(print_batch).trigger(processingTime="1 second")
 sink.start().awaitTermination()
