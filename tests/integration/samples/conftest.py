@@ -6,9 +6,9 @@ import pytest
 
 from devcluster import kafka
 from devcluster.site import LocalSite
-from tests.integration.spark_runtime.conftest import bucket, jars, object_store, place, start_driver
+from tests.integration.spark_runtime.conftest import bucket, jars, object_store, place, start_driver, warm_jvms
 
-__all__ = ("bucket", "jars", "object_store", "place", "start_driver")
+__all__ = ("bucket", "jars", "object_store", "place", "start_driver", "warm_jvms")
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from devcluster import paths
 from tidegate_testing import class_archive
 
@@ -33,6 +35,7 @@ def count_once(folder: Path) -> dict[str, int]:
     return {word: int(count) for word, count in re.findall(r"^\|(\w+)\s*\|(\d+)\s*\|$", done.stdout, re.MULTILINE)}
 
 
+@pytest.mark.long
 def test_it_counts_the_words_of_files_and_goes_on_where_it_ended(tmp_path: Path) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()

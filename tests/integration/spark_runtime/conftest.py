@@ -15,9 +15,11 @@ from botocore.exceptions import EndpointConnectionError
 from devcluster import tools
 from devcluster.control import free_port
 from tidegate_spark.protocol import LOG_PREFIX, Storage, application_uri
+from tidegate_spark.storage import Credentials
 from tidegate_testing import class_archive
-from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
+from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for
+from tidegate_testing.warm_jvms import WarmJvms
 
 SCRIPTS = Path(__file__).parent / "scripts"
 ACCESS, SECRET = "tests-access", "tests-secret-value"
@@ -89,47 +91,64 @@ def _place_in(bucket: str, store: ObjectStore) -> Storage:
     return Storage(application_uri(f"s3://{bucket}/apps", "tests", "app"), store.endpoint, "us-east-1", True)
 
 
+@pytest.fixture(scope="session")
+def warm_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvms]:
+    """What drivers have their sessions in, unless they ask for JVMs of their own."""
+    keys = Credentials(ACCESS, SECRET).variables()
+    variables = {**keys, "SPARK_CONF_DIR": str(class_archive.conf()), "PYTHONPATH": str(SOURCES)}
+    made = WarmJvms(lambda: tmp_path_factory.mktemp("jvm"), variables)
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def start_process(place: Storage, tmp_path: Path) -> Iterator[StartDriver]:
     """Start a driver that does not come as far as Spark; it is killed after the test."""
     started: list[DriverProcess] = []
     try:
-        yield _starter(place, tmp_path, tmp_path, started)
+        yield _starter(place, tmp_path, tmp_path, started, None)
     finally:
         for driver in started:
             driver.kill()
 
 
 @pytest.fixture
-def start_driver(place: Storage, jars: Path, tmp_path: Path) -> Iterator[StartDriver]:
-    """Start a driver: ``start_driver(app, script, **fields of DriverConfig)``; it is killed after the test."""
+def start_driver(place: Storage, jars: Path, tmp_path: Path, warm_jvms: WarmJvms) -> Iterator[StartDriver]:
+    """Start a driver: ``start_driver(app, script, **fields of DriverConfig)``; it is gone after the test."""
     started: list[DriverProcess] = []
     try:
-        yield _starter(place, jars, tmp_path, started)
+        yield _starter(place, jars, tmp_path, started, warm_jvms)
     finally:
         for driver in started:
-            driver.kill()
+            driver.let_go()
 
 
 @pytest.fixture(scope="module")
 def start_shared(
-    object_store: ObjectStore, jars: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    object_store: ObjectStore,
+    jars: Path,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    warm_jvms: WarmJvms,
 ) -> Iterator[StartDriver]:
-    """Start a driver as ``start_driver`` does, in a bucket of the file's tests; it is killed after the last of them."""
+    """Start a driver as ``start_driver`` does, in a bucket of the file's tests; it is gone after the last of them."""
     place = _place_in(_bucket_of(request.node.nodeid, object_store), object_store)
     started: list[DriverProcess] = []
     try:
-        yield _starter(place, jars, tmp_path_factory.mktemp("shared"), started)
+        yield _starter(place, jars, tmp_path_factory.mktemp("shared"), started, warm_jvms)
     finally:
         for driver in started:
-            driver.kill()
+            driver.let_go()
 
 
-def _starter(place: Storage, jars: Path, folder: Path, started: list[DriverProcess]) -> StartDriver:
+def _starter(
+    place: Storage, jars: Path, folder: Path, started: list[DriverProcess], jvms: WarmJvms | None
+) -> StartDriver:
     def start(
         app: str,
         script: str,
         *,
+        own_jvm: bool = False,
         secret: str = SECRET,
         class_path: Path = jars,
         python: tuple[str, ...] = (sys.executable,),
@@ -141,6 +160,8 @@ def _starter(place: Storage, jars: Path, folder: Path, started: list[DriverProce
         spark_conf = {**QUICK_SPARK, **fields.pop("spark_conf", {})}
         config = driver_config(app, main, fields.pop("storage", own_place), spark_conf=spark_conf, **fields)
         driver = DriverProcess(config, folder / f"{app}-{len(started)}", class_path, python=python)
+        if not own_jvm:
+            driver.jvms = jvms
         if secret:
             driver.put_credentials(ACCESS, secret)
         started.append(driver)

@@ -4,6 +4,7 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -28,10 +29,10 @@ def front(object_store: ObjectStore) -> Iterator[StoreFront]:
         yield store_front
 
 
-def start_behind(front: StoreFront, start_driver: StartDriver, place: Storage, app: str) -> DriverProcess:
+def start_behind(front: StoreFront, start_driver: StartDriver, place: Storage, app: str, **how: Any) -> DriverProcess:
     uri = place.uri.rpartition("/")[0] + f"/{app}"
     behind = dataclasses.replace(place, uri=uri, endpoint=front.endpoint)
-    return start_driver(app, "counting.py", storage=behind)
+    return start_driver(app, "counting.py", storage=behind, **how)
 
 
 def put_of(log: str, batch: Callable[[int], bool] = lambda batch: True) -> Callable[[Request], bool]:
@@ -66,7 +67,7 @@ def asked_too_often(requests: list[Request]) -> dict[str, tuple[int, int]]:
 def test_a_commit_that_cannot_be_written_fails_the_query_and_the_next_driver_does_the_batch_again(
     front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:
-    driver = start_behind(front, start_driver, place, "refused")
+    driver = start_behind(front, start_driver, place, "refused", own_jvm=True)
     driver.await_batch(1)
     refused = front.add(Rule(put_of("commits"), refuse=True))
     assert driver.exit_code() != EXIT_OK

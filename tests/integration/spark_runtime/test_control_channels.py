@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +70,12 @@ def told(scene: Scene) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_each_message_is_in_force_once_and_in_order_though_the_driver_is_killed(
-    scene: Scene, start_driver: StartDriver, tmp_path: Path
-) -> None:
+Listen = Callable[[int], DriverProcess]
+
+
+@pytest.fixture
+def listen(scene: Scene, start_driver: StartDriver, tmp_path: Path) -> Listen:
+    """Start the driver of an epoch, which reaches the broker with its credentials."""
     secret = tmp_path / "secret"
     secret.mkdir()
     (secret / "username").write_text(scene.site.s3_keys.access_key)
@@ -82,7 +85,11 @@ def test_each_message_is_in_force_once_and_in_order_though_the_driver_is_killed(
     def start(epoch: int) -> DriverProcess:
         return start_driver("app", "channelled.py", epoch=epoch, channel=scene.channel_settings(), variables=variables)
 
-    driver = start(1)
+    return start
+
+
+def test_each_message_is_in_force_once_and_in_order_though_the_driver_is_killed(scene: Scene, listen: Listen) -> None:
+    driver = listen(1)
     wait_for("the channel", lambda: is_connected(driver), PATIENCE, 0.2)
     scene.send(b"nothing that anybody understands")
 
@@ -94,7 +101,7 @@ def test_each_message_is_in_force_once_and_in_order_though_the_driver_is_killed(
     producer.start()
     wait_for("half of the messages", lambda: channel(driver).received >= SENT // 2, PATIENCE, 0.05)
     driver.kill()
-    again = start(2)
+    again = listen(2)
     producer.join()
     wait_for("replies", lambda: len(told(scene)) == SENT + 1, PATIENCE, 1)
     found = told(scene)
@@ -110,14 +117,20 @@ def test_each_message_is_in_force_once_and_in_order_though_the_driver_is_killed(
     whole = again.output.rpartition("\n")[0].splitlines()
     (_, _, config) = json.loads([line for line in whole if line.startswith("main ")][-1].removeprefix("main "))
     assert config == {"n": SENT - 1, **{f"n{number}": True for number in range(SENT)}}
+
+
+@pytest.mark.long  # without an application, tests of the channels have it
+def test_batches_go_on_while_the_broker_is_away_and_messages_come_when_it_is_back(scene: Scene, listen: Listen) -> None:
+    driver = listen(1)
+    wait_for("the channel", lambda: is_connected(driver), PATIENCE, 0.2)
     scene.stop()
-    wait_for("word of the broker", lambda: not channel(again).connected, PATIENCE, 0.2)
-    batch = again.batch()
-    again.await_batch(batch + 3)
+    wait_for("word of the broker", lambda: not channel(driver).connected, PATIENCE, 0.2)
+    batch = driver.batch()
+    driver.await_batch(batch + 3)
     scene.start()
     scene.send(event("after", data={"n": -1}))
-    wait_for("the last reply", lambda: told(scene).get("after", {}).get("state") == "Done", PATIENCE, 1)
-    assert channel(again).connected
+    wait_for("the reply", lambda: told(scene).get("after", {}).get("state") == "Done", PATIENCE, 1)
+    assert channel(driver).connected
 
 
 def send_from_shell(inbox: InboxScene, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -56,6 +55,7 @@ def test_a_finite_script_completes_in_an_image_that_has_pyspark_only_in_sparks_o
         args=(str(source), "b c"),
         # The table is not in S3; its sink keeps a log of its own there.
         spark_conf={"spark.sql.warehouse.dir": str(tmp_path / "warehouse")},
+        own_jvm=True,
         python=(sys.executable, "-S"),
         variables=stock_layout(tmp_path),
     )
@@ -87,11 +87,9 @@ def test_a_second_unnamed_query_is_refused_even_if_the_script_swallows_exception
 
 
 def test_a_jvm_that_is_killed_is_named_and_nothing_waits_for_it(start_driver: StartDriver) -> None:
-    driver = start_driver("killed", "counting.py")
+    driver = start_driver("killed", "counting.py", own_jvm=True)
     driver.await_batch(0)
-    assert driver.process is not None
-    (jvm,) = subprocess.check_output(["pgrep", "-P", str(driver.process.pid), "java"], text=True).split()
-    os.kill(int(jvm), signal.SIGKILL)
+    os.kill(driver.jvm_pid, signal.SIGKILL)
     assert driver.exit_code() == EXIT_APPLICATION
     assert (driver.termination.reason, driver.termination.exception) == (Reason.DRIVER_CRASHED, "JvmExited")
     assert driver.termination.batches["main"] >= 0
@@ -145,7 +143,7 @@ def test_a_broker_that_cannot_be_found_is_the_brokers_fault(start_driver: StartD
 
 
 def test_a_class_path_without_the_connector_is_refused(start_driver: StartDriver, tmp_path: Path) -> None:
-    driver = start_driver("bare", "counting.py", class_path=tmp_path)
+    driver = start_driver("bare", "counting.py", own_jvm=True, class_path=tmp_path)
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     assert driver.termination.reason is Reason.CONNECTOR_MISSING
     assert "S3AFileSystem" in driver.termination.message

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 import urllib.error
@@ -176,6 +175,7 @@ def test_windows_are_open_or_closed_by_the_watermark_with_what_is_in_them(driver
         assert sum(counts) == PER_BATCH * len({second, second + 1} & set(range(batch + 1)))
 
 
+@pytest.mark.long
 def test_open_windows_alone_are_told_without_being_asked_for_more(driver: DriverProcess) -> None:
     answer = look(driver, "/v1/windows/windows/0", rows=0)
     (operator,) = answer["operators"]
@@ -232,13 +232,11 @@ def test_batches_go_on_and_progress_is_answered_while_it_is_looked(driver: Drive
 @contextmanager
 def stopped_jvm(driver: DriverProcess) -> Iterator[None]:
     """Have a driver's JVM stand still in the block: no inspection that it is asked for comes to its end."""
-    assert driver.process is not None
-    (jvm,) = subprocess.check_output(["pgrep", "-P", str(driver.process.pid), "java"], text=True).split()
-    os.kill(int(jvm), signal.SIGSTOP)
+    os.kill(driver.jvm_pid, signal.SIGSTOP)
     try:
         yield
     finally:
-        os.kill(int(jvm), signal.SIGCONT)
+        os.kill(driver.jvm_pid, signal.SIGCONT)
 
 
 @pytest.mark.long
@@ -303,6 +301,7 @@ def checkpoints(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     return {name: str(root / name) for name in ("sums", "windowed")}
 
 
+@pytest.mark.long
 def test_the_library_gives_what_a_query_keeps_as_a_dataframe(spark: SparkSession, checkpoints: dict[str, str]) -> None:
     (kept,) = inside.operators(spark, checkpoints["sums"], BATCH)
     assert (kept.operator, kept.name, kept.kind) == (0, "default", "rows")

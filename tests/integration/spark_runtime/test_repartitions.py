@@ -64,13 +64,13 @@ def divide(spark: SparkSession, checkpoint: Path, batch: int, partitions: int) -
             path.rmdir()
 
 
-COMMON = ("aggregation", "transformWithState")
-"""They differ most in how Spark keeps them: the rows of one store; variables and timers in a store of each."""
+RICHEST = "transformWithState"
+"""Variables and timers, in a store of each."""
 
 
 def kinds_and_formats() -> Iterator[Any]:
     for kind in KINDS:
-        marks = () if kind in COMMON else (pytest.mark.long,)
+        marks = () if kind == RICHEST else (pytest.mark.long,)
         yield pytest.param(kind, "format 2 with changelog", marks=marks)
     for kind, form in (("aggregation", "format 1"), ("join", "format 2")):
         yield pytest.param(kind, form, marks=pytest.mark.long)

@@ -22,7 +22,7 @@ GIVES_UP = 300.0
 @pytest.fixture(
     params=[
         pytest.param("true", id="decommissioned"),
-        pytest.param("false", id="ended at once", marks=pytest.mark.long),
+        pytest.param("false", id="ended at once"),
     ]
 )
 def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SparkContext]:
@@ -86,6 +86,7 @@ def look_until(scale: Scale, wanted: int, running: int, leaving: int = 0) -> Non
     wait_for(f"{running} executors and {leaving} that leave", probe, timeout=300, interval=0.5)
 
 
+@pytest.mark.long
 def test_of_three_executors_two_go_and_the_job_is_none_the_worse(context: SparkContext, tmp_path: Path) -> None:
     graceful = context.getConf().get(DECOMMISSION) == "true"
     scale = Scale(SparkBackend(context))

@@ -34,7 +34,7 @@ def test_no_planted_secret_is_seen_in_output_reports_metrics_termination_or_stor
     (beside / SECRET_KEY).write_text(IMPORTS)
     variables = {"DATABASE": DATABASE, SECRET_VARIABLES: "DATABASE"}
     variables["TIDEGATE_ORIGIN_CREDENTIALS_DIRECTORY"] = str(beside)
-    driver = start_driver("leaking", "leaking.py", args=(str(go),), variables=variables)
+    driver = start_driver("leaking", "leaking.py", args=(str(go),), own_jvm=True, variables=variables)
     driver.await_batch(0)
     told = {path: driver.status(path)[1] for path in ("/metrics", "/healthz", "/readyz")}
     told["report"] = driver.command("GET", "/v1/progress")[1]

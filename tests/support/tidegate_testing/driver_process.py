@@ -35,6 +35,7 @@ from tidegate_spark.protocol import (
 from tidegate_spark.storage import Credentials
 from tidegate_testing import class_archive
 from tidegate_testing.waiting import wait_for
+from tidegate_testing.warm_jvms import WarmJvm, WarmJvms
 
 TOKEN = "token-of-the-tests"
 SOURCES = Path(__file__).parents[3] / "spark_app"
@@ -95,6 +96,10 @@ class DriverProcess:
     command_port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
     python: tuple[str, ...] = (sys.executable,)
+    jvms: WarmJvms | None = None
+    """Where its JVM is from; it starts one of its own if this is None."""
+    jvm: WarmJvm | None = None
+    """The one that it was lent."""
 
     def put_credentials(self, access_key: str, secret_key: str) -> None:
         """Write the files that the kubelet would mount."""
@@ -108,6 +113,9 @@ class DriverProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "token").write_text(TOKEN + "\n")
         environment = {**os.environ, **self._variables(), **variables}
+        if self.jvms is not None:
+            self.jvm = self.jvms.lend(self.ended)
+            environment |= self.jvm.begin(Path(environment["TIDEGATE_WORK_DIRECTORY"]))
         with (self.folder / "output").open("wb") as output:
             self.process = subprocess.Popen(
                 [*self.python, "-m", "tidegate_spark"], env=environment, stdout=output, stderr=subprocess.STDOUT
@@ -135,8 +143,18 @@ class DriverProcess:
 
     @property
     def output(self) -> str:
-        """What the process has written so far."""
-        return (self.folder / "output").read_text(errors="replace")
+        """What the process has written so far, and its JVM."""
+        own = (self.folder / "output").read_text(errors="replace")
+        return own if self.jvm is None else f"{self.jvm.output}{own}"
+
+    @property
+    def jvm_pid(self) -> int:
+        """The process of Spark's JVM."""
+        assert self.process is not None
+        if self.jvm is not None:
+            return self.jvm.pid
+        (found,) = subprocess.check_output(["pgrep", "-P", str(self.process.pid), "java"], text=True).split()
+        return int(found)
 
     @property
     def termination(self) -> Termination:
@@ -206,6 +224,14 @@ class DriverProcess:
 
     def kill(self) -> None:
         """End it at once, if it still runs, with all that it started: as a container ends, where no JVM goes on."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        if self.jvm is not None:
+            self.jvm.kill()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """End it at once, if it still runs, but for a JVM that it was lent: the next driver may have that."""
         if self.process is None or self.process.poll() is not None:
             return
         below = []
