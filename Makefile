@@ -14,6 +14,9 @@ export PYTHONPATH := operator:spark_app:.:tests/support
 export PYTHONPYCACHEPREFIX := $(TIDEGATE_CACHE)/bytecode
 # Some machines set this for everybody, and nothing would be cached at all.
 unexport PYTHONDONTWRITEBYTECODE
+# What the checks found of a file is known in the next clone, too: they go by its content.
+export MYPY_CACHE_DIR := $(TIDEGATE_CACHE)/mypy
+export RUFF_CACHE_DIR := $(TIDEGATE_CACHE)/ruff
 
 NAME ?= dev
 ARGS ?=
@@ -48,7 +51,7 @@ lint: setup ## the same without the tests of the layout, which are in the unit t
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
-	$(VENV)/bin/lint-imports
+	$(VENV)/bin/lint-imports --cache-dir $(TIDEGATE_CACHE)/imports
 	$(PYTHON) charts/sync_crds.py --check
 	$(PYTHON) docs/generate_reference.py --check
 	$(PYTHON) docs/generate_metrics.py --check

@@ -123,7 +123,7 @@ def listening(world: World) -> Iterator[Listening]:
     world.make_namespace(NAMESPACE)
     # Whoever runs this once more on the same cluster finds nothing of this run.
     output = Output(world, f"output/{NAMESPACE}/{time.time():.0f}")
-    spec = {"state": {"partitions": 2}, "storage": {"onDelete": "Delete"}}
+    spec = {"storage": {"onDelete": "Delete"}}
     world.kubectl.apply(world.app(APP, NAMESPACE, main=SCRIPT, args=[output.target], spec=spec))
     made = Listening(world, output)
 
@@ -143,7 +143,7 @@ JVM_GOES, DRIVER_GOES = Listening.kill_the_jvm, Listening.kill_the_driver
 @pytest.mark.parametrize(
     "faults",
     [
-        pytest.param([(EXECUTORS_GO,), (OPERATORS_GO, JVM_GOES)], id="together"),
+        pytest.param([(EXECUTORS_GO, OPERATORS_GO, JVM_GOES)], id="together"),
         pytest.param(
             [(JVM_GOES,), (EXECUTORS_GO,), (OPERATORS_GO,), (DRIVER_GOES,)], id="one-by-one", marks=pytest.mark.long
         ),

@@ -126,7 +126,7 @@ def begin(world: World, scene: Scene, app: str, types: tuple[str, ...] = ()) -> 
     # Whoever runs this once more on the same cluster finds nothing of this run.
     output = Output(world, f"output/{NAMESPACE}/{app}-{time.time():.0f}")
     channel = {**channel_of(scene, cluster), **({"types": list(types)} if types else {})}
-    spec = {"control": {"channel": channel}, "state": {"partitions": 2}, "storage": {"onDelete": "Delete"}}
+    spec = {"control": {"channel": channel}, "storage": {"onDelete": "Delete"}}
     world.kubectl.apply(world.app(app, NAMESPACE, main=SCRIPT, args=[output.target], spec=spec))
     wait_for("both queries to commit", lambda: have_begun(world, app, NAMESPACE), GENEROUS, 1)
     wait_for("the channel", lambda: condition(world, app) == "True", GENEROUS, 1)

@@ -104,13 +104,6 @@ def to_counting(name: str) -> Callable[[World], None]:
 ONE_OF_EACH_KIND = (
     Fault("missing-image", "ImagePullFailed", ("no-such-image",), missing_image, cure_image),
     Fault(
-        "wrong-credentials",
-        "CredentialsRejected",
-        ("rejected", "spec.storage.credentialsSecret"),
-        wrong_credentials,
-        lambda world: world.put_credentials(NAMESPACE, name="rejected"),
-    ),
-    Fault(
         LEAKING,
         "RestartBudgetExhausted",
         ("PermissionError", "the database refuses the password [redacted]"),
@@ -118,8 +111,15 @@ ONE_OF_EACH_KIND = (
         to_counting(LEAKING),
     ),
 )
-"""What Kubernetes, the runtime and the application find."""
+"""What Kubernetes finds, and what the application."""
 MORE = (
+    Fault(
+        "wrong-credentials",
+        "CredentialsRejected",
+        ("rejected", "spec.storage.credentialsSecret"),
+        wrong_credentials,
+        lambda world: world.put_credentials(NAMESPACE, name="rejected"),
+    ),
     Fault(
         "missing-main",
         "MainNotFound",

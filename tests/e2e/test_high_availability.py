@@ -161,6 +161,7 @@ def test_a_leader_that_is_killed_is_followed_by_another_process(stage: Stage, pa
     stage.assert_nothing_was_noticed()
 
 
+@pytest.mark.long
 def test_a_leader_that_was_paused_beyond_its_lease_does_nothing_when_it_goes_on(stage: Stage, pair: Pair) -> None:
     seen = take_over(stage, pair, stage.operators.paused(pair.leader))
     assert seen.successor is pair.standby
@@ -193,6 +194,7 @@ def test_a_leader_that_is_asked_to_go_hands_over_before_its_lease_expires(stage:
     stage.assert_nothing_was_noticed()
 
 
+@pytest.mark.long
 def test_the_application_has_run_through_all_of_it(stage: Stage) -> None:
     stage.operators.settle()
 

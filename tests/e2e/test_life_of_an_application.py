@@ -6,6 +6,8 @@ One application goes through it all: each start of a driver takes its time.
 import json
 from typing import Any
 
+import pytest
+
 from tidegate_testing.waiting import CannotComeError, wait_for
 from tidegate_testing.world import World
 
@@ -164,6 +166,7 @@ def its_snapshot_outlives_it(world: World) -> None:
     assert world.snapshot_keys(NAME, NAMESPACE) == []
 
 
+@pytest.mark.long  # tests/integration/spark_runtime/test_endings.py has a finite script and an image like Spark's own
 def test_a_finite_script_completes_on_a_stock_spark_image_and_takes_its_storage_with_it_if_told_to(
     world: World,
 ) -> None:

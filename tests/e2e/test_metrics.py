@@ -73,7 +73,7 @@ class Observed:
         self.server.discover([*kubectl.list("pods", OPERATOR_NAMESPACE), *kubectl.list("pods", NAMESPACE)])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def observed(world: World, server: PrometheusServer) -> Iterator[Observed]:
     """The application is applied, in a namespace held to the restricted pod security standard."""
     brokers = world.environment.kafka_host
@@ -86,7 +86,7 @@ def observed(world: World, server: PrometheusServer) -> Iterator[Observed]:
     world.delete_apps(NAMESPACE)
 
 
-def test_a_real_prometheus_knows_operator_and_application_from_launch_to_deletion(observed: Observed) -> None:
+def test_a_real_prometheus_knows_operator_and_application(observed: Observed) -> None:
     world, server = observed.world, observed.server
     observed.until(f'tidegate_app_phase{{{APP},phase="Running"}}', 1, sending=50)
     observed.until(f"tidegate_query_input_rows_total{{{QUERY}}} > bool 0", 1, sending=50)
@@ -98,13 +98,19 @@ def test_a_real_prometheus_knows_operator_and_application_from_launch_to_deletio
         await_look(look, server)
     promtool_finds_no_fault_in_what_the_pods_show(world)
 
+
+@pytest.mark.long
+def test_a_restart_counts_and_the_figures_that_follow_are_of_another_epoch(observed: Observed) -> None:
+    world = observed.world
     world.kubectl.patch("sapp", NAME, NAMESPACE, {"spec": {"application": {"env": [{"name": "X", "value": "y"}]}}})
     observed.until(f'tidegate_app_restarts_total{{{APP},reason="SpecChanged"}}', 1)
     observed.until(f"tidegate_app_epoch{{{APP}}}", 2)
     observed.until(f'tidegate_app_phase{{{APP},phase="Running"}}', 1, sending=50)
     observed.until(f'count(tidegate_query_active{{{QUERY},epoch="2"}})', 1, sending=50)
 
-    world.delete_apps(NAMESPACE)
+
+def test_nothing_is_told_of_an_application_that_was_deleted(observed: Observed) -> None:
+    observed.world.delete_apps(NAMESPACE)
     observed.until(f"count({{__name__=~'tidegate_.+',{APP}}})", None)
     observed.until("sum(tidegate_leader)", 1)
 

@@ -14,7 +14,7 @@ SMALL = {"cpu": "50m", "memory": "1200Mi"}
 UPGRADE = {"stableBatches": 1, "rehearse": {"batches": 2, "timeoutSeconds": 900, "resources": SMALL}}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def app(world: World) -> Iterator[World]:
     """An application whose first version is stable, and which asks for rehearsals."""
     world.make_namespace(NAMESPACE)
@@ -52,13 +52,7 @@ def change(world: World, *args: str) -> None:
     world.kubectl.patch("sapp", APP, NAMESPACE, {"spec": spec})
 
 
-def test_an_incompatible_state_schema_is_caught_without_a_gap_and_a_version_that_passes_takes_over(app: World) -> None:
-    an_incompatible_state_schema_is_caught(app)
-    a_version_that_passes_takes_over(app)
-
-
-def an_incompatible_state_schema_is_caught(app: World) -> None:
-    """The old version runs on, without a gap."""
+def test_an_incompatible_state_schema_is_caught_and_the_old_version_runs_on_without_a_gap(app: World) -> None:
     before, batch = driver(app), status(app).get("batch", 0)
     change(app, "newest")
     # What a GitOps tool waits for: the spec is not what runs, and will not be.
@@ -80,8 +74,8 @@ def an_incompatible_state_schema_is_caught(app: World) -> None:
     assert driver(app) == before
 
 
-def a_version_that_passes_takes_over(app: World) -> None:
-    """What was refused is not in its way."""
+@pytest.mark.long
+def test_a_version_that_passes_takes_over(app: World) -> None:
     change(app, "something-else")
     wait_for("the upgrade", lambda: upgrade(app).get("phase") == "Done", timeout=900, interval=1)
     rehearsed = upgrade(app)["rehearsal"]

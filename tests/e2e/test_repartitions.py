@@ -125,6 +125,7 @@ def another_that_runs(known: set[str], pod: dict[str, Any]) -> str:
 # --- stories ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_state_is_repartitioned_while_data_flow_though_operators_and_the_repartition_pod_are_killed(
     world: World, numbers: Tally
 ) -> None:

@@ -63,6 +63,7 @@ def seen_with_the_words_of_the_driver(world: World) -> dict[str, str]:
     return told
 
 
+@pytest.mark.long  # tests/integration/spark_runtime/test_secrets.py has it without a cluster
 def test_no_secret_is_in_logs_events_status_or_config_maps(world: World, planted: dict[str, str]) -> None:
     told = wait_for(
         "the driver's own words", partial(seen_with_the_words_of_the_driver, world), timeout=300, interval=1

@@ -1,7 +1,7 @@
-"""Snapshots of one application: by schedule, by hand and at its end; what goes on from them, exported and imported.
+"""Snapshots of an application: by schedule, by hand and at its end; what goes on from them, exported and imported.
 
-The application keeps the numbers of a topic. Another one, with another shape of state, begins with an export of it; a
-third one goes on from the snapshot of its end, imported. What each of them has kept is computed from the numbers.
+The application keeps the numbers of a topic. Another one, with another shape of state, begins with an export of it, or
+one goes on from the snapshot of its end, imported. What each of them has kept is computed from the numbers.
 """
 
 import json
@@ -105,25 +105,33 @@ def numbers(world: World) -> Iterator[Numbers]:
     delete_topics(brokers, [TOPIC])
 
 
-def test_an_application_is_gone_on_from_by_an_export_of_a_snapshot_and_by_the_one_of_its_end_and_its_schedule_goes_on(
+def test_an_application_of_another_shape_begins_with_an_export_of_a_snapshot_of_one_that_runs_on(
+    world: World, numbers: Numbers
+) -> None:
+    numbers.send()
+    numbers.keep("original", "keeping.py")
+    numbers.await_kept("original", SOME)
+    take(world, "midway", {"appRef": {"name": "original"}})
+    exported = export(world, "midway")
+    numbers.assert_all_kept("original")
+    assert world.get_app("original", NAMESPACE)["status"]["epoch"] == 1
+    world.kubectl.delete("sapp", "original", NAMESPACE)
+    numbers.keep("other-shape", "keeping_anew.py", startFrom={"export": exported["uri"]})
+    numbers.send()
+    another_shape_has_it_all(numbers, "other-shape")
+
+
+@pytest.mark.long  # tests/integration/test_snapshot_lifecycle.py has schedule, end and import without Spark
+def test_a_schedule_goes_on_and_another_application_goes_on_from_the_snapshot_of_the_end(
     world: World, numbers: Numbers
 ) -> None:
     numbers.send()
     snapshots = {"every": "1m", "keep": {"last": 1}, "verify": True, "onDelete": "Take"}
     numbers.keep("steady", "keeping.py", snapshots=snapshots)
-    numbers.await_kept("steady", SOME)
-    take(world, "midway", {"appRef": {"name": "steady"}})
-    exported = export(world, "midway")
-
-    # Meanwhile the schedule had its minute. If that came before all numbers were kept, another one takes its place.
-    numbers.assert_all_kept("steady")
     earliest = wait_for("a verified one of the schedule", partial(verified, world, "steady"), timeout=600, interval=2)
-    numbers.keep("other-shape", "keeping_anew.py", startFrom={"export": exported["uri"]})
     # Without new numbers the next ones would be the same; with some, the next takes its place.
     numbers.send()
-    another_shape_has_it_all(numbers, "other-shape")
     numbers.assert_all_kept("steady")
-    world.kubectl.delete("sapp", "other-shape", NAMESPACE)
     wait_for("the next one in its place", partial(is_replaced, world, "steady", earliest), timeout=600, interval=2)
     assert world.get_app("steady", NAMESPACE)["status"]["epoch"] == 1
 

@@ -12,4 +12,4 @@ if "newest" in sys.argv[1:]:
     columns.append(f.max("timestamp").alias("newest"))
 counts = rows.groupBy((f.col("value") % 10).alias("key")).agg(*columns)
 query = counts.writeStream.format("noop").outputMode("update").queryName("counting")
-query.trigger(processingTime="2 seconds").start().awaitTermination()
+query.trigger(processingTime="4 seconds").start().awaitTermination()

@@ -38,7 +38,7 @@ def write_to(name: str) -> Callable[[DataFrame, int], None]:
 
 counts = control.controlled(rows).groupBy((f.col("value") % 10).alias("key")).count()
 tasks = counts.mapInPandas(look, "task int, position long, sent string").writeStream.outputMode("update")
-tasks.queryName("tasks").trigger(processingTime="1 second").foreachBatch(write_to("tasks")).start()
+tasks.queryName("tasks").trigger(processingTime="3 seconds").foreachBatch(write_to("tasks")).start()
 records = control.stream(spark).select("sequence", "payload").writeStream.queryName("records")
-records.trigger(processingTime="1 second").foreachBatch(write_to("records")).start()
+records.trigger(processingTime="3 seconds").foreachBatch(write_to("records")).start()
 spark.streams.awaitAnyTermination()

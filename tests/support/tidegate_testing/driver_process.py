@@ -224,16 +224,19 @@ class DriverProcess:
 
     def kill(self) -> None:
         """End it at once, if it still runs, with all that it started: as a container ends, where no JVM goes on."""
-        if self.process is None or self.process.poll() is not None:
-            return
-        if self.jvm is not None:
+        if self._end_processes() and self.jvm is not None:
             self.jvm.kill()
-        self.let_go()
 
     def let_go(self) -> None:
-        """End it at once, if it still runs, but for a JVM that it was lent: the next driver may have that."""
+        """End it at once, if it still runs; a JVM that it was lent is left for the next driver, with nothing in it."""
+        self._end_processes()
+        if self.jvms is not None:
+            self.jvms.take_back()
+
+    def _end_processes(self) -> bool:
+        """End the process and those that it started; return whether it still ran."""
         if self.process is None or self.process.poll() is not None:
-            return
+            return False
         below = []
         for pid in descendants(self.process.pid):
             with contextlib.suppress(ProcessLookupError):
@@ -242,3 +245,4 @@ class DriverProcess:
         self.process.wait(60)
         for each in below:
             each.kill(60)
+        return True

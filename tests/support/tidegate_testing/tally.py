@@ -73,7 +73,7 @@ class Tally:
     spec: dict[str, Any]
     work: float = 0.0
     """Seconds that each number takes an executor's core."""
-    trigger: str = "2 seconds"
+    trigger: str = "4 seconds"
     """From one batch to the next, if they are shorter."""
     most: int = 2000
     """Numbers in a batch."""

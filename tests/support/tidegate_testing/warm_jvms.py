@@ -158,13 +158,17 @@ class WarmJvms:
         Args:
             is_done: says whether the driver that gets it has ended; then another one may have it.
         """
+        self.take_back()
+        jvm = self._free.pop() if self._free else WarmJvm(self._make_folder(), self._variables)
+        self._lent.append(_Lent(jvm, is_done))
+        return jvm
+
+    def take_back(self) -> None:
+        """Clear those whose driver has ended: what it left there would run on, and take the time of others."""
         for each in [each for each in self._lent if each.is_done()]:
             self._lent.remove(each)
             if each.jvm.runs() and each.jvm.clear():
                 self._free.append(each.jvm)
-        jvm = self._free.pop() if self._free else WarmJvm(self._make_folder(), self._variables)
-        self._lent.append(_Lent(jvm, is_done))
-        return jvm
 
     def close(self) -> None:
         """End them all."""

@@ -49,8 +49,12 @@ class World:
     def app(
         self, name: str, namespace: str, *, main: str, args: Sequence[str] = (), spec: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Return a small application on this cluster's storage; ``spec`` is merged over it, group by group."""
+        """Return a small application on this cluster's storage; ``spec`` is merged over it, group by group.
+
+        Its state has two partitions: each takes a task of every batch, and what those do is no other with more.
+        """
         image = self.environment.image_spark
+        spec = {"state": {"partitions": 2}, **(spec or {})}
         made = streaming_app(name, namespace, image=image, storage=self.storage, main=main, args=args, spec=spec)
         return with_quick_java(made)
 
