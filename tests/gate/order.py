@@ -3,7 +3,6 @@
 A long file that came last would keep one worker busy while the other has no more.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,18 +10,12 @@ import pytest
 from tests.gate.durations import ROOT, Durations
 
 
-def longest_first(items: list[pytest.Item], *, last: Callable[[pytest.Item], bool] = lambda _: False) -> None:
-    """Sort tests by what their file takes; in a file their order stays.
-
-    Args:
-        items: the collected tests, sorted in place.
-        last: says of a test that its file comes after those of which it says it of none.
-    """
+def longest_first(items: list[pytest.Item]) -> None:
+    """Sort collected tests in place by what their file takes; in a file their order stays."""
     record = Durations.load()
-    at_the_end = {item.path for item in items if last(item)}
 
-    def rank(item: pytest.Item) -> tuple[bool, float, Path]:
+    def rank(item: pytest.Item) -> tuple[float, Path]:
         file = item.path.relative_to(ROOT).as_posix() if item.path.is_relative_to(ROOT) else str(item.path)
-        return item.path in at_the_end, -record.seconds(file), item.path
+        return -record.seconds(file), item.path
 
     items.sort(key=rank)

@@ -29,8 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(HANGS_AFTER))
-    # A worker's API server takes processor time from its first test until the worker's end.
-    longest_first(items, last=lambda item: "api_server" in getattr(item, "fixturenames", ()))
+    longest_first(items)
 
 
 @pytest.fixture(scope="session")

@@ -18,13 +18,13 @@ class Item:
 
 @pytest.fixture(autouse=True)
 def _record(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = Durations("", {}, {"tests/e2e/short.py": 5.0, "tests/e2e/long.py": 50.0, "tests/e2e/longest.py": 90.0})
+    known = Durations("", {}, {"tests/e2e/short.py": 5.0, "tests/e2e/long.py": 50.0})
     monkeypatch.setattr(Durations, "load", lambda: known)
 
 
-def sort(*items: Item, **options: Any) -> list[str]:
+def sort(*items: Item) -> list[str]:
     them: list[Any] = list(items)
-    order.longest_first(them, **options)
+    order.longest_first(them)
     return [f"{Path(item.path).stem}.{item.name}" for item in them]
 
 
@@ -36,8 +36,3 @@ def test_the_longest_file_comes_first_and_in_a_file_the_order_stays() -> None:
 def test_files_of_the_same_length_are_not_mixed() -> None:
     items = [Item("tests/e2e/one.py", "a"), Item("tests/e2e/two.py", "a"), Item("tests/e2e/one.py", "b")]
     assert sort(*items) == ["one.a", "one.b", "two.a"]
-
-
-def test_a_file_with_one_test_that_is_to_come_last_comes_last() -> None:
-    items = [Item("tests/e2e/longest.py", "a"), Item("tests/e2e/longest.py", "server"), Item("tests/e2e/short.py", "a")]
-    assert sort(*items, last=lambda item: item.name == "server") == ["short.a", "longest.a", "longest.server"]
