@@ -42,7 +42,7 @@ FIRST_LOOK = 5
 @pytest.fixture(scope="module")
 def driver(start_shared: StartDriver) -> DriverProcess:
     """An application with queries of every kind, all of which have committed enough batches."""
-    started = start_shared("inside", "inside.py", args=("2 seconds",), driver_heap_mib=1024)
+    started = start_shared("inside", "inside.py", args=("3 seconds",), driver_heap_mib=1024)
     for query in QUERIES:
         started.await_batch(FIRST_LOOK, query)
     return started

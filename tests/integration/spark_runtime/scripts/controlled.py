@@ -74,7 +74,7 @@ def tell_rows(name: str) -> Any:
 
 def start(name: str, read: DataFrame, tell_batch: Any) -> None:
     """Start a query."""
-    writer = read.writeStream.queryName(name).trigger(processingTime="1 second")
+    writer = read.writeStream.queryName(name).trigger(processingTime="2 seconds")
     writer.foreachBatch(tell_batch).start()
 
 
