@@ -18,11 +18,11 @@ import msgspec
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.agent.poller import AgentPoller
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import ControlMessage
 from tidegate.model.stream_snapshot import ExportPhase, SnapshotExport, SnapshotPhase, StreamSnapshot
-from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import PodRecord

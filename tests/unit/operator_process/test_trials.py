@@ -9,7 +9,7 @@ import pytest
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, Unavailable
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Unfit
-from tidegate.observe.trials import LASTS, UNKNOWN_LASTS, Trials
+from tidegate.trials import LASTS, UNKNOWN_LASTS, Trials
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import app_with, deleted, launched, observe
 from tidegate_testing.pod_refusals import OVER_THE_LIMIT

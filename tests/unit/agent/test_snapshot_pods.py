@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tidegate import agent_client
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent import client as agent_client
+from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.agent.snapshot_pods import INTERVAL, SnapshotPods
 from tidegate.observe.index import Index
-from tidegate.observe.snapshot_pods import INTERVAL, SnapshotPods
 from tidegate_spark.snapshot_progress import serve
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
 from tidegate_testing.observations import NOW
@@ -87,7 +87,7 @@ async def test_all_are_asked_for_as_long_as_there_are_any(monkeypatch: pytest.Mo
             three.set()
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("tidegate.observe.snapshot_pods.asyncio.sleep", sleep)
+    monkeypatch.setattr("tidegate.agent.snapshot_pods.asyncio.sleep", sleep)
     task = asyncio.create_task(pods.run())
     pods.follow(KEY, pod(ip="10.0.0.7"))
     await three.wait()

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.change_classes import ChangeClass, fields_of
+from tidegate.model.change_classes import ChangeClass, fields_of
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import StreamingApp, StreamingAppSpec

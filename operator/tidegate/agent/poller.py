@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.status import FIGURES_INTERVAL
 from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import REPORT_AGE, access_is_due

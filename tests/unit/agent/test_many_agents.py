@@ -5,9 +5,9 @@ import itertools
 from collections import defaultdict
 from typing import Any
 
-from tidegate.agent_client import Unanswered
+from tidegate.agent.client import Unanswered
+from tidegate.agent.poller import PACES, AgentPoller
 from tidegate.metrics.figures import Figures
-from tidegate.observe.agents import PACES, AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord
 from tidegate.workqueue import Key, WorkQueue

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
+from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 
 CRD = yaml.safe_load((Path(__file__).parents[3] / "crds" / "streamingapps.tidegate.dev.yaml").read_text())
 SPEC = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import PodProgress

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.observe.index import KnownApp
 from tidegate.observe.snapshot_observation import PodProgress
-from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.workqueue import Key
 
 

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from tidegate import agent_client
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent import client as agent_client
+from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.agent.poller import BIRTH_SECONDS, PACES, SILENT_QUESTIONS, AgentPoller
 from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.agents import BIRTH_SECONDS, PACES, SILENT_QUESTIONS, AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import PodRecord
