@@ -30,7 +30,7 @@ from tidegate.observe.observation import TimedReport
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.workqueue import RetryLaterError
 from tidegate_spark.agent import Agent
-from tidegate_spark.control.entries import Entry
+from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_protocol import ControlOrders
 from tidegate_spark.environment import Environment
 from tidegate_spark.progress import Progress

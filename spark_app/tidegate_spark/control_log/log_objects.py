@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tidegate_spark.control.entries import VERSION, ControlLogError, Entry, decode, encode
-from tidegate_spark.control.fold import State
-from tidegate_spark.control.taken import Known, Writer
+from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, decode, encode
+from tidegate_spark.control_log.fold import State
+from tidegate_spark.control_log.taken import Known, Writer
 from tidegate_spark.json_form import from_json, to_json
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.objects.app import AppObjects
 
 PREFIX = "control"
 SEGMENTS, BASES, ACKS = f"{PREFIX}/segments", f"{PREFIX}/bases", f"{PREFIX}/acks"
@@ -33,7 +33,7 @@ class Base:
 class LogObjects:
     """All of one application's. Every method may raise what the store's client raises."""
 
-    library: Library
+    library: AppObjects
 
     @property
     def place(self) -> str:

@@ -17,11 +17,11 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
-from tidegate_spark.control.entries import VERSION, ControlLogError, Entry, Kind
-from tidegate_spark.control.fold import OtherBranchError, State, Verdict, fold, rollbacks, verdicts
-from tidegate_spark.control.log_objects import BASES, SEGMENTS, Base, LogObjects, LostError
-from tidegate_spark.control.taken import KNOWN_SECONDS, Taken
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, Kind
+from tidegate_spark.control_log.fold import OtherBranchError, State, Verdict, fold, rollbacks, verdicts
+from tidegate_spark.control_log.log_objects import BASES, SEGMENTS, Base, LogObjects, LostError
+from tidegate_spark.control_log.taken import KNOWN_SECONDS, Taken
+from tidegate_spark.objects.app import AppObjects
 
 ATTEMPTS, LOADS = 50, 5
 """Each is lost to a write of another process, and those get somewhere."""
@@ -40,7 +40,7 @@ class ControlLog:
     what cannot be understood; it can be called again then.
     """
 
-    def __init__(self, library: Library, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, library: AppObjects, clock: Callable[[], float] = time.time) -> None:
         """Look at the log in the application's storage; nothing is read before :meth:`load`."""
         self._objects, self._clock, self._lock = LogObjects(library), clock, threading.RLock()
         self._entries: dict[int, Entry] = {}
@@ -57,7 +57,7 @@ class ControlLog:
         self._opened = self._since
         """How many segments came after the newest base, and since when it is the newest."""
 
-    def use(self, library: Library) -> None:
+    def use(self, library: AppObjects) -> None:
         """Reach the storage by another client from now on; without I/O."""
         self._objects = LogObjects(library)
 

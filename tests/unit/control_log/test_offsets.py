@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.control.offsets import Positions, joins_late, position_in, position_of_progress
 from tidegate_spark.control.source import ControlReader, Records
-from tidegate_spark.snapshots.memory import Buckets
+from tidegate_spark.control_log.offsets import Positions, joins_late, position_in, position_of_progress
+from tidegate_spark.objects.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in
 
 HEAD = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n'

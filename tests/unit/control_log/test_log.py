@@ -2,11 +2,11 @@
 
 import pytest
 
-from tidegate_spark.control.entries import ControlLogError, Entry, Kind
-from tidegate_spark.control.fold import Verdict
-from tidegate_spark.control.log import ControlLog
-from tidegate_spark.control.log_objects import LostError
-from tidegate_spark.snapshots.memory import Buckets, Call
+from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
+from tidegate_spark.control_log.fold import Verdict
+from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.control_log.log_objects import LostError
+from tidegate_spark.objects.memory import Buckets, Call
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, message, opened
 
 

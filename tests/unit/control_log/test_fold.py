@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.control.entries import Entry, Kind
-from tidegate_spark.control.fold import OtherBranchError, State, Verdict, fold, in_force, verdicts
+from tidegate_spark.control_log.entries import Entry, Kind
+from tidegate_spark.control_log.fold import OtherBranchError, State, Verdict, fold, in_force, verdicts
 from tidegate_spark.json_form import from_json, to_json
 
 

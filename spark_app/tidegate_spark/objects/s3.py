@@ -13,8 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tidegate_spark.protocol import Storage
-from tidegate_spark.snapshots.store import (
+from tidegate_spark.objects.store import (
     PART_BYTES,
     Digest,
     Digester,
@@ -26,6 +25,7 @@ from tidegate_spark.snapshots.store import (
     VanishedError,
     agree,
 )
+from tidegate_spark.protocol import Storage
 from tidegate_spark.storage import Credentials, connect, read_object, status_of, write_object_if
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tidegate_spark.control.entries import Entry, Kind
-from tidegate_spark.control.fold import State
-from tidegate_spark.control.log import ControlLog
-from tidegate_spark.control.offsets import position_in
+from tidegate_spark.control_log.entries import Entry, Kind
+from tidegate_spark.control_log.fold import State
+from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.control_log.offsets import position_in
 from tidegate_spark.control_protocol import DUMP_STATE, PAUSE, RESUME, SNAPSHOT
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.objects.app import AppObjects
 
 OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})
 """What an application was told to do itself, once: nobody has told it to one that begins with its snapshot."""
@@ -28,7 +28,7 @@ class Kept:
     """From there to the highest."""
 
 
-def kept_at(library: Library, offsets: Mapping[str, str]) -> Kept | None:
+def kept_at(library: AppObjects, offsets: Mapping[str, str]) -> Kept | None:
     """Return what is to be kept of the log, None if no query takes part.
 
     Args:
@@ -49,7 +49,7 @@ def kept_at(library: Library, offsets: Mapping[str, str]) -> Kept | None:
     return Kept(positions, log.state_at(lowest), log.entries(lowest, highest))
 
 
-def begin_with(library: Library, kept: Kept | None, lineage: int, *, own: bool) -> None:
+def begin_with(library: AppObjects, kept: Kept | None, lineage: int, *, own: bool) -> None:
     """Have the application's log go on where a lineage does that begins with a snapshot. Can be done again.
 
     Args:

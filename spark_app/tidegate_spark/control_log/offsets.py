@@ -9,8 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tidegate_spark.objects.app import AppObjects
 from tidegate_spark.places import checkpoint_directory
-from tidegate_spark.snapshots.library import Library
 
 SOURCE = "tidegate-control"
 """The data source's name, and the one key of its offsets."""
@@ -69,7 +69,7 @@ class Positions:
         self._listed: dict[str, list[int]] = {}
         self._lock = threading.Lock()
 
-    def of(self, library: Library, query: str, batch: int) -> int | None:
+    def of(self, library: AppObjects, query: str, batch: int) -> int | None:
         """Return the position of a batch, None if it has none; raises what the store's client raises.
 
         Raises:
@@ -100,22 +100,22 @@ class Positions:
                 self._known.popitem(last=False)
         return position
 
-    def newest_text(self, library: Library, query: str) -> str | None:
+    def newest_text(self, library: AppObjects, query: str) -> str | None:
         """Return the newest entry of a query's offset log, None if there is none."""
         batches = self._numbers(library, query, OFFSETS)
         found = library.store.get(self._directory(library, query, OFFSETS, str(max(batches)))) if batches else None
         return found[0].decode() if found is not None else None
 
-    def newest(self, library: Library, query: str) -> int | None:
+    def newest(self, library: AppObjects, query: str) -> int | None:
         """Return the position of a query's newest committed batch, None if there is none, or it has none."""
         batches = self._batches(library, query)
         return self.of(library, query, batches[-1]) if batches else None
 
-    def newest_batch(self, library: Library, query: str) -> int:
+    def newest_batch(self, library: AppObjects, query: str) -> int:
         """Return a query's newest committed batch, -1 if there is none."""
         return max(self._batches(library, query), default=-1)
 
-    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+    def batch_of(self, library: AppObjects, query: str, sequence: int) -> int | None:
         """Return the first committed batch with a position of ``sequence`` or more, as far as there are any."""
         found = None
         # Asked for many messages at a time: what was listed before tells of most of them.
@@ -126,7 +126,7 @@ class Positions:
             found = self._first(library, query, self._listed[query], sequence)
         return found
 
-    def _first(self, library: Library, query: str, batches: Sequence[int], sequence: int) -> int | None:
+    def _first(self, library: AppObjects, query: str, batches: Sequence[int], sequence: int) -> int | None:
         low, high = 0, len(batches)
         while low < high:
             middle = (low + high) // 2
@@ -137,17 +137,17 @@ class Positions:
                 low = middle + 1
         return batches[low] if low < len(batches) else None
 
-    def oldest(self, library: Library) -> int | None:
+    def oldest(self, library: AppObjects) -> int | None:
         """Return the lowest position of any batch of the lineage that is there, None if none has one."""
         found = [self.of(library, query, min(batches)) for query, batches in self._planned(library).items()]
         return min((position for position in found if position is not None), default=None)
 
-    def asked(self, library: Library) -> frozenset[str]:
+    def asked(self, library: AppObjects) -> frozenset[str]:
         """Return the checkpoints' directories of the lineage's queries whose newest batch has a position."""
         planned = self._planned(library).items()
         return frozenset(query for query, batches in planned if self.of(library, query, max(batches)) is not None)
 
-    def _planned(self, library: Library) -> dict[str, list[int]]:
+    def _planned(self, library: AppObjects) -> dict[str, list[int]]:
         """Return the batches of which there are offsets, by the directory of the query's checkpoint."""
         root = library.lineage_key(self._lineage) + "/"
         found: dict[str, list[int]] = {}
@@ -158,15 +158,15 @@ class Positions:
                 found.setdefault(query, []).append(int(name))
         return found
 
-    def _batches(self, library: Library, query: str) -> list[int]:
+    def _batches(self, library: AppObjects, query: str) -> list[int]:
         """Return the committed batches of which there are offsets, the lowest first."""
         listed = [self._numbers(library, query, log) for log in (OFFSETS, COMMITS)]
         return sorted(listed[0] & listed[1])
 
-    def _numbers(self, library: Library, query: str, log: str) -> set[int]:
+    def _numbers(self, library: AppObjects, query: str, log: str) -> set[int]:
         prefix = self._directory(library, query, log) + "/"
         names = (entry.key[len(prefix) :] for entry in library.store.list(prefix))
         return {int(name) for name in names if name.isdigit()}
 
-    def _directory(self, library: Library, query: str, *parts: str) -> str:
+    def _directory(self, library: AppObjects, query: str, *parts: str) -> str:
         return library.lineage_key(self._lineage, checkpoint_directory(query), *parts)

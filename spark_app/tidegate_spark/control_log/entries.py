@@ -12,7 +12,7 @@ from enum import Enum
 
 from tidegate_spark.control_protocol import ControlOrder
 from tidegate_spark.json_form import from_json, to_json
-from tidegate_spark.snapshots.store import SnapshotError
+from tidegate_spark.objects.store import SnapshotError
 
 VERSION = 1
 WRITERS = "storage:"
