@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass
+from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "crds" / "streamingapps.tidegate.dev.yaml"

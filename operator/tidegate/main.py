@@ -30,7 +30,10 @@ from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
-from tidegate.agent_client import AgentClient
+from tidegate.agent.client import AgentClient
+from tidegate.agent.poller import AgentPoller
+from tidegate.agent.repartition_pods import RepartitionPods
+from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.control_part import ControlPart
 from tidegate.handlers import build_registry, build_settings
@@ -47,13 +50,9 @@ from tidegate.metrics.server import serve_metrics
 from tidegate.model.control_message import CONTROL_PLURAL
 from tidegate.model.stream_snapshot import SNAPSHOT_PLURAL
 from tidegate.model.streaming_app import PLURAL
-from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, build_record
 from tidegate.observe.quotas import Quotas
-from tidegate.observe.repartition_pods import RepartitionPods
-from tidegate.observe.snapshot_pods import SnapshotPods
-from tidegate.observe.trials import Trials
 from tidegate.part import Part, Running
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
@@ -62,6 +61,7 @@ from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.resources.platform import Platform
 from tidegate.settings import Settings, read_settings
 from tidegate.snapshot_part import SnapshotPart
+from tidegate.trials import Trials
 from tidegate.workqueue import WorkQueue
 from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
 

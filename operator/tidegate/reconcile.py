@@ -13,6 +13,7 @@ from tidegate.act.carry_out import Actor
 from tidegate.act.outcome import Outcome
 from tidegate.act.unreadable import REASON as INVALID
 from tidegate.act.unreadable import UnreadableTeller
+from tidegate.agent.poller import AgentPoller
 from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.executors import lacks_pods, wanted_executors
@@ -22,14 +23,13 @@ from tidegate.looks import Looks
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import restarts_between
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.agents import AgentPoller
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.quotas import Quotas
-from tidegate.observe.trials import Trials
 from tidegate.observe.unreadable import observe_unreadable
 from tidegate.resources.platform import Platform
+from tidegate.trials import Trials
 from tidegate.workqueue import Key
 
 log = structlog.get_logger()

@@ -10,12 +10,12 @@ import structlog
 
 from tidegate.act.control import ControlActor
 from tidegate.act.unreadable import UnreadableTeller
+from tidegate.agent.poller import AgentPoller
 from tidegate.decide.control.actions import ControlPlan, GiveMessages
 from tidegate.decide.control.plan import decide_control
 from tidegate.looks import Looks
 from tidegate.metrics.control import ControlFigures
 from tidegate.model.control_message import CONTROL_KIND
-from tidegate.observe.agents import AgentPoller
 from tidegate.observe.gather_control import observe_control
 from tidegate.observe.index import Index
 from tidegate.workqueue import Key

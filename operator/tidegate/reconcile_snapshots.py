@@ -10,15 +10,15 @@ import structlog
 
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
+from tidegate.agent.poller import AgentPoller
+from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.looks import Looks
 from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
-from tidegate.observe.agents import AgentPoller
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
-from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
 

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.kube.client import KubeClient
 from tidegate.metrics.figures import Figures
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot, decode_snapshot
 from tidegate.observe.following import follow
 from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import Stored
-from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.part import Running
 from tidegate.workqueue import Key, WorkQueue
 

@@ -57,7 +57,7 @@ from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
 from tidegate_spark.snapshot_protocol import SnapshotOrders
-from tidegate_spark.snapshot_work import connector
+from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.storage import Credentials, FaultError

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.protocol import LINEAGE_PREFIX
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Manifest
-from tidegate_spark.snapshots.store import SnapshotError
 
 WITHOUT_OUTPUT = "withoutOutput"
 """Of a lineage whose state was divided anew: query -> the batch that this was, which put nothing out."""

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from tidegate_spark.control.offsets import position_of_progress, without_control
+from tidegate_spark.control_log.offsets import position_of_progress, without_control
 from tidegate_spark.lag import lag_of, partitions_of
 from tidegate_spark.progress import Commit, Progress
 

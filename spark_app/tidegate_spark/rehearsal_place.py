@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.rehearsal_protocol import REHEARSAL_PREFIX
 from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.storage import Credentials
 
 _PASSES = 5
@@ -32,8 +33,6 @@ def forget(library: Library, snapshot: str) -> None:
 
 def forget_own(config: DriverConfig, credentials: Credentials | None) -> None:
     """Remove everything in the place of the rehearsal that ``config`` is of; raises as :func:`forget`."""
-    from tidegate_spark.snapshot_work import reach_library  # noqa: PLC0415 - that disposes of places, too
-
     start = config.start_from
     if config.rehearsal is None or start is None:
         raise ValueError("no rehearsal: its place is the application's")

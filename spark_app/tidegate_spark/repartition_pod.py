@@ -37,8 +37,8 @@ from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.making import cause_of, config_for_spark, end_of
 from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, Repartition, RepartitionEnd, RepartitionWhat
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
-from tidegate_spark.snapshot_work import reach_library
 from tidegate_spark.snapshots.copying import Progress
+from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_spark.termination import write_termination
 

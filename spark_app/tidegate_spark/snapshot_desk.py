@@ -70,8 +70,9 @@ def desk_of(
 
     def make() -> SnapshotKeeper:
         from tidegate_spark import snapshot_keeper, snapshot_work  # noqa: PLC0415 - see the module's docstring
+        from tidegate_spark.snapshots.reach import connector  # noqa: PLC0415 - likewise
 
-        connect = snapshot_work.connector(config, environment.credentials_directory)
+        connect = connector(config, environment.credentials_directory)
         carrier = snapshot_work.Carrier(config, connect, spark_version)
         return snapshot_keeper.SnapshotKeeper(carrier, runs=True, observer=figures)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tidegate_spark import storage as store
 from tidegate_spark.exports import errors as exports
+from tidegate_spark.objects.store import MismatchError, NotDeletedError, SnapshotError, VanishedError
 from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshot_protocol import SnapshotReason
 from tidegate_spark.snapshots.catalog import DisposedError, HeldError, NotReadyError, UnknownSnapshotError
@@ -15,7 +16,6 @@ from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
 from tidegate_spark.snapshots.library import CatalogContendedError, CatalogLostError
 from tidegate_spark.snapshots.manifest import UnreadableManifestError
 from tidegate_spark.snapshots.restore import DamagedError
-from tidegate_spark.snapshots.store import MismatchError, NotDeletedError, SnapshotError, VanishedError
 from tidegate_spark.snapshots.take import BatchLostError, NothingCommittedError, TooFastError
 from tidegate_spark.storage import FaultError
 

@@ -18,6 +18,7 @@ from typing import Any
 from tidegate_spark import preflight, snapshot_progress, storage
 from tidegate_spark.environment import Environment
 from tidegate_spark.log_lines import log_to_stderr
+from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.protocol import (
     CONFIG_VARIABLE,
     EXIT_APPLICATION,
@@ -39,8 +40,8 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotReports,
     SnapshotState,
 )
-from tidegate_spark.snapshot_work import Carrier, connector
-from tidegate_spark.snapshots.store import SnapshotError
+from tidegate_spark.snapshot_work import Carrier
+from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.storage import FaultError
 
 FOR_THE_KUBELET = frozenset((SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST, SnapshotReason.MISSING))

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark import lineage_mark, rehearsal_place, upgrade_pin
-from tidegate_spark import storage as store
-from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, Storage
+from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig
 from tidegate_spark.snapshot_protocol import (
     LONGEST_OFFSETS,
     AdoptOrder,
@@ -26,7 +25,7 @@ from tidegate_spark.snapshot_protocol import (
     StateFacts,
     VerifyOrder,
 )
-from tidegate_spark.snapshots import catalog, collect, layout, manifest, s3
+from tidegate_spark.snapshots import catalog, collect, layout, manifest
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
 from tidegate_spark.snapshots.library import Library
@@ -35,7 +34,6 @@ from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.restore import DamagedError, Origin, damages
 from tidegate_spark.snapshots.take import Request, take
 from tidegate_spark.snapshots.verify import verify
-from tidegate_spark.storage import Credentials, EndpointError, FaultError
 from tidegate_spark.version import VERSION
 
 CUT = "… (cut)"
@@ -44,27 +42,6 @@ READ_AT_ONCE = 4
 PIN_RENEWED_AFTER_SECONDS = 60.0
 
 log = logging.getLogger("tidegate")
-
-
-def reach_library(place: Storage, credentials: Credentials | None, *, apart: bool = False) -> Library:
-    """Return the snapshots in ``place``; ``apart``: other credentials may not read there, and no store copies.
-
-    Raises:
-        FaultError: the endpoint is no URL.
-    """
-    try:
-        return Library(s3.reach(place, credentials, USUAL.number, apart=apart), place.prefix)
-    except EndpointError as error:
-        raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{place.endpoint} (endpoint): {error}.")) from error
-
-
-def connector(config: DriverConfig, credentials_directory: str) -> Callable[[], Library]:
-    """Return what reaches the application's snapshots with the credentials of the moment; it may raise FaultError."""
-
-    def connect() -> Library:
-        return reach_library(config.storage, store.read_credentials(credentials_directory, config.credentials_secret))
-
-    return connect
 
 
 class Pin:

@@ -22,21 +22,22 @@ from typing import Any
 
 from tidegate_spark import lineage_mark, output_book, upgrade_pin
 from tidegate_spark import storage as store
-from tidegate_spark.control import keeping
+from tidegate_spark.control_log import keeping
+from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom, from_json, to_json
 from tidegate_spark.repartition import attempts
 from tidegate_spark.snapshot_protocol import SnapshotOrders
-from tidegate_spark.snapshot_work import Carrier, reach_library
+from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import layout as spark_layout
 from tidegate_spark.snapshots import restore
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
 from tidegate_spark.snapshots.library import CatalogContendedError, Library
 from tidegate_spark.snapshots.manifest import Manifest
+from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.restore import Origin, Target
-from tidegate_spark.snapshots.store import SnapshotError
 from tidegate_spark.storage import Credentials, FaultError
 
 LOG_SECONDS = 10.0

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 
+from tidegate_spark.objects.store import Entry, SnapshotError
 from tidegate_spark.protocol import UPGRADE_PREFIX
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshots import layout as spark_layout
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.reader import Layout
-from tidegate_spark.snapshots.store import Entry, SnapshotError
 
 
 class StateMissingError(SnapshotError):

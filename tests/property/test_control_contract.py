@@ -14,23 +14,23 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-import tidegate.agent_client
+import tidegate.agent.client
 from devcluster.control import free_port
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.agent.poller import AgentPoller
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import ControlMessage, MessagePhase
-from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.workqueue import RetryLaterError
 from tidegate_spark.agent import Agent
-from tidegate_spark.control.entries import Entry
+from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_protocol import ControlOrders
 from tidegate_spark.environment import Environment
 from tidegate_spark.progress import Progress
@@ -261,7 +261,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
 
 @pytest.fixture
 async def agents(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgentClient]:
-    monkeypatch.setattr(tidegate.agent_client, "COMMAND_PORT", PORT)
+    monkeypatch.setattr(tidegate.agent.client, "COMMAND_PORT", PORT)
     async with AgentClient(cast(KubeClient, None), 4) as client:
         client.learn_token(KEY, "word")
         yield client

@@ -10,12 +10,12 @@ import pytest
 
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.entries import Entry
-from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageReport, MessageState
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.examples import gate_share
 from tidegate_testing.store_actors import Actor, KilledError

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tidegate_spark.control import taken as memories
 from tidegate_spark.control.channels import storage
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.intake import Broker, Intake
@@ -20,13 +19,14 @@ from tidegate_spark.control.channels.ports import ChannelError, Delivery, Reply
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.channels.storage import StorageChannel
 from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.entries import Entry, Kind
 from tidegate_spark.control.handlers import Declared
+from tidegate_spark.control_log import taken as memories
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import InboxSettings
 from tidegate_spark.control_writer import ControlWriter, Pace
 from tidegate_spark.control_writer import writer as writers
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_works import FakeWorks

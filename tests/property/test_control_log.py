@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.control import log as module
-from tidegate_spark.control.entries import ControlLogError, Entry, Kind
-from tidegate_spark.control.fold import State, fold
-from tidegate_spark.control.log import ControlLog
+from tidegate_spark.control_log import log as module
+from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
+from tidegate_spark.control_log.fold import State, fold
+from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, message, opened
 from tidegate_testing.examples import gate_share
 from tidegate_testing.mistakes import Course, planted

@@ -16,7 +16,6 @@ from tidegate.decide.actions import CreateSnapshot
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.snapshots.actions import DeleteSnapshot, StampRetention
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.times import ScheduleError, fault_of, next_time, previous_time
 from tidegate.model.stream_snapshot import (
     ANNOTATION_KEEP,
     SnapshotApp,
@@ -28,6 +27,7 @@ from tidegate.model.stream_snapshot import (
     is_scheduled,
 )
 from tidegate.model.streaming_app import Condition, LocalReference, Metadata, Phase, QueryStatus, StreamingApp
+from tidegate.model.times import ScheduleError, fault_of, next_time, previous_time
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, observe
 

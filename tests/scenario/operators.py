@@ -21,6 +21,7 @@ from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.outcome import Outcome
 from tidegate.act.unreadable import UnreadableTeller
+from tidegate.agent.poller import AgentPoller
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.control_part import ControlPart
 from tidegate.decide.actions import Action, Plan
@@ -29,15 +30,14 @@ from tidegate.kube.paths import collection
 from tidegate.leadership import NotLeadingError
 from tidegate.main import Operator
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.quotas import Quotas
-from tidegate.observe.trials import Trials
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.resources.platform import Platform
+from tidegate.trials import Trials
 from tidegate.workqueue import Key, RetryLaterError, WorkQueue
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ import datetime
 import json
 
 from tests.scenario.api_server import Body
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import decode_app
 
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import aiohttp
 
 from tests.scenario.api_server import ApiServer, RefusedError, place_of
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.kube.client import KubeClient, require
 from tidegate.kube.connection import Connection
 from tidegate.kube.failures import Failure, Unavailable, failure_from_response

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tidegate.act.access import Taken
-from tidegate.agent_client import AgentClient, decode_token
+from tidegate.agent.client import AgentClient, decode_token
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Failure, NotFound
 from tidegate.kube.paths import collection_of, item, path_of

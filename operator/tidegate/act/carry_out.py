@@ -16,7 +16,7 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.outcome import LookAgain, Outcome, must, refused
 from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide import actions as do
 from tidegate.decide.actions import LAUNCH_REFUSED, NAMESPACE_TERMINATING
 from tidegate.kube.client import KubeClient

@@ -11,7 +11,7 @@ import structlog
 from tidegate.act.events import EventPublisher
 from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.act.status import merge_difference
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.control import actions as do
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, NotFound

@@ -13,7 +13,7 @@ import structlog
 
 from tidegate.act.events import EventPublisher
 from tidegate.decide.actions import PublishEvent
-from tidegate.decide.status import build_conditions
+from tidegate.decide.conditions import build_conditions
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.autoscaling.settings import ExcludedPeriod
-from tidegate.decide.times import previous_time
+from tidegate.model.times import previous_time
 
 
 def excluded_until(periods: tuple[ExcludedPeriod, ...], now: float) -> float:

@@ -20,10 +20,10 @@ from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.executors import is_autoscaled
 from tidegate.decide.ignored_instances import basis_of
-from tidegate.decide.times import fault_of
 from tidegate.model.duration import seconds_of
 from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.status import AutoscalingFigures, AutoscalingStatus, LastScale, LearnedStatus
+from tidegate.model.times import fault_of
 from tidegate.observe.observation import Observation
 
 TOLD_ONCE = frozenset(Limit) - {Limit.MISSING}

@@ -9,8 +9,8 @@ from __future__ import annotations
 import datetime
 
 from tidegate.decide.actions import PublishEvent
-from tidegate.decide.times import fault_of
 from tidegate.model.streaming_app import Condition, StreamingApp
+from tidegate.model.times import fault_of
 from tidegate.observe.observation import Observation
 
 PERIODS_IGNORED = "ExcludedPeriodsIgnored"

@@ -21,9 +21,9 @@ from tidegate.decide.actions import (
 )
 from tidegate.decide.executors import target_executors
 from tidegate.decide.origin import lineage_to_launch, with_beginning
-from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
+from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation, Refusal, lacks_access
 from tidegate.resources.driver import build_driver_pod

@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tidegate.decide import beginning, deletion, last_snapshot, launch, letting_go, restarting, running, suspension
+from tidegate.decide import (
+    beginning,
+    deletion,
+    ends,
+    last_snapshot,
+    launch,
+    letting_go,
+    restarting,
+    running,
+    suspension,
+)
 from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
 from tidegate.decide.autoscaling import tell_scaling
 from tidegate.decide.executors import rescale_live
@@ -58,11 +68,11 @@ RULES: tuple[Rule, ...] = (
     leave_ended_version,
     running.stop_driver_of_changed_spec,
     restarting.disbelieve_old_news,
-    restarting.obey_policy_never,
+    ends.obey_policy_never,
     running.replace_lost_driver,
     restarting.adopt_lost_epoch,
     restarting.judge_fenced_driver,
-    restarting.judge_exhausted_driver,
+    ends.judge_exhausted_driver,
     restarting.start_finished_again,
     running.judge_ended_driver,
     running.judge_unstarted_driver,

@@ -10,20 +10,18 @@ import dataclasses
 import datetime
 
 from tidegate.decide.actions import DeleteDriver, PublishEvent
-from tidegate.decide.faults import lost_from_sight, name_end, read_termination
+from tidegate.decide.ends import NO_RESTART, ended_for_good_with, judge_exhausted_driver, obey_policy_never
+from tidegate.decide.faults import name_end, read_termination
 from tidegate.decide.running import ends_to_be_retried, judge_ended_driver
-from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
 from tidegate.observe.observation import Observation, is_told
-from tidegate.observe.pods import PodRecord, time_from_seconds
-from tidegate_spark.protocol import DEPENDENCY_REASONS, Reason, Termination
+from tidegate.observe.pods import time_from_seconds
+from tidegate_spark.protocol import Reason
 
-NO_RESTART = "NoRestart"
-_AFRESH = "Mend it and change the spec, or change spec.restartNonce, to start the application afresh."
 _FINAL = frozenset({Reason.BUDGET_EXHAUSTED.value, Reason.FENCED.value, NO_RESTART})
 """Reasons of an application that failed for good: the loss of its pod is no reason to start it again."""
-_NOT_THE_APPLICATION = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED}
 
 
 def stay_ended(o: Observation, now: float) -> Verdict | None:
@@ -33,7 +31,7 @@ def stay_ended(o: Observation, now: float) -> Verdict | None:
         return None
     if driver.app_uid != o.app.metadata.uid or ends_to_be_retried(driver) or start_finished_again(o, now):
         return None
-    if o.app.spec.suspend and _ended_for_good_with(driver, Reason.COMPLETED) is None:
+    if o.app.spec.suspend and ended_for_good_with(driver, Reason.COMPLETED) is None:
         return None
     rules = (obey_policy_never, adopt_lost_epoch, judge_fenced_driver, judge_exhausted_driver, judge_ended_driver)
     verdict = next((found for found in (rule(o, now) for rule in rules) if found is not None), None)
@@ -63,7 +61,7 @@ def adopt_lost_epoch(o: Observation, now: float) -> Verdict | None:
     The epoch goes to status first; then the driver that could not start makes room for one of the next epoch.
     """
     driver = o.driver
-    told = _ended_for_good_with(driver, Reason.FENCED)
+    told = ended_for_good_with(driver, Reason.FENCED)
     if driver is None or told is None or told.adopt_epoch <= o.app.status.epoch:
         return None
     return Verdict(
@@ -80,7 +78,7 @@ def adopt_lost_epoch(o: Observation, now: float) -> Verdict | None:
 
 def judge_fenced_driver(o: Observation, now: float) -> Verdict | None:
     """Leave a driver alone that another one took the storage from: two that take turns would be worse than none."""
-    told = _ended_for_good_with(o.driver, Reason.FENCED)
+    told = ended_for_good_with(o.driver, Reason.FENCED)
     if told is None or o.driver is None:
         return None
     if told.adopt_epoch and told.adopt_epoch <= o.app.status.epoch:
@@ -96,36 +94,12 @@ def judge_fenced_driver(o: Observation, now: float) -> Verdict | None:
     )
 
 
-def judge_exhausted_driver(o: Observation, now: float) -> Verdict | None:
-    """Say that the application failed too often, and why it did the last time."""
-    told = _ended_for_good_with(o.driver, Reason.BUDGET_EXHAUSTED)
-    if told is None:
-        return None
-    message = f"{_what(told)} {_AFRESH} A change of spec.restart alone does not."
-    return Verdict(Phase.FAILED, Health.STALLED, Reason.BUDGET_EXHAUSTED.value, message)
-
-
-def obey_policy_never(o: Observation, now: float) -> Verdict | None:
-    """Leave an application that failed by itself failed. Lost pods and faults of dependencies are not its failures."""
-    driver = o.driver
-    if driver is None or o.app.spec.restart.policy is not RestartPolicy.NEVER:
-        return None
-    if driver.phase != "Failed" or driver.reason or driver.ended is None or lost_from_sight(driver.ended):
-        return None
-    told = read_termination(driver.ended)
-    if told is not None and told.reason in _NOT_THE_APPLICATION:
-        return None
-    # Not the remedy of an ordinary failure, which is that it is started again.
-    what = name_end(driver).message if told is None else _what(told, told.exception)
-    return Verdict(Phase.FAILED, Health.STALLED, NO_RESTART, f"{what} spec.restart.policy is Never. {_AFRESH}")
-
-
 def start_finished_again(o: Observation, now: float) -> Verdict | None:
     """Start a finished application again if the policy is Always; quick ends are followed by growing pauses."""
     driver = o.driver
     if driver is None or o.app.spec.restart.policy is not RestartPolicy.ALWAYS:
         return None
-    if _ended_for_good_with(driver, Reason.COMPLETED) is None:
+    if ended_for_good_with(driver, Reason.COMPLETED) is None:
         return None
     return Verdict(
         Phase.STARTING,
@@ -231,15 +205,3 @@ def _ran_when_last_seen(status: StreamingAppStatus) -> bool:
     started = status.driver.started_at if status.driver else None
     ended = status.last_exit.time if status.last_exit else None
     return started is not None and (ended is None or ended < started)
-
-
-def _ended_for_good_with(driver: PodRecord | None, reason: Reason) -> Termination | None:
-    if driver is None or driver.running or driver.ended is None or driver.ended.exit_code != 0:
-        return None
-    told = read_termination(driver.ended)
-    return told if told is not None and told.reason is reason else None
-
-
-def _what(told: Termination, exception: str = "") -> str:
-    text = f"{exception}: {told.message}".strip() if exception else told.message.strip()
-    return text if text.endswith((".", "!", "?")) else f"{text}."

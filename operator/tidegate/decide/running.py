@@ -6,6 +6,7 @@ import dataclasses
 
 from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide.actions import Action, DeleteDriver
+from tidegate.decide.ends import ended_for_good
 from tidegate.decide.executors import (
     EXECUTORS_MISSING,
     is_short,
@@ -26,10 +27,11 @@ from tidegate.decide.launch import (
     why_not_built,
 )
 from tidegate.decide.overdue import OVERDUE
-from tidegate.decide.suspension import RESUMING, ROLLING_BACK, stop_was_asked_for, suspending_message
+from tidegate.decide.suspension import suspending_message
 from tidegate.decide.upgrades.repartitioning import is_pending
 from tidegate.decide.upgrades.step import runs_ready
 from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.stops import RESUMING, ROLLING_BACK, stop_was_asked_for
 from tidegate.model.streaming_app import Phase, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
@@ -310,15 +312,6 @@ def wait_for_driver_to_start(o: Observation, now: float) -> Verdict | None:
     else:
         message = starting_message(o, max(o.driver.epoch, o.app.status.epoch))
     return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", message, wake_after=look_again_in(o, now))
-
-
-def ended_for_good(driver: PodRecord) -> bool:
-    """Return whether the driver's process ended and will not be started again.
-
-    The container's exit code is looked at and not only the pod's phase, which follows later, or never with a sidecar.
-    """
-    done = driver.ended is not None and driver.ended.exit_code == 0 and not driver.running
-    return driver.phase == "Succeeded" or (done and driver.phase != "Failed")
 
 
 def ends_to_be_retried(driver: PodRecord) -> bool:

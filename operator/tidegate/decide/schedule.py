@@ -14,9 +14,9 @@ import msgspec
 from tidegate.decide.actions import Action, CreateSnapshot, PublishEvent
 from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of
-from tidegate.decide.times import ScheduleError, next_time, previous_time
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_scheduled, owner_uid, scheduled_at
 from tidegate.model.streaming_app import ScheduleStatus, SnapshotsSpec
+from tidegate.model.times import ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_scheduled, scheduled_name
 

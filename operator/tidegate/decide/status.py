@@ -7,14 +7,12 @@ written at once.
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Iterable
-
 import msgspec
 
 from tidegate.decide.autoscaling import autoscaling_status
 from tidegate.decide.beginning import build_beginning, build_last_snapshot
 from tidegate.decide.channel_status import channel_condition, control_status
+from tidegate.decide.conditions import build_conditions
 from tidegate.decide.executors import running_executors, wanted_executors
 from tidegate.decide.faults import read_termination
 from tidegate.decide.ignored_instances import instances_condition
@@ -26,9 +24,8 @@ from tidegate.decide.restarting import count_restarts
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.upgrades.repartitioning import with_progress, without_progress
 from tidegate.decide.upgrades.table import at_launch
-from tidegate.decide.verdict import Health, Judged, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import (
-    Condition,
     DriverStatus,
     ExecutorsStatus,
     LastExit,
@@ -87,27 +84,6 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         control=control_status(o),
         autoscaling=autoscaling_status(o),
     )
-
-
-def build_conditions(old: Iterable[Condition], verdict: Judged, generation: int, now: float) -> tuple[Condition, ...]:
-    """Return the three conditions; a transition time changes only with its condition's status."""
-    before = {condition.type: condition for condition in old}
-    time = datetime.datetime.fromtimestamp(int(now), datetime.UTC)
-    built = []
-    for health in Health:
-        status = "True" if health is verdict.health else "False"
-        known = before.get(health.value)
-        built.append(
-            Condition(
-                type=health.value,
-                status=status,
-                reason=verdict.reason,
-                message=verdict.message if status == "True" or health is Health.READY else "",
-                observed_generation=generation,
-                last_transition_time=known.last_transition_time if known and known.status == status else time,
-            )
-        )
-    return tuple(built)
 
 
 def write_is_due_in(o: Observation, new: StreamingAppStatus, now: float) -> float | None:

@@ -6,14 +6,10 @@ from tidegate.decide.actions import DeleteDriver
 from tidegate.decide.faults import read_termination
 from tidegate.decide.overdue import wait_for_end
 from tidegate.decide.verdict import Health, Verdict
-from tidegate.model.streaming_app import Phase, StreamingAppStatus
+from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import Reason
-
-RESUMING, ROLLING_BACK = "Resuming", "UpgradeRollingBack"
-REPARTITIONING = "UpgradeRepartitioning"
-_ASKED_FOR = frozenset({"Suspending", "SpecChanged", RESUMING, ROLLING_BACK, REPARTITIONING})
 
 
 def stop_driver_of_suspended(o: Observation, now: float) -> Verdict | None:
@@ -46,18 +42,6 @@ def stay_suspended(o: Observation, now: float) -> Verdict | None:
         "Suspended",
         "The application is suspended and its state is kept. Set spec.suspend to false to go on with the next batch.",
     )
-
-
-def stop_was_asked_for(status: StreamingAppStatus) -> bool:
-    """Return whether the driver was last seen stopping for somebody's wish, be that wish taken back or not.
-
-    The wish is written to status before the driver is asked to end; so the status knows of it when the spec, which was
-    changed back meanwhile, does not.
-    """
-    ready = status.condition(Health.READY.value)
-    # An earlier operator called it Stopping as well while state was divided.
-    going = status.phase in (Phase.STOPPING, Phase.REPARTITIONING)
-    return going and ready is not None and ready.reason in _ASKED_FOR
 
 
 def suspending_message(driver: PodRecord) -> str:

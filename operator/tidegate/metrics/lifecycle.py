@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.decide.suspension import stop_was_asked_for
 from tidegate.model.status import Phase, StreamingAppStatus, UpgradePhase
+from tidegate.model.stops import stop_was_asked_for
 from tidegate_spark.protocol import Reason
 
 LOST, CRASHED, OUT_OF_MEMORY = "DriverLost", "DriverCrashed", "OutOfMemory"

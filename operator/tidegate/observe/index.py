@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.control_index import ControlIndex

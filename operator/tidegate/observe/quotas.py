@@ -14,13 +14,13 @@ from msgspec import Struct
 from msgspec import field as struct_field
 
 from tidegate.autoscaling.situation import Quota
-from tidegate.decide.spec_hash import spec_hash
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES
 from tidegate.kube.paths import collection
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.spec import Resources
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.cpu_limits import driver_limit, executor_limit

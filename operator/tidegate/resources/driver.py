@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.control_channel import mount_credentials

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tidegate.decide.spec_hash import program_hash
+from tidegate.model.spec_hash import program_hash
 from tidegate.model.streaming_app import ForkOutputs, StableSpec, StreamingApp, UpgradePhase
 from tidegate.resources.control_channel import channel_settings
 from tidegate.resources.executor import build_executor_template

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.quantity import parse_quantity
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Driver, Rehearse, StreamingApp, StreamingAppStatus
 from tidegate.resources import pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver

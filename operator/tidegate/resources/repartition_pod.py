@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tidegate.decide.spec_hash import with_version
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
+from tidegate.model.spec_hash import with_version
 from tidegate.model.streaming_app import RepartitionStatus, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver

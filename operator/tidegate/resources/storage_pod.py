@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.cpu_limits import limit_for_files, small_requirements

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidegate_spark.control.accounts import Account
-from tidegate_spark.control.entries import ControlLogError, Entry
-from tidegate_spark.control.log_objects import ACKS
+from tidegate_spark.control_log.entries import ControlLogError, Entry
+from tidegate_spark.control_log.log_objects import ACKS
 from tidegate_spark.json_form import from_json, to_json
 from tidegate_spark.snapshots.library import Library
 

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tidegate_spark.control.entries import Entry
-from tidegate_spark.control.fold import Verdict
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.fold import Verdict
 from tidegate_spark.control_protocol import (
     CLEAR_CACHES,
     DUMP_STATE,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tidegate_spark.control.account_book import AccountBook
-from tidegate_spark.control.entries import ControlLogError, Entry
 from tidegate_spark.control.handlers import FAIL, Handler, message_of
+from tidegate_spark.control_log.entries import ControlLogError, Entry
 from tidegate_spark.snapshots.library import Library
 
 log = logging.getLogger("tidegate")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import (
     BUILT_IN_TYPES,
     DUMP_STATE,

@@ -21,13 +21,13 @@ from tidegate_spark.control.channels.admission import within_limit
 from tidegate_spark.control.channels.book import ChannelBook, Ended
 from tidegate_spark.control.channels.cluster_part import OPEN_STATES, has_part
 from tidegate_spark.control.checking import checked
-from tidegate_spark.control.entries import ControlLogError, Entry, Kind, message_of
-from tidegate_spark.control.fold import State, Verdict
 from tidegate_spark.control.handlers import Declared
-from tidegate_spark.control.log import ControlLog
 from tidegate_spark.control.ports import Works
 from tidegate_spark.control.reaching import Reached
 from tidegate_spark.control.reports import Telling, entry_at, messages_between, new_in_batch, uncalled
+from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, message_of
+from tidegate_spark.control_log.fold import State, Verdict
+from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_protocol import ControlOrders, ControlReport, MessageReport
 from tidegate_spark.snapshots.library import Library
 

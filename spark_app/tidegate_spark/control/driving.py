@@ -22,11 +22,11 @@ from tidegate_spark.control.channels.ports import Channel, Reply
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.channels.storage import StorageChannel
 from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.handlers import declared
 from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
-from tidegate_spark.control.offsets import SOURCE, Positions, joins_late
 from tidegate_spark.control.works import DriverWorks
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.offsets import SOURCE, Positions, joins_late
 from tidegate_spark.control_protocol import LINE_FILE, ChannelSettings, ControlReport
 from tidegate_spark.environment import Environment
 from tidegate_spark.logs import within
@@ -36,7 +36,7 @@ from tidegate_spark.protocol import DriverConfig, DriverState, Reason
 from tidegate_spark.queries import Queries
 from tidegate_spark.redaction import Secrets, clean_message
 from tidegate_spark.snapshot_desk import SnapshotDesk
-from tidegate_spark.snapshot_work import connector
+from tidegate_spark.snapshots.reach import connector
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

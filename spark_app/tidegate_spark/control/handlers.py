@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tidegate_spark.control.checking import Schema, Vocabulary
-from tidegate_spark.control.entries import Entry
+from tidegate_spark.control_log.entries import Entry
 
 FAIL, REPORT = "fail", "report"
 """What an exception of a handler does: end the task and so, if it goes on, the query; or be told of and no more."""

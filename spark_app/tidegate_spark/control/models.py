@@ -15,8 +15,8 @@ from typing import BinaryIO, cast
 
 from tidegate_spark import storage
 from tidegate_spark.control.checking import rejected
-from tidegate_spark.control.entries import Entry, Kind
-from tidegate_spark.control.fold import Model
+from tidegate_spark.control_log.entries import Entry, Kind
+from tidegate_spark.control_log.fold import Model
 from tidegate_spark.control_protocol import RELOAD_MODEL
 from tidegate_spark.places import Storage
 from tidegate_spark.storage import status_of

@@ -21,13 +21,13 @@ from pyspark import cloudpickle
 
 from tidegate_spark.agent import Handler, Server
 from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.entries import VERSION, Entry, Segment
-from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.line import APPLIED, MESSAGES, POSITION, STATE, Line
-from tidegate_spark.control.log_objects import LostError
-from tidegate_spark.control.offsets import Positions
 from tidegate_spark.control.reaching import Reached
+from tidegate_spark.control_log.entries import VERSION, Entry, Segment
+from tidegate_spark.control_log.fold import State
+from tidegate_spark.control_log.log_objects import LostError
+from tidegate_spark.control_log.offsets import Positions
 from tidegate_spark.json_form import to_json
 from tidegate_spark.places import Storage
 from tidegate_spark.snapshots.library import Library

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from tidegate_spark.control.accounts import Account
-from tidegate_spark.control.entries import Entry
-from tidegate_spark.control.fold import State
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.fold import State
 from tidegate_spark.snapshots.library import Library
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from tidegate_spark.control import handlers
-from tidegate_spark.control.offsets import SOURCE
+from tidegate_spark.control_log.offsets import SOURCE
 
 NAMED_SOURCES, SOURCE_NAME = "spark.sql.streaming.queryEvolution.enableSourceEvolution", "tidegate_control"
 """With this setting queries know their sources by names, and take in one more."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from tidegate_spark.control import accounts
 from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.accounts import needs_of
-from tidegate_spark.control.entries import Entry, Kind
-from tidegate_spark.control.fold import Verdict, in_force
-from tidegate_spark.control.log import ControlLog
-from tidegate_spark.control.log_objects import LostError
 from tidegate_spark.control.ports import Works
+from tidegate_spark.control_log.entries import Entry, Kind
+from tidegate_spark.control_log.fold import Verdict, in_force
+from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_protocol import MessageReport, QueryAcknowledgement
 from tidegate_spark.snapshots.library import Library
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from tidegate_spark.control.line import MESSAGES, POSITION, Caller, line_of_this_machine
-from tidegate_spark.control.offsets import SOURCE
+from tidegate_spark.control_log.offsets import SOURCE
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow

@@ -18,8 +18,6 @@ from typing import Any
 from pyspark import SparkContext, TaskContext, cloudpickle
 
 from tidegate_spark.control import models, program
-from tidegate_spark.control.entries import Entry, Segment
-from tidegate_spark.control.fold import Model, State
 from tidegate_spark.control.handlers import FAIL, Handler, message_of
 from tidegate_spark.control.in_force import Current
 from tidegate_spark.control.line import (
@@ -32,6 +30,8 @@ from tidegate_spark.control.line import (
     ControlError,
     Line,
 )
+from tidegate_spark.control_log.entries import Entry, Segment
+from tidegate_spark.control_log.fold import Model, State
 from tidegate_spark.json_form import from_json
 from tidegate_spark.places import Storage
 

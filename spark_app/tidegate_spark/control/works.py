@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.channels.cluster_part import asked_id
-from tidegate_spark.control.entries import Entry
-from tidegate_spark.control.fold import State
 from tidegate_spark.control.log_level import LogLevel
-from tidegate_spark.control.offsets import Positions
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.fold import State
+from tidegate_spark.control_log.offsets import Positions
 from tidegate_spark.control_protocol import (
     CLEAR_CACHES,
     DUMP_STATE,

@@ -14,7 +14,7 @@ from typing import Any
 
 from tidegate_spark.control_writer.errors import ControlWriterError, InvalidMessageError, NoOutcomeError
 from tidegate_spark.control_writer.writer import OUTCOME_SECONDS, SOURCE, ControlWriter
-from tidegate_spark.snapshots.store import ObjectStore
+from tidegate_spark.objects.store import ObjectStore
 from tidegate_spark.storage import Credentials, mounted_credentials
 
 WRITTEN, UNWRITTEN, USAGE, UNTOLD, UNAPPLIED = 0, 1, 2, 3, 4

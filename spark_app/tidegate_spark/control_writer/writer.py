@@ -14,14 +14,14 @@ from types import TracebackType
 from typing import Any
 
 from tidegate_spark.control.channels.inbox import reply_in, reply_name
-from tidegate_spark.control.entries import WRITERS
+from tidegate_spark.control_log.entries import WRITERS
 from tidegate_spark.control_writer.errors import BufferFullError, ControlWriterError, NoOutcomeError, NotWrittenError
 from tidegate_spark.control_writer.events import Expires, event_of
 from tidegate_spark.control_writer.outbox import Outbox, Pace
 from tidegate_spark.control_writer.outcomes import Outcome, outcome_of
+from tidegate_spark.objects.store import ObjectStore
 from tidegate_spark.places import INBOX_PREFIX, Storage
 from tidegate_spark.protocol import Reason
-from tidegate_spark.snapshots.store import ObjectStore
 from tidegate_spark.storage import Credentials, connect, fault_of
 
 SOURCE = "/control-writer"
@@ -285,7 +285,7 @@ class ControlWriter:
 
 
 def _reach(place: Storage, credentials: Credentials | None) -> ObjectStore:
-    from tidegate_spark.snapshots.s3 import S3Store  # noqa: PLC0415 - a store of one's own needs none of it
+    from tidegate_spark.objects.s3 import S3Store  # noqa: PLC0415 - a store of one's own needs none of it
 
     return S3Store(connect(place, credentials, REQUEST_SECONDS), place.bucket)
 

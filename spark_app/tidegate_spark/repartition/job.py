@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from tidegate_spark import lineage_mark, upgrade_pin
 from tidegate_spark.exports import state_reader
 from tidegate_spark.exports.tables import StoreMetadata
+from tidegate_spark.objects.store import Entry, SnapshotError, VanishedError
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.repartition import attempts, fingerprints
 from tidegate_spark.repartition.errors import RepartitionError
@@ -46,7 +47,6 @@ from tidegate_spark.snapshots.operator_files import STATE
 from tidegate_spark.snapshots.query_logs import OFFSETS
 from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.restore import Origin, Target
-from tidegate_spark.snapshots.store import Entry, SnapshotError, VanishedError
 
 log = logging.getLogger("tidegate")
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.protocol import from_json, to_json
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
-from tidegate_spark.snapshots.store import SnapshotError
 
 VERSION = 1
 

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidegate_spark.protocol import LINEAGE_PREFIX
+from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.snapshots.catalog import Catalog, violations
 from tidegate_spark.snapshots.catalog_json import decode, encode
-from tidegate_spark.snapshots.store import ObjectStore, SnapshotError
 from tidegate_spark.storage import is_md5_of
 
 SNAPSHOT_PREFIX, OBJECT_PREFIX = "snapshots", "objects"
@@ -30,22 +30,11 @@ class CatalogLostError(SnapshotError):
 
 
 @dataclass(frozen=True)
-class Library:
+class Library(AppObjects):
     """The snapshots below one application's prefix of a bucket."""
 
-    store: ObjectStore
-    prefix: str
-    """Without slashes at its ends, as :attr:`tidegate_spark.protocol.Storage.prefix`."""
     pause: Callable[[float], None] = time.sleep
     """Waits for so many seconds."""
-
-    def key(self, *parts: str) -> str:
-        """Return the key of ``parts`` below the application's prefix."""
-        return "/".join(part for part in (self.prefix, *parts) if part)
-
-    def below(self, key: str) -> str:
-        """Return ``key`` relative to the application's prefix."""
-        return key[len(self.prefix) + 1 :] if self.prefix else key
 
     @property
     def catalog_key(self) -> str:
@@ -55,10 +44,6 @@ class Library:
     def manifest_key(self, name: str) -> str:
         """Return the key of a snapshot's manifest."""
         return self.key(SNAPSHOT_PREFIX, name, MANIFEST_FILE)
-
-    def lineage_key(self, lineage: int, *parts: str) -> str:
-        """Return a key in a lineage."""
-        return self.key(LINEAGE_PREFIX, str(lineage), *parts)
 
     def read(self) -> Catalog:
         """Return the catalog as it is now, an empty one if there is none.

@@ -9,11 +9,11 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate_spark.control.keeping import Kept
+from tidegate_spark.control_log.keeping import Kept
+from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.protocol import from_json, to_json
 from tidegate_spark.snapshots.catalog import Catalog, NotReadyError, Snapshot, State, UnknownSnapshotError
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, SNAPSHOT_PREFIX, Library
-from tidegate_spark.snapshots.store import SnapshotError
 
 VERSION = 1
 

@@ -14,13 +14,13 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tidegate_spark.objects.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
 from tidegate_spark.snapshots import catalog, manifest
 from tidegate_spark.snapshots.checkpoint import CHECKSUM_SUFFIX
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, list_keys
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
 from tidegate_spark.snapshots.manifest import File, Manifest
 from tidegate_spark.snapshots.operator_files import names_its_place, relocated
-from tidegate_spark.snapshots.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
 
 METADATA = "metadata"
 """The file of a checkpoint that holds the query's id."""

@@ -11,13 +11,13 @@ import pytest
 
 from devcluster import s3
 from devcluster.site import LocalSite
+from tidegate_spark.objects.s3 import reach
 from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshots import collect, restore, take
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
 from tidegate_spark.snapshots.restore import Origin, Target
-from tidegate_spark.snapshots.s3 import reach
 from tidegate_spark.snapshots.take import Request
 from tidegate_spark.storage import Credentials
 from tidegate_testing import fake_checkpoint

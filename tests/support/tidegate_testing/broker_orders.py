@@ -18,11 +18,11 @@ import msgspec
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.agent.poller import AgentPoller
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import ControlMessage
 from tidegate.model.stream_snapshot import ExportPhase, SnapshotExport, SnapshotPhase, StreamSnapshot
-from tidegate.observe.agents import AgentPoller
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import PodRecord
@@ -34,15 +34,15 @@ from tidegate_spark.control.channels.intake import Broker, Intake
 from tidegate_spark.control.channels.ports import ChannelError, Delivery, Reply
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.entries import Entry
-from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.works import failed, snapshot_id
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_protocol import ControlOrders, ControlReport
 from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.protocol import AgentReport, DriverState
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
 from tidegate_testing.channels import MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock
 from tidegate_testing.control_observations import APP

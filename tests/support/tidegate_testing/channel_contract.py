@@ -29,9 +29,9 @@ from tidegate_spark.control.channels.ports import (
 )
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.handlers import Declared
-from tidegate_spark.snapshots.memory import Buckets
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.objects.memory import Buckets
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import library_in
 from tidegate_testing.control_works import FakeWorks

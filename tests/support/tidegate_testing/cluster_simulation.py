@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tidegate.decide import actions as do
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.observation import Memory, Observation, Refusal, TimedReport
 from tidegate.observe.pods import PodRecord, Waiting

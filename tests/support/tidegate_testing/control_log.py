@@ -5,10 +5,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tidegate_spark.control.entries import Entry
-from tidegate_spark.control.log import ControlLog
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
 
 BUCKET, PREFIX = "bucket", "apps/orders"
 _ids = itertools.count(1)

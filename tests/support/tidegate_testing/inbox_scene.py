@@ -14,10 +14,10 @@ from devcluster.site import Site
 from tidegate_spark.control.channels.storage import StorageChannel
 from tidegate_spark.control_protocol import InboxSettings
 from tidegate_spark.control_writer import ControlWriter, Credentials
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.places import INBOX_PREFIX, REPLIES_PREFIX, Storage
-from tidegate_spark.snapshot_work import reach_library
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
+from tidegate_spark.snapshots.reach import reach_library
 from tidegate_testing.control_log import BUCKET, PREFIX
 
 QUICK = InboxSettings(poll_seconds=0.02, keep_replies_seconds=1e12)

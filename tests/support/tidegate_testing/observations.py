@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, decode_app
 from tidegate.observe.observation import Memory, Observation, TimedReport
 from tidegate.observe.pods import Exit, PodRecord, Waiting

@@ -6,7 +6,7 @@ from typing import Any
 
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
 from tidegate.observe.pods import Exit, PodRecord
 from tidegate_spark.protocol import DriverConfig, Reason, Termination, from_json, to_json

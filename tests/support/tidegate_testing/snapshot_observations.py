@@ -8,7 +8,7 @@ import msgspec
 
 from tidegate.decide.snapshots.actions import SnapshotPlan, WriteSnapshotStatus
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.spec_hash import spec_hash, version_of
+from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.stream_snapshot import (
     ReclaimPolicy,
     SnapshotApp,

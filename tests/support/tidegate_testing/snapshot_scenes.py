@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
-from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots.take import Request
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.fake_checkpoint import LAYOUT

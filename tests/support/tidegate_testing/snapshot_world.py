@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from tidegate_spark.objects.memory import Buckets, MemoryStore
+from tidegate_spark.objects.store import ObjectStore, SnapshotError
 from tidegate_spark.snapshots import catalog, collect, manifest, restore
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.catalog import Catalog, State
@@ -16,9 +18,7 @@ from tidegate_spark.snapshots.catalog_json import decode
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
-from tidegate_spark.snapshots.memory import Buckets, MemoryStore
 from tidegate_spark.snapshots.restore import Origin, Target
-from tidegate_spark.snapshots.store import ObjectStore, SnapshotError
 from tidegate_spark.snapshots.take import Request
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.fake_checkpoint import LAYOUT

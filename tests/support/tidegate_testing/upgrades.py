@@ -7,7 +7,7 @@ import msgspec
 
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
-from tidegate.decide.spec_hash import spec_hash, version_of
+from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.streaming_app import (
     Phase,
     StableSpec,

@@ -10,7 +10,7 @@ from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
 from tidegate.act.outcome import LookAgain, Outcome
-from tidegate.agent_client import AgentClient
+from tidegate.agent.client import AgentClient
 from tidegate.decide.actions import (
     Action,
     ConfirmRecord,

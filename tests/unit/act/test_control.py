@@ -10,7 +10,7 @@ from prometheus_client import generate_latest
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
-from tidegate.agent_client import Unanswered
+from tidegate.agent.client import Unanswered
 from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
 from tidegate.kube.failures import Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import item

@@ -10,7 +10,8 @@ from tidegate.act.access import AccessKeeper
 from tidegate.act.events import EventPublisher
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
-from tidegate.agent_client import Unanswered
+from tidegate.agent.client import Unanswered
+from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
@@ -18,7 +19,6 @@ from tidegate.model.stream_snapshot import ExportPhase, ExportSpec, ReclaimPolic
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
-from tidegate.observe.snapshot_pods import SnapshotPods
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.workqueue import Key

@@ -9,7 +9,7 @@ from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
-from tidegate.agent_client import AgentClient
+from tidegate.agent.client import AgentClient
 from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index, UnreadableApp

@@ -10,7 +10,7 @@ from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Sight, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import ExcludedPeriod, Settings
-from tidegate.decide.times import ScheduleError
+from tidegate.model.times import ScheduleError
 from tidegate_testing.autoscaling import query, report
 
 MORNINGS = (ExcludedPeriod("0 8 * * MON-FRI", 7200.0),)

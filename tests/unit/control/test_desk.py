@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control.handlers import Declared, Handler, Message
+from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control_protocol import (
     ControlOrder,
     ControlOrders,
@@ -17,7 +17,7 @@ from tidegate_spark.control_protocol import (
     QueryAcknowledgement,
 )
 from tidegate_spark.json_form import to_json
-from tidegate_spark.snapshots.memory import Buckets, Call
+from tidegate_spark.objects.memory import Buckets, Call
 from tidegate_testing.control_log import Clock, keys, library_in, opened
 from tidegate_testing.control_works import FakeWorks
 

@@ -12,8 +12,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tidegate_spark.control import driving, program
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.driving import Control
-from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
+from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_protocol import (
     LINE_VARIABLE,
     ChannelSettings,
@@ -24,13 +24,13 @@ from tidegate_spark.control_protocol import (
     RabbitSettings,
 )
 from tidegate_spark.environment import Environment, inherited_variables
+from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverState, Storage
 from tidegate_spark.queries import Queries
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_spark.snapshot_desk import SnapshotDesk
-from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in
 from tidegate_testing.driver_process import driver_config

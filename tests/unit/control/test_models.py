@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from tidegate_spark.control.entries import Entry, Kind
-from tidegate_spark.control.fold import Model
 from tidegate_spark.control.models import UNUSED_SECONDS, ModelError, file_of, inspected
+from tidegate_spark.control_log.entries import Entry, Kind
+from tidegate_spark.control_log.fold import Model
 from tidegate_testing.control_log import message
 
 SHA = hashlib.sha256(b"weights").hexdigest()

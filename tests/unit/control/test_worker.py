@@ -14,20 +14,20 @@ from tidegate_spark import control
 from tidegate_spark.control import program
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.entries import Entry
-from tidegate_spark.control.fold import State
 from tidegate_spark.control.handlers import Declared, Handler, Message
 from tidegate_spark.control.line import APPLIED, STATE, Caller, ControlError, Line, StoreError
-from tidegate_spark.control.log_objects import LostError
-from tidegate_spark.control.offsets import Positions
 from tidegate_spark.control.port import Answers, Port
 from tidegate_spark.control.worker import Worker
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.fold import State
+from tidegate_spark.control_log.log_objects import LostError
+from tidegate_spark.control_log.offsets import Positions
 from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageReport, MessageState
 from tidegate_spark.faults import Link, classify
+from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.places import Storage
 from tidegate_spark.protocol import Reason
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, library_in
 
 

@@ -6,10 +6,11 @@ from typing import Any, cast
 import pytest
 
 from tidegate_spark.control.accounts import Account
-from tidegate_spark.control.entries import Entry
-from tidegate_spark.control.fold import State
 from tidegate_spark.control.works import DriverWorks, snapshot_id
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_protocol import QueryAcknowledgement
+from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverState, Storage
 from tidegate_spark.snapshot_desk import SnapshotDesk
@@ -20,7 +21,6 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotReport,
     SnapshotState,
 )
-from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import library_in
 from tidegate_testing.driver_process import driver_config
 

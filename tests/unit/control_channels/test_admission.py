@@ -6,7 +6,7 @@ import pytest
 
 from tidegate_spark.control.channels.admission import of_allowed_types, within_limit
 from tidegate_spark.control.channels.cluster_part import asked_id, has_part
-from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import LONGEST_ASKED, MOST_ASKED
 
 

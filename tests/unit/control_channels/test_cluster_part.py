@@ -7,8 +7,8 @@ import pytest
 
 from tidegate_spark.control.channels.cluster_part import asked_id
 from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.entries import Entry
 from tidegate_spark.control.handlers import Declared
+from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_protocol import (
     MOST_ASKED,
     AskedMessage,
@@ -19,9 +19,9 @@ from tidegate_spark.control_protocol import (
     MessageState,
 )
 from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.protocol import AgentReport, DriverState
 from tidegate_spark.redaction import Secrets, clean_report
-from tidegate_spark.snapshots.memory import Buckets
 from tidegate_testing.control_log import Clock, library_in
 from tidegate_testing.control_works import FakeWorks
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tidegate_spark.control.channels.envelope import entry_of, event_id
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control.checking import Vocabulary, checked
-from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_testing.channels import event
 from tidegate_testing.cloudevents import CloudEvent
 

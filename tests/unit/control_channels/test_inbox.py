@@ -21,7 +21,7 @@ from tidegate_spark.control.channels.inbox import (
     too_large,
     with_replies,
 )
-from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_testing.channels import event
 
 WRITER = "0123456789abcdef"

@@ -10,7 +10,7 @@ from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.intake import UNANSWERED, Broker, Intake
 from tidegate_spark.control.channels.ports import LOG_UNAVAILABLE, ChannelError, Delivery, Reply
 from tidegate_spark.control.channels.replies import reply_of
-from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import MessageReport, MessageState, QueryAcknowledgement
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import Clock

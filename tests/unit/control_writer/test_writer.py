@@ -24,8 +24,8 @@ from tidegate_spark.control_writer import (
 )
 from tidegate_spark.control_writer import writer as writers
 from tidegate_spark.control_writer.__main__ import UNAPPLIED, UNTOLD, UNWRITTEN, USAGE, WRITTEN, main
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.places import INBOX_PREFIX
-from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, PREFIX
 from tidegate_testing.driver_process import SOURCES
 from tidegate_testing.inbox_scene import refused

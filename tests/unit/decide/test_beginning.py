@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.decide.actions import CreateDriver, PublishEvent, RecordLaunch
 from tidegate.decide.plan import decide
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.stream_snapshot import (
     ReclaimPolicy,
     SnapshotPhase,

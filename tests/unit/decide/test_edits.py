@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tidegate.decide.actions import DeleteDriver, PublishEvent, RememberTold, SetExecutors, WriteStatus
-from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.decide.plan import decide
+from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.model.streaming_app import Phase
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 from tidegate_testing.upgrades import PIN, upgraded

@@ -8,8 +8,8 @@ import pytest
 
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.decide.spec_hash import spec_hash
 from tidegate.decide.upgrades.dividing_pod import all_pods_to_try
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
     Phase,
     RehearsalStatus,

@@ -8,7 +8,7 @@ import pytest
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.observe.pods import Exit
 from tidegate_spark.control_protocol import ControlReport

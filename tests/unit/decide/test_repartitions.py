@@ -8,7 +8,7 @@ import pytest
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
-from tidegate.decide.spec_hash import spec_hash, version_of, with_version
+from tidegate.model.spec_hash import spec_hash, version_of, with_version
 from tidegate.model.streaming_app import (
     Condition,
     Phase,

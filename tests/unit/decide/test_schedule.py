@@ -10,9 +10,9 @@ import pytest
 from tidegate.decide.actions import CreateSnapshot, PublishEvent, SetExecutors
 from tidegate.decide.plan import decide
 from tidegate.decide.schedule import look_at_schedule
-from tidegate.decide.times import ScheduleError, next_time, previous_time
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
 from tidegate.model.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
+from tidegate.model.times import ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Memory, Observation, SnapshotRefusal
 from tidegate_spark.protocol import QueryReport
 from tidegate_testing.golden import assert_golden

@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.decide.spec_hash import spec_hash
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
     LastExit,
     Phase,

@@ -9,8 +9,8 @@ import pytest
 from tidegate.decide.actions import PublishEvent, ReleaseAccess
 from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.spec import Resources
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.status import Condition
 from tidegate.model.stream_snapshot import (
     EXPORTED,

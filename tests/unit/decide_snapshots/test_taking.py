@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.decide.actions import NAMESPACE_TERMINATING, AddFinalizer, EnsureAccess, PublishEvent
+from tidegate.decide.conditions import build_conditions
 from tidegate.decide.snapshots.actions import (
     CountTakenByPod,
     CreateSnapshotPod,
@@ -15,9 +16,8 @@ from tidegate.decide.snapshots.actions import (
     WriteSnapshotStatus,
 )
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.spec_hash import spec_hash, version_of
-from tidegate.decide.status import build_conditions
 from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.stream_snapshot import (
     SnapshotApp,
     SnapshotManifest,

@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.decide.snapshots.version import image_taken, version_taken
-from tidegate.decide.spec_hash import spec_hash, version_of
+from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.stream_snapshot import SnapshotVersion
 from tidegate.model.streaming_app import StableSpec, StreamingApp
 from tidegate.observe.snapshot_observation import SnapshotObservation

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 import yaml
 
-from tidegate.decide.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.decide.control.waiting import OFFERED, QUEUED
+from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.model.control_message import CONTROL_KIND, ControlMessageSpec
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshotSpec
 from tidegate.model.streaming_app import KIND, Phase, StreamingAppSpec

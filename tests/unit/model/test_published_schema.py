@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from docs import generate_reference
-from tidegate.decide.change_classes import CHANGE_CLASSES
+from tidegate.model.change_classes import CHANGE_CLASSES
 from tidegate.model.control_message import ControlMessageSpec, ControlMessageStatus
 from tidegate.model.stream_snapshot import StreamSnapshotSpec, StreamSnapshotStatus
 from tidegate.model.streaming_app import StreamingAppSpec, StreamingAppStatus

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.decide.spec_hash import program_hash
+from tidegate.model.spec_hash import program_hash
 from tidegate.model.streaming_app import SpecError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config

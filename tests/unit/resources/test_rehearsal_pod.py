@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.spec_hash import spec_hash
 from tidegate.model.errors import SpecError
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp, UpgradePin
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import (
     MEMORY_SECONDS,
@@ -20,7 +21,6 @@ from tidegate_spark.snapshots.catalog import (
     violations,
 )
 from tidegate_spark.snapshots.catalog_json import UnreadableCatalogError, decode, encode
-from tidegate_spark.snapshots.store import SnapshotError
 
 NOW = 1000.0
 WANTED = Snapshot(State.TAKING, NOW)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from tidegate_spark.objects.memory import Call
 from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshot_book import KEPT, NOT_BEGUN
 from tidegate_spark.snapshot_desk import SnapshotDesk
@@ -25,7 +26,6 @@ from tidegate_spark.snapshot_work import Carrier, shown_offsets
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import State
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.memory import Call
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_scenes import Scene

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
+from tidegate_spark.objects.store import MismatchError, VanishedError
 from tidegate_spark.snapshots import collect, copying, layout, restore
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.catalog import HeldError, NotReadyError, UnknownSnapshotError
 from tidegate_spark.snapshots.copying import Copiers, Progress, TooLargeToCarryError
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import UnreadableManifestError
-from tidegate_spark.snapshots.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots.restore import LineageInUseError, Origin, Target
-from tidegate_spark.snapshots.store import MismatchError, VanishedError
 from tidegate_testing.fake_checkpoint import content_of
 from tidegate_testing.snapshot_scenes import Scene, until
 from tidegate_testing.spark_checkpoint import SparkCheckpoint

@@ -6,6 +6,8 @@ import urllib.request
 
 import pytest
 
+from tidegate_spark.objects.memory import Call
+from tidegate_spark.objects.store import MismatchError, SnapshotError
 from tidegate_spark.protocol import (
     EXIT_DEPENDENCY,
     EXIT_OK,
@@ -32,8 +34,6 @@ from tidegate_spark.snapshot_protocol import (
 )
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.library import CatalogContendedError
-from tidegate_spark.snapshots.memory import Call
-from tidegate_spark.snapshots.store import MismatchError, SnapshotError
 from tidegate_spark.snapshots.take import TooFastError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT

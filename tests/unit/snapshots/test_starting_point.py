@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from tidegate_spark.objects.memory import Call, MemoryStore
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.protocol import Reason, StartFrom, Storage
 from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.memory import Call, MemoryStore
 from tidegate_spark.starting_point import Filler, StoppedError, fill_lineage
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_testing.driver_process import driver_config

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tidegate_spark.objects.memory import Buckets, Call
+from tidegate_spark.objects.store import SnapshotError, VanishedError
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.catalog import DisposedError, State
 from tidegate_spark.snapshots.copying import Progress
 from tidegate_spark.snapshots.manifest import Application, Manifest, UnreadableManifestError
-from tidegate_spark.snapshots.memory import Buckets, Call
-from tidegate_spark.snapshots.store import SnapshotError, VanishedError
 from tidegate_spark.snapshots.take import ATTEMPTS, BatchLostError, NothingCommittedError, TooFastError
 from tidegate_testing.fake_checkpoint import UnreadableError, content_of
 from tidegate_testing.snapshot_scenes import Scene, until

@@ -10,13 +10,13 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark import starting_point, upgrade_pin
+from tidegate_spark.objects.memory import Call
+from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.protocol import EarlierPin, Pin, Reason, StartFrom, Storage
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.memory import Call
-from tidegate_spark.snapshots.store import SnapshotError
 from tidegate_spark.starting_point import Filler
 from tidegate_spark.storage import FaultError
 from tidegate_spark.upgrade_pin import StateMissingError

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.objects.memory import Buckets, Call
+from tidegate_spark.objects.store import PART_BYTES, Digester, Entry, MismatchError
 from tidegate_spark.snapshots import collect
 from tidegate_spark.snapshots.catalog import DisposedError, UnknownSnapshotError
 from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
 from tidegate_spark.snapshots.compressed import CodecMissingError
 from tidegate_spark.snapshots.copying import Copiers, Progress
-from tidegate_spark.snapshots.memory import Buckets, Call
 from tidegate_spark.snapshots.restore import Origin
-from tidegate_spark.snapshots.store import PART_BYTES, Digester, Entry, MismatchError
 from tidegate_spark.snapshots.verify import Verification, _unpack, verify
 from tidegate_testing.fake_checkpoint import LAYOUT, FakeLayout
 from tidegate_testing.snapshot_scenes import Scene, Watch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tidegate.decide.spec_hash import spec_hash, version_of
+from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.stream_snapshot import SnapshotVersion
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.snapshot_observation import SnapshotObservation

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.decide.origin import lineage_of
-from tidegate.decide.spec_hash import spec_hash, version_of
 from tidegate.decide.upgrades.dividing_pod import why_not_come_to
 from tidegate.decide.upgrades.gate import is_stable_again
 from tidegate.decide.upgrades.in_force import in_force
@@ -20,6 +19,7 @@ from tidegate.decide.upgrades.step import (
     takes_orders,
     version_held,
 )
+from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.streaming_app import (
     EarlierPin,
     RepartitionStatus,

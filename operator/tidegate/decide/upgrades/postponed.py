@@ -13,7 +13,6 @@ import re
 import msgspec
 
 from tidegate.decide.actions import PublishEvent
-from tidegate.decide.spec_hash import spec_hash
 from tidegate.decide.upgrades.repartitioning import (
     INVALID_SPEC,
     PARTITIONS_KEPT,
@@ -22,6 +21,7 @@ from tidegate.decide.upgrades.repartitioning import (
 )
 from tidegate.decide.upgrades.step import Step
 from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
     Phase,
     RepartitionResult,

@@ -13,7 +13,6 @@ from tidegate.decide.actions import (
 from tidegate.decide.faults import name_start_problem
 from tidegate.decide.launch import refused_for
 from tidegate.decide.rules import earliest
-from tidegate.decide.suspension import REPARTITIONING
 from tidegate.decide.upgrades.rehearsal_pods import Kept
 from tidegate.decide.upgrades.repartition_results import (
     REPARTITION_START_PATIENCE,
@@ -26,6 +25,7 @@ from tidegate.decide.upgrades.repartition_results import (
 from tidegate.decide.upgrades.repartitioning import BEFORE_A_LAUNCH, is_pending, seconds_of
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
+from tidegate.model.stops import REPARTITIONING
 from tidegate.model.streaming_app import Phase, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.resources.names import driver_pod_name, repartition_pod_name

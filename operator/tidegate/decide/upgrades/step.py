@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tidegate.decide.origin import lineage_of
-from tidegate.decide.spec_hash import version_of, with_version
+from tidegate.model.spec_hash import version_of, with_version
 from tidegate.model.streaming_app import (
     StableSpec,
     StreamingAppSpec,

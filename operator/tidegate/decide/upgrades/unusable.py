@@ -13,11 +13,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from tidegate.decide.ends import ended_for_good, obey_policy_never
 from tidegate.decide.faults import Problem, name_end
 from tidegate.decide.launch import why_not_built
 from tidegate.decide.origin import lineage_of
-from tidegate.decide.restarting import obey_policy_never
-from tidegate.decide.running import ended_for_good
 from tidegate.decide.upgrades.dividing_pod import why_not_divided
 from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_taken_back
 from tidegate.decide.upgrades.launched import OUTLASTED, has_finished, is_in_time, never_began

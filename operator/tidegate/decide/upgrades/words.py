@@ -7,12 +7,12 @@ import dataclasses
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.executors import AGENT_SILENT, EXECUTORS_LINGER, EXECUTORS_MISSING
 from tidegate.decide.faults import Problem, name_start_problem
-from tidegate.decide.housekeeping import ORDER_PAUSE
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.taking import FOR_A_PERSON, with_remedy
 from tidegate.decide.upgrades.copying import PATIENCE
 from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, is_idle, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
+from tidegate.decide.upgrades.orders import ORDER_PAUSE
 from tidegate.decide.upgrades.rehearsal_results import REHEARSAL_START_PATIENCE, find_pod, limit_of, seconds_of
 from tidegate.decide.upgrades.repartitioning import PARTITIONS_KEPT, is_pending, is_put_off
 from tidegate.decide.upgrades.rolling_back import name_lost_pin, why_ignored

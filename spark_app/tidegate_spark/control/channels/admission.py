@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from tidegate_spark.control.channels.cluster_part import has_part
 from tidegate_spark.control.checking import rejected
-from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import LONGEST_ASKED, MOST_ASKED
 
 NOT_ALLOWED, TOO_MANY, TOO_LARGE = "TypeNotAllowed", "TooManyOpen", "PayloadTooLarge"

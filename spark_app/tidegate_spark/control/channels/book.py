@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.channels.cluster_part import OPEN_STATES, ClusterPart, has_part
-from tidegate_spark.control.entries import ControlLogError, Entry, Kind
-from tidegate_spark.control.log_objects import PREFIX
+from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
+from tidegate_spark.control_log.log_objects import PREFIX
 from tidegate_spark.control_protocol import AskedMessage, MessageReport
 from tidegate_spark.json_form import from_json, to_json
 from tidegate_spark.snapshots.library import Library

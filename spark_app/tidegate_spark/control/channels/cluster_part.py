@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tidegate_spark.control.accounts import within_bounds
 from tidegate_spark.control.channels.envelope import event_id
-from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import (
     DUMP_STATE,
     SNAPSHOT,

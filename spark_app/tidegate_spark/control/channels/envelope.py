@@ -16,7 +16,7 @@ from typing import Any
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control.channels.wire import Moment, read_event
 from tidegate_spark.control.checking import RejectedError
-from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_log.entries import Entry, Kind
 
 SPEC_VERSION = "1.0"
 JSON_TYPE, PROTOBUF_TYPE = "application/cloudevents+json", "application/cloudevents+protobuf"

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
-from tidegate_spark.control.entries import WRITERS
+from tidegate_spark.control_log.entries import WRITERS
 from tidegate_spark.places import REPLIES_PREFIX
 
 MOST_IN_BATCH = 1000

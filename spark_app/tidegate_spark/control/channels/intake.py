@@ -25,7 +25,7 @@ from tidegate_spark.control.channels.ports import (
     Delivery,
     Reply,
 )
-from tidegate_spark.control.entries import Entry, Kind
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import ChannelReport
 
 RECEIVE_SECONDS = 1.0

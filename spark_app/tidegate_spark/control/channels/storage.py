@@ -24,12 +24,12 @@ from tidegate_spark.control.channels.ports import (
     Received,
     Reply,
 )
-from tidegate_spark.control.entries import WRITERS
+from tidegate_spark.control_log.entries import WRITERS
 from tidegate_spark.control_protocol import InboxSettings
+from tidegate_spark.objects.store import Entry
 from tidegate_spark.places import INBOX_PREFIX, REPLIES_PREFIX
 from tidegate_spark.protocol import Fault, Reason, Storage
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.store import Entry
 from tidegate_spark.storage import FaultError, fault_of
 
 MOST_LISTED = 1000

@@ -1,0 +1,23 @@
+"""Asks the pods that divide state anew how far they are, as snapshot pods are asked. Does I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tidegate.agent.snapshot_pods import SnapshotPods
+from tidegate.observe.index import KnownApp
+from tidegate.observe.snapshot_observation import PodProgress
+from tidegate.workqueue import Key
+
+
+class RepartitionPods(SnapshotPods):
+    """The pods at work, by the application that each is for."""
+
+    __slots__ = ()
+
+    def _keep(self, key: Key, progress: PodProgress) -> bool:
+        memory = self._index.memory(key)
+        if memory.dividing == progress or not isinstance(self._index.app(key), KnownApp):
+            return False
+        self._index.memories[key] = dataclasses.replace(memory, dividing=progress)
+        return True

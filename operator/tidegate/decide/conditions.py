@@ -1,0 +1,30 @@
+"""The conditions that each kind has, as they follow from a verdict. No I/O."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+
+from tidegate.decide.verdict import Health, Judged
+from tidegate.model.status import Condition
+
+
+def build_conditions(old: Iterable[Condition], verdict: Judged, generation: int, now: float) -> tuple[Condition, ...]:
+    """Return the three conditions; a transition time changes only with its condition's status."""
+    before = {condition.type: condition for condition in old}
+    time = datetime.datetime.fromtimestamp(int(now), datetime.UTC)
+    built = []
+    for health in Health:
+        status = "True" if health is verdict.health else "False"
+        known = before.get(health.value)
+        built.append(
+            Condition(
+                type=health.value,
+                status=status,
+                reason=verdict.reason,
+                message=verdict.message if status == "True" or health is Health.READY else "",
+                observed_generation=generation,
+                last_transition_time=known.last_transition_time if known and known.status == status else time,
+            )
+        )
+    return tuple(built)

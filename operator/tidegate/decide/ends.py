@@ -1,0 +1,60 @@
+"""Whether a driver has ended for good, and rules for one that failed and is not started again. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.decide.faults import lost_from_sight, name_end, read_termination
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.streaming_app import Phase, RestartPolicy
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import PodRecord
+from tidegate_spark.protocol import DEPENDENCY_REASONS, Reason, Termination
+
+NO_RESTART = "NoRestart"
+_AFRESH = "Mend it and change the spec, or change spec.restartNonce, to start the application afresh."
+_NOT_THE_APPLICATION = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED}
+
+
+def ended_for_good(driver: PodRecord) -> bool:
+    """Return whether the driver's process ended and will not be started again.
+
+    The container's exit code is looked at and not only the pod's phase, which follows later, or never with a sidecar.
+    """
+    done = driver.ended is not None and driver.ended.exit_code == 0 and not driver.running
+    return driver.phase == "Succeeded" or (done and driver.phase != "Failed")
+
+
+def ended_for_good_with(driver: PodRecord | None, reason: Reason) -> Termination | None:
+    """Return the last words of a driver that ended for good with this reason, None if it did not."""
+    if driver is None or driver.running or driver.ended is None or driver.ended.exit_code != 0:
+        return None
+    told = read_termination(driver.ended)
+    return told if told is not None and told.reason is reason else None
+
+
+def judge_exhausted_driver(o: Observation, now: float) -> Verdict | None:
+    """Say that the application failed too often, and why it did the last time."""
+    told = ended_for_good_with(o.driver, Reason.BUDGET_EXHAUSTED)
+    if told is None:
+        return None
+    message = f"{_what(told)} {_AFRESH} A change of spec.restart alone does not."
+    return Verdict(Phase.FAILED, Health.STALLED, Reason.BUDGET_EXHAUSTED.value, message)
+
+
+def obey_policy_never(o: Observation, now: float) -> Verdict | None:
+    """Leave an application that failed by itself failed. Lost pods and faults of dependencies are not its failures."""
+    driver = o.driver
+    if driver is None or o.app.spec.restart.policy is not RestartPolicy.NEVER:
+        return None
+    if driver.phase != "Failed" or driver.reason or driver.ended is None or lost_from_sight(driver.ended):
+        return None
+    told = read_termination(driver.ended)
+    if told is not None and told.reason in _NOT_THE_APPLICATION:
+        return None
+    # Not the remedy of an ordinary failure, which is that it is started again.
+    what = name_end(driver).message if told is None else _what(told, told.exception)
+    return Verdict(Phase.FAILED, Health.STALLED, NO_RESTART, f"{what} spec.restart.policy is Never. {_AFRESH}")
+
+
+def _what(told: Termination, exception: str = "") -> str:
+    text = f"{exception}: {told.message}".strip() if exception else told.message.strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,121 @@
+"""The part of a spec that makes a version, and the hash that tells one version from another. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import msgspec
+
+from tidegate.model.change_classes import ChangeClass, fields_of
+from tidegate.model.errors import SpecError
+from tidegate.model.quantity import parse_quantity
+from tidegate.model.streaming_app import StreamingApp, StreamingAppSpec
+
+_PARTITIONS = "state.partitions"
+"""Of another class, and still part of what makes a version: what runs on one number does not run on another."""
+_VERSION_FIELDS = tuple(sorted((*fields_of(ChangeClass.RESTART), _PARTITIONS)))
+_PROGRAM = (
+    *("application.args", "application.env", "application.image", "application.main", "application.pyFiles"),
+    *("driver.podTemplate", "sparkConf"),
+)
+_QUANTITIES = ("cpu", "cpuLimit", "memory")
+_PATHS = tuple((path, path.split("."), path.rpartition(".")[2] in _QUANTITIES) for path in _VERSION_FIELDS)
+
+
+def spec_hash(app: StreamingApp) -> str:
+    """Return 16 hexadecimal digits over the fields whose change makes another version.
+
+    Fields with their default count as absent: a later version's new field does not restart every application when the
+    operator is upgraded. Quantities count by value, so ``1`` and ``1000m`` are the same.
+    """
+    wanted = restart_fields(app.spec)
+    text = json.dumps(wanted, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def program_hash(spec: StreamingAppSpec) -> str:
+    """Return 16 hexadecimal digits over what says what a program does and where its output goes."""
+    tree = msgspec.to_builtins(spec)
+    found = {path: _at(tree, path.split(".")) for path in _PROGRAM}
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def version_of(spec: StreamingAppSpec) -> str:
+    """Return the part of a spec that makes a version, as JSON: path -> value of each field of it as written."""
+    tree = msgspec.to_builtins(spec)
+    found = {path: _at(tree, parts) for path, parts, _ in _PATHS}
+    return json.dumps(
+        {path: value for path, value in found.items() if value is not None}, sort_keys=True, separators=(",", ":")
+    )
+
+
+def with_version(spec: StreamingAppSpec, version: str) -> StreamingAppSpec:
+    """Return a spec with another version in it; all that makes no version stays.
+
+    Args:
+        spec: the spec.
+        version: what :func:`version_of` returned.
+
+    Raises:
+        ValueError: it is none.
+    """
+    tree, values = msgspec.to_builtins(spec), json.loads(version)
+    if not isinstance(values, dict):
+        raise ValueError("no version: not a mapping")
+    for path, parts, _ in _PATHS:
+        if path != _PARTITIONS or path in values:  # a version that an earlier operator stored does not tell it
+            _set(tree, parts, values.get(path))
+    return msgspec.convert(tree, StreamingAppSpec)
+
+
+def restart_fields(spec: StreamingAppSpec) -> dict[str, Any]:
+    """Return path -> value of the fields that make a version, and are not at their default."""
+    return {path: value for path, value in _values(spec).items() if value != _DEFAULTS.get(path)}
+
+
+def _values(spec: StreamingAppSpec) -> dict[str, Any]:
+    tree = msgspec.to_builtins(spec)
+    found: dict[str, Any] = {}
+    for path, parts, is_quantity in _PATHS:
+        value = _at(tree, parts)
+        if value is not None:
+            found[path] = _canonical(path, value) if is_quantity else value
+    return found
+
+
+def _set(tree: dict[str, Any], parts: list[str], value: Any) -> None:
+    """Set a field, or take it away if there is no value: with what is left empty then, a reference without a name."""
+    head, *rest = parts
+    if not rest:
+        tree.pop(head, None)
+        if value is not None:
+            tree[head] = value
+        return
+    within = tree.get(head) or {}
+    _set(within, rest, value)
+    tree.pop(head, None)
+    if within:
+        tree[head] = within
+
+
+def _at(tree: Any, parts: list[str]) -> Any:
+    for part in parts:
+        if not isinstance(tree, dict):
+            return None
+        tree = tree.get(part)
+    return tree
+
+
+def _canonical(path: str, value: Any) -> str:
+    try:
+        return str(parse_quantity(f"spec.{path}", value).normalize())
+    except SpecError:
+        # Building the pod reports it; a hash has nothing to say about what is right.
+        return str(value)
+
+
+_DEFAULTS = _values(
+    msgspec.convert({"application": {"image": "", "main": ""}, "storage": {"uri": ""}}, StreamingAppSpec)
+)

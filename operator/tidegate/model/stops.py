@@ -1,0 +1,21 @@
+"""Why a driver that stops was asked to, as the status says it. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.model.status import Phase, StreamingAppStatus
+
+RESUMING, ROLLING_BACK = "Resuming", "UpgradeRollingBack"
+REPARTITIONING = "UpgradeRepartitioning"
+_ASKED_FOR = frozenset({"Suspending", "SpecChanged", RESUMING, ROLLING_BACK, REPARTITIONING})
+
+
+def stop_was_asked_for(status: StreamingAppStatus) -> bool:
+    """Return whether the driver was last seen stopping for somebody's wish, be that wish taken back or not.
+
+    The wish is written to status before the driver is asked to end; so the status knows of it when the spec, which was
+    changed back meanwhile, does not.
+    """
+    ready = status.condition("Ready")
+    # An earlier operator called it Stopping as well while state was divided.
+    going = status.phase in (Phase.STOPPING, Phase.REPARTITIONING)
+    return going and ready is not None and ready.reason in _ASKED_FOR

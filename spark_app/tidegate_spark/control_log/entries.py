@@ -1,0 +1,116 @@
+"""What stands in the control log: messages, and what was decided about them. Pure.
+
+Entries are numbered from 1 without a gap, and never changed. What is to be said of an earlier entry later is an entry
+of its own, so that everybody who reads the log up to the same place knows the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from tidegate_spark.control_protocol import ControlOrder
+from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.objects.store import SnapshotError
+
+VERSION = 1
+WRITERS = "storage:"
+"""Origins that begin so are of the inbox in the application's storage."""
+
+
+class ControlLogError(SnapshotError):
+    """The log cannot be read or written as it stands; the message is for a person."""
+
+
+class Kind(str, Enum):
+    """What an entry is."""
+
+    MESSAGE = "message"
+    REJECTED = "rejected"
+    """A message that is never in force, for the reason given."""
+    ACCEPTED = "accepted"
+    """An earlier message that can expire is in force."""
+    VOID = "void"
+    """An earlier message has expired, and is never in force."""
+    CONSUMED = "consumed"
+    """From a broker's topic that is read again from where one says, everything before an offset needs no look."""
+    ROLLED_BACK = "rolled-back"
+    """Everything from behind a position up to here is not in force in this lineage and in those after it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry."""
+
+    sequence: int
+    kind: Kind = Kind.MESSAGE
+    id: str = ""
+    """Of a message: unique for ever."""
+    type: str = ""
+    payload: str = "null"
+    """JSON text."""
+    time: float = 0.0
+    """When it was logged, seconds since the epoch."""
+    expires: float = 0.0
+    """It may come into force until then, seconds since the epoch; 0: always."""
+    source: str = ""
+    reason: str = ""
+    message: str = ""
+    """Why it was rejected: for a condition, and for a person."""
+    of: int = 0
+    """The sequence that a decision is about; the position that is rolled back to."""
+    lineage: int = 0
+    """That begins with the position that is rolled back to."""
+    origin: str = ""
+    """Of a message from a channel: the part of a topic, the queue, or the writer, that it came from."""
+    offset: int = -1
+    """Its number there, if there are numbers; of ``consumed``: where reading goes on."""
+
+
+def is_by_writer(entry: Entry) -> bool:
+    """Return whether an entry is of one of the writers into the storage's inbox, who number their messages."""
+    return entry.offset >= 0 and entry.origin.startswith(WRITERS)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The entries that were written together."""
+
+    version: int
+    entries: tuple[Entry, ...]
+
+
+def message_of(order: ControlOrder) -> Entry:
+    """Return an order as an entry that has no number yet."""
+    return Entry(
+        0,
+        id=order.id,
+        type=order.type,
+        payload=order.payload,
+        expires=order.expires,
+        source=order.source,
+    )
+
+
+def encode(entries: Sequence[Entry]) -> bytes:
+    """Return a segment's content."""
+    return to_json(Segment(VERSION, tuple(entries))).encode()
+
+
+def decode(body: bytes, key: str) -> tuple[Entry, ...]:
+    """Return the entries of a segment.
+
+    Raises:
+        ControlLogError: it is none, or has a version that is not known here; the message names ``key``.
+    """
+    try:
+        segment = from_json(Segment, body)
+    except ValueError as error:
+        raise ControlLogError(f"{key} is no segment of a control log: {error}") from error
+    if segment.version != VERSION:
+        raise ControlLogError(f"{key} has version {segment.version}, and {VERSION} is read here")
+    numbers = [entry.sequence for entry in segment.entries]
+    if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        raise ControlLogError(f"{key} has the entries {numbers[:5]}…, which do not follow each other")
+    return segment.entries

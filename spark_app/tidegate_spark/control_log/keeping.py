@@ -1,0 +1,81 @@
+"""What a snapshot keeps of the control stream, so that whoever begins with it needs no log. I/O through the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tidegate_spark.control_log.entries import Entry, Kind
+from tidegate_spark.control_log.fold import State
+from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.control_log.offsets import position_in
+from tidegate_spark.control_protocol import DUMP_STATE, PAUSE, RESUME, SNAPSHOT
+from tidegate_spark.objects.app import AppObjects
+
+OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})
+"""What an application was told to do itself, once: nobody has told it to one that begins with its snapshot."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The control stream at the batches of a snapshot."""
+
+    positions: dict[str, int]
+    """Query -> position, of those that take part."""
+    state: State
+    """What is in force at the lowest of them."""
+    entries: tuple[Entry, ...] = ()
+    """From there to the highest."""
+
+
+def kept_at(library: AppObjects, offsets: Mapping[str, str]) -> Kept | None:
+    """Return what is to be kept of the log, None if no query takes part.
+
+    Args:
+        library: the application's.
+        offsets: query -> content of ``offsets/<batch>``.
+
+    Raises:
+        ControlLogError: the log does not have it.
+        Exception: what the store's client raises.
+    """
+    found = {query: position_in(text) for query, text in sorted(offsets.items())}
+    positions = {query: position for query, position in found.items() if position is not None}
+    if not positions:
+        return None
+    lowest, highest = min(positions.values()), max(positions.values())
+    log = ControlLog(library)
+    log.load()
+    return Kept(positions, log.state_at(lowest), log.entries(lowest, highest))
+
+
+def begin_with(library: AppObjects, kept: Kept | None, lineage: int, *, own: bool) -> None:
+    """Have the application's log go on where a lineage does that begins with a snapshot. Can be done again.
+
+    Args:
+        library: the application's.
+        kept: of the snapshot; None: nothing.
+        lineage: which begins.
+        own: whether the snapshot is of the same application: what came after it is taken back. Otherwise the log
+            begins with it, and the application is not paused, whatever the other one was.
+
+    Raises:
+        ControlLogError: the log has another history.
+        Exception: what the store's client raises.
+    """
+    if kept is None:
+        return
+    log = ControlLog(library)
+    log.load()
+    if own:
+        log.roll_back(kept.state, kept.entries, lineage)
+    else:
+        log.begin_with(replace(kept.state, paused=False), [_taken_along(entry) for entry in kept.entries])
+
+
+def _taken_along(entry: Entry) -> Entry:
+    """Return an entry as it stands in another application's log: its number and its place in a topic stay."""
+    if entry.kind is not Kind.MESSAGE or entry.type not in OF_THE_ORIGINAL:
+        return entry
+    words = "It was sent to the application of the snapshot with which this one begins."
+    return replace(entry, kind=Kind.REJECTED, payload="null", reason="NotSentHere", message=words)

@@ -1,0 +1,433 @@
+"""The control log in an application's storage. I/O through the object store's port.
+
+``control/segments/<first sequence>.json`` holds the entries that were written together, by a put that succeeds only if
+the object is not there. So whoever else writes, a driver that has lost the fence and does not know it yet among them,
+the log is one sequence, and who was late reads what came before and goes on after it.
+
+``control/bases/<sequence>.json`` holds what is in force after that entry, so that a long history costs no reads, and
+the ids of the messages of late, so that one that is offered again is known.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+
+from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, Kind
+from tidegate_spark.control_log.fold import OtherBranchError, State, Verdict, fold, rollbacks, verdicts
+from tidegate_spark.control_log.log_objects import BASES, SEGMENTS, Base, LogObjects, LostError
+from tidegate_spark.control_log.taken import KNOWN_SECONDS, Taken
+from tidegate_spark.objects.app import AppObjects
+
+ATTEMPTS, LOADS = 50, 5
+"""Each is lost to a write of another process, and those get somewhere."""
+ENTRIES_PER_BASE, SEGMENTS_PER_BASE, KNOWN_PER_ENTRY = 256, 64, 8
+"""After so many a new base is worth its write; after more entries where it has to name many messages: one for so
+many of them."""
+MOST_FOLDED = 8
+OFFERED_SECONDS = 3600.0
+"""A process forgets no id for its age before: by then whatever has not come to its end was offered to it again."""
+
+
+class ControlLog:
+    """One process's view of the log. Thread safe.
+
+    Every method that is not said to be without I/O may raise what the store's client raises, and ControlLogError for
+    what cannot be understood; it can be called again then.
+    """
+
+    def __init__(self, library: AppObjects, clock: Callable[[], float] = time.time) -> None:
+        """Look at the log in the application's storage; nothing is read before :meth:`load`."""
+        self._objects, self._clock, self._lock = LogObjects(library), clock, threading.RLock()
+        self._entries: dict[int, Entry] = {}
+        self._taken = Taken()
+        self._bases: dict[int, Base | None] = {}
+        """Those that there are; None: not read yet."""
+        self._last = self._settled = self._begin = 0
+        """The newest entry, up to where everything is decided, and the base that was read first."""
+        self._folded: deque[State] = deque(maxlen=MOST_FOLDED)
+        """What was in force at the newest positions that were asked for: each as good as a base to go on from."""
+        self._gone = 0
+        """Up to where entries were removed by this process."""
+        self._segments, self._since = 0, clock()
+        self._opened = self._since
+        """How many segments came after the newest base, and since when it is the newest."""
+
+    def use(self, library: AppObjects) -> None:
+        """Reach the storage by another client from now on; without I/O."""
+        self._objects = LogObjects(library)
+
+    @property
+    def last(self) -> int:
+        """Sequence of the newest entry that is known here; without I/O."""
+        with self._lock:
+            return self._last
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that is known here is decided; without I/O, and without waiting for any."""
+        return self._settled == self._last
+
+    @property
+    def begin(self) -> int:
+        """The position behind which entries are at hand; without I/O."""
+        with self._lock:
+            return self._begin
+
+    def find(self, message: str) -> int | None:
+        """Return the sequence of the message of this id, None if it is not known; without I/O."""
+        with self._lock:
+            return self._taken.find(message)
+
+    @property
+    def consumed(self) -> dict[str, int]:
+        """Part of a broker's topic, or writer -> the offset from which on nothing was taken yet; without I/O."""
+        with self._lock:
+            return self._taken.places
+
+    # --- reading ---
+
+    def load(self) -> None:
+        """Read what is there."""
+        with self._lock:
+            for _ in range(LOADS):
+                try:
+                    self._load()
+                except LostError as error:
+                    # Removed by somebody who has written a newer base.
+                    lost = error
+                else:
+                    return
+            raise lost
+
+    def _load(self) -> None:
+        self._bases = dict.fromkeys(self._objects.numbers(BASES))
+        newest = self._base_at(max(self._bases, default=0))
+        self._entries, self._taken = {}, Taken(newest.known, newest.state.consumed, newest.writers)
+        self._folded.clear()
+        self._last = self._settled = self._begin = newest.state.position
+        self._segments = 0
+        for first in self._objects.numbers(SEGMENTS):
+            if first > newest.state.position:
+                self._take(self._objects.segment(first))
+
+    def read_on(self) -> None:
+        """Read what others have written meanwhile."""
+        with self._lock:
+            while True:
+                found = self._objects.segment_if_there(self._last + 1)
+                if found is None:
+                    return
+                self._take(found)
+
+    def entries(self, after: int, upto: int, *, whole: bool = True) -> tuple[Entry, ...]:
+        """Return the entries behind one position up to another.
+
+        Raises:
+            LostError: some are not there any more, and ``whole`` says that all must be.
+        """
+        with self._lock:
+            missing = [number for number in range(after + 1, upto + 1) if number not in self._entries]
+            if missing and missing[-1] > self._gone:
+                self._read_back(missing[0], missing[-1])
+            if not whole:
+                return tuple(self._entries[number] for number in range(after + 1, upto + 1) if number in self._entries)
+            try:
+                return tuple(self._entries[number] for number in range(after + 1, upto + 1))
+            except KeyError as error:
+                raise LostError(f"the control log has no entry {error} any more") from None
+
+    def state_at(self, position: int) -> State:
+        """Return what is in force at a position that was handed out.
+
+        Raises:
+            LostError: the log does not go back so far.
+        """
+        with self._lock:
+            limit = position
+            while True:
+                state, entries = self._window(limit, position)
+                try:
+                    found = fold(state, entries)
+                except OtherBranchError as error:
+                    limit = error.position
+                    continue
+                # Only where no message before it is decided later may one go on from there.
+                if position == self._settled and entries:
+                    self._folded.append(found)
+                return found
+
+    def verdict(self, sequence: int) -> Verdict | None:
+        """Return what is known of a message now, None if the entry is none; raises LostError as :meth:`entries`."""
+        with self._lock:
+            state, entries = self._window(sequence - 1, self._last)
+            return verdicts(entries, state.lineage).get(sequence)
+
+    def verdicts(self, sequences: Iterable[int]) -> dict[int, Verdict]:
+        """Return what is known now of each of these messages that the log has not forgotten."""
+        with self._lock:
+            wanted = sorted(set(sequences))
+            while wanted:
+                try:
+                    state, entries = self._window(wanted[0] - 1, self._last)
+                except LostError:
+                    # Looking has shown which bases there are.
+                    oldest = min(self._bases, default=0)
+                    if wanted[0] > oldest:
+                        raise
+                    wanted = [number for number in wanted if number > oldest]
+                else:
+                    found = verdicts(entries, state.lineage)
+                    return {number: found[number] for number in wanted if number in found}
+            return {}
+
+    # --- writing ---
+
+    def append(self, drafts: Sequence[Entry]) -> None:
+        """Write entries, whose numbers and times are given here, in their order; those that are there are left out.
+
+        Raises:
+            ControlLogError: others were faster all the time.
+        """
+        with self._lock:
+            for _ in range(ATTEMPTS):
+                new = self._unknown(drafts)
+                if not new:
+                    return
+                now, first = self._clock(), self._last + 1
+                numbered = [replace(draft, sequence=first + index, time=now) for index, draft in enumerate(new)]
+                if self._objects.put_segment(numbered):
+                    self._take(numbered)
+                    return
+                # Somebody else's, or an earlier attempt of our own, whose answer was lost.
+                self.read_on()
+        raise ControlLogError(f"{self._objects.place} was written {ATTEMPTS} times by others meanwhile")
+
+    def settle(self) -> int:
+        """Decide about all messages that can expire; return the newest position, which may be handed out."""
+        with self._lock:
+            while True:
+                undecided = self._undecided()
+                if not undecided:
+                    self._settled = self._last
+                    return self._last
+                self._decide(undecided)
+
+    def let_expire(self) -> None:
+        """Decide about messages whose time has passed: nobody may plan a batch for a long time."""
+        with self._lock:
+            late = [entry for entry in self._undecided() if entry.expires < self._clock()] if self._last else []
+            if late:
+                self._decide(late)
+
+    def decide(self, sequences: Iterable[int]) -> dict[int, Verdict]:
+        """Decide about some messages, as far as they can expire; return what is known of them then."""
+        with self._lock:
+            wanted = set(sequences)
+            while True:
+                undecided = [entry for entry in self._undecided() if entry.sequence in wanted]
+                if not undecided:
+                    return self.verdicts(wanted)
+                self._decide(undecided)
+
+    def begin_with(self, state: State, entries: Sequence[Entry]) -> None:
+        """Have the log go on behind what another one holds, or this one held: done again it changes nothing.
+
+        Args:
+            state: what is in force at a position.
+            entries: of behind it, as they were.
+
+        Raises:
+            ControlLogError: it has a history of its own.
+        """
+        with self._lock:
+            if self._last not in (0, state.position, _end(state, entries)):
+                raise ControlLogError(f"{self._objects.place} has messages of its own, up to {self._last}")
+            self._adopt(state, entries)
+
+    def roll_back(self, state: State, entries: Sequence[Entry], lineage: int) -> int:
+        """Take back everything that came after ``entries``, which follow ``state``, for a lineage and those after it.
+
+        Done again it changes nothing.
+
+        Returns:
+            The first position that may be handed out in the lineage.
+        """
+        with self._lock:
+            self._adopt(state, entries)
+            self.append([Entry(0, Kind.ROLLED_BACK, of=_end(state, entries), lineage=lineage)])
+            found = [entry for entry in self._entries.values() if entry.lineage == lineage]
+            if found:
+                # What lies between may have been removed: so what is in force behind it is written down. What was read
+                # of topics stays read.
+                behind = replace(fold(state, [*entries, found[0]]), consumed=self._taken.consumed)
+                base = self._base_of(behind)
+                self._objects.put_base(base)
+                self._bases[base.state.position] = base
+            return self._last
+
+    def wants_base(self, seconds: float) -> bool:
+        """Return whether a new base is worth its write: after many entries, or some and ``seconds``; without I/O."""
+        with self._lock:
+            entries = self._last - max(self._bases, default=0)
+            # What it costs grows with what it has to name.
+            many = max(ENTRIES_PER_BASE, self._taken.count // KNOWN_PER_ENTRY)
+            if entries >= many or self._segments >= SEGMENTS_PER_BASE:
+                return True
+            return entries > 0 and self._clock() - self._since >= seconds
+
+    def write_base(self, offered: Collection[str] = ()) -> int:
+        """Write what is in force now as a base, and forget old ids; return its position.
+
+        Args:
+            offered: ids that are offered still, however old they are: forgotten, they would be taken again.
+        """
+        with self._lock:
+            position = self.settle()
+            now = self._clock()
+            self._taken.remembered(now - KNOWN_SECONDS if now - self._opened >= OFFERED_SECONDS else 0.0, offered)
+            base = self._base_of(self.state_at(position))
+            # One that is there says the same of what is in force.
+            self._objects.put_base(base)
+            self._bases[position] = base
+            self._segments, self._since = 0, now
+            return position
+
+    def remove_before(self, oldest: int) -> int:
+        """Remove what no position from ``oldest`` on needs, and nothing behind the last base but one.
+
+        Only who has the fence may call it: what another lineage needs is not known here.
+
+        Returns:
+            The position up to which entries are gone.
+        """
+        with self._lock:
+            self.read_on()
+            bases = self._objects.numbers(BASES)
+            kept = self._needed_base(bases[:-1], oldest)
+            if not kept:
+                return 0
+            # Whoever finds an old base looks for the segments behind it: so bases go first.
+            self._objects.delete(BASES, [base for base in bases if base < kept])
+            self._bases = {base: read for base, read in self._bases.items() if base >= kept}
+            segments = self._objects.numbers(SEGMENTS)
+            old = [first for first, following in itertools.pairwise(segments) if following <= kept + 1]
+            self._objects.delete(SEGMENTS, old)
+            self._entries = {number: entry for number, entry in self._entries.items() if number > kept}
+            self._begin, self._gone = max(self._begin, kept), kept
+            return kept
+
+    # --- parts ---
+
+    def _adopt(self, state: State, entries: Sequence[Entry]) -> None:
+        if state.position and state.position not in self._bases:
+            # It may be the newest one now: what was taken is not to be taken again.
+            self._objects.put_base(self._base_of(state))
+        if entries and not self._has(entries):
+            self._objects.put_segment(entries)
+        self.load()
+
+    def _has(self, entries: Sequence[Entry]) -> bool:
+        try:
+            return self.entries(entries[0].sequence - 1, entries[-1].sequence) == tuple(entries)
+        except LostError:
+            return False
+
+    def _needed_base(self, bases: Sequence[int], oldest: int) -> int:
+        """Return the base from which every position from ``oldest`` on can be reached, 0 if all are needed."""
+        while True:
+            base = max((number for number in bases if number <= oldest), default=0)
+            if not base:
+                return 0
+            state, entries = self._window(base, self._last)
+            # What is in force behind a rollback follows from a base before it.
+            lowest = min((marker.of for marker in rollbacks(entries, state.lineage)), default=base)
+            if lowest >= base:
+                return base
+            oldest = lowest
+
+    def _take(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            if entry.sequence != self._last + 1:
+                raise ControlLogError(f"{self._objects.place} has entry {entry.sequence}, and not {self._last + 1}")
+            self._entries[entry.sequence] = entry
+            self._last = entry.sequence
+            self._taken.note(entry)
+        self._segments += 1
+
+    def _unknown(self, drafts: Sequence[Entry]) -> list[Entry]:
+        """Return those drafts that are not in the log, by what they do there."""
+        state, behind = self._behind()
+        decided = {entry.of for entry in behind if entry.kind in (Kind.ACCEPTED, Kind.VOID)}
+        lineage = max([state.lineage, *(entry.lineage for entry in behind)])
+        return self._taken.new_among(drafts, decided, lineage)
+
+    def _undecided(self) -> list[Entry]:
+        state, entries = self._behind()
+        found = verdicts(entries, state.lineage)
+        return [entry for entry in entries if found.get(entry.sequence) is Verdict.UNDECIDED]
+
+    def _decide(self, undecided: Iterable[Entry]) -> None:
+        now = self._clock()
+        kinds = {entry.sequence: Kind.VOID if entry.expires < now else Kind.ACCEPTED for entry in undecided}
+        self.append([Entry(0, kind, of=sequence) for sequence, kind in kinds.items()])
+
+    def _base_of(self, state: State) -> Base:
+        """Return a base that remembers all that was taken, also what came after its state."""
+        return Base(VERSION, state, self._taken.all(), self._taken.writers(self._clock()))
+
+    def _behind(self) -> tuple[State, tuple[Entry, ...]]:
+        """Return a state and the entries behind it, in which everything is that is undecided."""
+        try:
+            return self._window(self._settled, self._last)
+        except LostError:
+            if min(self._bases, default=0) > self._last:
+                self.load()
+            # What is before a base is decided.
+            self._settled = max(self._settled, min(self._bases, default=0))
+            return self._window(self._settled, self._last)
+
+    def _window(self, position: int, upto: int) -> tuple[State, tuple[Entry, ...]]:
+        """Return what is in force at some place up to ``position``, and the entries from there to ``upto``."""
+        try:
+            state = self._nearest(position)
+            return state, self.entries(state.position, upto)
+        except LostError:
+            # Somebody else has written a newer base, and removed what is before it.
+            self._bases = {base: self._bases.get(base) for base in self._objects.numbers(BASES)}
+            self._folded.clear()
+            state = self._nearest(position)
+            return state, self.entries(state.position, upto)
+
+    def _nearest(self, position: int) -> State:
+        folded = max((it for it in self._folded if it.position <= position), key=_position, default=None)
+        if folded is not None and folded.position > max((base for base in self._bases if base <= position), default=0):
+            return folded
+        return self._base_at(position).state
+
+    def _base_at(self, position: int) -> Base:
+        """Return the newest base up to ``position``; before the first one there is nothing."""
+        newest = max((number for number in self._bases if number <= position), default=0)
+        base = self._bases.get(newest)
+        if base is None:
+            base = self._objects.base(newest) if newest else Base(VERSION, State())
+            self._bases = {**self._bases, newest: base} if newest else self._bases
+        return base
+
+    def _read_back(self, first: int, last: int) -> None:
+        segments = self._objects.numbers(SEGMENTS)
+        for number, following in zip(segments, [*segments[1:], last + 1], strict=False):
+            if number <= last and following > first:
+                self._entries.update((entry.sequence, entry) for entry in self._objects.segment(number))
+
+
+def _position(state: State) -> int:
+    return state.position
+
+
+def _end(state: State, entries: Sequence[Entry]) -> int:
+    return entries[-1].sequence if entries else state.position

@@ -1,0 +1,172 @@
+"""The position of a batch in the control log, as Spark's offset log has it. Pure, but for :class:`Positions`."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.places import checkpoint_directory
+
+SOURCE = "tidegate-control"
+"""The data source's name, and the one key of its offsets."""
+OFFSETS, COMMITS = "offsets", "commits"
+MOST_CACHED = 256
+_OFFSET = re.compile(r'\{\s*"' + SOURCE + r'"\s*:\s*(\d+)\s*\}')
+
+
+def position_in(text: str) -> int | None:
+    """Return the position that ``offsets/<batch>`` says, None if the query has no source of control messages.
+
+    Of several such sources the one that is ahead counts: it is the same one at each replay.
+    """
+    # Version and settings come first.
+    return position_of_sources("\n".join(text.split("\n")[2:]))
+
+
+def position_of_sources(text: str) -> int | None:
+    """Return the position in the offsets of a batch's sources, None if there is none; see :func:`position_in`."""
+    return max((int(match[1]) for match in _OFFSET.finditer(text)), default=None)
+
+
+def position_of_progress(sources: list[Mapping[str, Any]]) -> int:
+    """Return the position at which a batch ended, from Spark's report of its sources; -1 if it has none."""
+    ends = [source.get("endOffset") for source in sources]
+    found = [end[SOURCE] for end in ends if isinstance(end, Mapping) and isinstance(end.get(SOURCE), int)]
+    return max(found, default=-1)
+
+
+def without_control(sources: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return Spark's reports of sources without that of control messages, unless there is no other."""
+    others = [source for source in sources if position_of_progress([source]) < 0]
+    return others or sources
+
+
+def joins_late(text: str) -> bool:
+    """Return whether a query with these offsets cannot be given a source of control messages.
+
+    It has none, and its sources are known by their numbers; where they have names, one more may come.
+    """
+    return position_in(text) is None and text.partition("\n")[0].strip() == "v1"
+
+
+class Positions:
+    """Positions of one lineage's batches, read from its checkpoints; remembered once read. Thread safe."""
+
+    def __init__(self, lineage: int, planned: Callable[[str, int], str] = lambda query, batch: "") -> None:
+        """Look at a lineage.
+
+        Args:
+            lineage: its number.
+            planned: returns what Spark knows of the offsets of a query's batch that runs, empty if nothing.
+        """
+        self._lineage, self._of_spark = lineage, planned
+        self._known: OrderedDict[tuple[str, int], int | None] = OrderedDict()
+        self._listed: dict[str, list[int]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, library: AppObjects, query: str, batch: int) -> int | None:
+        """Return the position of a batch, None if it has none; raises what the store's client raises.
+
+        Raises:
+            LookupError: there is no such batch.
+        """
+        key = (query, batch)
+        with self._lock:
+            if key in self._known:
+                return self._known[key]
+        found = library.store.get(self._directory(library, query, OFFSETS, str(batch)))
+        if found is None:
+            raise LookupError(f"query {query!r} has no batch {batch} in its offset log")
+        return self._remember(key, position_in(found[0].decode()))
+
+    def of_running(self, query: str, batch: int) -> int | None:
+        """Return the position of a batch that runs now; None if Spark does not say, or there is none."""
+        key = (query, batch)
+        with self._lock:
+            if key in self._known:
+                return self._known[key]
+        position = position_of_sources(self._of_spark(query, batch))
+        return self._remember(key, position) if position is not None else None
+
+    def _remember(self, key: tuple[str, int], position: int | None) -> int | None:
+        with self._lock:
+            self._known[key] = position
+            while len(self._known) > MOST_CACHED:
+                self._known.popitem(last=False)
+        return position
+
+    def newest_text(self, library: AppObjects, query: str) -> str | None:
+        """Return the newest entry of a query's offset log, None if there is none."""
+        batches = self._numbers(library, query, OFFSETS)
+        found = library.store.get(self._directory(library, query, OFFSETS, str(max(batches)))) if batches else None
+        return found[0].decode() if found is not None else None
+
+    def newest(self, library: AppObjects, query: str) -> int | None:
+        """Return the position of a query's newest committed batch, None if there is none, or it has none."""
+        batches = self._batches(library, query)
+        return self.of(library, query, batches[-1]) if batches else None
+
+    def newest_batch(self, library: AppObjects, query: str) -> int:
+        """Return a query's newest committed batch, -1 if there is none."""
+        return max(self._batches(library, query), default=-1)
+
+    def batch_of(self, library: AppObjects, query: str, sequence: int) -> int | None:
+        """Return the first committed batch with a position of ``sequence`` or more, as far as there are any."""
+        found = None
+        # Asked for many messages at a time: what was listed before tells of most of them.
+        with contextlib.suppress(LookupError):
+            found = self._first(library, query, self._listed.get(query, []), sequence)
+        if found is None:
+            self._listed[query] = self._batches(library, query)
+            found = self._first(library, query, self._listed[query], sequence)
+        return found
+
+    def _first(self, library: AppObjects, query: str, batches: Sequence[int], sequence: int) -> int | None:
+        low, high = 0, len(batches)
+        while low < high:
+            middle = (low + high) // 2
+            position = self.of(library, query, batches[middle])
+            if position is not None and position >= sequence:
+                high = middle
+            else:
+                low = middle + 1
+        return batches[low] if low < len(batches) else None
+
+    def oldest(self, library: AppObjects) -> int | None:
+        """Return the lowest position of any batch of the lineage that is there, None if none has one."""
+        found = [self.of(library, query, min(batches)) for query, batches in self._planned(library).items()]
+        return min((position for position in found if position is not None), default=None)
+
+    def asked(self, library: AppObjects) -> frozenset[str]:
+        """Return the checkpoints' directories of the lineage's queries whose newest batch has a position."""
+        planned = self._planned(library).items()
+        return frozenset(query for query, batches in planned if self.of(library, query, max(batches)) is not None)
+
+    def _planned(self, library: AppObjects) -> dict[str, list[int]]:
+        """Return the batches of which there are offsets, by the directory of the query's checkpoint."""
+        root = library.lineage_key(self._lineage) + "/"
+        found: dict[str, list[int]] = {}
+        for entry in library.store.list(root):
+            query, _, path = entry.key[len(root) :].partition("/")
+            directory, _, name = path.partition("/")
+            if directory == OFFSETS and name.isdigit():
+                found.setdefault(query, []).append(int(name))
+        return found
+
+    def _batches(self, library: AppObjects, query: str) -> list[int]:
+        """Return the committed batches of which there are offsets, the lowest first."""
+        listed = [self._numbers(library, query, log) for log in (OFFSETS, COMMITS)]
+        return sorted(listed[0] & listed[1])
+
+    def _numbers(self, library: AppObjects, query: str, log: str) -> set[int]:
+        prefix = self._directory(library, query, log) + "/"
+        names = (entry.key[len(prefix) :] for entry in library.store.list(prefix))
+        return {int(name) for name in names if name.isdigit()}
+
+    def _directory(self, library: AppObjects, query: str, *parts: str) -> str:
+        return library.lineage_key(self._lineage, checkpoint_directory(query), *parts)

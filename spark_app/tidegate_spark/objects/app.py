@@ -1,0 +1,29 @@
+"""The objects of one application: their keys, below its prefix of a bucket. No I/O of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_spark.objects.store import ObjectStore
+from tidegate_spark.protocol import LINEAGE_PREFIX
+
+
+@dataclass(frozen=True)
+class AppObjects:
+    """Everything below one application's prefix of a bucket."""
+
+    store: ObjectStore
+    prefix: str
+    """Without slashes at its ends, as :attr:`tidegate_spark.protocol.Storage.prefix`."""
+
+    def key(self, *parts: str) -> str:
+        """Return the key of ``parts`` below the application's prefix."""
+        return "/".join(part for part in (self.prefix, *parts) if part)
+
+    def below(self, key: str) -> str:
+        """Return ``key`` relative to the application's prefix."""
+        return key[len(self.prefix) + 1 :] if self.prefix else key
+
+    def lineage_key(self, lineage: int, *parts: str) -> str:
+        """Return a key in a lineage."""
+        return self.key(LINEAGE_PREFIX, str(lineage), *parts)

@@ -1,0 +1,32 @@
+"""Reaches the snapshots of an application with the credentials of the moment. Reads those from files, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidegate_spark.objects import s3
+from tidegate_spark.protocol import DriverConfig, Fault, Reason, Storage
+from tidegate_spark.snapshots.copying import USUAL
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.storage import Credentials, EndpointError, FaultError, read_credentials
+
+
+def reach_library(place: Storage, credentials: Credentials | None, *, apart: bool = False) -> Library:
+    """Return the snapshots in ``place``; ``apart``: other credentials may not read there, and no store copies.
+
+    Raises:
+        FaultError: the endpoint is no URL.
+    """
+    try:
+        return Library(s3.reach(place, credentials, USUAL.number, apart=apart), place.prefix)
+    except EndpointError as error:
+        raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{place.endpoint} (endpoint): {error}.")) from error
+
+
+def connector(config: DriverConfig, credentials_directory: str) -> Callable[[], Library]:
+    """Return what reaches the application's snapshots with the credentials of the moment; it may raise FaultError."""
+
+    def connect() -> Library:
+        return reach_library(config.storage, read_credentials(credentials_directory, config.credentials_secret))
+
+    return connect

@@ -1,0 +1,165 @@
+"""A snapshot keeps what is in force at its batches, and whoever begins with it goes on from there."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tidegate_spark.control_log.entries import ControlLogError
+from tidegate_spark.control_log.fold import Verdict
+from tidegate_spark.control_log.keeping import Kept, begin_with, kept_at
+from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
+from tidegate_spark.snapshots.library import Library
+from tidegate_testing.control_log import BUCKET, Clock, library_in, message, opened
+from tidegate_testing.snapshot_scenes import Scene
+
+
+def offsets(position: int) -> str:
+    return f'v1\n{{}}\n{{"data": 1}}\n{{"tidegate-control": {position}}}'
+
+
+def app_with(messages: int) -> Buckets:
+    buckets = Buckets()
+    log = opened(buckets)
+    for number in range(1, messages + 1):
+        log.append([message(payload={"a": number})])
+    return buckets
+
+
+def kept(buckets: Buckets, **positions: int) -> Kept:
+    found = kept_at(library_in(buckets), {name: offsets(position) for name, position in positions.items()})
+    assert found is not None
+    return found
+
+
+def other(buckets: Buckets) -> Library:
+    return Library(MemoryStore(buckets, BUCKET), "apps/fork", lambda seconds: None)
+
+
+def cut_after(number: int) -> Callable[[Call], None]:
+    """Return what ends a process after so many requests, of which the answer to the last one is lost."""
+    left = iter(range(number))
+
+    def watch(call: Call) -> None:
+        if next(left, None) is None:
+            raise ConnectionError
+
+    return watch
+
+
+def test_nothing_is_kept_and_nothing_read_for_an_application_that_takes_no_part() -> None:
+    calls: list[Call] = []
+    assert kept_at(library_in(Buckets(), calls.append), {"main": "v1\n{}\n7"}) is None
+    assert calls == []
+
+
+def test_what_is_kept_is_what_is_in_force_at_each_querys_batch() -> None:
+    found = kept(app_with(9), one=5, other=7)
+    assert found.positions == {"one": 5, "other": 7}
+    assert found.state.config == {"a": 5}
+    assert [entry.sequence for entry in found.entries] == [6, 7]
+    assert from_json(Kept, to_json(found)) == found
+
+
+def test_a_fork_goes_on_where_the_snapshot_was() -> None:
+    buckets = app_with(9)
+    found = kept(buckets, one=5, other=7)
+    for _ in range(2):
+        begin_with(other(buckets), found, 1, own=False)
+    log = ControlLog(other(buckets), Clock())
+    log.load()
+    assert [log.state_at(position).config["a"] for position in (5, 7)] == [5, 7]
+    log.append([message(payload={"b": 1})])
+    assert log.last == 8
+    assert log.state_at(8).config == {"a": 7, "b": 1}
+
+
+def test_a_fork_of_a_paused_application_is_not_paused() -> None:
+    buckets = Buckets()
+    opened(buckets).append([message("pause")])
+    found = kept(buckets, one=1)
+    begin_with(other(buckets), found, 1, own=False)
+    assert found.state.paused
+    assert b'"paused":false' in buckets.content[BUCKET]["apps/fork/control/bases/000000000001.json"].body
+
+
+def test_what_the_original_was_told_between_its_queries_batches_is_not_done_by_a_fork() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    log.append([message(payload={"a": 1})])
+    log.append([message("pause"), message("dump-state", {}), message(payload={"a": 2})])
+    found = kept(buckets, one=1, other=4)
+    for _ in range(2):
+        begin_with(other(buckets), found, 1, own=False)
+    fork = ControlLog(other(buckets), Clock())
+    fork.load()
+    assert (fork.last, fork.state_at(4).paused, fork.state_at(4).config) == (4, False, {"a": 2})
+    assert [fork.verdict(number) for number in (2, 3, 4)] == [Verdict.REJECTED, Verdict.REJECTED, Verdict.IN_FORCE]
+
+
+def test_a_log_of_its_own_is_not_mixed_with_another_ones() -> None:
+    buckets = app_with(9)
+    found, mine = kept(buckets, one=5), app_with(3)
+    with pytest.raises(ControlLogError, match="has messages of its own, up to 3"):
+        begin_with(library_in(mine), found, 1, own=False)
+
+
+def test_a_rollback_takes_back_what_came_after_and_numbers_go_on() -> None:
+    buckets = app_with(9)
+    found = kept(buckets, one=5, other=7)
+    for _ in range(2):
+        begin_with(library_in(buckets), found, 2, own=True)
+    log = opened(buckets)
+    assert log.last == 10
+    assert [log.state_at(position).config["a"] for position in (5, 7, 10)] == [5, 7, 7]
+    assert [log.verdict(number) for number in (7, 8, 9)] == [
+        Verdict.IN_FORCE,
+        Verdict.ROLLED_BACK,
+        Verdict.ROLLED_BACK,
+    ]
+
+
+def test_a_rollback_to_before_the_oldest_that_the_log_has_works_too() -> None:
+    buckets = app_with(4)
+    found = kept(buckets, one=2, other=3)
+    log = opened(buckets)
+    for number in range(10, 13):
+        log.write_base()
+        log.append([message(payload={"a": number})])
+    assert log.remove_before(log.last) > 3
+    begin_with(library_in(buckets), found, 2, own=True)
+    again = opened(buckets)
+    assert [again.state_at(position).config["a"] for position in (2, 3, again.last)] == [2, 3, 3]
+    again.append([message(payload={"b": 1})])
+    assert again.state_at(again.settle()).config == {"a": 3, "b": 1}
+
+
+def test_a_rollback_that_is_cut_anywhere_is_completed_by_the_next_one() -> None:
+    for number in range(40):
+        buckets = app_with(9)
+        found = kept(buckets, one=5, other=7)
+        try:
+            begin_with(library_in(buckets, cut_after(number)), found, 2, own=True)
+        except ConnectionError:
+            begin_with(library_in(buckets), found, 2, own=True)
+            log = opened(buckets)
+            assert log.state_at(log.settle()).config == {"a": 7}
+            assert log.last == 10
+        else:
+            break
+    assert number > 5
+
+
+def test_a_snapshots_manifest_has_it() -> None:
+    scene = Scene()
+    scene.batches(2)
+    assert scene.take("a").control is None
+    log = ControlLog(scene.library(), Clock())
+    log.append([message(payload={"a": 1})])
+    scene.buckets.write("here", f"{scene.root()}/offsets/1", offsets(1).encode())
+    made = scene.take("b")
+    assert made.control is not None
+    assert (made.control.positions, made.control.state.config) == ({"main": 1}, {"a": 1})
+    assert json.loads(scene.content("snapshots/b/manifest.json"))["control"]["state"]["position"] == 1

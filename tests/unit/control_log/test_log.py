@@ -1,0 +1,239 @@
+"""One control log, whoever writes it."""
+
+import pytest
+
+from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
+from tidegate_spark.control_log.fold import Verdict
+from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.control_log.log_objects import LostError
+from tidegate_spark.objects.memory import Buckets, Call
+from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, message, opened
+
+
+def test_messages_that_come_together_are_one_segment() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    log.append([message(payload={"a": 1}), message(payload={"a": 2})])
+    log.append([message(payload={"a": 3})])
+    assert keys(buckets, "segments") == ["000000000001.json", "000000000003.json"]
+    assert log.last == 3
+    assert opened(buckets).state_at(2).config == {"a": 2}
+
+
+def test_a_message_that_is_offered_again_is_there_once() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    log.append([message(id="x"), message(id="x")])
+    log.append([message(id="x"), message(id="y")])
+    assert [entry.id for entry in opened(buckets).entries(0, 2)] == ["x", "y"]
+    assert log.last == 2
+    assert log.find("y") == 2
+
+
+def test_who_was_late_goes_on_behind_what_somebody_else_wrote() -> None:
+    buckets = Buckets()
+    one, other = opened(buckets), opened(buckets)
+    one.append([message(id="a")])
+    other.append([message(id="a"), message(id="b")])
+    one.append([message(id="c")])
+    assert [entry.id for entry in opened(buckets).entries(0, 3)] == ["a", "b", "c"]
+
+
+def test_a_message_is_in_force_if_it_had_not_expired_when_it_was_decided() -> None:
+    buckets, clock = Buckets(), Clock(100.0)
+    log = opened(buckets, clock)
+    log.append([message(payload={"a": 1}, expires=110.0)])
+    position = log.settle()
+    assert log.state_at(position).config == {"a": 1}
+    clock.now = 120.0
+    assert log.settle() == position == 2
+
+
+def test_a_message_that_expired_before_is_void_for_ever() -> None:
+    buckets, clock = Buckets(), Clock(100.0)
+    log = opened(buckets, clock)
+    log.append([message(payload={"a": 1}, expires=110.0), message(payload={"b": 1})])
+    clock.now = 111.0
+    assert log.settle() == 3
+    clock.now = 100.0
+    assert opened(buckets, clock).settle() == 3
+    assert opened(buckets, clock).state_at(3).config == {"b": 1}
+    assert log.verdict(1) is Verdict.EXPIRED
+
+
+def test_two_processes_decide_once() -> None:
+    buckets, early, late = Buckets(), Clock(100.0), Clock(120.0)
+    one = opened(buckets, early)
+    one.append([message(payload={"a": 1}, expires=110.0)])
+    other = opened(buckets, late)
+    assert one.settle() == 2
+    assert other.settle() == 2
+    assert other.state_at(2).config == {"a": 1}
+
+
+def test_a_base_saves_the_reading_of_what_is_before_it() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    for number in range(5):
+        log.append([message(payload={"a": number})])
+    log.write_base()
+    log.append([message(payload={"b": 1})])
+    read: list[str] = []
+    library = library_in(buckets, lambda call: read.append(call.key) if call.verb == "get" and call.done else None)
+    again = ControlLog(library, Clock())
+    again.load()
+    assert again.state_at(6).config == {"a": 4, "b": 1}
+    assert read == [f"{PREFIX}/control/bases/000000000005.json", f"{PREFIX}/control/segments/000000000006.json"]
+    assert again.find("no such") is None
+
+
+def test_an_id_is_known_behind_a_base() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    log.append([message(id="x")])
+    log.write_base()
+    again = opened(buckets)
+    again.append([message(id="x")])
+    assert again.last == 1
+
+
+def test_ids_are_forgotten_after_a_week() -> None:
+    buckets, clock = Buckets(), Clock(1000.0)
+    log = opened(buckets, clock)
+    log.append([message(id="x")])
+    clock.now += 7 * 86400 + 1
+    log.append([message(id="y")])
+    log.write_base()
+    again = opened(buckets, clock)
+    assert (again.find("x"), again.find("y")) == (None, 2)
+
+
+def test_what_a_replay_needs_is_kept_and_the_rest_goes() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    for number in range(1, 10):
+        log.append([message(payload={"a": number})])
+        if number % 3 == 0:
+            log.write_base()
+    assert log.remove_before(oldest=7) == 6
+    assert keys(buckets, "bases") == ["000000000006.json", "000000000009.json"]
+    assert keys(buckets, "segments") == [f"{number:012d}.json" for number in (7, 8, 9)]
+    again = opened(buckets)
+    assert [again.state_at(position).config["a"] for position in (6, 7, 8, 9)] == [6, 7, 8, 9]
+    with pytest.raises(LostError):
+        again.state_at(5)
+
+
+def test_nothing_goes_while_there_is_one_base_or_an_old_batch_needs_it() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    log.append([message()])
+    log.write_base()
+    assert log.remove_before(oldest=1) == 0
+    log.append([message()])
+    log.write_base()
+    assert log.remove_before(oldest=0) == 0
+    assert len(keys(buckets, "segments")) == 2
+
+
+def test_after_a_rollback_a_base_of_the_other_branch_is_not_used() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    for number in range(1, 4):
+        log.append([message(payload={"a": number})])
+    log.write_base()
+    log.append([Entry(0, Kind.ROLLED_BACK, of=1, lineage=2)])
+    assert log.state_at(log.settle()).config == {"a": 1}
+    assert opened(buckets).state_at(4).config == {"a": 1}
+    assert opened(buckets).state_at(3).config == {"a": 3}
+    assert log.verdict(2) is Verdict.ROLLED_BACK
+
+
+def test_a_rollback_that_is_done_again_is_done_once() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    log.append([message()])
+    for again in (log, opened(buckets)):
+        again.append([Entry(0, Kind.ROLLED_BACK, of=0, lineage=2)])
+    assert opened(buckets).last == 2
+
+
+def test_what_was_taken_before_a_rollback_is_known_behind_it() -> None:
+    buckets = Buckets()
+    log = opened(buckets)
+    log.append([message(id="x")])
+    log.append([message(id="y")])
+    log.roll_back(log.state_at(1), (), 2)
+    later = opened(buckets)
+    later.append([message(id="x"), message(id="y"), message(id="z")])
+    assert (later.find("x"), later.find("y"), later.find("z")) == (1, 2, 4)
+
+
+def test_a_base_is_worth_its_write_after_many_entries_or_some_time() -> None:
+    clock = Clock(0.0)
+    log = opened(Buckets(), clock)
+    assert not log.wants_base(3600)
+    log.append([message() for _ in range(255)])
+    assert not log.wants_base(3600)
+    clock.now = 3600.0
+    assert log.wants_base(3600)
+    log.write_base()
+    assert not log.wants_base(3600)
+    log.append([message() for _ in range(256)])
+    assert log.wants_base(3600)
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b"no JSON", b'{"version": 2, "entries": []}', b'{"version": 1, "entries": []}']
+)
+def test_what_is_no_segment_is_named(body: bytes) -> None:
+    buckets = Buckets()
+    buckets.write(BUCKET, f"{PREFIX}/control/segments/000000000001.json", body)
+    with pytest.raises(ControlLogError, match=r"segments/000000000001\.json"):
+        opened(buckets)
+
+
+def test_what_was_asked_for_before_a_decision_does_not_hide_it() -> None:
+    log = opened(Buckets())
+    log.append([message(payload={"a": 1}, expires=2000.0)])
+    assert log.state_at(1).config == {}
+    log.append([message(payload={"b": 1})])
+    position = log.settle()
+    assert [log.state_at(position).config for _ in range(2)] == [{"a": 1, "b": 1}] * 2
+    log.append([message(payload={"c": 1})])
+    assert log.state_at(log.settle()).config == {"a": 1, "b": 1, "c": 1}
+    assert log.state_at(2).config == {"b": 1}
+
+
+def test_what_was_asked_for_before_a_rollback_is_taken_back() -> None:
+    log = opened(Buckets())
+    log.append([message(payload={"a": 1})])
+    pinned = log.state_at(log.settle())
+    log.append([message(payload={"a": 2})])
+    assert log.state_at(log.settle()).config == {"a": 2}
+    assert log.state_at(log.roll_back(pinned, (), 2)).config == {"a": 1}
+
+
+def test_a_base_that_names_many_messages_is_written_less_often() -> None:
+    log = opened(Buckets())
+    log.append([message() for _ in range(8 * 300)])
+    assert log.wants_base(3600.0)
+    log.write_base()
+    log.append([message() for _ in range(290)])
+    assert not log.wants_base(3600.0)
+    log.append([message() for _ in range(100)])
+    assert log.wants_base(3600.0)
+
+
+def test_what_this_process_removed_is_not_looked_for() -> None:
+    asked: list[Call] = []
+    log = ControlLog(library_in(Buckets(), asked.append), Clock())
+    log.load()
+    for number in range(3):
+        log.append([message(payload={"n": number})])
+        log.write_base()
+    assert log.remove_before(3) == 2
+    asked.clear()
+    with pytest.raises(LostError):
+        log.entries(0, 2)
+    assert asked == []

@@ -1,0 +1,110 @@
+"""The position of a batch is where Spark's offset log says it is."""
+
+from typing import Any
+
+import pytest
+
+from tidegate_spark.control.source import ControlReader, Records
+from tidegate_spark.control_log.offsets import Positions, joins_late, position_in, position_of_progress
+from tidegate_spark.objects.memory import Buckets
+from tidegate_testing.control_log import BUCKET, PREFIX, library_in
+
+HEAD = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        (HEAD + '{"orders":{"0":7}}\n{"tidegate-control": 12}', 12),
+        (HEAD + '{"tidegate-control":3}\n{"tidegate-control":5}', 5),
+        (HEAD + '{"orders":{"0":7}}', None),
+        (HEAD + "-", None),
+        ('v2\n{}\ncontrol:{"tidegate-control": 4}', 4),
+    ],
+)
+def test_the_position_is_read_from_the_offset_log(text: str, position: int | None) -> None:
+    assert position_in(text) == position
+
+
+def test_a_query_without_the_source_joins_late_unless_its_sources_have_names() -> None:
+    assert joins_late(HEAD + '{"orders":{"0":7}}')
+    assert not joins_late(HEAD + '{"tidegate-control": 12}')
+    assert not joins_late('v2\n{}\norders:{"0":7}')
+
+
+@pytest.mark.parametrize(
+    ("sources", "position"),
+    [([{"endOffset": {"tidegate-control": 4}}, {"endOffset": 7}], 4), ([{"endOffset": None}], -1), ([], -1)],
+)
+def test_the_position_of_a_committed_batch_is_in_sparks_report(sources: list[Any], position: int) -> None:
+    assert position_of_progress(sources) == position
+
+
+def test_the_batch_of_a_message_is_the_first_one_behind_it() -> None:
+    buckets = Buckets()
+    for batch, position in enumerate([1, 1, 4, 4, 9]):
+        text = HEAD + f'{{"tidegate-control": {position}}}'
+        buckets.write(BUCKET, f"{PREFIX}/lineages/2/main/offsets/{batch}", text.encode())
+        if batch < 4:
+            buckets.write(BUCKET, f"{PREFIX}/lineages/2/main/commits/{batch}", b"v1\n{}")
+    positions, library = Positions(2), library_in(buckets)
+    assert [positions.batch_of(library, "main", sequence) for sequence in (1, 2, 4, 5)] == [0, 2, 2, None]
+    assert positions.newest(library, "main") == 4
+    assert positions.oldest(library) == 1
+    assert positions.newest(library, "other") is None
+
+
+def test_what_was_listed_tells_of_many_messages_and_is_listed_again_when_it_is_cleaned_up() -> None:
+    buckets = Buckets()
+    calls: list[str] = []
+
+    def write(batch: int) -> None:
+        text = HEAD + f'{{"tidegate-control": {10 * batch}}}'
+        for log, content in (("offsets", text.encode()), ("commits", b"v1\n{}")):
+            buckets.write(BUCKET, f"{PREFIX}/lineages/1/main/{log}/{batch}", content)
+
+    for batch in range(8):
+        write(batch)
+    positions, library = Positions(1), library_in(buckets, lambda call: calls.append(call.verb))
+    assert [positions.batch_of(library, "main", sequence) for sequence in range(1, 70)] == [
+        (sequence + 9) // 10 for sequence in range(1, 70)
+    ]
+    assert calls.count("list") <= 4
+    write(8)
+    for batch in range(7):
+        library.store.delete([f"{PREFIX}/lineages/1/main/{log}/{batch}" for log in ("offsets", "commits")])
+    assert Positions(1).batch_of(library, "main", 75) == positions.batch_of(library, "main", 75) == 8
+
+
+class Reader(ControlReader):
+    """A source whose driver is a list."""
+
+    def __init__(self, messages: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self.messages = messages
+
+    def _ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        if path == "/position":
+            return {"position": len(self.messages)}
+        return {"messages": self.messages[body["after"] : body["upto"]]}
+
+
+def test_a_new_query_has_a_position_from_its_first_batch_and_no_records_of_before() -> None:
+    message = {"sequence": 1, "id": "x", "type": "t", "time": 0.0, "source": "s", "payload": "1"}
+    reader = Reader([message])
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, None)
+    assert end == {"tidegate-control": 1}
+    assert reader.partitions(start, end) == []
+    reader.messages.append({**message, "sequence": 2})
+    later = reader.latestOffset()
+    (partition,) = reader.partitions(end, later)
+    assert isinstance(partition, Records)
+    assert [row[0] for row in reader.read(partition)] == [2]
+
+
+def test_a_query_that_is_to_end_takes_nothing_in_that_comes_later() -> None:
+    reader = Reader([])
+    reader.prepareForTriggerAvailableNow()
+    reader.messages.append({})
+    assert reader.latestOffset({"tidegate-control": -1}, None) == {"tidegate-control": 0}
