@@ -10,6 +10,12 @@ from enum import Enum
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+FORMAT_FIELD = "version"
+"""Of a stored form: the number of its format. A form without one is as it was before it had numbers: of format 1."""
+
+
+class NewerFormatError(ValueError):
+    """A newer version of Tidegate wrote a stored form: it is neither damaged nor to be written over."""
 
 
 def to_json(value: Any) -> str:
@@ -24,10 +30,37 @@ def from_json(kind: type[T], text: str | bytes) -> T:
     Raises:
         ValueError: if the text is not JSON, or a field without default is missing or of another type.
     """
+    return typing.cast(T, _read(kind, _object_of(kind, text), kind.__name__))
+
+
+def from_stored(kind: type[T], text: str | bytes, newest: int) -> T:
+    """Return the dataclass ``kind`` read from a stored form, which another version of Tidegate may have written.
+
+    The number of its format is read first: what else changed with it would be told as damage.
+
+    Args:
+        kind: of the form.
+        text: what is stored.
+        newest: the newest format that is known.
+
+    Raises:
+        NewerFormatError: its format is newer.
+        ValueError: as :func:`from_json`.
+    """
+    data = _object_of(kind, text)
+    number = data.get(FORMAT_FIELD, 1)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise ValueError(f"{kind.__name__}.{FORMAT_FIELD}: expected the number of a format, got {number!r}")
+    if number > newest:
+        raise NewerFormatError(f"its format is {number}, and this Tidegate knows {newest}: use a newer Tidegate")
+    return typing.cast(T, _read(kind, data, kind.__name__))
+
+
+def _object_of(kind: type, text: str | bytes) -> dict[str, Any]:
     data = json.loads(text)
     if not isinstance(data, dict):
         raise ValueError(f"expected an object for {kind.__name__}, got {type(data).__name__}")
-    return typing.cast(T, _read(kind, data, kind.__name__))
+    return data
 
 
 def _read(kind: Any, value: Any, where: str) -> Any:

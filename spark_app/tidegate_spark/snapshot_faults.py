@@ -10,7 +10,13 @@ from tidegate_spark.exports import errors as exports
 from tidegate_spark.objects.store import MismatchError, NotDeletedError, SnapshotError, VanishedError
 from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshot_protocol import SnapshotReason
-from tidegate_spark.snapshots.catalog import DisposedError, HeldError, NotReadyError, UnknownSnapshotError
+from tidegate_spark.snapshots.catalog import (
+    DisposedError,
+    HeldError,
+    NewerFormatOfSnapshotsError,
+    NotReadyError,
+    UnknownSnapshotError,
+)
 from tidegate_spark.snapshots.catalog_json import UnreadableCatalogError
 from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
 from tidegate_spark.snapshots.library import CatalogContendedError, CatalogLostError
@@ -50,9 +56,10 @@ _KINDS = (
     _Kind(NotReadyError, SnapshotReason.MISSING, ALWAYS, "It is looked for again."),
     _Kind(DamagedError, SnapshotReason.DAMAGED, 1, "Restore its files from a replica or the bucket's versions."),
     _Kind(UnreadableManifestError, SnapshotReason.DAMAGED, 1),
+    _Kind(NewerFormatOfSnapshotsError, SnapshotReason.NEWER_FORMAT, ALWAYS),
     _Kind(HeldError, SnapshotReason.HELD, ALWAYS, "It goes when they do not need it any more."),
     _Kind(CatalogLostError, SnapshotReason.CATALOG_LOST, ALWAYS),
-    _Kind(UnreadableCatalogError, SnapshotReason.CATALOG_LOST, ALWAYS, "Restore the object, or use a newer Tidegate."),
+    _Kind(UnreadableCatalogError, SnapshotReason.CATALOG_LOST, ALWAYS, "Restore the object."),
     _Kind(CatalogContendedError, SnapshotReason.STORAGE_UNAVAILABLE, ALWAYS),
     _Kind(NotDeletedError, SnapshotReason.STORAGE_UNAVAILABLE, ALWAYS, "Let the credentials delete objects."),
     # A listing is not made in one moment: what it lacked may be there the next time.

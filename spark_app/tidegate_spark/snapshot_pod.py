@@ -44,7 +44,14 @@ from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.storage import FaultError
 
-FOR_THE_KUBELET = frozenset((SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST, SnapshotReason.MISSING))
+FOR_THE_KUBELET = frozenset(
+    (
+        SnapshotReason.STORAGE_UNAVAILABLE,
+        SnapshotReason.CATALOG_LOST,
+        SnapshotReason.MISSING,
+        SnapshotReason.NEWER_FORMAT,
+    )
+)
 """Reasons to end and be started again, with pauses that are the kubelet's."""
 ATTEMPTS = 5
 """At one order; no fault that passes sooner takes more."""

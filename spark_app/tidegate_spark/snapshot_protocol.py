@@ -177,6 +177,7 @@ class SnapshotReason(str, Enum):
     EXPORT_FAILED = "ExportFailed"
     MISSING = "SnapshotMissing"
     DAMAGED = "SnapshotDamaged"
+    NEWER_FORMAT = "NewerFormat"
     HELD = "Held"
     INTERNAL = "InternalError"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tidegate_spark.control_protocol import ControlOrder
-from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.json_form import from_stored, to_json
 from tidegate_spark.objects.store import SnapshotError
 
 VERSION = 1
@@ -102,14 +102,12 @@ def decode(body: bytes, key: str) -> tuple[Entry, ...]:
     """Return the entries of a segment.
 
     Raises:
-        ControlLogError: it is none, or has a version that is not known here; the message names ``key``.
+        ControlLogError: it is none, or a newer Tidegate wrote it; the message names ``key``.
     """
     try:
-        segment = from_json(Segment, body)
+        segment = from_stored(Segment, body, VERSION)
     except ValueError as error:
-        raise ControlLogError(f"{key} is no segment of a control log: {error}") from error
-    if segment.version != VERSION:
-        raise ControlLogError(f"{key} has version {segment.version}, and {VERSION} is read here")
+        raise ControlLogError(f"{key} cannot be read as a segment of a control log: {error}") from error
     numbers = [entry.sequence for entry in segment.entries]
     if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         raise ControlLogError(f"{key} has the entries {numbers[:5]}…, which do not follow each other")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, decode, encode
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.taken import Known, Writer
-from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.json_form import from_stored, to_json
 from tidegate_spark.objects.app import AppObjects
 
 PREFIX = "control"
@@ -70,12 +70,9 @@ class LogObjects:
         if found is None:
             raise LostError(f"{key} is gone")
         try:
-            base = from_json(Base, found[0])
+            return from_stored(Base, found[0], VERSION)
         except ValueError as error:
-            raise ControlLogError(f"{key} is no base of a control log: {error}") from error
-        if base.version != VERSION:
-            raise ControlLogError(f"{key} has version {base.version}, and {VERSION} is read here")
-        return base
+            raise ControlLogError(f"{key} cannot be read as a base of a control log: {error}") from error
 
     def put_base(self, base: Base) -> None:
         """Write a base, unless there is one: that says the same of what is in force."""

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 
 from tidegate_spark.exports.errors import ExportError
-from tidegate_spark.protocol import from_json
+from tidegate_spark.json_form import from_stored
 
 VERSION = 1
 EXPORT_PREFIX = "exports"
@@ -88,12 +88,9 @@ def parse(text: str | bytes, where: str) -> ExportManifest:
     """Return the manifest of a document.
 
     Raises:
-        ExportError: it is none, or has a version that is not known here; the message names ``where``.
+        ExportError: it is none, or a newer Tidegate wrote it; the message names ``where``.
     """
     try:
-        made = from_json(ExportManifest, text)
+        return from_stored(ExportManifest, text, VERSION)
     except ValueError as error:
-        raise ExportError(f"{where} is no manifest of an export: {error}") from error
-    if made.version != VERSION:
-        raise ExportError(f"{where} has version {made.version}, and {VERSION} is read here: use a newer Tidegate")
-    return made
+        raise ExportError(f"{where} cannot be read as the manifest of an export: {error}") from error

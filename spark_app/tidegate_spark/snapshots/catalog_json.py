@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
 from tidegate_spark.objects.store import SnapshotError
-from tidegate_spark.protocol import from_json, to_json
-from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
+from tidegate_spark.snapshots.catalog import Catalog, NewerFormatOfSnapshotsError, Snapshot, State
 
 VERSION = 1
 
 
 class UnreadableCatalogError(SnapshotError):
-    """The catalog is not one, or a newer version wrote it."""
+    """The catalog is not one."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,11 @@ def decode(body: bytes) -> Catalog:
     """Return the catalog of a document.
 
     Raises:
-        UnreadableCatalogError: it is none, or has a version that is not known here.
+        NewerFormatOfSnapshotsError: a newer Tidegate wrote it.
+        UnreadableCatalogError: it is none.
     """
     try:
-        document = from_json(_Document, body)
-        if document.version != VERSION:
-            raise ValueError(f"its version is {document.version}, and {VERSION} is read here")
+        document = from_stored(_Document, body, VERSION)
         if len(document.objects) != len(document.sizes):
             raise ValueError(f"{len(document.objects)} objects and {len(document.sizes)} sizes")
         return Catalog(
@@ -94,6 +93,8 @@ def decode(body: bytes) -> Catalog:
             frozenset(document.condemned),
             document.gone,
         )
+    except NewerFormatError as error:
+        raise NewerFormatOfSnapshotsError(f"the catalog of snapshots cannot be read: {error}") from error
     except (ValueError, IndexError) as error:
         raise UnreadableCatalogError(f"the catalog of snapshots cannot be read: {error}") from error
 

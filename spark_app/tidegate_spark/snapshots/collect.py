@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate_spark.snapshots import catalog, manifest
-from tidegate_spark.snapshots.catalog import Catalog, State
+from tidegate_spark.snapshots.catalog import Catalog, NewerFormatOfSnapshotsError, State
 from tidegate_spark.snapshots.copying import list_keys
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, SNAPSHOT_PREFIX, Library
 
@@ -84,8 +84,8 @@ def _delete_beside(library: Library, name: str, known: Catalog) -> int:
     """Delete what lies beside a snapshot's manifest and is not named there: copies that a newer batch made needless."""
     try:
         made = manifest.read(library, name, known)
-    except manifest.UnreadableManifestError as error:
-        # Deleted by another process meanwhile, or damaged: which of its files it needs is not known.
+    except (manifest.UnreadableManifestError, NewerFormatOfSnapshotsError) as error:
+        # Deleted by another process meanwhile, damaged, or of a newer format: which of its files it needs is not known.
         log.warning("nothing of snapshot %s is deleted: %s", name, error)
         return 0
     needed = {library.manifest_key(name), *(library.key(file.key) for file in made.files)}

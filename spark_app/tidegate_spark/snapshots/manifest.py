@@ -10,16 +10,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate_spark.control_log.keeping import Kept
+from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
 from tidegate_spark.objects.store import SnapshotError
-from tidegate_spark.protocol import from_json, to_json
-from tidegate_spark.snapshots.catalog import Catalog, NotReadyError, Snapshot, State, UnknownSnapshotError
+from tidegate_spark.snapshots.catalog import (
+    Catalog,
+    NewerFormatOfSnapshotsError,
+    NotReadyError,
+    Snapshot,
+    State,
+    UnknownSnapshotError,
+)
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, SNAPSHOT_PREFIX, Library
 
 VERSION = 1
 
 
 class UnreadableManifestError(SnapshotError):
-    """The manifest is missing, is none, is not the one that was published, or a newer version wrote it."""
+    """The manifest is missing, is none, or is not the one that was published."""
 
 
 @dataclass(frozen=True)
@@ -114,15 +121,15 @@ def parse(body: bytes, key: str) -> Manifest:
     """Return the manifest of a document.
 
     Raises:
-        UnreadableManifestError: it is none, or has a version that is not known here; the message names ``key``.
+        NewerFormatOfSnapshotsError: a newer Tidegate wrote it; the message names ``key``.
+        UnreadableManifestError: it is none; the message names ``key``.
     """
     try:
-        manifest = from_json(Manifest, body)
+        return from_stored(Manifest, body, VERSION)
+    except NewerFormatError as error:
+        raise NewerFormatOfSnapshotsError(f"{key} cannot be read: {error}") from error
     except ValueError as error:
-        raise UnreadableManifestError(f"{key} is no manifest: {error}") from error
-    if manifest.version != VERSION:
-        raise UnreadableManifestError(f"{key} has version {manifest.version}, and {VERSION} is read here")
-    return manifest
+        raise UnreadableManifestError(f"{key} cannot be read as a manifest: {error}") from error
 
 
 def read(library: Library, name: str, catalog: Catalog) -> Manifest:
@@ -132,6 +139,7 @@ def read(library: Library, name: str, catalog: Catalog) -> Manifest:
         UnknownSnapshotError: the catalog does not know it, or it is on its way out.
         NotReadyError: it is not complete.
         UnreadableManifestError: what stands in the bucket is not what was published.
+        NewerFormatOfSnapshotsError: a newer Tidegate published it.
     """
     snapshot = catalog.snapshots.get(name)
     if snapshot is None or snapshot.state is State.DELETING:

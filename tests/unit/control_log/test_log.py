@@ -193,6 +193,15 @@ def test_what_is_no_segment_is_named(body: bytes) -> None:
         opened(buckets)
 
 
+@pytest.mark.parametrize("directory", ["segments", "bases"])
+def test_what_a_newer_tidegate_wrote_is_not_taken_for_damage(directory: str) -> None:
+    buckets = Buckets()
+    key = f"{PREFIX}/control/{directory}/000000000001.json"
+    buckets.write(BUCKET, key, b'{"version": 2, "entries": "of another kind", "state": []}')
+    with pytest.raises(ControlLogError, match=r"000000000001\.json .*: its format is 2.*use a newer Tidegate"):
+        opened(buckets)
+
+
 def test_what_was_asked_for_before_a_decision_does_not_hide_it() -> None:
     log = opened(Buckets())
     log.append([message(payload={"a": 1}, expires=2000.0)])

@@ -36,10 +36,10 @@ def test_equal_ones_have_equal_bytes() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "no json"])
 def test_what_is_none_is_named(text: str) -> None:
-    with pytest.raises(ExportError, match=r"there is no manifest of an export"):
+    with pytest.raises(ExportError, match=r"there cannot be read as the manifest of an export"):
         parse(text, "there")
 
 
 def test_a_later_version_asks_for_a_newer_tidegate() -> None:
-    with pytest.raises(ExportError, match=r"there has version 2.*use a newer Tidegate"):
+    with pytest.raises(ExportError, match=r"there .*: its format is 2.*use a newer Tidegate"):
         parse(dataclasses.replace(MADE, version=2).body(), "there")

@@ -13,6 +13,7 @@ from tidegate_spark.snapshots.catalog import (
     Catalog,
     DisposedError,
     HeldError,
+    NewerFormatOfSnapshotsError,
     NotBeingTakenError,
     NotReadyError,
     Snapshot,
@@ -307,7 +308,7 @@ def test_references_grow_with_what_changes() -> None:
     [
         (b"", "cannot be read"),
         (b"[]", "expected an object"),
-        (b'{"version": 2}', "its version is 2"),
+        (b'{"version": 0}', "expected the number of a format, got 0"),
         (b'{"version": 1, "objects": ["a"], "sizes": []}', "1 objects and 0 sizes"),
         (b'{"version": 1, "snapshots": {"a": {"state": "lost"}}}', "lost"),
     ],
@@ -315,6 +316,11 @@ def test_references_grow_with_what_changes() -> None:
 def test_what_is_no_catalog_is_refused(document: bytes, reason: str) -> None:
     with pytest.raises(UnreadableCatalogError, match=reason):
         decode(document)
+
+
+def test_a_catalog_of_a_newer_tidegate_is_not_taken_for_a_lost_one() -> None:
+    with pytest.raises(NewerFormatOfSnapshotsError, match="its format is 2, and this Tidegate knows 1: use a newer"):
+        decode(b'{"version": 2, "objects": "of another kind"}')
 
 
 def test_a_reference_to_an_object_that_is_not_listed_is_refused() -> None:

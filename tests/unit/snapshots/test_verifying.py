@@ -3,17 +3,22 @@
 import contextlib
 import io
 import zipfile
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tidegate_spark.objects.memory import Buckets, Call
 from tidegate_spark.objects.store import PART_BYTES, Digester, Entry, MismatchError
+from tidegate_spark.protocol import Storage
+from tidegate_spark.snapshot_faults import trouble_of
+from tidegate_spark.snapshot_protocol import SnapshotReason
 from tidegate_spark.snapshots import collect
-from tidegate_spark.snapshots.catalog import DisposedError, UnknownSnapshotError
+from tidegate_spark.snapshots.catalog import DisposedError, NewerFormatOfSnapshotsError, UnknownSnapshotError
 from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
 from tidegate_spark.snapshots.compressed import CodecMissingError
 from tidegate_spark.snapshots.copying import Copiers, Progress
+from tidegate_spark.snapshots.manifest import digest
 from tidegate_spark.snapshots.restore import Origin
 from tidegate_spark.snapshots.verify import Verification, _unpack, verify
 from tidegate_testing.fake_checkpoint import LAYOUT, FakeLayout
@@ -98,6 +103,22 @@ def test_a_manifest_that_was_tampered_with_is_found() -> None:
     scene = taken()
     scene.store().put("apps/orders/snapshots/a/manifest.json", b"{}")
     assert "is not the manifest that was published" in verified(scene).problems[0]
+
+
+def test_a_manifest_of_a_newer_tidegate_is_not_called_damaged_and_nothing_beside_it_is_deleted() -> None:
+    scene, key = taken(), "apps/orders/snapshots/a/manifest.json"
+    body = b'{"version": 2, "files": "of another kind"}'
+    library = scene.library()
+    library.store.put(f"{library.prefix}/snapshots/a/of-the-newer-one", b"x")
+    library.store.put(key, body)
+    known = library.read().snapshots["a"]
+    library.change(lambda it: replace(it, snapshots={"a": replace(known, digest=digest(body))}))
+    with pytest.raises(NewerFormatOfSnapshotsError, match=r"its format is 2.*use a newer Tidegate") as raised:
+        verified(scene)
+    trouble = trouble_of(raised.value, Storage("s3://bucket/apps/orders"), "keys", runs=True)
+    assert trouble.reason is SnapshotReason.NEWER_FORMAT
+    collect.collect(library, 2000.0)
+    assert library.store.get(f"{library.prefix}/snapshots/a/of-the-newer-one") is not None
 
 
 def test_one_that_goes_meanwhile_is_not_called_damaged_whenever_that_is() -> None:

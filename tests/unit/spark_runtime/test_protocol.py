@@ -1,9 +1,11 @@
 """What crosses the border between operator and runtime survives the crossing, and nonsense is refused by name."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from tidegate_spark.json_form import NewerFormatError, from_stored
 from tidegate_spark.protocol import (
     DEPENDENCY_REASONS,
     EXIT_CODES,
@@ -67,6 +69,39 @@ def test_fields_that_a_newer_version_added_are_ignored() -> None:
 def test_nonsense_is_refused_and_its_place_is_named(text: str, where: str) -> None:
     with pytest.raises(ValueError, match=where):
         from_json(Fault, text)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A form of format 2."""
+
+    names: tuple[str, ...]
+    version: int = 1
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ('{"names": ["a"]}', Stored(("a",))),
+        ('{"names": ["a"], "version": 1, "more": 1}', Stored(("a",), 1)),
+        ('{"names": [], "version": 2}', Stored((), 2)),
+    ],
+    ids=["before there were numbers", "of the format before", "of the newest"],
+)
+def test_a_stored_form_is_read_in_each_format_that_is_known(text: str, read: Stored) -> None:
+    assert from_stored(Stored, text, 2) == read
+
+
+def test_a_newer_format_is_named_before_anything_that_changed_with_it() -> None:
+    with pytest.raises(NewerFormatError, match="its format is 3, and this Tidegate knows 2: use a newer Tidegate"):
+        from_stored(Stored, '{"version": 3, "names": {"a": 1}}', 2)
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "true", '"2"', "null", "1.0"])
+def test_what_is_no_number_of_a_format_is_damage(number: str) -> None:
+    with pytest.raises(ValueError, match="expected the number of a format") as raised:
+        from_stored(Stored, f'{{"version": {number}, "names": []}}', 2)
+    assert not isinstance(raised.value, NewerFormatError)
 
 
 def test_every_reason_has_an_exit_code() -> None:

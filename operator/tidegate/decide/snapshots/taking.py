@@ -66,6 +66,9 @@ REMEDIES: dict[SnapshotReason, str] = {
     SnapshotReason.DISPOSED: _ANOTHER,
     SnapshotReason.MISSING: "Check spec.uri and spec.storage, or wait until the other one is complete.",
     SnapshotReason.DAMAGED: _ANOTHER,
+    SnapshotReason.NEWER_FORMAT: (
+        "Upgrade Tidegate; a driver that runs gets the new runtime with another spec.restartNonce of its application."
+    ),
     SnapshotReason.STATE_NOT_FOUND: "Change spec.export.states, and spec.export.nonce with them.",
     SnapshotReason.STATE_UNREADABLE: (
         "Check that spec.export.image has a Spark that is not older than the one that wrote the state; to try again, "
@@ -77,7 +80,7 @@ REMEDIES: dict[SnapshotReason, str] = {
     SnapshotReason.INTERNAL: f"See the driver's log. {_ANOTHER}",
 }
 """What to do about a reason; the runtime's messages say what is wrong."""
-FOR_A_PERSON = frozenset({SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST})
+FOR_A_PERSON = frozenset({SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST, SnapshotReason.NEWER_FORMAT})
 """Reasons to wait that do not pass without somebody."""
 _ENDED = frozenset({SnapshotState.READY, SnapshotState.FAILED, SnapshotState.DISPOSED})
 
