@@ -1,0 +1,352 @@
+"""What says whose a storage is, and what its lineages begin and end with. Golden copies; the stores are in memory."""
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.scenario.object_store import ObjectStore, StoreClient
+from tidegate_spark import fence, lineage_mark, output_book, preflight, starting_point, upgrade_pin
+from tidegate_spark.fence import Fenced, Held, Holder
+from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.outputs import Output, Outputs
+from tidegate_spark.places import Storage
+from tidegate_spark.protocol import EarlierPin, StartFrom
+from tidegate_spark.repartition import attempts
+from tidegate_spark.repartition.job import Repartitioner
+from tidegate_spark.repartition_protocol import Repartition, RepartitionedQuery
+from tidegate_spark.snapshot_protocol import SnapshotOrder
+from tidegate_spark.snapshots import catalog
+from tidegate_spark.snapshots.copying import Copiers
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.manifest import Application, Manifest, QueryAt
+from tidegate_spark.snapshots.memory import Buckets, MemoryStore
+from tidegate_spark.starting_point import Filler, left_to_fill
+from tidegate_testing.driver_process import driver_config
+from tidegate_testing.fake_checkpoint import LAYOUT
+from tidegate_testing.snapshot_scenes import Scene
+from tidegate_testing.stored_forms import (
+    LATER,
+    Form,
+    assert_read,
+    assert_written,
+    each,
+    each_written,
+    stored,
+    with_more,
+)
+
+PLACE = Storage("s3://here/apps/orders", "https://store:9000", "eu-west-3", path_style_access=True)
+CLAIM = {
+    "uid": "0b1c-uid",
+    "namespace": "shop",
+    "app": "orders",
+    "epoch": 6,
+    "lineage": 2,
+    "sparkVersion": "4.1.0",
+}
+HOLDER = Holder(uid="0b1c-uid", epoch=6, lineage=2, pod_uid="pod-6-uid", process="20260101T000000Z-e6-7f3a")
+BEGUN_WITH = {
+    "snapshot": "nightly-1",
+    "origin": "s3://here/apps/orders",
+    "batches": {"main": 2, "other": 0},
+    "parent": "tests/orders/nightly-1",
+    "released": True,
+}
+DIVIDED = {
+    "snapshot": "up-1",
+    "origin": "s3://here/apps/orders",
+    "batches": {"main": 42, "other": 7},
+    "withoutOutput": {"main": 42},
+    "parent": "nightly-1",
+    "released": True,
+}
+INTENT = StartFrom(
+    PLACE,
+    "up-2",
+    "rollback-up-2",
+    fork=False,
+    lineage=1,
+    image="shop/orders:6",
+    credentials_secret="origin-keys",
+    otherwise=(EarlierPin("up-1", "rollback-up-1", 3),),
+)
+BATCHES = {"main": 2, "other": 0}
+NOTE = {"lineage": 1, "batches": BATCHES}
+RECORD = Repartition(
+    partitions=16,
+    pin="up-1",
+    of_lineage=1,
+    lineage=9,
+    image="shop/orders:6",
+    cores=3,
+    heap_mib=2048,
+    spark_conf={"spark.sql.streaming.stateStore.rocksdb.formatVersion": "5"},
+)
+OUTPUTS = Outputs(
+    "s3://here/apps/orders",
+    program="9d3f",
+    queries={
+        "main": Output("kafka", "bills", ("kafka-0:9092", "kafka-1:9092")),
+        "dedupe": Output("path", "s3a://here/out/dedupe"),
+    },
+)
+
+
+class FenceObject:
+    """``fence.json`` in memory."""
+
+    def __init__(self, content: bytes | None = None) -> None:
+        self.content = content
+
+    def get(self) -> tuple[bytes, str] | None:
+        return (self.content, "before") if self.content is not None else None
+
+    def put_if(self, body: bytes, etag: str | None) -> str | None:
+        self.content = body
+        return "after"
+
+
+def application() -> Library:
+    """Return the library of an application that has nothing."""
+    return Library(MemoryStore(Buckets(), "here"), "apps/orders", lambda seconds: None)
+
+
+def with_object(name: str, body: bytes) -> Library:
+    """Return the library of an application that has one object."""
+    own = application()
+    own.store.put(own.key(name), body)
+    return own
+
+
+def content(own: Library, name: str) -> bytes:
+    """Return an object of an application's; it is there."""
+    found = own.store.get(own.key(name))
+    assert found is not None, name
+    return found[0]
+
+
+# --- whose it is ---
+
+
+def test_a_fence_without_one_of_its_fields_keeps_nobody_out() -> None:
+    for field in json.loads(stored("fence")):
+        body = json.dumps({name: value for name, value in json.loads(stored("fence")).items() if name != field})
+        assert fence.take(FenceObject(body.encode()), Holder("0b1c-uid", 1, 1, "old pod", "old")) == Held("after")
+
+
+def claimed(body: bytes) -> dict[str, Any]:
+    found = preflight.read_claim(client_of({"here/apps/orders/app.json": body}), PLACE)
+    assert found is not None
+    return found[0]
+
+
+def client_of(objects: dict[str, bytes]) -> Any:
+    return StoreClient(ObjectStore(objects))
+
+
+def claim(before: bytes | None = None) -> bytes:
+    objects = {"here/apps/orders/app.json": before} if before is not None else {}
+    config = driver_config("orders", "local:///main.py", PLACE, namespace="shop", uid="0b1c-uid", epoch=6, lineage=2)
+    preflight.claim(client_of(objects), config, "4.1.0")
+    return objects["here/apps/orders/app.json"]
+
+
+def take_fence(me: Holder) -> bytes:
+    port = FenceObject()
+    assert fence.take(port, me) == Held("after")
+    assert port.content is not None
+    return port.content
+
+
+def test_whose_the_storage_is_is_read_and_written_as_it_is_stored() -> None:
+    assert_read("app", claimed(stored("app")), CLAIM)
+    assert_written("app", claim())
+    assert_written("app", claim(stored("app")))
+
+
+def test_what_a_later_version_adds_to_the_claim_is_read_and_kept_by_whoever_claims_again() -> None:
+    body = json.dumps({**CLAIM, LATER: [1]}).encode()
+    assert claimed(body) == {**CLAIM, LATER: [1]}
+    assert json.loads(claim(body)) == {**CLAIM, LATER: [1]}
+
+
+def test_who_has_the_fence_keeps_those_out_that_it_kept_out_before() -> None:
+    def who(uid: str = "0b1c-uid", epoch: int = 6, pod: str = "pod-6-uid") -> Holder:
+        return Holder(uid, epoch, 2, pod, "another process")
+
+    for body in (stored("fence"), with_more("fence", HOLDER)):
+        assert fence.check(FenceObject(body), Held("mine")) == Fenced(6, 2)
+        assert fence.take(FenceObject(body), who(epoch=5)) == Fenced(6, 2)
+        assert fence.take(FenceObject(body), who(pod="another pod")) == Fenced(6, 2)
+        for next_one in (who(), who(epoch=7, pod="pod-7-uid"), who(uid="another application", epoch=1)):
+            assert fence.take(FenceObject(body), next_one) == Held("after")
+
+
+def test_a_write_of_the_fence_whose_answer_was_lost_is_found_by_its_bytes() -> None:
+    assert fence.take(FenceObject(stored("fence")), HOLDER) == Held("before")
+
+
+# --- what a lineage begins with ---
+
+
+def fill(scene: Scene, own: Library, start_from: StartFrom, lineage: int) -> None:
+    """Do what a driver does at its start in a new lineage."""
+    config = driver_config("orders", "local:///main.py", PLACE, lineage=lineage, epoch=6, start_from=start_from)
+    tell: Callable[[str, str], None] = lambda reason, message: None  # noqa: E731
+    Filler(config, start_from, own, scene.library(), threading.Event(), tell, Copiers(1), LAYOUT, "4.1.0").fill()
+
+
+def two_queries() -> Scene:
+    scene = Scene()
+    scene.batches(3)
+    scene.batches(1, "other")
+    return scene
+
+
+def test_what_a_lineage_was_filled_with_is_read_and_written_as_it_is_stored() -> None:
+    assert_read("lineage-mark", marked("lineage-mark"), BEGUN_WITH)
+    scene = two_queries()
+    scene.take("nightly-1")
+    own = Library(MemoryStore(scene.buckets, "here"), "apps/fork", lambda seconds: None)
+    fill(scene, own, StartFrom(Storage("s3://here/apps/orders"), "nightly-1", "fork-uid"), 1)
+    assert_written("lineage-mark", content(own, "lineages/1.json"))
+    assert lineage_mark.parent_of_first(own, 1) == BEGUN_WITH["parent"]
+
+
+def test_what_a_lineage_of_other_partitions_was_made_of_is_read_and_written_as_it_is_stored() -> None:
+    assert_read("lineage-mark-of-other-partitions", marked("lineage-mark-of-other-partitions"), DIVIDED)
+    own = application()
+    config = driver_config("orders", "local:///main.py", Storage("s3://here/apps/orders"))
+    queries = {
+        "main": QueryAt(41, "", {"partitions": 4, "provider": "RocksDB", "operators": [{"name": "dedupe"}]}),
+        "other": QueryAt(7, "", {"stateless": True}),
+    }
+    made = Manifest(1, "up-1", 1.0, "nightly-1", Application("shop", "orders", "0b1c-uid", 1), queries, ())
+    maker = Repartitioner(config, Repartition(8, "up-1", 1, 2), own, object, "4.2.1", lambda: None)  # type: ignore[arg-type] # no Spark
+    # Its end alone: what is before it needs Spark.
+    maker._say_whole(made, {"main": RepartitionedQuery(41, 9, 4), "other": RepartitionedQuery(7)})
+    assert_written("lineage-mark-of-other-partitions", content(own, "lineages/2.json"))
+
+
+@pytest.mark.parametrize("name", ["lineage-mark", "lineage-mark-of-other-partitions"])
+def test_what_a_later_version_adds_to_the_mark_of_a_lineage_is_read_and_kept(name: str) -> None:
+    own = with_object("lineages/1.json", json.dumps({**json.loads(stored(name)), LATER: [1]}).encode())
+    mark = lineage_mark.read(own, 1)
+    assert mark == {**json.loads(stored(name)), LATER: [1]}
+    lineage_mark.put(own, 1, {**mark, "released": True})
+    assert lineage_mark.read(own, 1)[LATER] == [1]
+
+
+def test_the_batches_that_put_nothing_out_are_those_of_the_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = with_object("lineages/2.json", stored("lineage-mark-of-other-partitions"))
+    monkeypatch.setattr(starting_point, "reach_library", lambda storage, credentials: own)
+    config = driver_config("orders", "local:///main.py", PLACE, lineage=2)
+    assert starting_point.batches_without_output(config, None) == DIVIDED["withoutOutput"]
+
+
+def marked(name: str) -> dict[str, Any]:
+    return lineage_mark.read(with_object("lineages/1.json", stored(name)), 1)
+
+
+def intended(body: bytes) -> StartFrom | None:
+    return left_to_fill(with_object("lineages/2.begin", body), 2)
+
+
+def intend(start_from: StartFrom) -> bytes:
+    scene = two_queries()
+    own = scene.library()
+    # Somebody ran in the lineage that is taken back.
+    lineage_mark.put(own, 1, BEGUN_WITH)
+    fill(scene, own, start_from, 2)
+    return content(own, "lineages/2.begin")
+
+
+# --- what a lineage ended with ---
+
+
+def noted(body: bytes) -> SnapshotOrder:
+    return upgrade_pin.order_of(with_object("upgrades/up-1.json", body), "up-1", 1, "shop/orders:6", LAYOUT)
+
+
+def test_the_batches_that_a_lineage_ended_with_are_read_and_written_as_they_are_stored() -> None:
+    wanted = SnapshotOrder("up-1", exact=BATCHES, alone=True, holders=("up-1",), image="shop/orders:6")
+    assert_read("upgrade-pin", noted(stored("upgrade-pin")), wanted)
+    scene = two_queries()
+    upgrade_pin.order_of(scene.library(), "up-1", 1, "", LAYOUT)
+    assert_written("upgrade-pin", scene.content("upgrades/up-1.json"))
+
+
+def test_what_a_later_version_adds_to_the_batches_of_a_pin_changes_nothing() -> None:
+    assert noted(json.dumps({**NOTE, LATER: [1]}).encode()) == noted(stored("upgrade-pin"))
+
+
+def begin_attempt(order: Repartition) -> bytes:
+    own = application()
+    attempts.begin(own, order)
+    return content(own, "repartitions/9.json")
+
+
+def test_a_lineage_that_was_being_made_lets_go_of_its_pin_by_what_is_stored() -> None:
+    scene = two_queries()
+    own = scene.library()
+    scene.take("up-1")
+    for body in (stored("repartition"), with_more("repartition", RECORD)):
+        own.change(lambda it: catalog.hold(it, "up-1", attempts.holder_of(9)))
+        own.store.put(own.key("repartitions/9.json"), body)
+        assert attempts.clear(own, 9)
+        assert own.read().snapshots["up-1"].holders == frozenset()
+
+
+# --- where queries write ---
+
+
+def note_outputs(outputs: Outputs) -> bytes:
+    own = application()
+    config = driver_config("orders", "local:///main.py", Storage(outputs.application), program=outputs.program)
+    book = output_book.OutputBook(config, lambda: own)
+    assert [book.refusal_of(name, output) for name, output in outputs.queries.items()] == ["", ""]
+    return content(own, "outputs.json")
+
+
+def take_along(outputs: Outputs) -> bytes:
+    origin, own = application(), application()
+    origin.store.put(origin.key("outputs.json"), to_json(outputs).encode())
+    output_book.take_along(origin, own)
+    return content(own, "origin.json")
+
+
+def outputs_in(name: str) -> Callable[[bytes], Outputs | None]:
+    return lambda body: output_book.read_outputs(with_object(name, body), name)
+
+
+FORMS = [
+    # Who has the fence is told by its bytes, too; the name of its process is read by nobody else.
+    Form("fence", HOLDER, fence._read, take_fence, to_the_byte=True),
+    Form("lineage-intent", INTENT, intended, intend),
+    Form("repartition", RECORD, lambda body: from_json(Repartition, body), begin_attempt),
+    Form("outputs", OUTPUTS, outputs_in("outputs.json"), note_outputs),
+    Form("origin", OUTPUTS, outputs_in("origin.json"), take_along),
+]
+
+
+@each(FORMS)
+def test_what_is_stored_is_read(form: Form) -> None:
+    form.assert_read()
+
+
+@each_written(FORMS)
+def test_what_is_stored_is_what_is_written(form: Form) -> None:
+    form.assert_written()
+
+
+@each(FORMS)
+def test_a_field_of_a_later_version_changes_nothing(form: Form) -> None:
+    form.assert_read_with_more()
+
+
+@each_written(FORMS)
+def test_what_is_stored_tells_of_every_field(form: Form) -> None:
+    form.assert_told()

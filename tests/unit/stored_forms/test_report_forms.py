@@ -1,0 +1,348 @@
+"""What operator and runtime tell each other: configuration, reports, last words. Golden copies.
+
+The agent and the snapshot pod are asked by the operator's own client, on 127.0.0.1.
+"""
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tidegate import agent_client
+from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.decide.faults import read_termination
+from tidegate.decide.snapshots import pods
+from tidegate.observe.pods import Exit
+from tidegate_spark import start
+from tidegate_spark.control_protocol import (
+    AskedMessage,
+    ChannelReport,
+    ChannelSettings,
+    ControlReport,
+    InboxSettings,
+    KafkaSettings,
+    MessageReport,
+    MessageState,
+    QueryAcknowledgement,
+    RabbitSettings,
+)
+from tidegate_spark.json_form import to_json
+from tidegate_spark.last_words import last_words
+from tidegate_spark.progress import Commit, Leaving, Progress
+from tidegate_spark.protocol import (
+    AgentReport,
+    DriverConfig,
+    DriverState,
+    EarlierPin,
+    ExecutorSettings,
+    Fault,
+    Notice,
+    Pin,
+    QueryReport,
+    Reason,
+    RestartSettings,
+    StartFrom,
+    Storage,
+    Termination,
+)
+from tidegate_spark.redaction import Secrets, clean_report
+from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, RehearsalWhat
+from tidegate_spark.repartition_protocol import RepartitionedQuery, RepartitionEnd, RepartitionWhat
+from tidegate_spark.snapshot_pod import word_of
+from tidegate_spark.snapshot_progress import serve
+from tidegate_spark.snapshot_protocol import (
+    PROGRESS_PATH,
+    QueryPin,
+    SnapshotReason,
+    SnapshotReport,
+    SnapshotReports,
+    SnapshotState,
+    StateFacts,
+)
+from tidegate_spark.termination import termination_text
+from tidegate_testing.driver_process import driver_config
+from tidegate_testing.observations import app_with, launched, running_driver
+from tidegate_testing.stored_forms import Form, assert_read, assert_written, each, each_written, stored
+
+NOW = 1767225600.25
+PLACE = Storage("s3://here/apps/shop/orders", "https://store:9000", "eu-west-3", path_style_access=True)
+CONFIG = DriverConfig(
+    app="orders",
+    namespace="shop",
+    uid="0b1c-uid",
+    epoch=6,
+    lineage=2,
+    pod_name="orders-driver",
+    main="local:///opt/app/main.py",
+    storage=PLACE,
+    executor=ExecutorSettings(
+        instances=3,
+        image="shop/orders:7",
+        image_pull_policy="IfNotPresent",
+        service_account="tidegate-driver",
+        pod_name_prefix="orders-e6",
+        cores=2,
+        cpu_request="1500m",
+        cpu_limit="2",
+        heap_mib=1400,
+        overhead_mib=600,
+        template={"spec": {"containers": [{"name": "executor"}]}},
+    ),
+    driver_heap_mib=1536,
+    args=("--topic", "orders"),
+    py_files=("local:///opt/app/rules.zip",),
+    spark_conf={"spark.sql.shuffle.partitions": "8"},
+    state_partitions=8,
+    min_batches_to_retain=20,
+    stop_grace_seconds=90,
+    credentials_secret="storage-keys",
+    injected=False,
+    restart=RestartSettings(5, 1800, 300, 900, (NOW - 60, NOW - 30)),
+    start_from=StartFrom(
+        PLACE, "up-2", "rollback-up-2", False, 1, "shop/orders:6", "origin-keys", (EarlierPin("up-1", "rb-up-1", 3),)
+    ),
+    export="s3://here/apps/shop/old/exports/e-1/manifest.json",
+    apart=True,
+    program="9d3f",
+    pin=Pin("up-3", "shop/orders:6"),
+    rehearsal=Rehearsal(batches=3, timeout_seconds=600, queries=("main", "dedupe")),
+    # One of the three is all that there ever is.
+    channel=ChannelSettings(
+        KafkaSettings("kafka-0:9092", "control", "answers", True, {"security.protocol": "SASL_SSL"}),
+        RabbitSettings("amqps://rabbit:5671/shop", "control", "answers"),
+        "channel-keys",
+        InboxSettings(2.5, 3600.0),
+        ("reload-config", "ping"),
+    ),
+)
+
+TERMINATION = Termination(
+    Reason.APPLICATION_FAILED,
+    "no such column: price",
+    epoch=6,
+    exception="AnalysisException",
+    batches={"main": 41, "dedupe": 7},
+    boundary=False,
+    failures=(NOW - 60, NOW),
+    committed=12,
+    adopt_epoch=8,
+    adopt_lineage=3,
+    rehearsal=RehearsalEnd(RehearsalResult.FAILED, RehearsalWhat.STATE_SCHEMA, {"main": 2}),
+    repartition=RepartitionEnd(
+        RepartitionWhat.DIFFERENT, 9, 500, {"main": RepartitionedQuery(41, 500, 4)}, 2, {"pin": 1.5, "spark": 20.25}
+    ),
+)
+LAST_WORDS = Termination(
+    Reason.APPLICATION_FAILED, "The driver could not start: no pyspark", 6, "ModuleNotFoundError", committed=0
+)
+
+SNAPSHOT = SnapshotReport(
+    id="nightly-1",
+    state=SnapshotState.WAITING,
+    reason=SnapshotReason.STORAGE_UNAVAILABLE,
+    message="No answer from https://store:9000.",
+    files=12,
+    bytes=73400320,
+    of_files=20,
+    of_bytes=104857600,
+    rows=500,
+    new_bytes=4096,
+    created=NOW,
+    seconds=3.5,
+    lineage=2,
+    parent="nightly-0",
+    digest="sha256:0c2f",
+    manifest="s3://here/apps/shop/orders/snapshots/nightly-1/manifest.json",
+    spark_version="4.1.0",
+    image="shop/orders:7",
+    app="shop/orders",
+    app_uid="0b1c-uid",
+    spec_hash="5d1a0e",
+    spec='{"application.image":"shop/orders:7"}',
+    queries={"main": QueryPin(41, "v1\n{}", StateFacts("RocksDB", 8, ("stateStoreSave",), one_place=True))},
+)
+SNAPSHOTS = SnapshotReports((SNAPSHOT,))
+
+ACKNOWLEDGED = QueryAcknowledgement(41, 3, 5, ("exec-1/7: KeyError",), 9, ("exec-2/8: it ended",))
+MESSAGE = MessageReport(
+    "resource-uid",
+    MessageState.FAILED,
+    14,
+    "HandlerFailed",
+    "exec-1/7: KeyError",
+    {"main": ACKNOWLEDGED},
+    {"uri": "s3://here/dump"},
+)
+CONTROL = ControlReport(
+    last=16,
+    positions={"main": 14},
+    paused=True,
+    messages=(MESSAGE,),
+    channel=ChannelReport("Kafka", True, "SomeLost", "5 messages are gone.", NOW - 90, 40, {"Done": 38}, 2),
+    asked=(AskedMessage(MESSAGE, "snapshot", '{"label":"a"}', "control/1", "desk", "snap-1"),),
+)
+REPORT = AgentReport(
+    app="orders",
+    uid="0b1c-uid",
+    epoch=6,
+    state=DriverState.RUNNING,
+    fault=Fault(Reason.BROKER_UNAVAILABLE, "kafka-0:9092 does not answer"),
+    queries=(
+        QueryReport(
+            name="main",
+            batch_id=41,
+            input_rows_per_second=120.5,
+            processed_rows_per_second=240.25,
+            input_rows_total=1000,
+            batch_duration_ms=800,
+            state_rows=500,
+            state_bytes=65536,
+            last_commit_time=NOW - 5,
+            lag_rows=30,
+            committed=1,
+            busy_ms_total=800,
+            source_partitions=6,
+            state_partitions=8,
+        ),
+        QueryReport(name="dedupe", batch_id=7, active=False, failed=True),
+    ),
+    executors_wanted=5,
+    executors_running=4,
+    notices=(Notice(1, "StatePartitionsKept", "The state keeps its 8 partitions.", warning=True),),
+    ready=True,
+    failures=(NOW - 60,),
+    snapshots=(SNAPSHOT,),
+    control=CONTROL,
+    task_seconds=91.5,
+    executors_idle=2,
+    executors_leaving=1,
+    executors_short_since=NOW,
+    executors_leaving_since=NOW - 20,
+    executor_leaving_longest="17",
+)
+
+
+class NoSecrets:
+    """The API server's part: it is never asked, because the token is known."""
+
+    async def get(self, path: str, kind: type[Any]) -> Any:
+        raise AssertionError(f"asked for {path}")
+
+
+def asked(body: bytes, ask: Callable[[AgentClient, Any], Awaitable[Any]]) -> Any:
+    """Return what the operator makes of a pod that answers every question with this."""
+
+    async def question() -> Any:
+        async def answer(_: web.Request) -> web.Response:
+            return web.Response(body=body)
+
+        pod = web.Application()
+        pod.add_routes([web.get("/{path:.*}", answer)])
+        runner = web.AppRunner(pod)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        with pytest.MonkeyPatch.context() as patch:
+            for port in ("COMMAND_PORT", "STATUS_PORT"):
+                patch.setattr(agent_client, port, runner.addresses[0][1])
+            async with AgentClient(NoSecrets(), 4) as client:  # type: ignore[arg-type] # only ``get`` could be called
+                client.learn_token(("shop", "orders"), "secret")
+                found = await ask(client, running_driver(launched(app_with()), ip="127.0.0.1"))
+        await runner.cleanup()
+        return found
+
+    return asyncio.run(question())
+
+
+def asked_agent(body: bytes) -> Any:
+    return asked(body, lambda client, pod: client.read_progress(("shop", "orders"), pod))
+
+
+def asked_snapshot_pod(body: bytes) -> Any:
+    return asked(body, lambda client, pod: client.read_snapshot_pod(pod))
+
+
+def told_by_agent(report: AgentReport) -> bytes:
+    """Return what an agent answers whose driver has come to where the report says."""
+    config = driver_config(report.app, "local:///main.py", PLACE, uid=report.uid, epoch=report.epoch)
+    progress = Progress(config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate_spark.progress.time.time", lambda: NOW)
+        progress.work(report.task_seconds, report.executors_idle)
+        progress.query_committed("main", Commit(41, 1000, 120.5, 240.25, 800, 500, 65536, NOW - 5, 30, 14, 6, 8))
+        progress.query_started("dedupe", 7)
+        progress.query_ended("dedupe", failed=True)
+        progress.executors(wanted=5, running=4, leaving=Leaving(1, "17", 20.0))
+    progress.enter(report.state, report.fault)
+    for notice in report.notices:
+        progress.notice(notice.reason, notice.message, notice.warning)
+    progress.failures = report.failures
+    progress.snapshots, progress.control = lambda: report.snapshots, lambda: report.control
+    return to_json(clean_report(progress.report(), Secrets())).encode()
+
+
+def ended(body: bytes) -> Termination | None:
+    return read_termination(Exit(1, "Error", body.decode(), NOW))
+
+
+FORMS = [
+    Form("driver-config", CONFIG, lambda body: start.read_config(body.decode()), lambda value: to_json(value).encode()),
+    Form("agent-report", REPORT, asked_agent, told_by_agent),
+    Form("termination", TERMINATION, ended, lambda value: termination_text(value, Secrets()).encode()),
+    # What writes it repeats the contract by hand, and can say no more than this.
+    Form("last-words", LAST_WORDS, ended, None),
+    Form("snapshot-reports", SNAPSHOTS, asked_snapshot_pod, lambda it: word_of(it.snapshots, Secrets()).encode()),
+]
+
+
+@each(FORMS)
+def test_what_is_told_is_read(form: Form) -> None:
+    form.assert_read()
+
+
+@each_written(FORMS)
+def test_what_is_told_is_what_is_written(form: Form) -> None:
+    form.assert_written()
+
+
+@each(FORMS)
+def test_a_field_of_a_later_version_changes_nothing(form: Form) -> None:
+    form.assert_read_with_more()
+
+
+@each_written(FORMS)
+def test_what_is_told_tells_of_every_field(form: Form) -> None:
+    form.assert_told()
+
+
+def test_the_words_of_a_driver_that_could_not_start_are_written_as_they_are_read() -> None:
+    words = last_words(ModuleNotFoundError("no pyspark"), stored("driver-config").decode())
+    assert_written("last-words", words.encode())
+
+
+def test_the_words_that_a_snapshot_pod_leaves_are_read_as_its_answer_is() -> None:
+    assert_read("snapshot-reports", pods._read_words(stored("snapshot-reports").decode()), SNAPSHOTS)
+
+
+@pytest.mark.parametrize("name", ["termination", "last-words"])
+def test_last_words_with_a_reason_that_is_not_known_here_are_none(name: str) -> None:
+    assert ended(stored(name).replace(b"ApplicationFailed", b"OfALaterVersion")) is None
+
+
+def test_a_report_with_a_word_that_is_not_known_here_is_no_answer() -> None:
+    for name, ask in (("agent-report", asked_agent), ("snapshot-reports", asked_snapshot_pod)):
+        assert isinstance(ask(stored(name).replace(b'"Waiting"', b'"OfALaterVersion"')), Unanswered)
+
+
+def test_a_snapshot_pod_answers_with_figures_alone() -> None:
+    server = serve("127.0.0.1", 0, lambda: SNAPSHOTS.snapshots)
+    assert server is not None
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.server_address[1]}{PROGRESS_PATH}") as answer:
+        told = json.loads(answer.read())
+    server.shutdown()
+    server.server_close()
+    whole = json.loads(stored("snapshot-reports"))
+    assert told == {"snapshots": [{**whole["snapshots"][0], "message": "", "spec": "", "queries": {}}]}
