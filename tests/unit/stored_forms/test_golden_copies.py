@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.control.entries import Kind
-from tidegate_spark.control.fold import Verdict
+from tidegate_spark.control_log.entries import Kind
+from tidegate_spark.control_log.fold import Verdict
 from tidegate_spark.control_protocol import MessageState
 from tidegate_spark.json_form import from_json, to_json
 from tidegate_spark.protocol import DriverState, Reason

@@ -11,6 +11,7 @@ from tests.scenario.object_store import ObjectStore, StoreClient
 from tidegate_spark import fence, lineage_mark, output_book, preflight, starting_point, upgrade_pin
 from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.outputs import Output, Outputs
 from tidegate_spark.places import Storage
 from tidegate_spark.protocol import EarlierPin, StartFrom
@@ -22,7 +23,6 @@ from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest, QueryAt
-from tidegate_spark.snapshots.memory import Buckets, MemoryStore
 from tidegate_spark.starting_point import Filler, left_to_fill
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT

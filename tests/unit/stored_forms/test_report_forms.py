@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tidegate import agent_client
-from tidegate.agent_client import AgentClient, Unanswered
+from tidegate.agent import client as agent_client
+from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.faults import read_termination
 from tidegate.decide.snapshots import pods
 from tidegate.observe.pods import Exit
