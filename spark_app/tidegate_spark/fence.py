@@ -16,6 +16,8 @@ import json
 from dataclasses import dataclass
 from typing import Protocol
 
+from tidegate_spark.json_form import NewerFormatError, check_format
+
 ATTEMPTS = 5
 """Each is lost to another process's write; five in a row do not happen to live applications."""
 
@@ -71,6 +73,7 @@ def take(port: FencePort, me: Holder) -> Held | Fenced:
 
     Raises:
         FenceContendedError: try again later.
+        NewerFormatError: a newer Tidegate wrote it; whom it keeps out is not known here.
         Exception: what the store's client raises; a write whose answer was lost is found by the next call.
     """
     body = _document(me)
@@ -101,7 +104,10 @@ def check(port: FencePort, held: Held) -> Fenced | None:
     content, etag = found
     if etag == held.etag:
         return None
-    holder = _read(content)
+    try:
+        holder = _read(content)
+    except NewerFormatError:
+        return Fenced()
     return Fenced(holder.epoch, holder.lineage) if holder is not None else Fenced()
 
 
@@ -127,6 +133,7 @@ def _document(me: Holder) -> bytes:
 def _read(content: bytes) -> Holder | None:
     try:
         known = json.loads(content)
+        check_format(known)
         return Holder(
             uid=str(known["uid"]),
             epoch=int(known["epoch"]),
@@ -134,5 +141,7 @@ def _read(content: bytes) -> Holder | None:
             pod_uid=str(known["pod_uid"]),
             process=str(known["process"]),
         )
-    except (ValueError, TypeError, KeyError):
+    except NewerFormatError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate_spark import fence, storage
 from tidegate_spark.fence import FenceContendedError, Fenced, Held, Holder
+from tidegate_spark.json_form import NewerFormatError
 from tidegate_spark.preflight import BehindError, faults_of
 from tidegate_spark.protocol import FENCE_FILE, DriverConfig, Fault, Reason, Storage
 from tidegate_spark.script import Outcome
@@ -59,12 +60,16 @@ def take(config: DriverConfig, credentials: Credentials | None, me: Holder) -> H
 
     Raises:
         BehindError: a later epoch of this application has it.
-        FaultError: the storage does not answer as it should.
+        FaultError: the storage does not answer as it should, or a newer Tidegate wrote the fence.
     """
     with faults_of(config):
         port = FenceObject(storage.connect(config.storage, credentials), config.storage)
         try:
             taken = fence.take(port, me)
+        except NewerFormatError as error:
+            raise FaultError(
+                Fault(Reason.NEWER_FORMAT, f"{config.storage.uri}/{FENCE_FILE} cannot be read: {error}.")
+            ) from error
         except FenceContendedError as error:
             raise FaultError(
                 Fault(Reason.STORAGE_UNAVAILABLE, f"{config.storage.uri}/{FENCE_FILE}: {error}")

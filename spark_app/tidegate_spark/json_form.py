@@ -48,12 +48,26 @@ def from_stored(kind: type[T], text: str | bytes, newest: int) -> T:
         ValueError: as :func:`from_json`.
     """
     data = _object_of(kind, text)
+    check_format(data, newest)
+    return typing.cast(T, _read(kind, data, kind.__name__))
+
+
+def check_format(data: dict[str, Any], newest: int = 1) -> None:
+    """Refuse a stored form that only a newer Tidegate can read.
+
+    Args:
+        data: the form, as it was read from JSON.
+        newest: the newest format that is known.
+
+    Raises:
+        NewerFormatError: its format is newer.
+        ValueError: what stands in the place of the number is none.
+    """
     number = data.get(FORMAT_FIELD, 1)
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise ValueError(f"{kind.__name__}.{FORMAT_FIELD}: expected the number of a format, got {number!r}")
+        raise ValueError(f"{FORMAT_FIELD}: expected the number of a format, got {number!r}")
     if number > newest:
         raise NewerFormatError(f"its format is {number}, and this Tidegate knows {newest}: use a newer Tidegate")
-    return typing.cast(T, _read(kind, data, kind.__name__))
 
 
 def _object_of(kind: type, text: str | bytes) -> dict[str, Any]:

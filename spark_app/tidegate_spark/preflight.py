@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark import storage as store
+from tidegate_spark.json_form import NewerFormatError, check_format
 from tidegate_spark.protocol import APP_FILE, DEPENDENCY_REASONS, DriverConfig, Fault, Reason, Storage
 from tidegate_spark.storage import Credentials, FaultError
 
@@ -213,7 +214,8 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
     """Write ``app.json``: create it, or bring our own up to this epoch and lineage.
 
     Raises:
-        FaultError: STORAGE_OWNED if it belongs to another application or to a later epoch of this one.
+        FaultError: STORAGE_OWNED if it belongs to another application, NEWER_FORMAT if a newer Tidegate wrote it.
+        BehindError: a later epoch of this application claimed it.
     """
     key = config.storage.key(APP_FILE)
     ours = {"uid": config.uid, "namespace": config.namespace, "app": config.app}
@@ -239,16 +241,23 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
 
 
 def read_claim(client: S3Client, place: Storage) -> tuple[dict[str, Any], str] | None:
-    """Return ``app.json``'s content and ETag, None if there is none; content that is not an object counts as empty."""
+    """Return ``app.json``'s content and ETag, None if there is none; content that is not an object counts as empty.
+
+    Raises:
+        FaultError: NEWER_FORMAT if a newer Tidegate wrote it.
+    """
     found = store.read_object(client, place, place.key(APP_FILE))
     if found is None:
         return None
     body, etag = found
     try:
         content = json.loads(body)
-    except ValueError:
+        check_format(content)
+    except NewerFormatError as error:
+        raise FaultError(Fault(Reason.NEWER_FORMAT, f"{place.uri}/{APP_FILE} cannot be read: {error}.")) from error
+    except (ValueError, AttributeError):
         content = {}
-    return (content if isinstance(content, dict) else {}), etag
+    return content, etag
 
 
 def _refuse_foreign(content: dict[str, Any], config: DriverConfig) -> None:

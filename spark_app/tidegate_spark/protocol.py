@@ -249,6 +249,7 @@ class Reason(str, Enum):
     STORAGE_UNAVAILABLE = "StorageUnavailable"
     STORAGE_UNSUITABLE = "StorageUnsuitable"
     STORAGE_OWNED = "StorageOwned"
+    NEWER_FORMAT = "NewerFormat"
     CONNECTOR_MISSING = "ConnectorMissing"
     BROKER_UNAVAILABLE = "BrokerUnavailable"
     DRIVER_CRASHED = "DriverCrashed"
@@ -392,6 +393,7 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.STORAGE_UNAVAILABLE: EXIT_DEPENDENCY,
     Reason.STORAGE_UNSUITABLE: EXIT_OK,
     Reason.STORAGE_OWNED: EXIT_OK,
+    Reason.NEWER_FORMAT: EXIT_OK,
     Reason.CONNECTOR_MISSING: EXIT_OK,
     Reason.BROKER_UNAVAILABLE: EXIT_DEPENDENCY,
     Reason.DRIVER_CRASHED: EXIT_APPLICATION,

@@ -72,6 +72,10 @@ REMEDIES: dict[Reason, str] = {
         "Create the application anew with another spec.storage.uri, or remove what the other application left there, "
         f"or only app.json if its state is meant to be gone on from; {_AGAIN}"
     ),
+    Reason.NEWER_FORMAT: (
+        "Use an image with a newer runtime, or upgrade Tidegate, which brings its own into the pods unless "
+        f"spec.application.runtime is Image; {_AGAIN}"
+    ),
     Reason.CONNECTOR_MISSING: "Use an image that holds the connector's jars.",
     Reason.SNAPSHOT_UNUSABLE: (
         "Mend what is named and delete the driver's pod, which has it tried again, or create the application anew from "

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tidegate_spark.fence import FenceContendedError, Fenced, Held, Holder, check, take
+from tidegate_spark.json_form import NewerFormatError
 
 ME = Holder(uid="app-1", epoch=3, lineage=2, pod_uid="pod-3", process="c")
 
@@ -114,6 +115,22 @@ def test_a_fence_that_says_nothing_is_taken(content: bytes) -> None:
     fence = Object(content)
     assert isinstance(take(fence, ME), Held)
     assert fence.holder() == ME
+
+
+def test_a_fence_of_a_newer_tidegate_is_not_taken_whatever_else_it_says() -> None:
+    content = b'{"version": 2, "holders": []}'
+    fence = Object(content)
+    with pytest.raises(NewerFormatError, match="its format is 2"):
+        take(fence, ME)
+    assert fence.content == content
+
+
+def test_who_finds_a_fence_of_a_newer_tidegate_instead_of_its_own_has_lost_it() -> None:
+    fence = held_by(ME)
+    held = take(fence, ME)
+    assert isinstance(held, Held)
+    fence.write(b'{"version": 2}')
+    assert check(fence, held) == Fenced()
 
 
 def test_a_fence_that_changes_hands_all_the_time_is_not_waited_for() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.scenario.object_store import ObjectStore, StoreClient
-from tidegate_spark import fence, lineage_mark, output_book, preflight, starting_point, upgrade_pin
+from tidegate_spark import fence, fencing, lineage_mark, output_book, preflight, starting_point, storage, upgrade_pin
 from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.json_form import from_json, to_json
 from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.outputs import Output, Outputs
 from tidegate_spark.places import Storage
-from tidegate_spark.protocol import EarlierPin, StartFrom
+from tidegate_spark.protocol import EarlierPin, Reason, StartFrom
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.job import Repartitioner
 from tidegate_spark.repartition_protocol import Repartition, RepartitionedQuery
@@ -24,6 +24,7 @@ from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest, QueryAt
 from tidegate_spark.starting_point import Filler, left_to_fill
+from tidegate_spark.storage import FaultError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_scenes import Scene
@@ -141,6 +142,25 @@ def claimed(body: bytes) -> dict[str, Any]:
     found = preflight.read_claim(client_of({"here/apps/orders/app.json": body}), PLACE)
     assert found is not None
     return found[0]
+
+
+@pytest.mark.parametrize("name", ["app", "fence"])
+def test_what_says_whose_the_storage_is_is_left_alone_if_a_newer_tidegate_wrote_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = json.dumps({**json.loads(stored(name)), "version": 2, "epoch": "of another kind"}).encode()
+    objects = {f"here/apps/orders/{name}.json": later}
+    monkeypatch.setattr(storage, "connect", lambda *of: client_of(objects))
+    config = driver_config("orders", "local:///main.py", PLACE, namespace="shop", uid="0b1c-uid", epoch=6, lineage=2)
+    ask = {
+        "app": lambda: preflight.claim(client_of(objects), config),
+        "fence": lambda: fencing.take(config, None, HOLDER),
+    }
+    with pytest.raises(FaultError) as raised:
+        ask[name]()
+    assert raised.value.fault.reason is Reason.NEWER_FORMAT
+    assert f"{PLACE.uri}/{name}.json cannot be read: its format is 2" in raised.value.fault.message
+    assert objects == {f"here/apps/orders/{name}.json": later}
 
 
 def client_of(objects: dict[str, bytes]) -> Any:
