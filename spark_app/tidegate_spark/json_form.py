@@ -33,7 +33,7 @@ def from_json(kind: type[T], text: str | bytes) -> T:
     return typing.cast(T, _read(kind, _object_of(kind, text), kind.__name__))
 
 
-def from_stored(kind: type[T], text: str | bytes, newest: int) -> T:
+def from_stored(kind: type[T], text: str | bytes, newest: int = 1) -> T:
     """Return the dataclass ``kind`` read from a stored form, which another version of Tidegate may have written.
 
     The number of its format is read first: what else changed with it would be told as damage.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tidegate_spark.objects.store import SnapshotError
+from tidegate_spark.json_form import NewerFormatError, check_format
+from tidegate_spark.objects.store import NewerStorageError, SnapshotError
 from tidegate_spark.protocol import LINEAGE_PREFIX
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Manifest
@@ -22,7 +23,7 @@ def read(own: Library, lineage: int) -> dict[str, Any]:
         lineage: its number.
 
     Raises:
-        SnapshotError: what is there says nothing.
+        SnapshotError: what is there says nothing, or a newer Tidegate wrote it.
     """
     key = _key(own, lineage)
     found = own.store.get(key)
@@ -30,7 +31,10 @@ def read(own: Library, lineage: int) -> dict[str, Any]:
         return {}
     try:
         mark = json.loads(found[0])
-    except ValueError:
+        check_format(mark)
+    except NewerFormatError as error:
+        raise NewerStorageError(f"{key} cannot be read: {error}") from error
+    except (ValueError, AttributeError):
         mark = None
     if not isinstance(mark, dict) or not mark.get("snapshot"):
         raise SnapshotError(f"{key} does not say what the lineage was filled with")

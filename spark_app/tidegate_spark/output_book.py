@@ -11,8 +11,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
+from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
+from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.outputs import Output, Outputs, refusal
-from tidegate_spark.protocol import DriverConfig, from_json, to_json
+from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.snapshots.library import Library
 
 OUTPUTS_FILE = "outputs.json"
@@ -65,13 +67,17 @@ class OutputBook:
 def read_outputs(library: Library, name: str) -> Outputs | None:
     """Return what was noted in an object of an application's place, None if nothing was that can be read.
 
-    Raises what the store's client raises.
+    Raises:
+        NewerStorageError: a newer Tidegate wrote it; who would go by nothing might write where it forbids to.
+        Exception: what the store's client raises.
     """
     found = library.store.get(library.key(name))
     if found is None:
         return None
     try:
-        return from_json(Outputs, found[0])
+        return from_stored(Outputs, found[0])
+    except NewerFormatError as error:
+        raise NewerStorageError(f"{library.key(name)} cannot be read: {error}") from error
     except ValueError as error:
         log.warning("%s: %s", library.key(name), error, extra={"action": "note-outputs"})
         return None

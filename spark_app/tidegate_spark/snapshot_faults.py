@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from tidegate_spark import storage as store
 from tidegate_spark.exports import errors as exports
-from tidegate_spark.objects.store import MismatchError, NotDeletedError, SnapshotError, VanishedError
+from tidegate_spark.objects.store import MismatchError, NewerStorageError, NotDeletedError, SnapshotError, VanishedError
 from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshot_protocol import SnapshotReason
 from tidegate_spark.snapshots.catalog import (
     DisposedError,
     HeldError,
-    NewerFormatOfSnapshotsError,
     NotReadyError,
     UnknownSnapshotError,
 )
@@ -56,7 +55,7 @@ _KINDS = (
     _Kind(NotReadyError, SnapshotReason.MISSING, ALWAYS, "It is looked for again."),
     _Kind(DamagedError, SnapshotReason.DAMAGED, 1, "Restore its files from a replica or the bucket's versions."),
     _Kind(UnreadableManifestError, SnapshotReason.DAMAGED, 1),
-    _Kind(NewerFormatOfSnapshotsError, SnapshotReason.NEWER_FORMAT, ALWAYS),
+    _Kind(NewerStorageError, SnapshotReason.NEWER_FORMAT, ALWAYS),
     _Kind(HeldError, SnapshotReason.HELD, ALWAYS, "It goes when they do not need it any more."),
     _Kind(CatalogLostError, SnapshotReason.CATALOG_LOST, ALWAYS),
     _Kind(UnreadableCatalogError, SnapshotReason.CATALOG_LOST, ALWAYS, "Restore the object."),

@@ -23,10 +23,11 @@ from typing import Any
 from tidegate_spark import lineage_mark, output_book, upgrade_pin
 from tidegate_spark import storage as store
 from tidegate_spark.control_log import keeping
-from tidegate_spark.objects.store import SnapshotError
+from tidegate_spark.json_form import NewerFormatError, from_stored
+from tidegate_spark.objects.store import NewerStorageError, SnapshotError
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
-from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom, from_json, to_json
+from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom, to_json
 from tidegate_spark.repartition import attempts
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshot_work import Carrier
@@ -82,7 +83,7 @@ class Filler:
         except SnapshotError as error:
             why = f"{self._words} cannot begin with {self._snapshot}{self._asked}: {str(error).rstrip('.')}."
             message = f"{why} Nothing was started."
-            raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, message)) from error
+            raise FaultError(Fault(_reason_of(error, Reason.SNAPSHOT_UNUSABLE), message)) from error
         except (FaultError, StoppedError):
             raise
         except Exception as error:
@@ -294,7 +295,9 @@ def left_to_fill(own: Library, lineage: int) -> StartFrom | None:
     if found is None or lineage_mark.is_there(own, lineage):
         return None
     try:
-        return from_json(StartFrom, found[0])
+        return from_stored(StartFrom, found[0])
+    except NewerFormatError as error:
+        raise NewerStorageError(f"{_intent_key(own, lineage)} cannot be read: {error}") from error
     except ValueError as error:
         raise SnapshotError(f"{_intent_key(own, lineage)} does not say what the lineage begins with") from error
 
@@ -308,7 +311,8 @@ def find_left_to_fill(config: DriverConfig, credentials: Credentials | None) -> 
     try:
         return left_to_fill(reach_library(config.storage, credentials), config.lineage)
     except SnapshotError as error:
-        raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, f"{error}. Nothing was started.")) from error
+        reason = _reason_of(error, Reason.SNAPSHOT_UNUSABLE)
+        raise FaultError(Fault(reason, f"{error}. Nothing was started.")) from error
     except Exception as error:
         raise _as_fault(config, error) from error
 
@@ -338,10 +342,17 @@ def batches_without_output(config: DriverConfig, credentials: Credentials | None
     return {str(query): int(batch) for query, batch in found.items()} if isinstance(found, dict) else {}
 
 
+def _reason_of(error: SnapshotError, usual: Reason) -> Reason:
+    """Return why nothing can begin with what is stored: a newer Tidegate wrote it, or what is the reason otherwise."""
+    return Reason.NEWER_FORMAT if isinstance(error, NewerStorageError) else usual
+
+
 def _as_fault(config: DriverConfig, error: Exception) -> Exception:
     """Return what an exception of the store's client means, itself if it is no storage's fault."""
     if isinstance(error, FaultError):
         return error
+    if isinstance(error, NewerStorageError):
+        return FaultError(Fault(Reason.NEWER_FORMAT, f"{error}."))
     fault = store.fault_of(error, config.storage, config.credentials_secret)
     return error if fault is None else FaultError(fault)
 
@@ -369,7 +380,7 @@ def find_pin(config: DriverConfig, credentials: Credentials | None, work_directo
         order = upgrade_pin.order_of(library, config.pin.snapshot, config.lineage, config.pin.image)
     except SnapshotError as error:
         message = f"The upgrade has no state to go on with: {str(error).rstrip('.')}. Nothing was started."
-        raise FaultError(Fault(Reason.STATE_MISSING, message)) from error
+        raise FaultError(Fault(_reason_of(error, Reason.STATE_MISSING), message)) from error
     except Exception as error:
         raise _as_fault(config, error) from error
     with contextlib.suppress(OSError):

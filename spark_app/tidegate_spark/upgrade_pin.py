@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 
-from tidegate_spark.objects.store import Entry, SnapshotError
+from tidegate_spark.json_form import NewerFormatError, check_format
+from tidegate_spark.objects.store import Entry, NewerStorageError, SnapshotError
 from tidegate_spark.protocol import UPGRADE_PREFIX
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshots import layout as spark_layout
@@ -79,7 +80,11 @@ def _committed(library: Library, lineage: int, layout: Layout) -> dict[str, int]
 def _read(key: str, found: tuple[bytes, str] | None, lineage: int) -> dict[str, int]:
     try:
         noted = json.loads(found[0]) if found is not None else None
-    except ValueError:
+        if noted is not None:
+            check_format(noted)
+    except NewerFormatError as error:
+        raise NewerStorageError(f"{key} cannot be read: {error}") from error
+    except (ValueError, AttributeError):
         noted = None
     batches = noted.get("batches") if isinstance(noted, dict) else None
     if not isinstance(noted, dict) or not isinstance(batches, dict) or noted.get("lineage") != lineage:

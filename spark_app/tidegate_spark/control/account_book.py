@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control_log.entries import ControlLogError, Entry
 from tidegate_spark.control_log.log_objects import ACKS
-from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
 from tidegate_spark.snapshots.library import Library
 
 PAGE = 256
@@ -87,7 +87,7 @@ class AccountBook:
 
     def _read(self, library: Library, first: int) -> None:
         found = library.store.get(_key(library, first))
-        for account in _accounts(found[0]) if found is not None else ():
+        for account in _accounts(found[0], _key(library, first)) if found is not None else ():
             # What is known here is newer.
             self._accounts.setdefault(account.sequence, account)
         self._etags[first] = found[1] if found is not None else ""
@@ -119,9 +119,12 @@ def _key(library: Library, first: int) -> str:
     return library.key(ACKS, f"{first:012d}.json")
 
 
-def _accounts(body: bytes) -> tuple[Account, ...]:
+def _accounts(body: bytes, key: str) -> tuple[Account, ...]:
     try:
-        return from_json(Page, body).accounts
+        return from_stored(Page, body).accounts
+    except NewerFormatError as error:
+        # An older process must not write over it.
+        raise ControlLogError(f"{key} cannot be read: {error}") from error
     except ValueError:
         # It says what was done, and no more: what can be found out again is.
         return ()

@@ -20,6 +20,10 @@ class SnapshotError(Exception):
     """What keeps a snapshot from being taken, restored or disposed of; the message is for a person."""
 
 
+class NewerStorageError(SnapshotError):
+    """A newer Tidegate wrote an object of the application's: it is neither damaged nor to be written over."""
+
+
 class VanishedError(SnapshotError):
     """An object that was listed is gone, or is another one by now."""
 

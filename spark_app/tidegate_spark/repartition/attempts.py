@@ -8,12 +8,11 @@ has changed its mind.
 
 from __future__ import annotations
 
-import contextlib
 import re
 
 from tidegate_spark import lineage_mark
+from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
 from tidegate_spark.objects.store import SnapshotError
-from tidegate_spark.protocol import from_json, to_json
 from tidegate_spark.repartition_protocol import REPARTITION_PREFIX, Repartition
 from tidegate_spark.snapshots import restore
 from tidegate_spark.snapshots.library import Library
@@ -73,8 +72,12 @@ def clear(own: Library, lineage: int) -> bool:
     found = own.store.get(_key(own, lineage))
     if found is None:
         return False
-    with contextlib.suppress(ValueError):  # it says nothing, and so does not of what it was made
-        restore.release(Origin(own, from_json(Repartition, found[0]).pin), holder_of(lineage))
+    try:
+        restore.release(Origin(own, from_stored(Repartition, found[0]).pin), holder_of(lineage))
+    except NewerFormatError:
+        return False  # whoever wrote it knows what is to become of the lineage
+    except ValueError:
+        pass  # it says nothing, and so does not of what it was made
     goes = not _has_own_batches(own, lineage)
     if goes:
         # Its mark first: half of a lineage must never look like a whole one.

@@ -43,10 +43,6 @@ class State(str, Enum):
     DELETING = "deleting"
 
 
-class NewerFormatOfSnapshotsError(SnapshotError):
-    """A newer Tidegate wrote the catalog or a manifest: it is neither damaged nor to be written over."""
-
-
 class UnknownSnapshotError(SnapshotError):
     """There is no such snapshot."""
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
-from tidegate_spark.objects.store import SnapshotError
-from tidegate_spark.snapshots.catalog import Catalog, NewerFormatOfSnapshotsError, Snapshot, State
+from tidegate_spark.objects.store import NewerStorageError, SnapshotError
+from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 
 VERSION = 1
 
@@ -79,7 +79,7 @@ def decode(body: bytes) -> Catalog:
     """Return the catalog of a document.
 
     Raises:
-        NewerFormatOfSnapshotsError: a newer Tidegate wrote it.
+        NewerStorageError: a newer Tidegate wrote it.
         UnreadableCatalogError: it is none.
     """
     try:
@@ -94,7 +94,7 @@ def decode(body: bytes) -> Catalog:
             document.gone,
         )
     except NewerFormatError as error:
-        raise NewerFormatOfSnapshotsError(f"the catalog of snapshots cannot be read: {error}") from error
+        raise NewerStorageError(f"the catalog of snapshots cannot be read: {error}") from error
     except (ValueError, IndexError) as error:
         raise UnreadableCatalogError(f"the catalog of snapshots cannot be read: {error}") from error
 

@@ -10,8 +10,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.snapshots import catalog, manifest
-from tidegate_spark.snapshots.catalog import Catalog, NewerFormatOfSnapshotsError, State
+from tidegate_spark.snapshots.catalog import Catalog, State
 from tidegate_spark.snapshots.copying import list_keys
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, SNAPSHOT_PREFIX, Library
 
@@ -84,7 +85,7 @@ def _delete_beside(library: Library, name: str, known: Catalog) -> int:
     """Delete what lies beside a snapshot's manifest and is not named there: copies that a newer batch made needless."""
     try:
         made = manifest.read(library, name, known)
-    except (manifest.UnreadableManifestError, NewerFormatOfSnapshotsError) as error:
+    except (manifest.UnreadableManifestError, NewerStorageError) as error:
         # Deleted by another process meanwhile, damaged, or of a newer format: which of its files it needs is not known.
         log.warning("nothing of snapshot %s is deleted: %s", name, error)
         return 0

@@ -11,10 +11,9 @@ from typing import Any
 
 from tidegate_spark.control_log.keeping import Kept
 from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
-from tidegate_spark.objects.store import SnapshotError
+from tidegate_spark.objects.store import NewerStorageError, SnapshotError
 from tidegate_spark.snapshots.catalog import (
     Catalog,
-    NewerFormatOfSnapshotsError,
     NotReadyError,
     Snapshot,
     State,
@@ -121,13 +120,13 @@ def parse(body: bytes, key: str) -> Manifest:
     """Return the manifest of a document.
 
     Raises:
-        NewerFormatOfSnapshotsError: a newer Tidegate wrote it; the message names ``key``.
+        NewerStorageError: a newer Tidegate wrote it; the message names ``key``.
         UnreadableManifestError: it is none; the message names ``key``.
     """
     try:
         return from_stored(Manifest, body, VERSION)
     except NewerFormatError as error:
-        raise NewerFormatOfSnapshotsError(f"{key} cannot be read: {error}") from error
+        raise NewerStorageError(f"{key} cannot be read: {error}") from error
     except ValueError as error:
         raise UnreadableManifestError(f"{key} cannot be read as a manifest: {error}") from error
 
@@ -139,7 +138,7 @@ def read(library: Library, name: str, catalog: Catalog) -> Manifest:
         UnknownSnapshotError: the catalog does not know it, or it is on its way out.
         NotReadyError: it is not complete.
         UnreadableManifestError: what stands in the bucket is not what was published.
-        NewerFormatOfSnapshotsError: a newer Tidegate published it.
+        NewerStorageError: a newer Tidegate published it.
     """
     snapshot = catalog.snapshots.get(name)
     if snapshot is None or snapshot.state is State.DELETING:

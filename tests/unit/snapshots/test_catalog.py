@@ -6,14 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegate_spark.objects.store import SnapshotError
+from tidegate_spark.objects.store import NewerStorageError, SnapshotError
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import (
     MEMORY_SECONDS,
     Catalog,
     DisposedError,
     HeldError,
-    NewerFormatOfSnapshotsError,
     NotBeingTakenError,
     NotReadyError,
     Snapshot,
@@ -319,7 +318,7 @@ def test_what_is_no_catalog_is_refused(document: bytes, reason: str) -> None:
 
 
 def test_a_catalog_of_a_newer_tidegate_is_not_taken_for_a_lost_one() -> None:
-    with pytest.raises(NewerFormatOfSnapshotsError, match="its format is 2, and this Tidegate knows 1: use a newer"):
+    with pytest.raises(NewerStorageError, match="its format is 2, and this Tidegate knows 1: use a newer"):
         decode(b'{"version": 2, "objects": "of another kind"}')
 
 

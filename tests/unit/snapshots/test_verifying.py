@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tidegate_spark.objects.memory import Buckets, Call
-from tidegate_spark.objects.store import PART_BYTES, Digester, Entry, MismatchError
+from tidegate_spark.objects.store import PART_BYTES, Digester, Entry, MismatchError, NewerStorageError
 from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshot_faults import trouble_of
 from tidegate_spark.snapshot_protocol import SnapshotReason
 from tidegate_spark.snapshots import collect
-from tidegate_spark.snapshots.catalog import DisposedError, NewerFormatOfSnapshotsError, UnknownSnapshotError
+from tidegate_spark.snapshots.catalog import DisposedError, UnknownSnapshotError
 from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
 from tidegate_spark.snapshots.compressed import CodecMissingError
 from tidegate_spark.snapshots.copying import Copiers, Progress
@@ -113,7 +113,7 @@ def test_a_manifest_of_a_newer_tidegate_is_not_called_damaged_and_nothing_beside
     library.store.put(key, body)
     known = library.read().snapshots["a"]
     library.change(lambda it: replace(it, snapshots={"a": replace(known, digest=digest(body))}))
-    with pytest.raises(NewerFormatOfSnapshotsError, match=r"its format is 2.*use a newer Tidegate") as raised:
+    with pytest.raises(NewerStorageError, match=r"its format is 2.*use a newer Tidegate") as raised:
         verified(scene)
     trouble = trouble_of(raised.value, Storage("s3://bucket/apps/orders"), "keys", runs=True)
     assert trouble.reason is SnapshotReason.NEWER_FORMAT

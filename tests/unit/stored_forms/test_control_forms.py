@@ -278,6 +278,14 @@ def test_what_has_the_number_of_a_later_version_is_refused_whatever_else_is_in_i
         base_in(stored("control-base").replace(b'"version":1', b'"version":2'))
 
 
+@pytest.mark.parametrize(("read", "file"), [(accounts_in, ACKS_FILE), (channel_in, CHANNEL_FILE)])
+def test_accounts_that_a_newer_tidegate_wrote_are_not_taken_for_none(
+    read: Callable[[bytes], object], file: str
+) -> None:
+    with pytest.raises(ControlLogError, match=rf"{file} cannot be read.*its format is 2.*use a newer Tidegate"):
+        read(b'{"version": 2}')
+
+
 def test_an_account_that_can_not_be_read_is_as_if_there_were_none() -> None:
     body = stored("control-acknowledgements").replace(b'"in force"', b'"in doubt"')
     assert accounts_in(body) == AccountPage((Account(257), Account(300)))

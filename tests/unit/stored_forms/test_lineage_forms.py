@@ -12,6 +12,7 @@ from tidegate_spark import fence, fencing, lineage_mark, output_book, preflight,
 from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.json_form import from_json, to_json
 from tidegate_spark.objects.memory import Buckets, MemoryStore
+from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.outputs import Output, Outputs
 from tidegate_spark.places import Storage
 from tidegate_spark.protocol import EarlierPin, Reason, StartFrom
@@ -152,7 +153,7 @@ def test_what_says_whose_the_storage_is_is_left_alone_if_a_newer_tidegate_wrote_
     objects = {f"here/apps/orders/{name}.json": later}
     monkeypatch.setattr(storage, "connect", lambda *of: client_of(objects))
     config = driver_config("orders", "local:///main.py", PLACE, namespace="shop", uid="0b1c-uid", epoch=6, lineage=2)
-    ask = {
+    ask: dict[str, Callable[[], object]] = {
         "app": lambda: preflight.claim(client_of(objects), config),
         "fence": lambda: fencing.take(config, None, HOLDER),
     }
@@ -340,6 +341,37 @@ def take_along(outputs: Outputs) -> bytes:
 
 def outputs_in(name: str) -> Callable[[bytes], Outputs | None]:
     return lambda body: output_book.read_outputs(with_object(name, body), name)
+
+
+# --- of a newer Tidegate ---
+
+NEWER: dict[str, Callable[[Library], object]] = {
+    "lineages/1.json": lambda own: lineage_mark.read(own, 1),
+    "lineages/2.begin": lambda own: left_to_fill(own, 2),
+    "upgrades/up-1.json": lambda own: upgrade_pin.order_of(own, "up-1", 1, "", LAYOUT),
+    "outputs.json": lambda own: output_book.read_outputs(own, "outputs.json"),
+}
+
+
+@pytest.mark.parametrize("name", NEWER)
+def test_what_a_newer_tidegate_wrote_of_a_lineage_is_named_as_that(name: str) -> None:
+    with pytest.raises(NewerStorageError, match=r"apps/orders/.* cannot be read: its format is 2"):
+        NEWER[name](with_object(name, b'{"version": 2}'))
+
+
+def test_where_an_original_writes_is_not_forgotten_because_a_newer_tidegate_wrote_it_down() -> None:
+    own = application()
+    with pytest.raises(NewerStorageError):
+        output_book.take_along(with_object("outputs.json", b'{"version": 2}'), own)
+    assert own.store.get(own.key("origin.json")) is None
+
+
+def test_a_lineage_that_a_newer_tidegate_makes_is_left_alone() -> None:
+    own = with_object("repartitions/9.json", b'{"version": 2}')
+    own.store.put(own.key("lineages/9.json"), b"{}")
+    assert not attempts.clear(own, 9)
+    assert content(own, "repartitions/9.json") == b'{"version": 2}'
+    assert content(own, "lineages/9.json") == b"{}"
 
 
 FORMS = [

@@ -11,8 +11,9 @@ from tidegate_spark.control_log.keeping import Kept
 from tidegate_spark.exports import manifest as exported
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.manifest import ExportedQuery, ExportedTable, ExportManifest
+from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.snapshots import catalog_json, manifest
-from tidegate_spark.snapshots.catalog import Catalog, NewerFormatOfSnapshotsError, Snapshot, State, violations
+from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State, violations
 from tidegate_spark.snapshots.manifest import Application, File, Manifest, QueryAt
 from tidegate_testing.stored_forms import Form, assert_written, each, each_written, stored, with_more
 
@@ -157,9 +158,9 @@ def test_the_catalog_that_is_stored_is_one_that_may_be() -> None:
 
 def test_what_has_the_number_of_a_later_version_is_refused_whatever_else_is_in_it() -> None:
     later = {name: stored(name).replace(b'"version":1', b'"version":2') for name in ("catalog", "manifest")}
-    with pytest.raises(NewerFormatOfSnapshotsError, match="its format is 2"):
+    with pytest.raises(NewerStorageError, match="its format is 2"):
         catalog_json.decode(later["catalog"])
-    with pytest.raises(NewerFormatOfSnapshotsError, match="its format is 2"):
+    with pytest.raises(NewerStorageError, match="its format is 2"):
         manifest.parse(later["manifest"], "there")
     with pytest.raises(ExportError, match="its format is 2"):
         exported.parse(stored("export").replace(b'"version": 1', b'"version": 2'), "there")

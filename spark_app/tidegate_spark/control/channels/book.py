@@ -14,7 +14,7 @@ from tidegate_spark.control.channels.cluster_part import OPEN_STATES, ClusterPar
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control_log.log_objects import PREFIX
 from tidegate_spark.control_protocol import AskedMessage, MessageReport
-from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.json_form import from_stored, to_json
 from tidegate_spark.snapshots.library import Library
 
 NAME = "channel.json"
@@ -106,9 +106,9 @@ class ChannelBook:
         key = library.key(PREFIX, NAME)
         found = library.store.get(key)
         try:
-            page = from_json(Page, found[0]) if found is not None else Page(upto=last)
+            page = from_stored(Page, found[0]) if found is not None else Page(upto=last)
         except ValueError as error:
-            raise ControlLogError(f"{key} is no account of a channel: {error}") from error
+            raise ControlLogError(f"{key} cannot be read as the account of a channel: {error}") from error
         self._saved, self._etag = page, found[1] if found is not None else ""
         self._upto, self.received, self.ended = page.upto, page.received, dict(page.ended)
         self._entries = {it.entry.sequence: it.entry for it in page.open}
