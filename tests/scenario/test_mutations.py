@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.scenario.schedule import run
-from tests.scenario.telling import quiet
 from tidegate import reconcile
 from tidegate.act.carry_out import Actor
 from tidegate.decide import plan, restarting
@@ -84,9 +83,9 @@ def shows(broken: str, seed: Course) -> bool:
     return any(broken in text for text in run(int(seed)).violations)
 
 
+@pytest.mark.usefixtures("quiet_log")
 @pytest.mark.parametrize("name", MISTAKES)
 def test_schedules_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet()
     take_out, broken = MISTAKES[name]
     PLANTED.assert_noticed(
         name,
@@ -97,9 +96,9 @@ def test_schedules_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("quiet_log")
 @pytest.mark.parametrize("name", MISTAKES)
 def test_the_recorded_schedule_fails(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet()
     take_out, broken = MISTAKES[name]
     PLANTED.assert_recorded(name, lambda: take_out(monkeypatch), partial(shows, broken))
 

@@ -14,7 +14,6 @@ import pytest
 from tests.scenario import __main__ as command
 from tests.scenario.coverage import EFFECTS
 from tests.scenario.schedule import Result, run
-from tests.scenario.telling import quiet
 from tidegate.decide.actions import Action
 from tidegate.decide.control.actions import ControlAction
 
@@ -73,9 +72,8 @@ def test_a_schedule_runs_the_same_way_in_every_process(seed: int) -> None:
     assert courses[0] == courses[1]
 
 
+@pytest.mark.usefixtures("quiet_log")
 def test_a_schedule_runs_the_same_way_at_every_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet()
-
     def course() -> list[tuple[float, str, str]]:
         seen: list[tuple[float, str, str]] = []
         run(7, lambda at, who, text: seen.append((at, who, text)))
