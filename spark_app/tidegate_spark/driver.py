@@ -139,6 +139,7 @@ class Driver:
 
     def _start(self) -> Outcome:
         self._progress.failures = self._account.times
+        preflight.refuse_other_protocol(self._config)
         paths = preflight.find_files(self._config.py_files)
         sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
         main = preflight.find_main(self._config.main)
@@ -390,6 +391,10 @@ class Driver:
             # What is left of it goes with the snapshot.
             logs.within(CLEARING_SECONDS, self._forget_rehearsal)
         content = self._output.content()
+        if termination.reason is Reason.PROTOCOL_MISMATCH:
+            os._exit(
+                EXIT_CODES[termination.reason]
+            )  # what the operator asks for, of the storage too, is not understood
         logs.within(budget.upload_within(self._ending.left()), lambda: self._put_log(content))
         os._exit(EXIT_CODES[termination.reason])
 

@@ -20,7 +20,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark import storage as store
 from tidegate_spark.json_form import NewerFormatError, check_format
-from tidegate_spark.protocol import APP_FILE, DEPENDENCY_REASONS, DriverConfig, Fault, Reason, Storage
+from tidegate_spark.protocol import (
+    APP_FILE,
+    DEPENDENCY_REASONS,
+    PROTOCOL,
+    DriverConfig,
+    Fault,
+    Reason,
+    Storage,
+    works_with,
+)
 from tidegate_spark.storage import Credentials, FaultError
 
 if TYPE_CHECKING:
@@ -148,6 +157,20 @@ def check_storage(config: DriverConfig, credentials_directory: str, spark_versio
     with faults_of(config):
         claim(_reach(config, credentials), config, spark_version)
     return credentials
+
+
+def refuse_other_protocol(config: DriverConfig) -> None:
+    """Start nothing for an operator that is too far from this runtime: what it asks for may be left out unseen.
+
+    Raises:
+        FaultError: PROTOCOL_MISMATCH; says which of the two is too old.
+    """
+    if works_with(config.protocol):
+        return
+    operator, runtime = f"the operator (protocol {config.protocol})", f"the runtime in the image (protocol {PROTOCOL})"
+    old, new = (runtime, operator) if config.protocol > PROTOCOL else (operator, runtime)
+    message = f"{old[0].upper()}{old[1:]} is too old for {new}."
+    raise FaultError(Fault(Reason.PROTOCOL_MISMATCH, message))
 
 
 def find_fault(config: DriverConfig, credentials: Credentials | None) -> Fault | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate_spark.control_protocol import ControlReport
-from tidegate_spark.protocol import AgentReport, DriverConfig, DriverState, Fault, Notice, QueryReport
+from tidegate_spark.protocol import PROTOCOL, AgentReport, DriverConfig, DriverState, Fault, Notice, QueryReport
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
 NOTICE_LIMIT = 100
@@ -265,4 +265,5 @@ class Progress:
                 control=control,
                 task_seconds=self._task_seconds_committed,
                 executors_idle=self._executors_idle,
+                protocol=PROTOCOL,
             )

@@ -181,6 +181,19 @@ class Pin:
     """Of the version before, for the manifest."""
 
 
+PROTOCOL = 1
+"""Of what operator and runtime say to each other: one more with each change that the other side has to know of."""
+
+
+def works_with(other: int) -> bool:
+    """Return whether a side that speaks :data:`PROTOCOL` works with one that speaks another: the one before or after.
+
+    Args:
+        other: its number; 0 if it tells none, because it is from before there were numbers.
+    """
+    return abs(other - PROTOCOL) <= 1
+
+
 @dataclass(frozen=True)
 class DriverConfig:
     """Everything one launch of a driver needs, secrets excepted."""
@@ -221,6 +234,8 @@ class DriverConfig:
     """Rehearse, in ``storage`` alone, which is within the application's; what queries put out goes nowhere."""
     channel: ChannelSettings | None = None
     """A topic, a queue or an inbox from which control messages come, too; a rehearsal reads none."""
+    protocol: int = 0
+    """The operator's."""
 
 
 @dataclass(frozen=True)
@@ -250,6 +265,7 @@ class Reason(str, Enum):
     STORAGE_UNSUITABLE = "StorageUnsuitable"
     STORAGE_OWNED = "StorageOwned"
     NEWER_FORMAT = "NewerFormat"
+    PROTOCOL_MISMATCH = "ProtocolMismatch"
     CONNECTOR_MISSING = "ConnectorMissing"
     BROKER_UNAVAILABLE = "BrokerUnavailable"
     DRIVER_CRASHED = "DriverCrashed"
@@ -362,6 +378,8 @@ class AgentReport:
     """Since when the one has been on its way out that was let go first, in seconds since the epoch; 0: none is."""
     executor_leaving_longest: str = ""
     """Its id, with which its pod's name ends."""
+    protocol: int = 0
+    """The runtime's."""
 
 
 @dataclass(frozen=True)
@@ -394,6 +412,7 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.STORAGE_UNSUITABLE: EXIT_OK,
     Reason.STORAGE_OWNED: EXIT_OK,
     Reason.NEWER_FORMAT: EXIT_OK,
+    Reason.PROTOCOL_MISMATCH: EXIT_OK,
     Reason.CONNECTOR_MISSING: EXIT_OK,
     Reason.BROKER_UNAVAILABLE: EXIT_DEPENDENCY,
     Reason.DRIVER_CRASHED: EXIT_APPLICATION,

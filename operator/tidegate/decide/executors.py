@@ -15,7 +15,7 @@ from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import COMMAND_PORT, AgentReport, DriverState
+from tidegate_spark.protocol import COMMAND_PORT, PROTOCOL, AgentReport, DriverState, Reason, works_with
 
 EXECUTORS_MISSING = "ExecutorsMissing"
 """The condition's word for executors that are wanted and do not run."""
@@ -24,6 +24,7 @@ SILENT_SECONDS = 180.0
 EXECUTORS_LINGER = "ExecutorsLinger"
 """The condition's word for executors that were to go, and have not gone."""
 AGENT_SILENT = "AgentSilent"
+OTHER_PROTOCOL = Reason.PROTOCOL_MISMATCH.value
 """The condition's word for a driver that runs, and whose agent takes no commands."""
 LINGER_SECONDS = 600.0
 """For how long one may end its tasks before that is told: those of a catch-up batch take minutes."""
@@ -143,6 +144,24 @@ def name_silence(o: Observation) -> Problem | None:
         f"{COMMAND_PORT} of the pod."
     )
     return Problem(AGENT_SILENT, message)
+
+
+def name_other_protocol(o: Observation) -> Problem | None:
+    """Return which of operator and runtime is to be upgraded, None if they understand each other, or nothing is known.
+
+    A runtime of long ago does not know that it should refuse; its driver runs on with what both know.
+    """
+    if o.agent is None or works_with(o.agent.report.protocol):
+        return None
+    operator, runtime = f"the operator (protocol {PROTOCOL})", f"its runtime (protocol {o.agent.report.protocol})"
+    if o.agent.report.protocol > PROTOCOL:
+        message = f"T{operator[1:]} is too old for {runtime}. Upgrade the operator."
+    else:
+        message = (
+            f"I{runtime[1:]} is too old for {operator}. Change spec.restartNonce, which brings the operator's runtime; "
+            "with spec.application.runtime Image, use an image with a newer one."
+        )
+    return Problem(OTHER_PROTOCOL, message)
 
 
 def _missing_without_a_word(o: Observation, report: AgentReport, pods: int, now: float) -> Problem | None:

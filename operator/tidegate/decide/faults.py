@@ -72,6 +72,9 @@ REMEDIES: dict[Reason, str] = {
         "Create the application anew with another spec.storage.uri, or remove what the other application left there, "
         f"or only app.json if its state is meant to be gone on from; {_AGAIN}"
     ),
+    Reason.PROTOCOL_MISMATCH: (
+        "Upgrade what is too old: the operator, or with spec.application.runtime Image the image."
+    ),
     Reason.NEWER_FORMAT: (
         "Use an image with a newer runtime, or upgrade Tidegate, which brings its own into the pods unless "
         f"spec.application.runtime is Image; {_AGAIN}"

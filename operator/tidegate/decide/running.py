@@ -12,6 +12,7 @@ from tidegate.decide.executors import (
     is_short,
     look_again_in,
     name_lingering,
+    name_other_protocol,
     name_shortage,
     name_silence,
     running_executors,
@@ -47,6 +48,7 @@ _FOR_A_PERSON = frozenset(
         Reason.QUERY_REFUSED,
         Reason.CONNECTOR_MISSING,
         Reason.NEWER_FORMAT,
+        Reason.PROTOCOL_MISMATCH,
         Reason.STORAGE_OWNED,
         Reason.STORAGE_UNSUITABLE,
     }
@@ -347,7 +349,7 @@ def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
         return Verdict(Phase.RUNNING, Health.READY, "Paused", words)
     if problem is None:
         # One is paid for, and the other one keeps the application from being steered; nothing is wrong with batches.
-        aside = name_lingering(o, driver, now) or name_silence(o)
+        aside = name_lingering(o, driver, now) or name_silence(o) or name_other_protocol(o)
         again = look_again_in(o, now)
         if aside is None:
             return Verdict(Phase.RUNNING, Health.READY, "Running", message, wake_after=again)

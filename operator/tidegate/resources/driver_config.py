@@ -14,6 +14,7 @@ from tidegate.resources.pod_parts import is_injected
 from tidegate.spark.memory import split_memory
 from tidegate.spark.settings import spark_settings
 from tidegate_spark.protocol import (
+    PROTOCOL,
     DriverConfig,
     EarlierPin,
     ExecutorSettings,
@@ -85,6 +86,7 @@ def build_driver_config(
         pin=_pin(app, lineage),
         export=spec.start_from.export if spec.start_from is not None else "",
         channel=channel_settings(app),
+        protocol=PROTOCOL,
     )
 
 

@@ -15,6 +15,7 @@ from tidegate_spark.protocol import (
     ACCESS_KEY,
     EXIT_CODES,
     EXIT_STOPPED,
+    PROTOCOL,
     SECRET_KEY,
     DriverConfig,
     DriverState,
@@ -180,6 +181,16 @@ def test_faults_that_waiting_does_not_cure_end_the_driver_and_leave_a_log_where_
     assert foreign.exit_code() == EXIT_CODES[Reason.STORAGE_OWNED]
     assert foreign.termination.reason is Reason.STORAGE_OWNED
     assert len(driver_logs(object_store, config.storage)) == 1
+
+
+def test_a_runtime_that_the_operators_protocol_is_too_new_for_ends_before_it_touches_anything(
+    start_process: StartDriver, object_store: ObjectStore, config: DriverConfig
+) -> None:
+    driver = start_process("app", "counting.py", protocol=PROTOCOL + 2)
+    assert driver.exit_code() == EXIT_CODES[Reason.PROTOCOL_MISMATCH], driver.output[-3000:]
+    assert driver.termination.reason is Reason.PROTOCOL_MISMATCH
+    assert "The runtime in the image (protocol 1) is too old for the operator" in driver.termination.message
+    assert object_store.keys(config.storage.bucket, "") == []
 
 
 def test_a_second_look_at_the_storage_finds_what_the_credentials_in_use_find(config: DriverConfig) -> None:

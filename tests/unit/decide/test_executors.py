@@ -11,6 +11,7 @@ from tidegate.decide.executors import LINGER_SECONDS, SILENT_SECONDS, lacks_pods
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import AutoscalingStatus, Phase, RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
+from tidegate_spark.protocol import PROTOCOL
 from tidegate_testing.observations import NOW, app_with, executor_of, launched, observe, report_of, running_driver
 from tidegate_testing.plans import verdict_of
 from tidegate_testing.upgrades import launch_of, runs_with, under_test
@@ -146,6 +147,28 @@ def test_who_can_not_rescale_because_no_agent_answers_is_told_so_and_what_to_loo
 def test_an_agent_that_was_not_asked_often_enough_is_no_reason_to_say_anything() -> None:
     driver = running_driver(EIGHT, ready=True, ready_at=NOW - 600)
     assert verdict_of(decide(observe(EIGHT, driver=driver), NOW)) == (Phase.RUNNING, "Ready", "Running")
+
+
+@pytest.mark.parametrize(
+    ("its", "said"),
+    [
+        (PROTOCOL + 2, "The operator (protocol 1) is too old for its runtime (protocol 3). Upgrade the operator."),
+        (PROTOCOL - 2, "Its runtime (protocol -1) is too old for the operator (protocol 1). Change spec.restartNonce"),
+    ],
+)
+def test_a_runtime_that_is_too_far_from_the_operator_is_named_and_runs_on(its: int, said: str) -> None:
+    driver = running_driver(EIGHT, ready=True)
+    report = report_of(driver, executors_wanted=8, executors_running=8, protocol=its)
+    plan = decide(observe(EIGHT, driver=driver, agent=report), NOW)
+    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ProtocolMismatch")
+    assert said in plan.message
+
+
+@pytest.mark.parametrize("its", [PROTOCOL - 1, PROTOCOL, PROTOCOL + 1])
+def test_a_runtime_of_the_protocol_before_or_after_is_as_good_as_one_of_the_same(its: int) -> None:
+    driver = running_driver(EIGHT, ready=True)
+    report = report_of(driver, executors_wanted=8, executors_running=8, protocol=its)
+    assert verdict_of(decide(observe(EIGHT, driver=driver, agent=report), NOW)) == (Phase.RUNNING, "Ready", "Running")
 
 
 def test_one_that_hangs_is_told_beside_another_reason_for_those_that_are_missing() -> None:

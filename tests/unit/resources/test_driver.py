@@ -11,7 +11,7 @@ from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.platform import Platform
-from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage, from_json
+from tidegate_spark.protocol import PROTOCOL, DriverConfig, ExecutorSettings, Storage, from_json
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
 
@@ -121,6 +121,7 @@ def test_the_configuration_of_a_launch() -> None:
         credentials_secret="storage",
         injected=True,
         program=program_hash(orders.spec),
+        protocol=PROTOCOL,
     )
 
 

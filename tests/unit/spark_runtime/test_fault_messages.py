@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ParamValidationError
 
 from tidegate_spark import preflight
-from tidegate_spark.protocol import Fault, Reason, Storage
+from tidegate_spark.protocol import PROTOCOL, Fault, Reason, Storage
 from tidegate_spark.storage import Credentials, EndpointError, FaultError, connect, fault_of, read_credentials
 from tidegate_testing.driver_process import driver_config
 
@@ -90,6 +90,26 @@ def fault_of_files(main: str, *files: str) -> Fault:
     except FaultError as error:
         return error.fault
     pytest.fail("everything was found")
+
+
+@pytest.mark.parametrize(
+    ("its", "said"),
+    [
+        (PROTOCOL + 2, "The runtime in the image (protocol 1) is too old for the operator (protocol 3)."),
+        (PROTOCOL - 2, "The operator (protocol -1) is too old for the runtime in the image (protocol 1)."),
+    ],
+)
+def test_an_operator_that_is_too_far_from_the_runtime_gets_nothing_started_and_is_told_who_is_too_old(
+    its: int, said: str
+) -> None:
+    with pytest.raises(FaultError) as raised:
+        preflight.refuse_other_protocol(driver_config("a", "local:///main.py", PLACE, protocol=its))
+    assert raised.value.fault == Fault(Reason.PROTOCOL_MISMATCH, said)
+
+
+@pytest.mark.parametrize("its", [PROTOCOL - 1, PROTOCOL, PROTOCOL + 1])
+def test_an_operator_of_the_protocol_before_or_after_is_as_good_as_one_of_the_same(its: int) -> None:
+    preflight.refuse_other_protocol(driver_config("a", "local:///main.py", PLACE, protocol=its))
 
 
 def test_a_missing_program_is_one_sentence_with_the_nearest_names(tmp_path: Path) -> None:

@@ -156,6 +156,7 @@ def test_every_end_has_a_result_and_only_failures_have_failed(reason: Reason) ->
         Reason.STALLED,
         Reason.SNAPSHOT_UNUSABLE,
         Reason.STATE_MISSING,
+        Reason.PROTOCOL_MISMATCH,
         Reason.BUDGET_EXHAUSTED,
     }
     assert (Run("a").end(reason).result is RehearsalResult.FAILED) == (reason in failures)

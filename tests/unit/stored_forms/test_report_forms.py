@@ -4,6 +4,7 @@ The agent and the snapshot pod are asked by the operator's own client, on 127.0.
 """
 
 import asyncio
+import dataclasses
 import json
 import urllib.request
 from collections.abc import Awaitable, Callable
@@ -284,13 +285,25 @@ def told_by_agent(report: AgentReport) -> bytes:
     return to_json(clean_report(progress.report(), Secrets())).encode()
 
 
+def configured(body: bytes) -> DriverConfig:
+    return start.read_config(body.decode())
+
+
 def ended(body: bytes) -> Termination | None:
     return read_termination(Exit(1, "Error", body.decode(), NOW))
 
 
 FORMS = [
-    Form("driver-config", CONFIG, lambda body: start.read_config(body.decode()), lambda value: to_json(value).encode()),
-    Form("agent-report", REPORT, asked_agent, told_by_agent),
+    # From before operator and runtime told each other which protocol they speak.
+    Form("driver-config", CONFIG, configured, None),
+    Form("agent-report", REPORT, asked_agent, None),
+    Form(
+        "driver-config-with-protocol",
+        dataclasses.replace(CONFIG, protocol=1),
+        configured,
+        lambda value: to_json(value).encode(),
+    ),
+    Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, told_by_agent),
     Form("termination", TERMINATION, ended, lambda value: termination_text(value, Secrets()).encode()),
     # What writes it repeats the contract by hand, and can say no more than this.
     Form("last-words", LAST_WORDS, ended, None),

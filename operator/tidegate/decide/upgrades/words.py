@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.decide.actions import PublishEvent
-from tidegate.decide.executors import AGENT_SILENT, EXECUTORS_LINGER, EXECUTORS_MISSING
+from tidegate.decide.executors import AGENT_SILENT, EXECUTORS_LINGER, EXECUTORS_MISSING, OTHER_PROTOCOL
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.taking import FOR_A_PERSON, with_remedy
@@ -100,7 +100,7 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     if upgrade.phase is UpgradePhase.GATE and is_idle(o, upgrade, now):
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
     message = f"{upgrade.message}{_progress(o, upgrade, now)}"
-    if verdict.reason in (EXECUTORS_MISSING, EXECUTORS_LINGER, AGENT_SILENT):
+    if verdict.reason in (EXECUTORS_MISSING, EXECUTORS_LINGER, AGENT_SILENT, OTHER_PROTOCOL):
         message = f"{message} {verdict.message}"
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
 
