@@ -28,8 +28,7 @@ from tidegate_testing.world import World
 
 NAMESPACE = "tidegate-e2e-flights"
 TOPIC, OUTPUT = f"{NAMESPACE}-flights", f"{NAMESPACE}-arrivals"
-RECORDS = list(records(6_000))
-HALF = len(RECORDS) // 2
+DEPARTURES = 6_000
 RATE = 200.0
 """Records per second: they flow while messages come into force."""
 DUMP = {"format": "JsonLines", "resources": {"cpu": "100m", "memory": "1500Mi"}, "timeoutSeconds": 600}
@@ -105,18 +104,20 @@ def run(world: World) -> Iterator[Run]:
 
 @pytest.mark.long  # the same without a cluster is in tests/integration/samples; an export by pods in test_snapshots.py
 def test_a_model_is_dumped_mended_and_begun_again_and_every_prediction_is_the_oracles(run: Run, world: World) -> None:
+    flown = list(records(DEPARTURES))
+    half = len(flown) // 2
     run.messages.send("look", "dump-state", DUMP)
-    run.send(RECORDS[:HALF])
+    run.send(flown[:half])
     run.ended("look", "Applied", 600)
     # Of everything that was sent: the broker has confirmed it before the message is.
-    run.await_predictions(RECORDS[:HALF])
+    run.await_predictions(flown[:half])
     run.messages.send("keep", "dump-state", DUMP)
     uri = run.ended("keep", "Applied", 600)["results"]["uri"]
     dump = read_dump(bucket(world.s3, uri))
     ends = dump.offsets[TOPIC]
     stored = [place[1] < ends[place[0]] for place, _ in read_records(world.environment.kafka_host, TOPIC)]
-    assert stored == [True] * HALF
-    assert dump.differences(expected_state(RECORDS[:HALF])) == []
+    assert stored == [True] * half
+    assert dump.differences(expected_state(flown[:half])) == []
 
     # Its files outlive the application in a place of their own.
     prefix = f"{NAMESPACE}/exports/kept"
@@ -135,10 +136,10 @@ def test_a_model_is_dumped_mended_and_begun_again_and_every_prediction_is_the_or
     model = analyse(dump).model("mended")
     run.reload("mended", json.dumps(model))
     run.ended("mended", "Applied")
-    run.send(RECORDS[HALF:])
-    run.await_predictions(RECORDS)
+    run.send(flown[half:])
+    run.await_predictions(flown)
     comparison = check(
-        Hindsight(RECORDS), read_topic(world.environment.kafka_host, OUTPUT), [BUILT_IN, Weights.of(model)]
+        Hindsight(flown), read_topic(world.environment.kafka_host, OUTPUT), [BUILT_IN, Weights.of(model)]
     )
     print(comparison.report())
     assert comparison.ok, comparison.report()

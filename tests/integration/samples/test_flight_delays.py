@@ -32,9 +32,7 @@ from tidegate_testing.snapshot_pods import run_pod
 from tidegate_testing.waiting import wait_for
 
 SAMPLE = Path(__file__).parents[3] / "spark_app" / "samples" / "flight_delays.py"
-RECORDS = list(records(5_000))
-THIRD = len(RECORDS) // 3
-LAST = len(RECORDS) * 9 // 10
+DEPARTURES = 5_000
 RATE = 250.0
 """Records per second: so slow that messages come into force while flights leave."""
 FINISHED = {MessageState.DONE, MessageState.FAILED, MessageState.REJECTED, MessageState.EXPIRED}
@@ -144,19 +142,21 @@ def departures(sent: list[Record]) -> set[str]:
 def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_is_the_oracles(
     start_driver: StartDriver, object_store: ObjectStore, broker: str, tmp_path: Path
 ) -> None:
+    flown = list(records(DEPARTURES))
+    third, last = len(flown) // 3, len(flown) * 9 // 10
     run = Run(start_driver, object_store, broker, tmp_path)
-    run.send(RECORDS[:THIRD], {0.4: run.kill})
+    run.send(flown[:third], {0.4: run.kill})
     run.driver.await_batch(0, "arrivals")  # of a slow machine the only one so far
 
     # A dump while records flow is that of one batch.
-    run.send(RECORDS[THIRD : 2 * THIRD], {0.3: lambda: run.tell("look", "dump-state", {"format": "JsonLines"})})
+    run.send(flown[third : 2 * third], {0.3: lambda: run.tell("look", "dump-state", {"format": "JsonLines"})})
     told = run.await_end("look")
     assert told.state is MessageState.DONE, told
     uri = run.export(told.results["snapshot"])
     dump = read_dump(bucket(object_store.client, uri))
     seen = run.before(dump)
-    assert THIRD <= len(seen) <= 2 * THIRD  # all of them if the machine is slow
-    assert dump.differences(expected_state(record for record in RECORDS if named(record) in seen)) == []
+    assert third <= len(seen) <= 2 * third  # all of them if the machine is slow
+    assert dump.differences(expected_state(record for record in flown if named(record) in seen)) == []
 
     # A model that makes no sense is refused, and the one before goes on; one that does is used from one batch on.
     model = analyse(dump).model("mended")
@@ -173,16 +173,16 @@ def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_i
             0.1: lambda: sending.append(aside.submit(run.reload, "broken", '{"version": "of half a file"')),
             0.7: await_broken,
         }
-        run.send(RECORDS[2 * THIRD : LAST], happenings)
+        run.send(flown[2 * third : last], happenings)
     run.reload("mended", json.dumps(model))
     (broken,), mended = ended, run.await_end("mended")
     # However long that took: what leaves now is predicted by it.
-    run.send(RECORDS[LAST:], {})
+    run.send(flown[last:], {})
     assert broken.state is MessageState.FAILED, broken
     assert "delays" in broken.queries["arrivals"].errors[0]
     assert mended.state is MessageState.DONE, mended
-    predicted = run.await_predictions("arrivals", departures(RECORDS))
-    hindsight = Hindsight(RECORDS)
+    predicted = run.await_predictions("arrivals", departures(flown))
+    hindsight = Hindsight(flown)
     comparison = check(hindsight, predicted, [BUILT_IN, Weights.of(model)])
     print(comparison.report())
     assert comparison.ok, comparison.report()
@@ -192,7 +192,7 @@ def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_i
 
     # Its state thrown away, it goes on with the record after the dump, as if nothing had been lost.
     run.driver = run.start("again", "arrivals-again", "--begin-with-dump", export=uri)
-    later = [record for record in RECORDS if named(record) not in seen]
+    later = [record for record in flown if named(record) not in seen]
     again = run.await_predictions("arrivals-again", departures(later))
     due = hindsight.predictions(lambda flight: BUILT_IN)
     wrong = [each for each in again if abs(each["expected"] - due[each["id"]]["expected"]) > 1e-6]
