@@ -5,7 +5,6 @@ The tables stand between two comments; the text around them is written by hand. 
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
+from docs.generated_page import replace_between, write_or_check
 from tidegate.autoscaling.evaluate import Evaluation, Step
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.past import Past
@@ -203,27 +203,13 @@ def fill(page: str) -> str:
     """
     for owner, metrics in (("operator", operator_metrics()), ("agent", agent_metrics())):
         begin, end = f"<!-- {owner}: from docs/generate_metrics.py -->", f"<!-- {owner}: end -->"
-        before, found, rest = page.partition(begin)
-        _, also_found, after = rest.partition(end)
-        if not found or not also_found:
-            raise ValueError(f"no place for the metrics of the {owner}: {begin} … {end}")
-        page = f"{before}{begin}\n\n{table(metrics)}\n\n{end}{after}"
+        page = replace_between(page, begin, end, table(metrics))
     return page
 
 
 def main(arguments: Sequence[str]) -> int:
     """Write, or check; return the exit code: 0, or 1 if something differs."""
-    parser = argparse.ArgumentParser(description="Write the tables of docs/metrics.md.")
-    parser.add_argument("--check", action="store_true", help="change nothing; fail if a table differs")
-    check = parser.parse_args(arguments).check
-    page = PAGE.read_text()
-    filled = fill(page)
-    if check and filled != page:
-        sys.stderr.write("docs/metrics.md differs: run `make generate` and commit what it writes\n")
-        return 1
-    if not check:
-        PAGE.write_text(filled)
-    return 0
+    return write_or_check(PAGE, fill, arguments)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ The tables stand between two comments; the text around them is written by hand. 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from docs.generated_page import replace_between, write_or_check
 
 DATA = Path(__file__).with_name("sources-and-sinks.toml")
 PAGE = Path(__file__).with_name("sources-and-sinks.md")
@@ -106,26 +107,12 @@ def fill(page: str, table: Table) -> str:
     Raises:
         ValueError: the place for them is missing.
     """
-    before, found, rest = page.partition(BEGIN)
-    _, also_found, after = rest.partition(END)
-    if not found or not also_found:
-        raise ValueError(f"no place for the tables: {BEGIN} … {END}")
-    return f"{before}{BEGIN}\n\n{tables(table)}\n\n{END}{after}"
+    return replace_between(page, BEGIN, END, tables(table))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Write, or check; return the exit code: 0, or 1 if something differs."""
-    parser = argparse.ArgumentParser(description="Write the tables of docs/sources-and-sinks.md.")
-    parser.add_argument("--check", action="store_true", help="change nothing; fail if a table differs")
-    check = parser.parse_args(arguments).check
-    page = PAGE.read_text()
-    filled = fill(page, read(DATA.read_text()))
-    if check and filled != page:
-        sys.stderr.write("docs/sources-and-sinks.md differs: run `make generate` and commit what it writes\n")
-        return 1
-    if not check:
-        PAGE.write_text(filled)
-    return 0
+    return write_or_check(PAGE, lambda page: fill(page, read(DATA.read_text())), arguments)
 
 
 if __name__ == "__main__":

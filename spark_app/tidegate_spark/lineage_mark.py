@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tidegate_spark.json_form import NewerFormatError, check_format
-from tidegate_spark.objects.store import NewerStorageError, SnapshotError
+from tidegate_spark.json_form import check_format
+from tidegate_spark.objects.store import SnapshotError, naming_newer
 from tidegate_spark.protocol import LINEAGE_PREFIX
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Manifest
@@ -31,9 +31,8 @@ def read(own: Library, lineage: int) -> dict[str, Any]:
         return {}
     try:
         mark = json.loads(found[0])
-        check_format(mark)
-    except NewerFormatError as error:
-        raise NewerStorageError(f"{key} cannot be read: {error}") from error
+        with naming_newer(key):
+            check_format(mark)
     except (ValueError, AttributeError):
         mark = None
     if not isinstance(mark, dict) or not mark.get("snapshot"):

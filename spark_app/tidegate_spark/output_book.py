@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
-from tidegate_spark.objects.store import NewerStorageError
+from tidegate_spark.json_form import from_stored, to_json
+from tidegate_spark.objects.store import naming_newer
 from tidegate_spark.outputs import Output, Outputs, refusal
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.snapshots.library import Library
@@ -75,9 +75,8 @@ def read_outputs(library: Library, name: str) -> Outputs | None:
     if found is None:
         return None
     try:
-        return from_stored(Outputs, found[0])
-    except NewerFormatError as error:
-        raise NewerStorageError(f"{library.key(name)} cannot be read: {error}") from error
+        with naming_newer(library.key(name)):
+            return from_stored(Outputs, found[0])
     except ValueError as error:
         log.warning("%s: %s", library.key(name), error, extra={"action": "note-outputs"})
         return None

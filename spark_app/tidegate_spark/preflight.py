@@ -167,9 +167,12 @@ def refuse_other_protocol(config: DriverConfig) -> None:
     """
     if works_with(config.protocol):
         return
-    operator, runtime = f"the operator (protocol {config.protocol})", f"the runtime in the image (protocol {PROTOCOL})"
-    old, new = (runtime, operator) if config.protocol > PROTOCOL else (operator, runtime)
-    message = f"{old[0].upper()}{old[1:]} is too old for {new}."
+    its = config.protocol
+    message = (
+        f"The runtime in the image (protocol {PROTOCOL}) is too old for the operator (protocol {its})."
+        if its > PROTOCOL
+        else f"The operator (protocol {its}) is too old for the runtime in the image (protocol {PROTOCOL})."
+    )
     raise FaultError(Fault(Reason.PROTOCOL_MISMATCH, message))
 
 

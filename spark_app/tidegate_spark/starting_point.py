@@ -23,8 +23,8 @@ from typing import Any
 from tidegate_spark import lineage_mark, output_book, upgrade_pin
 from tidegate_spark import storage as store
 from tidegate_spark.control_log import keeping
-from tidegate_spark.json_form import NewerFormatError, from_stored
-from tidegate_spark.objects.store import NewerStorageError, SnapshotError
+from tidegate_spark.json_form import from_stored
+from tidegate_spark.objects.store import NewerStorageError, SnapshotError, naming_newer
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom, to_json
@@ -295,9 +295,8 @@ def left_to_fill(own: Library, lineage: int) -> StartFrom | None:
     if found is None or lineage_mark.is_there(own, lineage):
         return None
     try:
-        return from_stored(StartFrom, found[0])
-    except NewerFormatError as error:
-        raise NewerStorageError(f"{_intent_key(own, lineage)} cannot be read: {error}") from error
+        with naming_newer(_intent_key(own, lineage)):
+            return from_stored(StartFrom, found[0])
     except ValueError as error:
         raise SnapshotError(f"{_intent_key(own, lineage)} does not say what the lineage begins with") from error
 

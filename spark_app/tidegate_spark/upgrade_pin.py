@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 
-from tidegate_spark.json_form import NewerFormatError, check_format
-from tidegate_spark.objects.store import Entry, NewerStorageError, SnapshotError
+from tidegate_spark.json_form import check_format
+from tidegate_spark.objects.store import Entry, SnapshotError, naming_newer
 from tidegate_spark.protocol import UPGRADE_PREFIX
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshots import layout as spark_layout
@@ -81,9 +81,8 @@ def _read(key: str, found: tuple[bytes, str] | None, lineage: int) -> dict[str, 
     try:
         noted = json.loads(found[0]) if found is not None else None
         if noted is not None:
-            check_format(noted)
-    except NewerFormatError as error:
-        raise NewerStorageError(f"{key} cannot be read: {error}") from error
+            with naming_newer(key):
+                check_format(noted)
     except (ValueError, AttributeError):
         noted = None
     batches = noted.get("batches") if isinstance(noted, dict) else None

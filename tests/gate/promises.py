@@ -77,7 +77,7 @@ def complaints(promises: Iterable[Promise], root: Path = ROOT) -> list[str]:
     for promise in promises:
         short = 0
         for test in promise.tests:
-            wrong, long = _look_up(test, root)
+            wrong, long = look_up(test, root)
             found += [f"{promise.name}: {wrong}"] if wrong else []
             short += not wrong and not long
         if len(set(promise.tests)) < len(promise.tests):
@@ -89,8 +89,8 @@ def complaints(promises: Iterable[Promise], root: Path = ROOT) -> list[str]:
     return found
 
 
-def _look_up(test: str, root: Path) -> tuple[str, bool]:
-    """Return what is wrong with a test's id, and whether the test is long."""
+def look_up(test: str, root: Path = ROOT) -> tuple[str, bool]:
+    """Return what is wrong with the id of a test on real parts, empty if nothing is, and whether the test is long."""
     try:
         wanted = TestId.read(test)
     except ValueError as error:

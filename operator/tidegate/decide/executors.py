@@ -153,15 +153,16 @@ def name_other_protocol(o: Observation) -> Problem | None:
     """
     if o.agent is None or works_with(o.agent.report.protocol):
         return None
-    operator, runtime = f"the operator (protocol {PROTOCOL})", f"its runtime (protocol {o.agent.report.protocol})"
-    if o.agent.report.protocol > PROTOCOL:
-        message = f"T{operator[1:]} is too old for {runtime}. Upgrade the operator."
-    else:
-        message = (
-            f"I{runtime[1:]} is too old for {operator}. Change spec.restartNonce, which brings the operator's runtime; "
-            "with spec.application.runtime Image, use an image with a newer one."
-        )
-    return Problem(OTHER_PROTOCOL, message)
+    its = o.agent.report.protocol
+    if its > PROTOCOL:
+        too_old = f"The operator (protocol {PROTOCOL}) is too old for its runtime (protocol {its})."
+        return Problem(OTHER_PROTOCOL, f"{too_old} Upgrade the operator.")
+    too_old = f"Its runtime (protocol {its}) is too old for the operator (protocol {PROTOCOL})."
+    remedy = (
+        "Change spec.restartNonce, which brings the operator's runtime; with spec.application.runtime Image, use an "
+        "image with a newer one."
+    )
+    return Problem(OTHER_PROTOCOL, f"{too_old} {remedy}")
 
 
 def _missing_without_a_word(o: Observation, report: AgentReport, pods: int, now: float) -> Problem | None:

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from tidegate_spark.json_form import NewerFormatError
 
 
 class SnapshotError(Exception):
@@ -22,6 +25,19 @@ class SnapshotError(Exception):
 
 class NewerStorageError(SnapshotError):
     """A newer Tidegate wrote an object of the application's: it is neither damaged nor to be written over."""
+
+
+@contextmanager
+def naming_newer(key: str) -> Iterator[None]:
+    """Name the object that is read in the block, if a newer Tidegate wrote it.
+
+    Raises:
+        NewerStorageError: it did.
+    """
+    try:
+        yield
+    except NewerFormatError as error:
+        raise NewerStorageError(f"{key} cannot be read: {error}") from error
 
 
 class VanishedError(SnapshotError):

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
-from tidegate_spark.objects.store import NewerStorageError, SnapshotError
+from tidegate_spark.json_form import from_stored, to_json
+from tidegate_spark.objects.store import SnapshotError, naming_newer
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 
 VERSION = 1
@@ -83,7 +83,8 @@ def decode(body: bytes) -> Catalog:
         UnreadableCatalogError: it is none.
     """
     try:
-        document = from_stored(_Document, body, VERSION)
+        with naming_newer("the catalog of snapshots"):
+            document = from_stored(_Document, body, VERSION)
         if len(document.objects) != len(document.sizes):
             raise ValueError(f"{len(document.objects)} objects and {len(document.sizes)} sizes")
         return Catalog(
@@ -93,8 +94,6 @@ def decode(body: bytes) -> Catalog:
             frozenset(document.condemned),
             document.gone,
         )
-    except NewerFormatError as error:
-        raise NewerStorageError(f"the catalog of snapshots cannot be read: {error}") from error
     except (ValueError, IndexError) as error:
         raise UnreadableCatalogError(f"the catalog of snapshots cannot be read: {error}") from error
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate_spark.control_log.keeping import Kept
-from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
-from tidegate_spark.objects.store import NewerStorageError, SnapshotError
+from tidegate_spark.json_form import from_stored, to_json
+from tidegate_spark.objects.store import SnapshotError, naming_newer
 from tidegate_spark.snapshots.catalog import (
     Catalog,
     NotReadyError,
@@ -124,9 +124,8 @@ def parse(body: bytes, key: str) -> Manifest:
         UnreadableManifestError: it is none; the message names ``key``.
     """
     try:
-        return from_stored(Manifest, body, VERSION)
-    except NewerFormatError as error:
-        raise NewerStorageError(f"{key} cannot be read: {error}") from error
+        with naming_newer(key):
+            return from_stored(Manifest, body, VERSION)
     except ValueError as error:
         raise UnreadableManifestError(f"{key} cannot be read as a manifest: {error}") from error
 

@@ -18,6 +18,7 @@ from tidegate_spark.objects.store import Entry
 from tidegate_spark.snapshots.layout import CheckpointAt, needed_files
 from tidegate_testing import class_archive
 from tidegate_testing.waiting import wait_for
+from tidegate_testing.warm_jvms import companion
 
 Outputs = dict[int, list[tuple[Any, ...]]]
 """What a query wrote, by batch, in an order of its own."""
@@ -67,8 +68,8 @@ def shared_session(folder: Path, settings: Mapping[str, str] = MappingProxyType(
         _shared.enter_context(_running(folder, settings, "local[2]"))
     else:
         # What others kept is not looked after any more.
-        stores = cast("Any", SparkContext._jvm).org.apache.spark.sql.execution.streaming.state
-        getattr(getattr(stores, "StateStore$"), "MODULE$").stop()
+        streaming = cast("Any", SparkContext._jvm).org.apache.spark.sql.execution.streaming
+        companion(streaming.state, "StateStore").stop()
     session = SparkSession.getActiveSession()
     assert session is not None, "somebody else's Spark runs in this process"
     return session.newSession()

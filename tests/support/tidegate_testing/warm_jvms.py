@@ -108,10 +108,10 @@ class WarmJvm:
         return True
 
     def _clear(self, jvm: Any) -> None:
-        left = _companion(jvm.org.apache.spark, "SparkContext").getActive()
+        left = companion(jvm.org.apache.spark, "SparkContext").getActive()
         if left.isDefined():
             left.get().stop()
-        _companion(jvm.org.apache.spark.sql.execution.streaming.state, "StateStore").stop()
+        companion(jvm.org.apache.spark.sql.execution.streaming.state, "StateStore").stop()
         # They were made with the settings of one application, and are found by the bucket alone.
         jvm.org.apache.hadoop.fs.FileSystem.closeAll()
         log4j = jvm.org.apache.logging.log4j
@@ -132,7 +132,7 @@ class WarmJvm:
             each.kill(60)
 
 
-def _companion(package: Any, name: str) -> Any:
+def companion(package: Any, name: str) -> Any:
     """Return the object that Scala has beside a class."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 
