@@ -93,11 +93,14 @@ test-e2e: setup ## tests with real pods, on development clusters or on the one t
 durations: setup ## renew tests/durations.json from the last run of make test or make test-all
 	@$(PYTHON) -m tests.gate.durations $(or $(TIDEGATE_REPORTS),$(TIDEGATE_CACHE)/gate/reports)
 
-.PHONY: test-changed test-noisy
+record: setup ## add what the last run came to, as a line of JSON, to tests/runs.jsonl: make record [REMARK="cold"]
+	@$(PYTHON) -m tests.gate.record $(if $(REMARK),--remark '$(REMARK)')
+
+.PHONY: test-changed test-noisy record
 test-changed: setup ## tests that a change can break, and why: make test-changed [BASE=main] [ARGS=--list]
 	@$(PYTHON) -m tests.gate.changed $(if $(BASE),--base $(BASE)) $(ARGS)
 
-test-noisy: setup ## the same, or those in ARGS, three times beside two busy loops: nothing may fail
+test-noisy: setup ## the same, or those in ARGS, three times beside two busy loops: make test-noisy [ARGS="--help"]
 	@$(PYTHON) -m tests.gate.noisy $(if $(BASE),--base $(BASE)) $(ARGS)
 
 .PHONY: coverage

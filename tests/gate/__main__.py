@@ -4,13 +4,10 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -19,6 +16,7 @@ from devcluster import environment, paths
 from devcluster.cluster import Cluster
 from tests.gate import durations, junit, promises, report
 from tests.gate.base import note_passed
+from tests.gate.record import note, of_this_machine
 from tests.gate.run import Ended, printed, run
 from tests.gate.slices import Slice, files_of
 from tests.gate.tiers import CHECK, E2E, EVERYTHING, GATE, TIERS, Request, steps
@@ -117,6 +115,7 @@ def _conclude(
         printed(remark)
     summary = report.summary(lines, minutes, {**_facts(request), **facts})
     (request.reports / "run.json").write_text(json.dumps(summary) + "\n")
+    note(summary)
     everything = [case for tier in cases.values() for case in tier]
     printed(f"{report.count(everything, junit.PASSED)} passed, {report.count(everything, junit.FAILED)} failed")
     printed(json.dumps(summary))
@@ -147,15 +146,11 @@ def _unproven(
 
 
 def _facts(request: Request) -> dict[str, object]:
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return {
         "run": "gate" if request.selection == GATE else "everything",
         "selection": request.selection,
         "whole": not request.arguments and not request.files,
-        "commit": commit.stdout.strip(),
-        "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"),
-        "cores": os.cpu_count(),
-        "machine": platform.machine(),
+        **of_this_machine(),
         "workers": request.workers,
     }
 

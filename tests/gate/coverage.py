@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.gate.record import note
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"operator": "operator/tidegate", "runtime": "spark_app/tidegate_spark"}
 INTEGRATION = "tests/integration"
@@ -55,8 +57,12 @@ def main(arguments: Sequence[str]) -> int:
         report = folder / "report.json"
         _coverage("json", "--quiet", "-o", str(report), settings=settings)
         counted = result(json.loads(report.read_text())["files"], ROOT)
-    print(json.dumps({"selection": options.selection, **counted}))
-    return next((code for code in codes if code not in (0, NOTHING_SELECTED)), 0)
+    code = next((code for code in codes if code not in (0, NOTHING_SELECTED)), 0)
+    whole = tuple(options.paths) == PATHS
+    summary = {"run": "coverage", "selection": options.selection, "whole": whole, "passed": code == 0, **counted}
+    note(summary)
+    print(json.dumps(summary))
+    return code
 
 
 def parts(paths: Sequence[str]) -> list[list[str]]:

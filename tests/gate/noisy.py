@@ -1,4 +1,4 @@
-"""Run tests three times beside busy loops: ``python -m tests.gate.noisy [--base COMMIT | TEST…]``.
+"""Run tests several times beside busy loops: ``python -m tests.gate.noisy [--base COMMIT | TEST…]``.
 
 What passes on a quiet machine alone passes by luck. Without tests by name, those that a change can break are run
 (tests/gate/changed.py). Prints a table and, as its last line, JSON; a failure in any round fails.
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,10 +19,11 @@ from pathlib import Path
 from tests.gate import junit
 from tests.gate.base import BASE_VARIABLE, ROOT, UnknownBaseError
 from tests.gate.changed import NO_TESTS_FOUND, TIERS, Selection, choose_tests, command, describe, prepare, tier_of
+from tests.gate.record import note, of_this_machine
 from tests.gate.tools import CHANGED_VARIABLE
 
 ROUNDS, LOOPS = 3, 2
-BUSY_SECONDS = 3 * 3600
+BUSY_SECONDS = 6 * 3600
 """A loop ends by itself after this time, or when the process that started it is gone."""
 LOOP = f"""
 import os, time
@@ -50,9 +51,10 @@ class Round:
 
 
 @contextmanager
-def noise(loops: int = LOOPS) -> Iterator[list[int]]:
+def noise(loops: int = LOOPS, niceness: int = 0) -> Iterator[list[int]]:
     """Keep the machine busy; each loop is ended by its id."""
-    running = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(loops)]
+    command = ["nice", f"--adjustment={niceness}", sys.executable, "-c", LOOP]
+    running = [subprocess.Popen(command) for _ in range(loops)]
     try:
         yield [process.pid for process in running]
     finally:
@@ -80,25 +82,25 @@ def run_tier(tier: str, number: int, tests: Sequence[str], changed: Sequence[str
 
 def run_rounds(
     tests: dict[str, list[str]], changed: Sequence[str], run: Callable[..., Round] = run_tier, rounds: int = ROUNDS
-) -> list[Round]:
+) -> Iterator[Round]:
     """Run each tier's tests several times, all of them whatever fails: how often one fails is what is asked."""
-    return [run(tier, number, tests[tier], changed) for number in range(1, rounds + 1) for tier in tests]
+    return (run(tier, number, tests[tier], changed) for number in range(1, rounds + 1) for tier in tests)
 
 
-def summarize(rounds: Sequence[Round]) -> list[str]:
-    """Return a table, then what failed and how often, then one line of JSON."""
+def summarize(rounds: Sequence[Round], facts: Mapping[str, object]) -> tuple[list[str], dict[str, object]]:
+    """Return a table with what failed and how often below it, and the same as one JSON object."""
     lines = [f"{'round':>5}  {'tier':<12}{'tests':>6}{'failed':>8}{'minutes':>9}"]
     lines += [f"{r.number:>5}  {r.tier:<12}{r.tests:>6}{len(r.failed):>8}{r.seconds / 60:>9.1f}" for r in rounds]
     names = sorted({name for each in rounds for name in each.failed})
     for name in names:
         lines.append(f"failed {sum(name in each.failed for each in rounds)} times: {name}")
     summary = {
-        "name": "noisy",
-        "passed": all(each.passed for each in rounds),
-        "loops": LOOPS,
+        "run": "noisy",
+        **facts,
+        "passed": bool(rounds) and all(each.passed for each in rounds),
         "rounds": [{**asdict(each), "failed": list(each.failed)} for each in rounds],
     }
-    return [*lines, json.dumps(summary)]
+    return lines, summary
 
 
 def by_tier(selection: Selection, named: Sequence[str]) -> dict[str, list[str]]:
@@ -119,9 +121,12 @@ def by_tier(selection: Selection, named: Sequence[str]) -> dict[str, list[str]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run tests beside busy loops, three times."""
+    """Run tests beside busy loops, several times."""
     parser = argparse.ArgumentParser(prog="python -m tests.gate.noisy", description=main.__doc__)
     parser.add_argument("--base", help="without tests by name: compare with where this checkout left it")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each tier's tests run")
+    parser.add_argument("--loops", type=int, default=LOOPS, help="busy loops beside them")
+    parser.add_argument("--nice", type=int, default=0, choices=range(20), metavar="0…19", help="niceness of the loops")
     parser.add_argument("tests", nargs="*", help="files, folders or ids; default: what a change can break")
     options = parser.parse_args(argv)
     if options.base:
@@ -137,10 +142,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         prepare(tier)
     # Whoever names a file wants all of it.
     changed = [test.partition("::")[0] for test in options.tests] or sorted(selection.changed)
-    with noise():
-        rounds = run_rounds(tests, changed)
-    print("\n".join(summarize(rounds)))
-    return 0 if all(each.passed for each in rounds) else 1
+    facts = {**of_this_machine(), "tests": options.tests, "loops": options.loops, "nice": options.nice}
+    rounds: list[Round] = []
+    with noise(options.loops, options.nice):
+        for each in run_rounds(tests, changed, rounds=options.rounds):
+            rounds.append(each)
+            # What has run is on record, should the rest be interrupted.
+            note(summarize(rounds, facts)[1])
+    lines, summary = summarize(rounds, facts)
+    print("\n".join([*lines, json.dumps(summary)]))
+    return 0 if summary["passed"] else 1
 
 
 if __name__ == "__main__":

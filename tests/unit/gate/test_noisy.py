@@ -46,14 +46,15 @@ def test_every_round_runs_whatever_failed_and_one_failure_is_enough() -> None:
         failed = ("tests.unit.test_a::test_b",) if (tier, number) == ("unit", 2) else ()
         return Round(tier, number, 7, failed, 90.0, 1 if failed else 0)
 
-    rounds = run_rounds({"unit": ["a"], "e2e": ["b"]}, ["a"], run)
+    rounds = list(run_rounds({"unit": ["a"], "e2e": ["b"]}, ["a"], run))
     assert asked == [("unit", 1), ("e2e", 1), ("unit", 2), ("e2e", 2), ("unit", 3), ("e2e", 3)]
-    *table, last = summarize(rounds)
+    table, summary = summarize(rounds, {"loops": 2})
     assert table[1].split() == ["1", "unit", "7", "0", "1.5"]
     assert table[-1] == "failed 1 times: tests.unit.test_a::test_b"
-    summary = json.loads(last)
-    assert (summary["passed"], len(summary["rounds"])) == (False, 6)
-    assert json.loads(summarize(rounds[:1])[-1])["passed"] is True
+    assert (summary["passed"], summary["loops"]) == (False, 2)
+    assert len(json.loads(json.dumps(summary))["rounds"]) == 6
+    assert summarize(rounds[:1], {})[1]["passed"] is True
+    assert summarize([], {})[1]["passed"] is False
 
 
 def test_a_run_that_ended_without_a_report_did_not_pass(tmp_path: Path) -> None:
