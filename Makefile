@@ -93,7 +93,7 @@ test-e2e: setup ## tests with real pods, on development clusters or on the one t
 durations: setup ## renew tests/durations.json from the last run of make test or make test-all
 	@$(PYTHON) -m tests.gate.durations $(or $(TIDEGATE_REPORTS),$(TIDEGATE_CACHE)/gate/reports)
 
-record: setup ## add what the last run came to, as a line of JSON, to tests/runs.jsonl: make record [REMARK="cold"]
+record: setup ## add the last run's line of JSON to tests/runs.jsonl: make record [REMARK=cold]
 	@$(PYTHON) -m tests.gate.record $(if $(REMARK),--remark '$(REMARK)')
 
 .PHONY: test-changed test-noisy record
