@@ -62,8 +62,8 @@ format: setup ## mend what the checks of style can mend
 	$(VENV)/bin/ruff check --fix .
 
 generate: setup ## write every generated file again: the chart's CRDs, the reference, the list of metrics
-	$(PYTHON) charts/sync_crds.py
 	$(PYTHON) docs/generate_reference.py
+	$(PYTHON) charts/sync_crds.py
 	$(PYTHON) docs/generate_metrics.py
 	$(PYTHON) docs/generate_sources_and_sinks.py
 

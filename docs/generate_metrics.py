@@ -105,7 +105,7 @@ def _message(phase: MessagePhase | None) -> ControlMessage:
     return ControlMessage(
         metadata=Metadata(name="faster", namespace="shop", uid="uid"),
         spec=ControlMessageSpec(app_ref=LocalReference(name="orders"), type="reload-config"),
-        status=ControlMessageStatus(phase=phase, published_at=time, finished_at=time),
+        status=ControlMessageStatus(phase=phase, published_time=time, completion_time=time),
     )
 
 
@@ -113,13 +113,13 @@ def _divided() -> StreamingAppStatus:
     time = datetime.datetime.fromtimestamp(0, datetime.UTC)
     found = _upgrade(UpgradePhase.STOPPING)
     assert found.upgrade is not None
-    done = RepartitionStatus(partitions=8, before=4, epoch=2, result="Done", started_at=time, ended_at=time)
+    done = RepartitionStatus(partitions=8, before=4, epoch=2, result="Done", start_time=time, completion_time=time)
     return StreamingAppStatus(upgrade=msgspec.structs.replace(found.upgrade, repartition=done))
 
 
 def _upgrade(phase: UpgradePhase, rehearsed: bool = False) -> StreamingAppStatus:
     time = datetime.datetime.fromtimestamp(0, datetime.UTC)
-    rehearsal = RehearsalStatus(result="Failed", started_at=time, ended_at=time) if rehearsed else None
+    rehearsal = RehearsalStatus(result="Failed", start_time=time, completion_time=time) if rehearsed else None
     upgrade = UpgradeStatus(
         phase=phase,
         mode=UpgradeMode.SNAPSHOT,
@@ -127,8 +127,8 @@ def _upgrade(phase: UpgradePhase, rehearsed: bool = False) -> StreamingAppStatus
         from_spec_hash="",
         to_spec_hash="",
         lineage=1,
-        started_at=time,
-        since=time,
+        start_time=time,
+        phase_start_time=time,
         rehearsal=rehearsal,
     )
     return StreamingAppStatus(upgrade=upgrade)
@@ -138,7 +138,7 @@ def _snapshot(phase: SnapshotPhase) -> StreamSnapshot:
     return StreamSnapshot(
         metadata=Metadata(name="before-upgrade", namespace="shop", uid="uid"),
         spec=StreamSnapshotSpec(app_ref=LocalReference(name="orders")),
-        status=StreamSnapshotStatus(phase=phase, ready_at=datetime.datetime.fromtimestamp(1, datetime.UTC)),
+        status=StreamSnapshotStatus(phase=phase, ready_time=datetime.datetime.fromtimestamp(1, datetime.UTC)),
     )
 
 

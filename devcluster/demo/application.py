@@ -132,7 +132,7 @@ def _options(arguments: Iterable[str]) -> dict[str, str]:
 
 def build_surroundings(application: Application, *, access_key: str, secret_key: str) -> list[dict[str, Any]]:
     """Return the namespace, and in it the Secret with which the application reaches its storage."""
-    secret = application.manifest["spec"]["storage"]["credentialsSecret"]["name"]
+    secret = application.manifest["spec"]["storage"]["credentialsSecretRef"]["name"]
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": application.namespace}},
         {

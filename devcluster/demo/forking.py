@@ -112,7 +112,7 @@ class Variants:
         app = self._original
         with self._narrator.step(f"StreamSnapshot {SNAPSHOT} of {app.name}, which runs on", self._look()):
             metadata = {"name": SNAPSHOT, "namespace": app.namespace}
-            spec = {"appRef": {"name": app.name}, "reclaimPolicy": "Delete"}
+            spec = {"appRef": {"name": app.name}, "deletionPolicy": "Delete"}
             self._kubernetes.apply(
                 {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
             )

@@ -30,8 +30,8 @@ def credentials_of_origin(
     found = mounted_credentials(directory or Environment.read(os.environ).origin_credentials_directory)
     if found is None:
         message = (
-            f"Secret {start_from.credentials_secret!r} of the imported snapshot (spec.storage.credentialsSecret of its "
-            "StreamSnapshot) is not there, or lacks a key."
+            f"Secret {start_from.credentials_secret!r} of the imported snapshot (spec.storage.credentialsSecretRef of "
+            "its StreamSnapshot) is not there, or lacks a key."
         )
         raise FaultError(Fault(Reason.CREDENTIALS_MISSING, message))
     return found

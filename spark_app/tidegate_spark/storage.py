@@ -92,7 +92,7 @@ def read_credentials(directory: str, secret_name: str) -> Credentials | None:
         raise FaultError(
             Fault(
                 Reason.CREDENTIALS_MISSING,
-                f"Secret {secret_name!r} (spec.storage.credentialsSecret.name) has no {' and no '.join(missing)}.",
+                f"Secret {secret_name!r} (spec.storage.credentialsSecretRef.name) has no {' and no '.join(missing)}.",
             )
         )
     return credentials
@@ -251,14 +251,14 @@ def fault_of(error: Exception, storage: Storage, secret_name: str) -> Fault | No
     """
     from botocore import exceptions as known  # noqa: PLC0415 - see the module's docstring
 
-    secret = f"Secret {secret_name!r} (spec.storage.credentialsSecret.name)" if secret_name else "the pod itself"
+    secret = f"Secret {secret_name!r} (spec.storage.credentialsSecretRef.name)" if secret_name else "the pod itself"
     place = f"bucket {storage.bucket!r} (spec.storage.uri)"
     if isinstance(error, known.ClientError):
         return _fault_of_answer(error, storage, place, secret)
     if isinstance(error, (known.NoCredentialsError, known.PartialCredentialsError)):
         return Fault(
             Reason.CREDENTIALS_MISSING,
-            f"No credentials for {place}: spec.storage.credentialsSecret.name names no Secret, and the driver's "
+            f"No credentials for {place}: spec.storage.credentialsSecretRef.name names no Secret, and the driver's "
             "service account has no identity of the cloud provider.",
         )
     where = storage.endpoint or f"S3 in region {storage.region}"

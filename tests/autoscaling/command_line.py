@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +12,6 @@ from tests.autoscaling.application import Model
 from tests.autoscaling.run import USUAL
 from tests.autoscaling.traces import TRACES
 from tidegate.autoscaling.settings import Settings
-from tidegate.model.duration import seconds_of
 
 DRAWN = "flights"
 """The trace of the picture, if it is simulated and nobody asks for another one."""
@@ -55,13 +55,13 @@ def _add_load(parser: ArgumentParser) -> None:
 
 def _add_settings(parser: ArgumentParser) -> None:
     where = "as spec.autoscaling."
-    utilization = f"{where}targetUtilization (default 70); also of the first HPA and of the fixed number"
+    utilization = f"{where}targetUtilizationPercent (default 70); also of the first HPA and of the fixed number"
     parser.add_argument(
         "--target-utilization", type=_per_cent, default=USUAL.utilization, metavar="PER_CENT", help=utilization
     )
-    interval = f"{where}scaleDown.interval (default 10m)"
+    interval = f"{where}scaleDown.intervalSeconds (default 10m)"
     parser.add_argument("--scale-down-interval", type=_span, metavar="TIME", default=USUAL.down_interval, help=interval)
-    stabilization = f"{where}stabilization (default 15s)"
+    stabilization = f"{where}stabilizationSeconds (default 15s)"
     parser.add_argument("--stabilization", type=_span, metavar="TIME", default=USUAL.stabilization, help=stabilization)
 
 
@@ -89,7 +89,7 @@ def _per_cent(text: str) -> float:
 
 
 def _span(text: str) -> float:
-    try:
-        return seconds_of(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from error
+    found = re.fullmatch(r"([1-9][0-9]{0,4})([smhd])", text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is no span of time such as 90m, 6h or 30d")
+    return float(int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])

@@ -43,7 +43,7 @@ class Bench:
 
     def app(self, name: str) -> dict[str, Any]:
         """Return one application of the fleet."""
-        storage = {"uri": "s3://bench/apps", "credentialsSecret": {"name": "storage-credentials"}}
+        storage = {"uri": "s3://bench/apps", "credentialsSecretRef": {"name": "storage-credentials"}}
         main = "local:///opt/app/main.py"
         return streaming_app(name, NAMESPACE, image="bench:1", main=main, storage=storage)
 

@@ -23,10 +23,10 @@ TRIGGER, MOST_IN_BATCH = "5 seconds", 120
 QUICK = {
     "minExecutors": 1,
     "maxExecutors": 3,
-    "window": "10s",
-    "stabilization": "5s",
-    "catchUp": "2m",
-    "scaleDown": {"interval": "10s", "maxPercent": 100},
+    "windowSeconds": 10,
+    "stabilizationSeconds": 5,
+    "catchUpSeconds": 120,
+    "scaleDown": {"intervalSeconds": 10, "maxPercent": 100},
 }
 SPEC: dict[str, Any] = {
     "executor": {"instances": 1, "resources": {"cpu": "100m", "memory": "1Gi"}},

@@ -123,7 +123,7 @@ def listening(world: World) -> Iterator[Listening]:
     world.make_namespace(NAMESPACE)
     # Whoever runs this once more on the same cluster finds nothing of this run.
     output = Output(world, f"output/{NAMESPACE}/{time.time():.0f}")
-    spec = {"storage": {"onDelete": "Delete"}}
+    spec = {"storage": {"deletionPolicy": "Delete"}}
     world.kubectl.apply(world.app(APP, NAMESPACE, main=SCRIPT, args=[output.target], spec=spec))
     made = Listening(world, output)
 

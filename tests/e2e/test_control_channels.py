@@ -75,8 +75,8 @@ def scene(request: pytest.FixtureRequest, world: World) -> Iterator[Scene]:
 def channel_of(scene: Scene, cluster: Cluster) -> dict[str, Any]:
     """Return the spec's channel, as pods reach it."""
     if isinstance(scene, InboxScene):
-        return {"type": "Storage", "storage": {"keepReplies": "7d"}}
-    secret = {"credentialsSecret": {"name": "broker"}}
+        return {"type": "Storage", "storage": {"replyRetentionSeconds": 604800}}
+    secret = {"credentialsSecretRef": {"name": "broker"}}
     if isinstance(scene, KafkaScene):
         kafka = {
             "bootstrapServers": f"{cluster.listeners.host}:{cluster.listeners.kafka_sasl}",
@@ -126,7 +126,7 @@ def begin(world: World, scene: Scene, app: str, types: tuple[str, ...] = ()) -> 
     # Whoever runs this once more on the same cluster finds nothing of this run.
     output = Output(world, f"output/{NAMESPACE}/{app}-{time.time():.0f}")
     channel = {**channel_of(scene, cluster), **({"types": list(types)} if types else {})}
-    spec = {"control": {"channel": channel}, "storage": {"onDelete": "Delete"}}
+    spec = {"control": {"channel": channel}, "storage": {"deletionPolicy": "Delete"}}
     world.kubectl.apply(world.app(app, NAMESPACE, main=SCRIPT, args=[output.target], spec=spec))
     wait_for("both queries to commit", lambda: have_begun(world, app, NAMESPACE), GENEROUS, 1)
     wait_for("the channel", lambda: condition(world, app) == "True", GENEROUS, 1)

@@ -57,11 +57,11 @@ def missing_bucket(world: World) -> dict[str, Any]:
 
 def wrong_credentials(world: World) -> dict[str, Any]:
     world.put_credentials(NAMESPACE, name="rejected", access_key="nobody", secret_key="wrong")
-    return counting(world, "wrong-credentials", storage={"credentialsSecret": {"name": "rejected"}})
+    return counting(world, "wrong-credentials", storage={"credentialsSecretRef": {"name": "rejected"}})
 
 
 def absent_credentials(world: World) -> dict[str, Any]:
-    return counting(world, "absent-credentials", storage={"credentialsSecret": {"name": "made-later"}})
+    return counting(world, "absent-credentials", storage={"credentialsSecretRef": {"name": "made-later"}})
 
 
 def unreachable_broker(world: World) -> dict[str, Any]:
@@ -116,7 +116,7 @@ MORE = (
     Fault(
         "wrong-credentials",
         "CredentialsRejected",
-        ("rejected", "spec.storage.credentialsSecret"),
+        ("rejected", "spec.storage.credentialsSecretRef"),
         wrong_credentials,
         lambda world: world.put_credentials(NAMESPACE, name="rejected"),
     ),

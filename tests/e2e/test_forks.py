@@ -93,7 +93,7 @@ class Run:
 
     def take(self) -> None:
         metadata = {"name": SNAPSHOT, "namespace": NAMESPACE}
-        spec = {"appRef": {"name": self.original.name}, "reclaimPolicy": "Delete"}
+        spec = {"appRef": {"name": self.original.name}, "deletionPolicy": "Delete"}
         self.world.kubectl.apply(
             {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
         )

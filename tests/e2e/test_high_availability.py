@@ -76,7 +76,7 @@ def stage(world: World) -> Iterator[Stage]:
     try:
         world.kubectl.apply(
             # Whoever runs these tests once more on the same cluster finds no state of this run.
-            world.app(RUNNING, NAMESPACE, main="script:counting.py", spec={"storage": {"onDelete": "Delete"}}),
+            world.app(RUNNING, NAMESPACE, main="script:counting.py", spec={"storage": {"deletionPolicy": "Delete"}}),
             world.app(EDITED, NAMESPACE, main="script:counting.py", spec=missing),
         )
         made = Stage(world, operators, {})

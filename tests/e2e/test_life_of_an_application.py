@@ -115,7 +115,7 @@ def batches(keys: list[str], part: str) -> list[str]:
 def take_at_rest(world: World) -> dict[str, Any]:
     """Have a snapshot taken, and return its status once it is Ready."""
     metadata = {"name": SNAPSHOT, "namespace": NAMESPACE}
-    spec = {"appRef": {"name": NAME}, "reclaimPolicy": "Delete"}
+    spec = {"appRef": {"name": NAME}, "deletionPolicy": "Delete"}
     world.kubectl.apply(
         {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
     )
@@ -175,7 +175,7 @@ def test_a_finite_script_completes_on_a_stock_spark_image_and_takes_its_storage_
     # The runtime comes through the init container, for driver and executor: the script's jobs run on that.
     spec = {
         "application": {"image": world.environment.image_stock, "runtime": "Injected"},
-        "storage": {"onDelete": "Delete"},
+        "storage": {"deletionPolicy": "Delete"},
     }
     world.kubectl.apply(world.app("finite", NAMESPACE, main="script:finite.py", args=[target], spec=spec))
 

@@ -88,7 +88,7 @@ def movable() -> dict[str, Any]:
 
 def application(world: World) -> dict[str, Any]:
     # Whoever runs these tests once more on the same cluster finds no state of this run.
-    app = world.app(NAME, NAMESPACE, main="script:counting.py", spec={"storage": {"onDelete": "Delete"}})
+    app = world.app(NAME, NAMESPACE, main="script:counting.py", spec={"storage": {"deletionPolicy": "Delete"}})
     driver, executor = app["spec"]["driver"], app["spec"]["executor"]
     driver["podTemplate"]["spec"] |= movable()
     driver["stopGracePeriodSeconds"] = GRACE_SECONDS

@@ -11,7 +11,7 @@ from tidegate_testing.world import World
 NAMESPACE = "tidegate-e2e-rehearsal"
 APP = "counting"
 SMALL = {"cpu": "50m", "memory": "1200Mi"}
-UPGRADE = {"stableBatches": 1, "rehearse": {"batches": 2, "timeoutSeconds": 900, "resources": SMALL}}
+UPGRADE = {"stableBatches": 1, "rehearsal": {"batches": 2, "timeoutSeconds": 900, "resources": SMALL}}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_an_incompatible_state_schema_is_caught_and_the_old_version_runs_on_with
     known = upgrade(app)
     assert (known["phase"], known["reason"]) == ("Refused", "RehearsalFailed")
     rehearsed = known["rehearsal"]
-    assert (rehearsed["result"], rehearsed["what"]) == ("Failed", "StateSchema")
+    assert (rehearsed["result"], rehearsed["cause"]) == ("Failed", "StateSchema")
     assert "SCHEMA" in rehearsed["message"]
     # The same process, in the same launch, and it has gone on meanwhile.
     assert driver(app) == before

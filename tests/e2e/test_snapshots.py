@@ -126,7 +126,7 @@ def test_a_schedule_goes_on_and_another_application_goes_on_from_the_snapshot_of
     world: World, numbers: Numbers
 ) -> None:
     numbers.send()
-    snapshots = {"every": "1m", "keep": {"last": 1}, "verify": True, "onDelete": "Take"}
+    snapshots = {"intervalSeconds": 60, "retention": {"maxCount": 1}, "verify": True, "finalSnapshot": True}
     numbers.keep("steady", "keeping.py", snapshots=snapshots)
     earliest = wait_for("a verified one of the schedule", partial(verified, world, "steady"), timeout=600, interval=2)
     # Without new numbers the next ones would be the same; with some, the next takes its place.
@@ -139,7 +139,7 @@ def test_a_schedule_goes_on_and_another_application_goes_on_from_the_snapshot_of
     numbers.assert_all_kept("steady")
     last = delete_and_keep_the_last(world, numbers, "steady")
     import_by_its_address(world, last, "imported")
-    numbers.keep("onward", "keeping.py", startFrom={"snapshot": {"name": "imported"}})
+    numbers.keep("onward", "keeping.py", startFrom={"snapshotRef": {"name": "imported"}})
     numbers.send()
     numbers.assert_all_kept("onward")
     assert min(numbers.batches("onward")) == last["batch"] + 1
@@ -230,5 +230,5 @@ def import_by_its_address(world: World, status: dict[str, Any], name: str) -> No
     """Have a resource for files that are there."""
     known = status["storage"]
     place = {key: known[key] for key in ("endpoint", "region", "pathStyleAccess") if key in known}
-    secret = {"credentialsSecret": {"name": known["credentialsSecret"]}}
+    secret = {"credentialsSecretRef": {"name": known["credentialsSecret"]}}
     take(world, name, {"uri": status["manifest"]["uri"], "storage": {**place, **secret}})

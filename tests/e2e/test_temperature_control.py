@@ -108,4 +108,4 @@ def test_no_decision_is_lost_or_wrong_when_the_driver_is_killed_twice_while_data
     comparison = compare(expected_decisions(SCENARIO.records()), consumed)
     print(comparison.report())
     assert comparison.ok, comparison.report()
-    assert world.keys(run.app.name, NAMESPACE) == [], "onDelete: Delete takes the storage along"
+    assert world.keys(run.app.name, NAMESPACE) == [], "deletionPolicy: Delete takes the storage along"

@@ -171,8 +171,8 @@ class Run:
         status, upgrade = self.status(), self.upgrade()
         assert status["lineage"] == 1
         assert status["lastStable"]["specHash"] == upgrade["toSpecHash"] == self.driver_hash()
-        wait_for("the pin", lambda: self.upgrade()["pin"].get("batches"), timeout=300)
-        pin = self.upgrade()["pin"]
+        wait_for("the pin", lambda: self.upgrade()["rollbackSnapshot"].get("batches"), timeout=300)
+        pin = self.upgrade()["rollbackSnapshot"]
         kept = {key.partition(f"/{self.app.name}/")[2] for key in self.world.keys(self.app.name, NAMESPACE)}
         assert f"snapshots/{pin['id']}/manifest.json" in kept
         self.world.await_events(self.app.name, NAMESPACE, "UpgradeCopying", "UpgradeStopping", "UpgradeDone")
@@ -186,7 +186,7 @@ class Run:
         assert (upgrade["reason"], upgrade["fromSpecHash"]) == ("ApplicationFailed", before)
         assert "that is where the bug is" in upgrade["message"]
         assert status["lastStable"]["specHash"] == self.driver_hash() == before
-        assert (status["startFrom"]["id"], status["startFrom"]["ofLineage"]) == (upgrade["pin"]["id"], 1)
+        assert (status["startFrom"]["id"], status["startFrom"]["ofLineage"]) == (upgrade["rollbackSnapshot"]["id"], 1)
         reasons = ("UpgradeRollingBack", "UpgradeRolledBack", "StartedFromSnapshot")
         self.world.await_events(self.app.name, NAMESPACE, *reasons)
 

@@ -43,7 +43,7 @@ SPECS: dict[str, dict[str, Any]] = {
         },
         "driver": {"podTemplate": TEMPLATE},
         "executor": {"podTemplate": TEMPLATE},
-        "storage": {"credentialsSecret": {"name": "storage"}},
+        "storage": {"credentialsSecretRef": {"name": "storage"}},
     },
 }
 

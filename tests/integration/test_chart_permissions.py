@@ -56,7 +56,7 @@ MESSAGE: dict[str, Any] = {
     "apiVersion": "tidegate.dev/v1alpha1",
     "kind": "ControlMessage",
     "metadata": {"name": "hurry", "namespace": TEAM},
-    "spec": {"appRef": {"name": APP}, "type": "ping", "ttl": "1s"},
+    "spec": {"appRef": {"name": APP}, "type": "ping", "ttlSeconds": 1},
 }
 
 
@@ -164,7 +164,7 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     server: ApiServer, kubectl: Kubectl, rendered: list[dict[str, Any]], account_kubeconfig: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "operator.log"
-    storage = {"uri": "s3://streams/apps", "onDelete": "Delete"}
+    storage = {"uri": "s3://streams/apps", "deletionPolicy": "Delete"}
     app = streaming_app(APP, TEAM, image="example/spark:1", storage=storage, main="local:///opt/app/main.py")
     with operator(account_kubeconfig, log):
         kubectl.apply(app)
@@ -172,13 +172,13 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     with operator(account_kubeconfig, log):
         kubectl.patch("sapp", APP, TEAM, {"spec": {"application": {"args": ["changed"]}}})
         wait_for("the changed application to run", lambda: running_in_epoch(kubectl, 2), timeout=300)
-        kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": True, "control": {"retention": "1m"}}})
+        kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": True, "control": {"retentionSeconds": 60}}})
         kubectl.apply(SNAPSHOT, MESSAGE)
         wait_for("the snapshot's pod", lambda: kubectl.list("pods", TEAM, "tidegate.dev/role=snapshot"), timeout=300)
         kubectl.delete("snap", "nightly", TEAM)
         wait_for("the snapshot to be gone", lambda: snapshots_are_gone(kubectl), timeout=300)
         # Nobody takes the schedule's, so it fails when the application goes, and then goes as well.
-        kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": False, "snapshots": {"every": "1m"}}})
+        kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": False, "snapshots": {"intervalSeconds": 60}}})
         wait_for("the schedule's snapshot", lambda: kubectl.list("snap", TEAM), timeout=300)
         # Nobody was there to take it in time, and a minute later its resource goes.
         wait_for("the message to be gone", lambda: not kubectl.list("ctl", TEAM), timeout=300)

@@ -52,7 +52,7 @@ class Side:
         )
         spec = made.manifest["spec"]
         spec["application"] |= {"main": f"local://{SAMPLE}", "runtime": "Injected"}
-        spec["storage"]["onDelete"] = "Retain"
+        spec["storage"]["deletionPolicy"] = "Retain"
         spec["state"] = {"partitions": 2}
         spec |= groups
         return made.manifest
@@ -174,13 +174,17 @@ def test_an_application_moves_to_another_cluster_and_nothing_is_left_out_or_come
     # The new cluster reaches the old one's bucket with the old one's keys.
     keys = old.site.s3_keys
     new.kubectl.apply(credentials(NAMESPACE, keys.access_key, keys.secret_key, "old-keys"))
-    place = {"endpoint": old.site.s3_endpoint_host, "pathStyleAccess": True, "credentialsSecret": {"name": "old-keys"}}
+    place = {
+        "endpoint": old.site.s3_endpoint_host,
+        "pathStyleAccess": True,
+        "credentialsSecretRef": {"name": "old-keys"},
+    }
     new.snapshot("arriving", uri=taken["manifest"]["uri"], storage=place)
     arrived = new.await_snapshot("arriving")
     assert (arrived["snapshotId"], arrived["batch"]) == (taken["snapshotId"], taken["batch"])
 
     # Unless it is said that the old one does not run any more, this one must not write where that wrote.
-    new.kubectl.apply(new.app(brokers, startFrom={"snapshot": {"name": "arriving"}}))
+    new.kubectl.apply(new.app(brokers, startFrom={"snapshotRef": {"name": "arriving"}}))
     refused = new.await_reason("QueryRefused")
     assert "topic 'decisions' of" in refused["message"]
     assert "spec.startFrom.outputs to TakeOver" in refused["message"]

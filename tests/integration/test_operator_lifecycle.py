@@ -278,7 +278,7 @@ def test_deletion_leaves_nothing(kubectl: Kubectl, space: str) -> None:
 
 
 def test_the_resource_stays_until_its_storage_is_empty(kubectl: Kubectl, space: str) -> None:
-    create(kubectl, space, storage={"onDelete": "Delete"})
+    create(kubectl, space, storage={"deletionPolicy": "Delete"})
     pod(kubectl, space)
     kubectl.delete("streamingapp", "orders", space)
     pod(kubectl, space, "orders-purge")
@@ -291,7 +291,7 @@ def test_the_resource_stays_until_its_storage_is_empty(kubectl: Kubectl, space: 
 def test_a_namespace_that_is_being_deleted_lets_an_application_go_whose_storage_it_can_not_remove(
     kubectl: Kubectl, space: str, operator: OperatorProcess
 ) -> None:
-    create(kubectl, space, storage={"onDelete": "Delete"})
+    create(kubectl, space, storage={"deletionPolicy": "Delete"})
     pod(kubectl, space)
     kubectl.delete("namespace", space, space)
     # What the namespace's controller does, which does not run here.
@@ -308,7 +308,7 @@ def test_a_namespace_that_is_being_deleted_lets_an_application_go_whose_storage_
 def test_a_deleted_resource_of_another_version_of_the_crd_ends_with_its_driver_and_keeps_its_storage(
     kubectl: Kubectl, space: str, other_version: None
 ) -> None:
-    create(kubectl, space, storage={"onDelete": "Delete"})
+    create(kubectl, space, storage={"deletionPolicy": "Delete"})
     pod(kubectl, space)
     kubectl.patch("streamingapp", "orders", space, {"spec": {"application": {"runtime": "Unheard"}}})
     wait_for_reason(kubectl, space, "InvalidSpec")

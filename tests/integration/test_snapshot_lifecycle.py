@@ -149,7 +149,7 @@ def create_app(kubectl: Kubectl, space: str, name: str = "orders", **spec: Any) 
 
 def create_snapshot(kubectl: Kubectl, space: str, name: str = "nightly", policy: str = "Retain") -> str:
     """Make a StreamSnapshot of orders; return its id."""
-    spec = {"appRef": {"name": "orders"}, "reclaimPolicy": policy}
+    spec = {"appRef": {"name": "orders"}, "deletionPolicy": policy}
     metadata = {"name": name, "namespace": space}
     resource = {"apiVersion": "tidegate.dev/v1alpha1", "kind": "StreamSnapshot", "metadata": metadata, "spec": spec}
     kubectl.apply(resource)
@@ -181,7 +181,7 @@ def agent(kubectl: Kubectl, space: str) -> Iterator[Agent]:
 def schedule(kubectl: Kubectl, operator: OperatorProcess) -> Iterator[tuple[str, Agent]]:
     """An application with a schedule that runs from the first test on, and its namespace: a period takes a minute."""
     space = make_space(kubectl)
-    create_app(kubectl, space, snapshots={"every": "1m", "keep": {"last": 1}})
+    create_app(kubectl, space, snapshots={"intervalSeconds": 60, "retention": {"maxCount": 1}})
     with running_app(kubectl, space, at_once=True) as server:
         yield space, server
         kubectl.patch("sapp", "orders", space, {"spec": {"snapshots": {"suspend": True}}})
@@ -231,7 +231,7 @@ def test_a_running_application_has_a_snapshot_taken_and_another_begins_with_it(
     name = create_snapshot(kubectl, space, policy="Delete")
     copying = wait_for_phase(kubectl, space, "Copying")
     assert copying["status"]["progress"] == {"files": 1, "ofFiles": 3, "bytes": 0, "ofBytes": 0}
-    create_app(kubectl, space, "variant", startFrom={"snapshot": {"name": "nightly"}})
+    create_app(kubectl, space, "variant", startFrom={"snapshotRef": {"name": "nightly"}})
     agent.complete()
     kubectl.run("wait", "--for=condition=Ready", "snap/nightly", "-n", space, "--timeout=180s", timeout=190)
     # Ordered again, if the first order is not seen in a report soon.
@@ -289,7 +289,7 @@ def test_the_operator_that_is_killed_goes_on_with_what_was_ordered(
 
 
 def test_an_application_that_is_deleted_leaves_a_snapshot_if_it_is_told_to(kubectl: Kubectl, space: str) -> None:
-    create_app(kubectl, space, snapshots={"onDelete": "Take"})
+    create_app(kubectl, space, snapshots={"finalSnapshot": True})
     driver = pod(kubectl, space, "orders-driver")
     uid = driver["metadata"]["annotations"][protocol.ANNOTATION_APP_UID]
     kubectl.delete("sapp", "orders", space)
@@ -299,7 +299,7 @@ def test_an_application_that_is_deleted_leaves_a_snapshot_if_it_is_told_to(kubec
     assert kubectl.get("sapp", "orders", space) is not None
     end_pod(kubectl, space, f"{identity}-take", ready(identity))
     wait_for("the application to be gone", lambda: kubectl.get("sapp", "orders", space) is None, GENEROUS, 0.2)
-    assert wait_for_phase(kubectl, space, "Ready", name)["spec"]["reclaimPolicy"] == "Retain"
+    assert wait_for_phase(kubectl, space, "Ready", name)["spec"]["deletionPolicy"] == "Retain"
 
 
 def test_a_fork_that_is_deleted_before_it_began_lets_go_of_its_origin(
@@ -309,7 +309,7 @@ def test_a_fork_that_is_deleted_before_it_began_lets_go_of_its_origin(
     wait_for("the order", lambda: agent.orders, GENEROUS, 0.05)
     agent.complete()
     wait_for_phase(kubectl, space, "Ready")
-    create_app(kubectl, space, "variant", startFrom={"snapshot": {"name": "nightly"}})
+    create_app(kubectl, space, "variant", startFrom={"snapshotRef": {"name": "nightly"}})
     pod(kubectl, space, "variant-driver")
     kubectl.delete("sapp", "variant", space)
     released = pod(kubectl, space, "variant-release")
@@ -335,7 +335,7 @@ def test_a_snapshot_of_another_bucket_is_looked_at_begun_with_and_let_go(kubectl
     status = wait_for_phase(kubectl, space, "Ready", "imported")["status"]
     assert (status["snapshotId"], status["app"]["name"]) == ("weekly-99887766", "shop/orders")
 
-    create_app(kubectl, space, "variant", startFrom={"snapshot": {"name": "imported"}})
+    create_app(kubectl, space, "variant", startFrom={"snapshotRef": {"name": "imported"}})
     driver = pod(kubectl, space, "variant-driver")
     (env,) = [c["env"] for c in driver["spec"]["containers"] if c["name"] == "driver"]
     config = from_json(DriverConfig, next(v["value"] for v in env if v["name"] == protocol.CONFIG_VARIABLE))
@@ -410,7 +410,7 @@ def test_a_schedule_takes_snapshots_and_keeps_as_many_as_it_is_told(
         return ready[-1] if ready else None
 
     kept = wait_for("the next one in its place", newest, 300, 1.0) or {}
-    assert kept["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Delete", "verifyNonce": 0}
-    assert json.loads(kept["metadata"]["annotations"]["tidegate.dev/keep"]) == {"last": 1}
+    assert kept["spec"] == {"appRef": {"name": "orders"}, "deletionPolicy": "Delete", "verifyNonce": 0}
+    assert json.loads(kept["metadata"]["annotations"]["tidegate.dev/retention"]) == {"maxCount": 1}
     status = (kubectl.get("sapp", "orders", space) or {})["status"]["snapshots"]
     assert (status["schedule"], "nextTime" in status) == ("every 1m", True)

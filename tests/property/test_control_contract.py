@@ -116,7 +116,7 @@ class Office:
     def send(self) -> None:
         """Have somebody send a message; the watch tells of it at once."""
         kind = KINDS[self.draw(0, len(KINDS) - 1)]
-        ttl = f"{self.draw(1, 20)}s" if self.draw(0, 3) == 0 else ""
+        ttl = self.draw(1, 20) if self.draw(0, 3) == 0 else 0
         name = f"m{len(self.sent):03}"
         version = str(1000 + len(self.sent))
         sent = message(

@@ -25,7 +25,7 @@ def send(world: ControlWorld, number: int) -> None:
 
 
 def send_for_a_while(world: ControlWorld, number: int) -> None:
-    world.send(f"{NAMES[number % 4]}-{len(world.sent)}", ttl=f"{number + 1}s")
+    world.send(f"{NAMES[number % 4]}-{len(world.sent)}", ttl=number + 1)
 
 
 def send_too_much(world: ControlWorld, number: int) -> None:
@@ -239,7 +239,7 @@ def test_without_the_intent_a_message_that_is_called_expired_is_in_the_log(monke
     monkeypatch.setattr(Seen, "was_offered", property(lambda self: False))
     world = ControlWorld()
     world.app_is_made()
-    world.send("a", ttl="1s")
+    world.send("a", ttl=1)
     world.see()
     world.hear()
     world.look()

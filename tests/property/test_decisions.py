@@ -9,7 +9,7 @@ from tidegate.decide import actions as do
 from tidegate.decide.launch import LONGEST_PAUSE, LONGEST_REFUSED_PAUSE
 from tidegate.decide.plan import decide
 from tidegate.decide.running import ends_to_be_retried
-from tidegate.model.streaming_app import OnDelete
+from tidegate.model.streaming_app import DeletionPolicy
 from tidegate_testing.cluster_simulation import DRIVER, PURGE, Cluster
 from tidegate_testing.observations import app_with
 
@@ -42,11 +42,11 @@ courses = st.lists(
     max_size=14,
 )
 """What happens, after how many actions the operator crashes then, and how many seconds pass."""
-policies = st.sampled_from(OnDelete)
+policies = st.sampled_from(DeletionPolicy)
 
 
-def begin(policy: OnDelete) -> Cluster:
-    return Cluster(app_with({"storage.onDelete": policy.value}, finalizers=[]))
+def begin(policy: DeletionPolicy) -> Cluster:
+    return Cluster(app_with({"storage.deletionPolicy": policy.value}, finalizers=[]))
 
 
 def step(cluster: Cluster, crash_after: int | None = None) -> do.Plan | None:
@@ -84,7 +84,7 @@ def check_cover(cluster: Cluster, plan: do.Plan) -> None:
                 assert doomed or driver is None or pod.epoch < driver.epoch or pod.finished
             case do.CreatePurge():
                 assert doomed
-                assert app.spec.storage.on_delete is OnDelete.DELETE
+                assert app.spec.storage.deletion_policy is DeletionPolicy.DELETE
                 assert DRIVER not in cluster.pods
             case do.RemoveFinalizer() | do.ReleaseAccess() | do.DeleteAgentSecret():
                 assert doomed
@@ -108,7 +108,9 @@ def settle(cluster: Cluster) -> do.Plan | None:
 
 
 @given(policies, courses)
-def test_every_course_of_events_comes_to_rest(policy: OnDelete, course: list[tuple[str, int | None, float]]) -> None:
+def test_every_course_of_events_comes_to_rest(
+    policy: DeletionPolicy, course: list[tuple[str, int | None, float]]
+) -> None:
     cluster = begin(policy)
     live(cluster, course)
     cluster.set_quota(False)
@@ -125,7 +127,7 @@ def test_every_course_of_events_comes_to_rest(policy: OnDelete, course: list[tup
 
 @given(policies, courses)
 def test_no_epoch_is_used_by_two_pods_and_none_goes_back(
-    policy: OnDelete, course: list[tuple[str, int | None, float]]
+    policy: DeletionPolicy, course: list[tuple[str, int | None, float]]
 ) -> None:
     cluster = begin(policy)
     live(cluster, course)
@@ -133,7 +135,9 @@ def test_no_epoch_is_used_by_two_pods_and_none_goes_back(
 
 
 @given(policies, courses)
-def test_the_same_world_gives_the_same_plan(policy: OnDelete, course: list[tuple[str, int | None, float]]) -> None:
+def test_the_same_world_gives_the_same_plan(
+    policy: DeletionPolicy, course: list[tuple[str, int | None, float]]
+) -> None:
     cluster = begin(policy)
     live(cluster, course)
     observation = cluster.observe()
@@ -142,7 +146,9 @@ def test_the_same_world_gives_the_same_plan(policy: OnDelete, course: list[tuple
 
 
 @given(policies, courses)
-def test_a_plan_carried_out_is_not_decided_again(policy: OnDelete, course: list[tuple[str, int | None, float]]) -> None:
+def test_a_plan_carried_out_is_not_decided_again(
+    policy: DeletionPolicy, course: list[tuple[str, int | None, float]]
+) -> None:
     cluster = begin(policy)
     live(cluster, course)
     cluster.set_quota(False)
@@ -156,7 +162,7 @@ def test_a_plan_carried_out_is_not_decided_again(policy: OnDelete, course: list[
 
 @given(policies, courses)
 def test_without_a_wish_a_healthy_driver_is_left_alone(
-    policy: OnDelete, course: list[tuple[str, int | None, float]]
+    policy: DeletionPolicy, course: list[tuple[str, int | None, float]]
 ) -> None:
     calm = [happening for happening in course if happening[0] in {"kubelet", "crash", "executor", "scale"}]
     cluster = begin(policy)
@@ -168,7 +174,7 @@ def test_without_a_wish_a_healthy_driver_is_left_alone(
 
 @given(st.sampled_from(["budget exhausted", "fenced"]), courses)
 def test_what_failed_for_good_waits_for_a_person(how: str, course: list[tuple[str, int | None, float]]) -> None:
-    cluster = begin(OnDelete.RETAIN)
+    cluster = begin(DeletionPolicy.RETAIN)
     settle(cluster)
     HAPPENINGS[how](cluster)
     settle(cluster)
@@ -181,7 +187,7 @@ def test_what_failed_for_good_waits_for_a_person(how: str, course: list[tuple[st
 
 @given(policies, courses, st.floats(-10_000, 10_000))
 def test_nobody_waits_longer_than_the_longest_pause_whatever_happens_to_the_clock(
-    policy: OnDelete, course: list[tuple[str, int | None, float]], jump: float
+    policy: DeletionPolicy, course: list[tuple[str, int | None, float]], jump: float
 ) -> None:
     cluster = begin(policy)
     live(cluster, course)

@@ -48,7 +48,7 @@ HAPPENINGS: dict[str, Callable[[RepartitionCluster], object]] = {
     "no quota": lambda c: c.set_quota(False),
     "last state": lambda c: c.change_upgrade(mode=UpgradeMode.LAST_STATE),
     "snapshot": lambda c: c.change_upgrade(mode=UpgradeMode.SNAPSHOT),
-    "never": lambda c: c.change_upgrade(rollback=RollbackPolicy.NEVER),
+    "never": lambda c: c.change_upgrade(rollback_policy=RollbackPolicy.NEVER),
     "roll back": RepartitionCluster.ask_for_rollback,
     "no pod": lambda c: c.ask_for_no_pod(True),
     "a pod": lambda c: c.ask_for_no_pod(False),

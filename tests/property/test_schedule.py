@@ -27,7 +27,7 @@ from tidegate.model.stream_snapshot import (
     is_scheduled,
 )
 from tidegate.model.streaming_app import Condition, LocalReference, Metadata, Phase, QueryStatus, StreamingApp
-from tidegate.model.times import ScheduleError, fault_of, next_time, previous_time
+from tidegate.model.times import Interval, Schedule, ScheduleError, fault_of, next_time, previous_time
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, observe
 
@@ -41,7 +41,7 @@ def at(seconds: float) -> datetime.datetime:
 
 
 def application(schedule: dict[str, Any]) -> StreamingApp:
-    spec = {**schedule, "keep": {"last": KEPT, "maxAge": "30d"}}
+    spec = {**schedule, "retention": {"maxCount": KEPT, "maxAgeSeconds": 2592000}}
     return launched(app_with({"snapshots": spec}), phase=Phase.RUNNING, queries=(QueryStatus(name="main", batch_id=0),))
 
 
@@ -134,7 +134,12 @@ class World:
 
 
 schedules = st.sampled_from(
-    [{"schedule": "0 * * * *"}, {"schedule": "*/7 3-20 * * mon-fri"}, {"every": "6h"}, {"every": "1m"}]
+    [
+        {"schedule": "0 * * * *"},
+        {"schedule": "*/7 3-20 * * mon-fri", "timeZone": "Europe/Berlin"},
+        {"intervalSeconds": 21600},
+        {"intervalSeconds": 60},
+    ]
 )
 happenings = st.lists(
     st.tuples(
@@ -203,14 +208,15 @@ def test_when_everything_is_well_again_the_schedule_goes_on_and_few_stay(
 
 
 @given(st.floats(0, 4e9), schedules)
-def test_the_times_of_a_schedule_are_a_grid(now: float, schedule: dict[str, str]) -> None:
-    text, every = schedule.get("schedule", ""), schedule.get("every", "")
-    before, after = previous_time(text, every, "u-1", now), next_time(text, every, "u-1", now)
+def test_the_times_of_a_schedule_are_a_grid(now: float, schedule: dict[str, Any]) -> None:
+    cron, seconds = schedule.get("schedule", ""), schedule.get("intervalSeconds", 0)
+    times = Schedule(cron, schedule.get("timeZone", "")) if cron else Interval(seconds, "u-1")
+    before, after = previous_time(times, now), next_time(times, now)
     assert before is not None
     assert after is not None
     assert before <= now < after
-    assert previous_time(text, every, "u-1", after - 1) == before
-    assert previous_time(text, every, "u-1", after) == after
+    assert previous_time(times, after - 1) == before
+    assert previous_time(times, after) == after
 
 
 def patterns() -> tuple[str, str]:
@@ -238,7 +244,7 @@ weekdays = st.sampled_from(["*", "*/2", "MON", "1-5", "0,6"])
 @given(st.from_regex(DEMANDED, fullmatch=True))
 def test_whatever_the_api_server_takes_is_a_schedule_or_says_why_not(text: str) -> None:
     with contextlib.suppress(ScheduleError):  # a range from 5 to 3, for one
-        before = previous_time(text, "", "u-1", NOW)
+        before = previous_time(Schedule(text), NOW)
         assert before is None or before <= NOW
 
 
@@ -255,7 +261,7 @@ def test_the_api_server_refuses_no_day_that_comes_and_few_that_do_not(day: str, 
 def test_what_people_write_is_taken_and_what_they_mistype_is_not() -> None:
     for good in ("0 */6 * * *", "30 2 * * mon-fri", "0,30 8-18/2 1,15 JAN-MAR *", "5 4 * * 7"):
         assert DEMANDED.fullmatch(good), good
-        assert next_time(good, "", "u-1", NOW) is not None
+        assert next_time(Schedule(good), NOW) is not None
     for bad in (
         "",
         "@daily",

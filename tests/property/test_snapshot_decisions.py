@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tidegate.decide import actions as do
 from tidegate.decide.snapshots.actions import SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase
+from tidegate.model.stream_snapshot import SnapshotPhase
+from tidegate.model.streaming_app import DeletionPolicy
 from tidegate_testing.snapshot_simulation import SnapshotWorld
 
 STEPS = 80
@@ -59,8 +60,8 @@ HAPPENINGS: dict[str, Callable[[SnapshotWorld], object]] = {
     "no export": SnapshotWorld.forgo_export,
     "slow": slow,
     "crowded": crowded,
-    "delete": lambda world: world.delete(ReclaimPolicy.DELETE),
-    "delete and keep": lambda world: world.delete(ReclaimPolicy.RETAIN),
+    "delete": lambda world: world.delete(DeletionPolicy.DELETE),
+    "delete and keep": lambda world: world.delete(DeletionPolicy.RETAIN),
 }
 courses = st.lists(
     st.tuples(st.sampled_from(sorted(HAPPENINGS)), st.one_of(st.none(), st.integers(0, 5)), st.floats(0, 100)),
@@ -76,7 +77,7 @@ def step(world: SnapshotWorld, crash_after: int | None = None) -> SnapshotPlan |
     plan = decide_snapshot(observation, world.now)
     if any(isinstance(action, do.RemoveFinalizer) for action in plan.actions):
         assert observation.snapshot.metadata.deletion_timestamp is not None
-        keeps = observation.snapshot.spec.reclaim_policy is ReclaimPolicy.RETAIN
+        keeps = observation.snapshot.spec.deletion_policy is DeletionPolicy.RETAIN
         assert keeps or world.stored == "", "let go while the files are there"
         given_up = any(
             isinstance(action, do.PublishEvent) and action.reason == "SnapshotKept" for action in plan.actions

@@ -192,7 +192,7 @@ MISTAKES = {
         catalog, "dispose", "name in catalog.gone or catalog.serial == 0", "True"
     ),
     "the newest is too old": Mistake(retention, "_judge_ready", "if not later:", "if False:"),
-    "one too many is kept": Mistake(retention, "_judge_ready", ">= rule.last", "> rule.last"),
+    "one too many is kept": Mistake(retention, "_judge_ready", ">= rule.max_count", "> rule.max_count"),
     "what an upgrade noted is left": Mistake(
         snapshot_work.Carrier, "dispose", "upgrade_pin.forget(library, name)", "pass"
     ),

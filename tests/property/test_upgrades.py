@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades.step import UNDER_WAY
-from tidegate.model.streaming_app import Rehearse, RollbackPolicy, UpgradeMode, UpgradePhase
+from tidegate.model.streaming_app import RehearsalSpec, RollbackPolicy, UpgradeMode, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.observations import app_with
@@ -43,9 +43,9 @@ HAPPENINGS: dict[str, Callable[[UpgradeCluster], object]] = {
     "snapshot": lambda c: c.change_upgrade(mode=UpgradeMode.SNAPSHOT),
     "stateless": lambda c: c.change_upgrade(mode=UpgradeMode.STATELESS),
     "consent": UpgradeCluster.give_up_state,
-    "never": lambda c: c.change_upgrade(rollback=RollbackPolicy.NEVER),
-    "rehearse": lambda c: c.change_upgrade(rehearse=Rehearse()),
-    "no rehearsal": lambda c: c.change_upgrade(rehearse=None),
+    "never": lambda c: c.change_upgrade(rollback_policy=RollbackPolicy.NEVER),
+    "rehearse": lambda c: c.change_upgrade(rehearsal=RehearsalSpec()),
+    "no rehearsal": lambda c: c.change_upgrade(rehearsal=None),
     "kill rehearsal": UpgradeCluster.kill_rehearsal,
     "evict rehearsal": UpgradeCluster.evict_rehearsal,
     "starve rehearsal": UpgradeCluster.starve_rehearsal,
@@ -95,10 +95,10 @@ def stands_still_for_an_edit(o: Observation, plan: do.Plan, now: float) -> bool:
     if upgrade is None or not upgrade.epoch or upgrade.phase not in LAUNCHED:
         return True
     # What a launched version has made of the state is for a person then.
-    lost = upgrade.pin is None or upgrade.pin.lost
-    if lost or o.app.spec.upgrade.rollback is not RollbackPolicy.AUTO or upgrade.started_at is None:
+    lost = upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.lost
+    if lost or o.app.spec.upgrade.rollback_policy is not RollbackPolicy.AUTO or upgrade.start_time is None:
         return False
-    return now - upgrade.started_at.timestamp() < o.app.spec.upgrade.timeout_seconds
+    return now - upgrade.start_time.timestamp() < o.app.spec.upgrade.timeout_seconds
 
 
 def undoes_too_much(cluster: UpgradeCluster, o: Observation, plan: do.Plan) -> bool:
@@ -194,7 +194,7 @@ def test_no_lineage_begins_with_nothing_and_nothing_needed_is_disposed_of(
 @given(courses(ORDINARY))
 def test_nothing_of_a_rehearsal_is_left_when_it_is_over(course: list[tuple[str, int | None, float]]) -> None:
     cluster = begin()
-    cluster.change_upgrade(rehearse=Rehearse())
+    cluster.change_upgrade(rehearsal=RehearsalSpec())
     cluster.change_spec(("--a",), 1)
     live(cluster, course)
     calm(cluster)
@@ -212,7 +212,7 @@ def test_a_version_that_fails_in_its_rehearsal_never_runs_and_the_one_before_is_
     course: list[tuple[str, int | None, float]],
 ) -> None:
     cluster = begin()
-    cluster.change_upgrade(rehearse=Rehearse(timeout_seconds=86400))
+    cluster.change_upgrade(rehearsal=RehearsalSpec(timeout_seconds=86400))
     cluster.change_spec(("--a",), 1)
     cluster.break_version()
     launched, driver = len(cluster.configs), cluster.pods[DRIVER].uid
@@ -248,10 +248,10 @@ def test_after_a_rollback_the_state_has_no_batch_of_the_version_that_was_taken_b
     settle(cluster, commits=True)
     assert cluster.app is not None
     upgrade, status = cluster.app.status.upgrade, cluster.app.status
-    if upgrade is not None and upgrade.phase is UpgradePhase.ROLLED_BACK and upgrade.pin is not None:
-        began_with = cluster.noted[upgrade.pin.id][1]
+    if upgrade is not None and upgrade.phase is UpgradePhase.ROLLED_BACK and upgrade.rollback_snapshot is not None:
+        began_with = cluster.noted[upgrade.rollback_snapshot.id][1]
         new = cluster.lineages[status.lineage]
-        assert new[:began_with] == cluster.lineages[upgrade.pin.lineage][:began_with]
+        assert new[:began_with] == cluster.lineages[upgrade.rollback_snapshot.lineage][:began_with]
         assert set(new[began_with:]) <= {status.last_stable.spec_hash if status.last_stable else ""}
 
 

@@ -65,7 +65,7 @@ class Container:
     phase: str = "Pending"
     restarts: int = 0
     failures: int = 0
-    started_at: float = 0.0
+    start_time: float = 0.0
     state: Body = field(default_factory=dict)
     last: Body = field(default_factory=dict)
     reason: str = ""
@@ -251,7 +251,7 @@ class Cluster:
             self._report(container)
             self._world.later(20.0, self._sync, container.path, container.uid)
             return
-        container.phase, container.started_at = "Running", self._world.now()
+        container.phase, container.start_time = "Running", self._world.now()
         container.state = {"running": {"startedAt": self._time()}}
         container.process = self._world.make_process(container, pod)
         container.process.start(self._ended_of(container))
@@ -305,7 +305,7 @@ class Cluster:
             self._finish(container)
 
     def _back_off(self, container: Container) -> float:
-        if self._world.now() - container.started_at > HEALTHY:
+        if self._world.now() - container.start_time > HEALTHY:
             container.failures = 0
         container.failures += 1
         if container.failures == 1:
@@ -319,7 +319,7 @@ class Cluster:
         pod = self._world.api.find(container.path)
         manifest = self._manifest(container, pod)
         container.restarts += 1
-        container.started_at = self._world.now()
+        container.start_time = self._world.now()
         container.state = {"running": {"startedAt": self._time()}}
         container.process = self._world.make_process(container, manifest)
         container.process.start(self._ended_of(container))

@@ -68,12 +68,16 @@ def _of_messages(w: World) -> Iterator[str]:
             yield f"nothing is said of message {name}"
         elif status["phase"] in ("Pending", "Published") and app is not None and _runs(w, app):
             yield f"message {name} is {status['phase']}, and its application runs"
-        elif app is not None and app["spec"]["control"]["retention"] == "1m" and _ended_before(status) < w.now() - 120:
+        elif (
+            app is not None
+            and app["spec"]["control"]["retentionSeconds"] == 60
+            and _ended_before(status) < w.now() - 120
+        ):
             yield f"message {name} ended long ago, and is there"
 
 
 def _ended_before(status: Body) -> float:
-    ended = status.get("finishedAt")
+    ended = status.get("completionTime")
     return datetime.fromisoformat(ended).timestamp() if ended else float("inf")
 
 
@@ -136,7 +140,7 @@ def _of_upgrade(upgrade: Body) -> Iterator[str]:
     """Whoever waits for input is at rest once that is noted; what begins anew by itself is not."""
     if upgrade.get("phase") == "Refused" and upgrade.get("reason") == "StatePartitionsKept":
         yield "has an upgrade that was put off"
-    if upgrade.get("phase") == "Gate" and not upgrade.get("idleAt"):
+    if upgrade.get("phase") == "Gate" and not upgrade.get("idleStartTime"):
         yield "has a version at the gate that does not count as idle yet"
 
 
@@ -175,7 +179,7 @@ def _of_places(w: World, app: Body) -> Iterator[str]:
     if w.check.wishes[metadata["uid"]].ever_lost:
         return
     upgrade = (app.get("status") or {}).get("upgrade") or {}
-    known = {*upgrade.get("obsolete", ()), upgrade.get("pin", {}).get("copy", "")}
+    known = {*upgrade.get("obsolete", ()), upgrade.get("rollbackSnapshot", {}).get("copy", "")}
     root = f"{app['spec']['storage']['uri'].removeprefix('s3://')}/{metadata['namespace']}/{metadata['name']}{PLACES}"
     for key in w.store.keys(root):
         place = key.removeprefix(root).partition("/")[0]

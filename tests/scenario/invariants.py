@@ -128,7 +128,7 @@ class Invariants:
                 wishes.suspended.append(change.version)
         if "deletionTimestamp" in metadata:
             wishes.deleted = True
-            wishes.emptied = wishes.emptied or spec["storage"].get("onDelete") == "Delete"
+            wishes.emptied = wishes.emptied or spec["storage"].get("deletionPolicy") == "Delete"
 
     def hash_of(self, app: Body) -> str:
         """Return the hash of an application's present spec."""

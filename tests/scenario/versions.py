@@ -32,7 +32,7 @@ def stands_still_for_an_edit(app: Body, now: float) -> bool:
     reasons = [each["reason"] for each in status.get("conditions", ()) if each["type"] == "Ready"]
     if status.get("phase") != "Pending" or reasons != ["InvalidSpec"] or "lastStable" not in status:
         return False
-    upgrade, pin = status.get("upgrade") or {}, (status.get("upgrade") or {}).get("pin") or {}
+    upgrade, pin = status.get("upgrade") or {}, (status.get("upgrade") or {}).get("rollbackSnapshot") or {}
     launched = "epoch" in upgrade and upgrade["phase"] in ("Stopping", "Gate", "Failed")
     # After a launch it goes back to the pin, if there is one and people leave that to the operator, and in its time.
     by_itself = app["spec"]["upgrade"].get("rollback", "Auto") == "Auto" and bool(pin) and "lost" not in pin
@@ -47,7 +47,7 @@ def _may_have_outlasted(spec: Body, status: Body, now: float) -> bool:
     """
     upgrade = status["upgrade"]
     first = upgrade["phase"] == "Gate" and upgrade["reason"] == "Launched" and upgrade["epoch"] == status["epoch"]
-    since = upgrade["since"] if first else upgrade["startedAt"]
+    since = upgrade["phaseStartTime"] if first else upgrade["startTime"]
     timeout: float = spec["upgrade"].get("timeoutSeconds", 1800)
     return now - datetime.datetime.fromisoformat(since).timestamp() >= timeout
 

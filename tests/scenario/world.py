@@ -230,7 +230,7 @@ class World(OperatorsWorld):
         spec, uid = change.body["spec"], change.body["metadata"]["uid"]
         prefix = f"{spec['storage']['uri'].removeprefix('s3://')}/{change.place.namespace}/{change.place.name}"
         launched = (change.body.get("status") or {}).get("epoch", 0) > 0
-        if spec["storage"].get("onDelete") == "Delete" and launched and not self.check.wishes[uid].ever_lost:
+        if spec["storage"].get("deletionPolicy") == "Delete" and launched and not self.check.wishes[uid].ever_lost:
             self.to_be_emptied[prefix] = uid
         else:
             self.to_be_emptied.pop(prefix, None)

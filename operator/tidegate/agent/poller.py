@@ -104,7 +104,7 @@ class AgentPoller:
                 self._schedule(key, 0.0)
             return
         self._know_nothing(key)
-        unborn = not driver.ready and 0.0 <= self._time() - driver.started_at < BIRTH_SECONDS
+        unborn = not driver.ready and 0.0 <= self._time() - driver.start_time < BIRTH_SECONDS
         self._followed[key] = _Followed(driver.uid, driver.restarts, 0.0, unborn=unborn)
         self._schedule(key, BIRTH_SECONDS if unborn else 0.0)
 

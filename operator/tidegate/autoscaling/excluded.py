@@ -1,9 +1,9 @@
-"""Periods in which nothing is changed: by cron and a duration, in UTC. Pure."""
+"""Periods in which nothing is changed: by cron and a duration. Pure."""
 
 from __future__ import annotations
 
 from tidegate.autoscaling.settings import ExcludedPeriod
-from tidegate.model.times import previous_time
+from tidegate.model.times import Schedule, previous_time
 
 
 def excluded_until(periods: tuple[ExcludedPeriod, ...], now: float) -> float:
@@ -16,6 +16,6 @@ def excluded_until(periods: tuple[ExcludedPeriod, ...], now: float) -> float:
     Raises:
         ScheduleError: no time follows from a schedule.
     """
-    begins = [(previous_time(period.schedule, "", "", now), period) for period in periods]
+    begins = [(previous_time(Schedule(period.schedule, period.time_zone), now), period) for period in periods]
     ends = [begin + period.seconds for begin, period in begins if begin is not None]
     return max((end for end in ends if now < end), default=0.0)

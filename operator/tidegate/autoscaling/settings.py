@@ -21,10 +21,11 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExcludedPeriod:
-    """From each time of a schedule on, for so many seconds, nothing is changed."""
+    """From each time of a schedule on, for so many seconds, nothing is changed. No time zone: UTC."""
 
     schedule: str
     seconds: float
+    time_zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.executors import is_autoscaled
 from tidegate.decide.ignored_instances import basis_of
-from tidegate.model.duration import seconds_of
 from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.status import AutoscalingFigures, AutoscalingStatus, LastScale, LearnedStatus
 from tidegate.model.times import fault_of
@@ -40,16 +39,16 @@ def settings_of(spec: AutoscalingSpec) -> Settings:
         most=spec.max_executors,
         fewest=min(spec.min_executors, spec.max_executors),
         mode=Mode(spec.mode.value),
-        utilization=spec.target_utilization / 100,
-        catch_up=seconds_of(spec.catch_up),
-        window=min(seconds_of(spec.window), KEPT_SECONDS),
-        stabilization=seconds_of(spec.stabilization),
-        down_interval=seconds_of(spec.scale_down.interval),
+        utilization=spec.target_utilization_percent / 100,
+        catch_up=float(spec.catch_up_seconds),
+        window=min(float(spec.window_seconds), KEPT_SECONDS),
+        stabilization=float(spec.stabilization_seconds),
+        down_interval=float(spec.scale_down.interval_seconds),
         down_share=spec.scale_down.max_percent / 100,
         excluded=tuple(
-            ExcludedPeriod(each.schedule, seconds_of(each.duration))
+            ExcludedPeriod(each.schedule, float(each.duration_seconds), each.time_zone)
             for each in spec.excluded_periods
-            if not fault_of(each.schedule)
+            if not fault_of(each.schedule, each.time_zone)
         ),
     )
 

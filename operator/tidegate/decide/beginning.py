@@ -59,6 +59,6 @@ def build_last_snapshot(o: Observation) -> LastSnapshot | None:
     return LastSnapshot(
         name=found.metadata.name,
         id=status.snapshot_id,
-        ready_at=status.ready_at,
+        ready_time=status.ready_time,
         queries=tuple(SnapshotBatch(name=query.name, batch_id=query.batch_id) for query in status.queries),
     )

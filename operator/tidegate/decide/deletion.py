@@ -28,7 +28,7 @@ from tidegate.decide.letting_go import remove_release_pod, tell_held
 from tidegate.decide.overdue import OVERDUE, not_confirmed, wait_for_end
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
-from tidegate.model.streaming_app import OnDelete, Phase
+from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.driver_config import app_storage
@@ -36,7 +36,7 @@ from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.protocol import FINALIZER, Reason
 
-_WAY_OUT = " To keep what is stored and finish the deletion, set spec.storage.onDelete to Retain."
+_WAY_OUT = " To keep what is stored and finish the deletion, set spec.storage.deletionPolicy to Retain."
 
 
 def leave_released_alone(o: Observation, now: float) -> Verdict | None:
@@ -100,8 +100,8 @@ def _remove(
 
 
 def purge_storage(o: Observation, now: float) -> Verdict | None:
-    """Empty the storage if ``onDelete`` says so; the resource stays until it is empty."""
-    if o.app.spec.storage.on_delete is not OnDelete.DELETE or o.app.status.epoch == 0:
+    """Empty the storage if ``deletionPolicy`` says so; the resource stays until it is empty."""
+    if o.app.spec.storage.deletion_policy is not DeletionPolicy.DELETE or o.app.status.epoch == 0:
         return None
     purge = o.purge
     if purge is None:

@@ -33,7 +33,7 @@ KILLED_BY_MEMORY = "OOMKilled"
 _RESOURCES = {
     ROLE_EXECUTOR: "executor",
     ROLE_EXPORT: "export",
-    ROLE_REHEARSAL: "upgrade.rehearse",
+    ROLE_REHEARSAL: "upgrade.rehearsal",
     ROLE_REPARTITION: "state.repartition",
 }
 """Role -> group of the spec that says what its pods ask for."""
@@ -44,7 +44,7 @@ SIGKILL = 137
 
 _BY_ITSELF = "it is tried again by itself."
 _AGAIN = "a new driver looks again by itself, after at most five minutes."
-_NAMED_SECRET = "the Secret that spec.storage.credentialsSecret names"  # noqa: S105 - words about a Secret
+_NAMED_SECRET = "the Secret that spec.storage.credentialsSecretRef names"  # noqa: S105 - words about a Secret
 _CREDENTIALS_NEED = "read, write, list and delete below spec.storage.uri"
 REMEDIES: dict[Reason, str] = {
     Reason.APPLICATION_FAILED: (

@@ -52,7 +52,7 @@ def tell_notices(o: Observation, now: float) -> tuple[Action, ...]:
 def _is_left_over(driver: PodRecord | None, executor: PodRecord) -> bool:
     if driver is None or executor.epoch < driver.epoch:
         return True
-    return executor.finished and driver.running and executor.created_at < driver.started_at
+    return executor.finished and driver.running and executor.created_at < driver.start_time
 
 
 HOUSEKEEPING = (keep_prerequisites, remove_leftover_executors, order_copies, tell_notices)

@@ -54,7 +54,7 @@ def _message(app: StreamingApp) -> str:
     spec = app.spec.autoscaling
     if spec is None or not spec.is_on:
         return ""
-    found = [(number, fault_of(each.schedule)) for number, each in enumerate(spec.excluded_periods)]
+    found = [(number, fault_of(each.schedule, each.time_zone)) for number, each in enumerate(spec.excluded_periods)]
     faults = [f"spec.autoscaling.excludedPeriods[{number}].schedule: {fault}." for number, fault in found if fault]
     if not faults:
         return ""

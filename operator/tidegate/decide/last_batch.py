@@ -9,9 +9,9 @@ from tidegate.decide.faults import read_termination
 from tidegate.model.streaming_app import (
     QueryStatus,
     RepartitionResult,
+    RollbackSnapshot,
     StreamingAppStatus,
     UpgradePhase,
-    UpgradePin,
     UpgradeStatus,
 )
 from tidegate.observe.observation import Observation
@@ -47,16 +47,20 @@ def _made_at(known: StreamingAppStatus, lineage: int) -> tuple[int, ...]:
     if upgrade is None or upgrade.lineage != lineage:
         return ()
     if upgrade.phase in _TAKEN_BACK:
-        return _after_rollback(upgrade, upgrade.pin) if upgrade.pin is not None else ()
+        return _after_rollback(upgrade, upgrade.rollback_snapshot) if upgrade.rollback_snapshot is not None else ()
     divided = upgrade.repartition
     if divided is None or divided.result != RepartitionResult.DONE or divided.lineage != lineage:
         return ()
     # What was seen of the lineage that it was made of is in it, also of queries that the pod's last words left out.
-    before = known.batch if upgrade.pin is not None and upgrade.pin.lineage == known.lineage else None
+    before = (
+        known.batch
+        if upgrade.rollback_snapshot is not None and upgrade.rollback_snapshot.lineage == known.lineage
+        else None
+    )
     return tuple(batch for batch in (divided.batch, before) if batch is not None)
 
 
-def _after_rollback(upgrade: UpgradeStatus, pin: UpgradePin) -> tuple[int, ...]:
+def _after_rollback(upgrade: UpgradeStatus, pin: RollbackSnapshot) -> tuple[int, ...]:
     # One that is not complete, or of which only some queries were told, may hold more than is known of it.
     if pin.lost or not pin.batches or pin.lineage == upgrade.lineage or len(pin.batches) < len(upgrade.queries):
         return ()

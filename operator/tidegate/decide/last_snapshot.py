@@ -7,11 +7,11 @@ from tidegate.decide.launch import time_left
 from tidegate.decide.schedule import REFUSED_PAUSE
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.stream_snapshot import SnapshotPhase, owner_uid
-from tidegate.model.streaming_app import OnDelete, OnDeleteSnapshot, Phase
+from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_last, last_name
 
-_WAY_OUT = " To finish the deletion without it, set spec.snapshots.onDelete to Skip."
+_WAY_OUT = " To finish the deletion without it, set spec.snapshots.finalSnapshot to false."
 _TAKING = "LastSnapshot"
 
 
@@ -36,9 +36,9 @@ def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
 def is_asked_for(o: Observation) -> bool:
     """Return whether one is to be taken; of an application that never ran there is nothing to take."""
     spec = o.app.spec
-    asked = spec.snapshots is not None and spec.snapshots.on_delete is OnDeleteSnapshot.TAKE
+    asked = spec.snapshots is not None and spec.snapshots.final_snapshot
     # The API server takes no resource that asks for both; one of an older CRD's would wait for what is then removed.
-    return asked and spec.storage.on_delete is OnDelete.RETAIN and o.app.status.epoch > 0
+    return asked and spec.storage.deletion_policy is DeletionPolicy.RETAIN and o.app.status.epoch > 0
 
 
 def tell_missing(o: Observation) -> tuple[PublishEvent, ...]:

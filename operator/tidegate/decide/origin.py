@@ -39,7 +39,7 @@ def is_usable(origin: StreamSnapshot | None) -> bool:
         return origin.status.phase is SnapshotPhase.READY
     ready = origin.status.condition(Health.READY.value)
     kept = origin.status.phase is SnapshotPhase.DELETING and ready is not None and ready.reason == NEEDED_BY_FORK
-    return kept and origin.status.ready_at is not None
+    return kept and origin.status.ready_time is not None
 
 
 def with_beginning(o: Observation) -> StreamingApp:
@@ -86,18 +86,23 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
 def _beginning_of_rollback(o: Observation) -> StartedFrom | None:
     """Return what the lineage of a rollback begins with, None if none is about to be launched for the first time."""
     upgrade, metadata = o.app.status.upgrade, o.app.metadata
-    if upgrade is None or upgrade.phase is not UpgradePhase.ROLLING_BACK or upgrade.epoch or upgrade.pin is None:
+    if (
+        upgrade is None
+        or upgrade.phase is not UpgradePhase.ROLLING_BACK
+        or upgrade.epoch
+        or upgrade.rollback_snapshot is None
+    ):
         return None
     place = app_storage(o.app)
     return StartedFrom(
-        snapshot=upgrade.pin.id,
-        id=upgrade.pin.id,
+        snapshot=upgrade.rollback_snapshot.id,
+        id=upgrade.rollback_snapshot.id,
         app_uid=metadata.uid,
         lineage=upgrade.lineage,
         uri=place.uri,
         endpoint=place.endpoint,
         region=place.region,
         path_style_access=place.path_style_access,
-        of_lineage=upgrade.pin.lineage,
-        otherwise=upgrade.pin.otherwise,
+        of_lineage=upgrade.rollback_snapshot.lineage,
+        fallbacks=upgrade.rollback_snapshot.fallbacks,
     )

@@ -150,7 +150,7 @@ def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
         "batches take longer."
     )
     assert o.driver is not None
-    return (PublishEvent("GracePeriodExceeded", message, True, f"{o.driver.epoch}/{ended.finished_at:.0f}"),)
+    return (PublishEvent("GracePeriodExceeded", message, True, f"{o.driver.epoch}/{ended.completion_time:.0f}"),)
 
 
 def is_new_end(o: Observation) -> bool:
@@ -202,6 +202,6 @@ def _unplanned_end(o: Observation, verdict: Verdict) -> str:
 
 
 def _ran_when_last_seen(status: StreamingAppStatus) -> bool:
-    started = status.driver.started_at if status.driver else None
+    started = status.driver.start_time if status.driver else None
     ended = status.last_exit.time if status.last_exit else None
     return started is not None and (ended is None or ended < started)

@@ -192,10 +192,10 @@ def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
     problem = name_end(driver)
     if not ends_to_be_retried(driver):
         return _stalled(Phase.FAILED, problem)
-    ended_at = driver.ended.finished_at if driver.ended else 0.0
-    if not o.memory.launched_at <= ended_at <= now:
-        ended_at = o.memory.launched_at  # the node's clock is another one than ours: the pause is counted by ours
-    left = time_left(ended_at, growing_pause(o.memory.quick_relaunches + 1, FIRST_PAUSE, LONGEST_PAUSE), now)
+    completion_time = driver.ended.completion_time if driver.ended else 0.0
+    if not o.memory.launched_at <= completion_time <= now:
+        completion_time = o.memory.launched_at  # by our clock: the node's is another one
+    left = time_left(completion_time, growing_pause(o.memory.quick_relaunches + 1, FIRST_PAUSE, LONGEST_PAUSE), now)
     if left:
         return _stalled(Phase.FAILED, problem, wake_after=left)
     return _stalled(Phase.FAILED, problem, after=(DeleteDriver(driver),))
@@ -261,10 +261,10 @@ def judge_ready_driver(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or not driver.running or not driver.ready or o.agent is not None:
         return None
-    answer_due = driver.ready_at + AGENT_PATIENCE
+    answer_due = driver.ready_time + AGENT_PATIENCE
     first_start = o.app.status.phase is Phase.STARTING and driver.ended is None and not driver.restarts
     # A node's clock that is ahead must not make it wait.
-    if first_start and driver.ready_at - 1 <= now < answer_due:
+    if first_start and driver.ready_time - 1 <= now < answer_due:
         message = starting_message(o, max(driver.epoch, o.app.status.epoch))
         return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", message, wake_after=answer_due - now)
     return _running(o, driver, now)
@@ -331,7 +331,7 @@ def _on_its_way_back(o: Observation, driver: PodRecord, ended: Exit) -> bool:
         return True  # nothing was written since it ran: this is the first crash
     # The crash that was already told stays what it was called; a later one is the second in a row.
     told_of = known.last_exit.time if known.last_exit else None
-    return known.phase is Phase.STARTING and told_of is not None and told_of == time_from_seconds(ended.finished_at)
+    return known.phase is Phase.STARTING and told_of is not None and told_of == time_from_seconds(ended.completion_time)
 
 
 def _phase_of(report: AgentReport) -> Phase:

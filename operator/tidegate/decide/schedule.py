@@ -16,7 +16,7 @@ from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_scheduled, owner_uid, scheduled_at
 from tidegate.model.streaming_app import ScheduleStatus, SnapshotsSpec
-from tidegate.model.times import ScheduleError, next_time, previous_time
+from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_scheduled, scheduled_name
 
@@ -48,12 +48,12 @@ def look_at_schedule(o: Observation, now: float) -> ScheduleLook:
     spec = o.app.spec.snapshots
     if spec is None or spec.suspend or o.app.metadata.deletion_timestamp is not None:
         return NOTHING
-    if not spec.schedule and not spec.every:
+    if not spec.schedule and not spec.interval_seconds:
         return NOTHING
-    text = spec.schedule or f"every {spec.every}"
+    times = schedule_of(spec, o.app.metadata.uid)
+    text = str(times)
     try:
-        previous = previous_time(spec.schedule, spec.every, o.app.metadata.uid, now)
-        coming = next_time(spec.schedule, spec.every, o.app.metadata.uid, now)
+        previous, coming = previous_time(times, now), next_time(times, now)
     except ScheduleError as error:
         return _invalid(o, text, str(error))
     status = _progress(o, text, now)
@@ -62,6 +62,13 @@ def look_at_schedule(o: Observation, now: float) -> ScheduleLook:
     if previous is None or previous <= _reached(status):
         return ScheduleLook(status, wake_after=wake)
     return _at_a_time(o, spec, ScheduleLook(status, wake_after=wake), previous, now)
+
+
+def schedule_of(spec: SnapshotsSpec, uid: str) -> Schedule | Interval:
+    """Return when snapshots of the application with this uid are due."""
+    if spec.schedule:
+        return Schedule(spec.schedule, spec.time_zone)
+    return Interval(spec.interval_seconds, uid)
 
 
 def _at_a_time(o: Observation, spec: SnapshotsSpec, look: ScheduleLook, slot: float, now: float) -> ScheduleLook:
@@ -100,22 +107,22 @@ def is_unchanged(o: Observation) -> bool:
 def _progress(o: Observation, text: str, now: float) -> ScheduleStatus:
     """Return how far the schedule is, without times that are still to come: somebody set the clock back since."""
     known = o.app.status.snapshots
-    if known is None or known.schedule != text or known.since is None:
-        return ScheduleStatus(schedule=text, since=_time(now))
-    since, last = known.since.timestamp(), known.last_time.timestamp() if known.last_time is not None else 0.0
+    if known is None or known.schedule != text or known.start_time is None:
+        return ScheduleStatus(schedule=text, start_time=_time(now))
+    since, last = known.start_time.timestamp(), known.last_time.timestamp() if known.last_time is not None else 0.0
     taken = max((at for at in map(scheduled_at, _own(o)) if at <= now), default=0.0)
     last = max(last if last <= now else 0.0, taken)
     message = known.message if last and _time(last) == known.last_time else ""
     return ScheduleStatus(
         schedule=text,
-        since=known.since if since <= now else _time(now),
+        start_time=known.start_time if since <= now else _time(now),
         last_time=_time(last) if last else None,
         message=message,
     )
 
 
 def _reached(status: ScheduleStatus) -> float:
-    times = (status.since, status.last_time)
+    times = (status.start_time, status.last_time)
     return max((at.timestamp() for at in times if at is not None), default=0.0)
 
 

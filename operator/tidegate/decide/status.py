@@ -165,7 +165,7 @@ def _state_partitions(o: Observation, verdict: Verdict, lineage: int) -> int:
         return known.state_partitions if known.state_partitions in told else max(told)
     repartition = known.upgrade.repartition if known.upgrade is not None else None
     found = repartition is not None and repartition.result == RepartitionResult.NOT_NEEDED
-    pin = known.upgrade.pin if known.upgrade is not None else None
+    pin = known.upgrade.rollback_snapshot if known.upgrade is not None else None
     if verdict.launch and lineage != known.lineage and _is_rollback(known) and pin is not None and pin.partitions:
         return pin.partitions
     if _is_filled_by_another(o, lineage):
@@ -206,7 +206,7 @@ def _driver(o: Observation, verdict: Verdict) -> DriverStatus | None:
     if o.driver is None:
         return DriverStatus(pod_name=driver_pod_name(o.app.metadata.name)) if verdict.launch else None
     return DriverStatus(
-        pod_name=o.driver.name, restarts=o.driver.restarts, started_at=time_from_seconds(o.driver.started_at)
+        pod_name=o.driver.name, restarts=o.driver.restarts, start_time=time_from_seconds(o.driver.start_time)
     )
 
 
@@ -220,7 +220,7 @@ def _last_exit(driver: PodRecord | None) -> LastExit | None:
         exception=told.exception if told else "",
         message=told.message if told else driver.message,
         exit_code=ended.exit_code,
-        time=time_from_seconds(ended.finished_at),
+        time=time_from_seconds(ended.completion_time),
     )
 
 

@@ -102,16 +102,16 @@ class ControlFigures:
             after: as it is now.
         """
         app, old, new = after.app_key, before.status, after.status
-        if new.published_at is not None and old.published_at is None:
+        if new.published_time is not None and old.published_time is None:
             self._note(app, self._published, self._publish_seconds)
             self._published.labels(*app).inc()
-            self._publish_seconds.labels(*app).observe(max(0.0, new.published_at.timestamp() - after.created))
+            self._publish_seconds.labels(*app).observe(max(0.0, new.published_time.timestamp() - after.created))
         if new.phase is old.phase:
             return
-        if new.phase is MessagePhase.APPLIED and new.finished_at is not None:
+        if new.phase is MessagePhase.APPLIED and new.completion_time is not None:
             self._note(app, self._applied, self._apply_seconds)
             self._applied.labels(*app).inc()
-            self._apply_seconds.labels(*app).observe(max(0.0, new.finished_at.timestamp() - after.created))
+            self._apply_seconds.labels(*app).observe(max(0.0, new.completion_time.timestamp() - after.created))
         elif new.phase is MessagePhase.EXPIRED:
             self._note(app, self._expired)
             self._expired.labels(*app).inc()

@@ -63,7 +63,7 @@ def _had_a_process(status: StreamingAppStatus) -> bool:
     ready, driver = status.condition("Ready"), status.driver
     if status.phase is not Phase.STARTING or ready is None or ready.reason != STARTING:
         return True
-    return driver is not None and (driver.started_at is not None or driver.restarts > 0)
+    return driver is not None and (driver.start_time is not None or driver.restarts > 0)
 
 
 def _reason_of_launch(old: StreamingAppStatus, new: StreamingAppStatus) -> str:
@@ -75,7 +75,7 @@ def _reason_of_launch(old: StreamingAppStatus, new: StreamingAppStatus) -> str:
     if stop_was_asked_for(old):
         return RESUMED  # the wish was taken back before the driver had ended
     last, driver = old.last_exit, old.driver
-    started = driver.started_at if driver else None
+    started = driver.start_time if driver else None
     if last is None or (started and last.time and last.time < started):
         return LOST  # the last word, if there is one, is of an earlier process
     return _word(last.reason)

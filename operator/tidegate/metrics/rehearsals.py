@@ -45,8 +45,8 @@ class RehearsalFigures:
             return
         self._outcomes.setdefault(app, set()).add(new.result)
         self._ended.labels(*app, new.result).inc()
-        if new.started_at is not None and new.ended_at is not None:
-            self._seconds.labels(new.result).observe((new.ended_at - new.started_at).total_seconds())
+        if new.start_time is not None and new.completion_time is not None:
+            self._seconds.labels(new.result).observe((new.completion_time - new.start_time).total_seconds())
 
     def forget(self, app: App) -> None:
         """Remove every series of an application that is gone."""

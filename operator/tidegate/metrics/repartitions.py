@@ -60,8 +60,8 @@ class RepartitionFigures:
             return
         self._outcomes.setdefault(app, set()).add(outcome)
         self._ended.labels(*app, outcome).inc()
-        if new.started_at is not None and new.ended_at is not None:
-            self._seconds.labels(outcome).observe((new.ended_at - new.started_at).total_seconds())
+        if new.start_time is not None and new.completion_time is not None:
+            self._seconds.labels(outcome).observe((new.completion_time - new.start_time).total_seconds())
 
     def forget(self, app: App) -> None:
         """Remove every series of an application that is gone."""

@@ -104,8 +104,8 @@ class SnapshotFigures:
             self._shown[after.key] = group
             self._sizes[group] += 1
             self._number.labels(*group).set(self._sizes[group])
-        if phase is SnapshotPhase.READY and after.status.ready_at is not None:
-            self._ready.setdefault(after.app_key, {})[after.key] = after.status.ready_at.timestamp()
+        if phase is SnapshotPhase.READY and after.status.ready_time is not None:
+            self._ready.setdefault(after.app_key, {})[after.key] = after.status.ready_time.timestamp()
             self._show_newest(after.app_key)
         if phase is SnapshotPhase.FAILED and before.status.phase is not phase:
             ready = after.status.condition("Ready")

@@ -77,12 +77,12 @@ class UpgradeFigures:
             return
         self._outcomes.setdefault(app, set()).add(new.phase.value)
         self._ended.labels(*app, new.phase.value).inc()
-        if new.since is None:
+        if new.phase_start_time is None:
             return
-        if new.started_at is not None and not over:
-            self._seconds.labels(new.phase.value).observe((new.since - new.started_at).total_seconds())
-        if new.phase is UpgradePhase.ROLLED_BACK and old is not None and old.since is not None:
-            self._rollback_seconds.observe((new.since - old.since).total_seconds())
+        if new.start_time is not None and not over:
+            self._seconds.labels(new.phase.value).observe((new.phase_start_time - new.start_time).total_seconds())
+        if new.phase is UpgradePhase.ROLLED_BACK and old is not None and old.phase_start_time is not None:
+            self._rollback_seconds.observe((new.phase_start_time - old.phase_start_time).total_seconds())
 
     def forget(self, app: App) -> None:
         """Remove every series of an application that is gone."""

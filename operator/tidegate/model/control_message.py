@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tidegate.model.duration import seconds_of
 from tidegate.model.errors import UnreadableAppError
 from tidegate.model.spec import LocalReference
 from tidegate.model.status import Condition
@@ -54,7 +53,7 @@ class ControlMessageSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     app_ref: LocalReference
     type: str
     payload: Any = None
-    ttl: str = ""
+    ttl_seconds: int = 0
 
 
 class MessageQuery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -80,9 +79,9 @@ class MessageOrigin(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 class ControlMessageStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the operator did about it and what the driver told.
 
-    ``order``, ``app_uid`` and ``offered_at`` are written before anything is sent: the first says where it stands among
-    those of the same second, the last that only the application's log knows the rest. ``batch`` and ``acks`` sum the
-    queries up for the columns of ``kubectl get``.
+    ``order``, ``app_uid`` and ``offered_time`` are written before anything is sent: the first says where it stands
+    among those of the same second, the last that only the application's log knows the rest. ``batch`` and ``acks``
+    sum the queries up for the columns of ``kubectl get``.
     """
 
     phase: MessagePhase | None = None
@@ -91,11 +90,11 @@ class ControlMessageStatus(Struct, frozen=True, kw_only=True, rename="camel", om
     order: str = ""
     app_uid: str = ""
     origin: MessageOrigin | None = None
-    offered_at: datetime | None = None
-    expires_at: datetime | None = None
+    offered_time: datetime | None = None
+    expiration_time: datetime | None = None
     sequence: int = 0
-    published_at: datetime | None = None
-    finished_at: datetime | None = None
+    published_time: datetime | None = None
+    completion_time: datetime | None = None
     queries: tuple[MessageQuery, ...] = ()
     batch: int | None = None
     acks: str = ""
@@ -169,11 +168,8 @@ class ControlMessage(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def expires(self) -> float:
-        """When it is too late for it, likewise; 0 if it never is, or nobody can read when."""
-        try:
-            return self.created + seconds_of(self.spec.ttl) if self.spec.ttl else 0.0
-        except ValueError:
-            return 0.0
+        """When it is too late for it, likewise; 0 if it never is."""
+        return self.created + self.spec.ttl_seconds if self.spec.ttl_seconds else 0.0
 
 
 def channel_message_name(app: str, app_uid: str, log_id: str) -> str:

@@ -30,9 +30,9 @@ class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
     """State that is to have another number of partitions: a pod makes a new lineage of it, between stop and launch.
 
     Each attempt has an epoch and a lineage of its own, 0 as long as there is none, and one pod, whose uid is noted when
-    it is seen first. ``snapshot`` is what it is made of. ``what`` is a word of the contract with the runtime, or
+    it is seen first. ``snapshot`` is what it is made of. ``cause`` is a word of the contract with the runtime, or
     InvalidSpec. ``rows`` are those of all state, the same before and after. ``batch`` is the highest that the new
-    lineage begins after: Spark makes one of the repartition. ``progress`` is the pod's, while it works. ``put_off``
+    lineage begins after: Spark makes one of the repartition. ``progress`` is the pod's, while it works. ``deferrals``
     counts how often this edit's repartition was put off, because the version before was ended inside a batch.
     """
 
@@ -43,12 +43,12 @@ class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
     lineage: int = 0
     pod_uid: str = ""
     attempts: int = 0
-    put_off: int = 0
+    deferrals: int = 0
     result: str = ""
-    what: str = ""
+    cause: str = ""
     message: str = ""
     rows: int = 0
     batch: int | None = None
     progress: RepartitionProgress | None = None
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
+    start_time: datetime | None = None
+    completion_time: datetime | None = None

@@ -22,8 +22,8 @@ class Runtime(StrEnum):
     IMAGE = "Image"
 
 
-class OnDelete(StrEnum):
-    """What happens to the application's storage when its resource is deleted."""
+class DeletionPolicy(StrEnum):
+    """What happens to the files of an application, or of a snapshot, when its resource is deleted."""
 
     RETAIN = "Retain"
     DELETE = "Delete"
@@ -129,33 +129,27 @@ class StorageSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     endpoint: str = ""
     region: str = "us-east-1"
     path_style_access: bool = False
-    credentials_secret: LocalReference | None = None
-    on_delete: OnDelete = OnDelete.RETAIN
+    credentials_secret_ref: LocalReference | None = None
+    deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
 
 
-class OnDeleteSnapshot(StrEnum):
-    """Whether a snapshot is taken when the application is deleted."""
+class SnapshotRetention(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Which scheduled snapshots are retained; one beyond any of the limits is deleted. Neither: all are retained."""
 
-    SKIP = "Skip"
-    TAKE = "Take"
-
-
-class Keep(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Which scheduled snapshots stay; what one of the limits lets go is removed. Neither: all."""
-
-    last: int | None = None
-    max_age: str = ""
+    max_count: int | None = None
+    max_age_seconds: int | None = None
 
 
 class SnapshotsSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """Snapshots that are taken by themselves: by cron or by an interval, and at the end."""
 
     schedule: str = ""
-    every: str = ""
+    time_zone: str = ""
+    interval_seconds: int = 0
     suspend: bool = False
-    keep: Keep = Keep(last=10)
+    retention: SnapshotRetention = SnapshotRetention(max_count=10)
     verify: bool = False
-    on_delete: OnDeleteSnapshot = OnDeleteSnapshot.SKIP
+    final_snapshot: bool = False
 
 
 class ChannelType(StrEnum):
@@ -193,10 +187,10 @@ class RabbitMQChannel(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StorageChannel(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The inbox in the application's storage; with empty ``keep_replies`` nobody is told what came of its messages."""
+    """The inbox in the application's storage; with ``reply_retention_seconds`` 0 senders get no results."""
 
     poll_interval_seconds: int = 1
-    keep_replies: str = "24h"
+    reply_retention_seconds: int = 86400
 
 
 class ChannelSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -206,7 +200,7 @@ class ChannelSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     kafka: KafkaChannel | None = None
     rabbitmq: RabbitMQChannel | None = None
     storage: StorageChannel | None = None
-    credentials_secret: LocalReference | None = None
+    credentials_secret_ref: LocalReference | None = None
     types: tuple[str, ...] = ()
 
     @property
@@ -216,9 +210,9 @@ class ChannelSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ControlSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """ControlMessages of the application; ``retention`` is for how long those stay that have ended."""
+    """ControlMessages of the application; ``retention_seconds`` is for how long those stay that have ended."""
 
-    retention: str = "24h"
+    retention_seconds: int = 86400
     channel: ChannelSpec = ChannelSpec()
 
 
@@ -235,17 +229,17 @@ class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     A snapshot, which it goes on from, or an export, by the address of its manifest, which its script asks for.
     """
 
-    snapshot: LocalReference | None = None
+    snapshot_ref: LocalReference | None = None
     export: str = ""
     outputs: ForkOutputs = ForkOutputs.OWN
 
     @property
     def snapshot_name(self) -> str:
         """The snapshot's name, empty if it begins with none."""
-        return self.snapshot.name if self.snapshot is not None else ""
+        return self.snapshot_ref.name if self.snapshot_ref is not None else ""
 
 
-class Rehearse(Struct, frozen=True, kw_only=True, rename="camel"):
+class RehearsalSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """What another version has to show before the one that runs is stopped, and what its pod for that gets."""
 
     batches: int = 3
@@ -256,15 +250,15 @@ class Rehearse(Struct, frozen=True, kw_only=True, rename="camel"):
 class Upgrade(Struct, frozen=True, kw_only=True, rename="camel"):
     """How another version takes over, and when it is taken back.
 
-    ``roll_back_to`` is the id of the pin in the status: the upgrade that it belongs to is undone.
+    ``rollback_to`` is the id of the pin in the status: the upgrade that it belongs to is undone.
     """
 
     mode: UpgradeMode = UpgradeMode.SNAPSHOT
     stable_batches: int = 5
     timeout_seconds: int = 1800
-    rollback: RollbackPolicy = RollbackPolicy.AUTO
-    roll_back_to: str = ""
-    rehearse: Rehearse | None = None
+    rollback_policy: RollbackPolicy = RollbackPolicy.AUTO
+    rollback_to: str = ""
+    rehearsal: RehearsalSpec | None = None
 
 
 class AutoscalingMode(StrEnum):
@@ -278,7 +272,7 @@ class AutoscalingMode(StrEnum):
 class ScaleDown(Struct, frozen=True, kw_only=True, rename="camel"):
     """How executors are taken away; ``max_percent`` of them in one step."""
 
-    interval: str = "10m"
+    interval_seconds: int = 600
     max_percent: int = 50
 
 
@@ -286,7 +280,8 @@ class ExcludedPeriodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """From each time of a schedule on, for so long, nothing is changed."""
 
     schedule: str
-    duration: str
+    duration_seconds: int
+    time_zone: str = ""
 
 
 class AutoscalingSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -295,10 +290,10 @@ class AutoscalingSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     max_executors: int = 1
     min_executors: int = 1
     mode: AutoscalingMode = AutoscalingMode.OFF
-    target_utilization: int = 70
-    catch_up: str = "10m"
-    window: str = "1m"
-    stabilization: str = "15s"
+    target_utilization_percent: int = 70
+    catch_up_seconds: int = 600
+    window_seconds: int = 60
+    stabilization_seconds: int = 15
     scale_down: ScaleDown = ScaleDown()
     excluded_periods: tuple[ExcludedPeriodSpec, ...] = ()
 

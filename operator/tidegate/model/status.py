@@ -43,7 +43,7 @@ class DriverStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
     pod_name: str = ""
     restarts: int = 0
-    started_at: datetime | None = None
+    start_time: datetime | None = None
 
 
 class LastExit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -100,24 +100,24 @@ class LastSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
     name: str
     id: str
-    ready_at: datetime | None = None
+    ready_time: datetime | None = None
     queries: tuple[SnapshotBatch, ...] = ()
 
 
 class ScheduleStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """How far the schedule of snapshots is: ``schedule`` as it is followed, ``since`` when that began.
+    """How far the schedule of snapshots is: ``schedule`` as it is followed, ``start_time`` since when.
 
     ``last_time`` is the last time of it that was dealt with: a snapshot was taken, or none was needed.
     """
 
     schedule: str = ""
-    since: datetime | None = None
+    start_time: datetime | None = None
     last_time: datetime | None = None
     next_time: datetime | None = None
     message: str = ""
 
 
-class EarlierPin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class EarlierRollbackSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The pin of ``lineage`` that a rollback was to begin with, of which nobody knows whether it did."""
 
     id: str
@@ -129,7 +129,7 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
     ``uri`` is the place of the application whose snapshot it is, ``app_uid`` that application. ``begun``: a driver has
     run on it, so the snapshot is not needed any more. ``credentials_secret`` is that of an imported snapshot.
-    ``of_lineage``: of an upgrade that is undone, the lineage whose pin the snapshot is. ``otherwise``: what is begun
+    ``of_lineage``: of an upgrade that is undone, the lineage whose pin the snapshot is. ``fallbacks``: what is begun
     with if that lineage was never filled, newest first.
     """
 
@@ -144,7 +144,7 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     credentials_secret: str = ""
     begun: bool = False
     of_lineage: int = 0
-    otherwise: tuple[EarlierPin, ...] = ()
+    fallbacks: tuple[EarlierRollbackSnapshot, ...] = ()
 
 
 class StableSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -153,7 +153,7 @@ class StableSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     spec_hash: str
     spec: str
     lineage: int = 0
-    at: datetime | None = None
+    stable_time: datetime | None = None
 
 
 class UpgradePhase(StrEnum):
@@ -182,23 +182,23 @@ class RehearsedQuery(Struct, frozen=True, kw_only=True, rename="camel"):
 class RehearsalStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """How the new version did on a copy of the state, before the one before it was stopped.
 
-    ``result`` and ``what`` are words of the contract with the runtime; empty as long as there is none.
+    ``result`` and ``cause`` are words of the contract with the runtime; empty as long as there is none.
     """
 
     result: str = ""
-    what: str = ""
+    cause: str = ""
     batches: tuple[RehearsedQuery, ...] = ()
     message: str = ""
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
 
 
-class UpgradePin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class RollbackSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The snapshot that an upgrade can be undone to: of ``lineage``, where the version before ended.
 
     ``partitions`` is the number that its state has, 0 if that is not known.
     ``copy`` is one of an earlier batch, taken while that version still ran, so that little is left to be copied.
-    ``batches`` are known once it is complete; ``lost`` says why it never will be. ``otherwise`` is what ``lineage`` was
+    ``batches`` are known once it is complete; ``lost`` says why it never will be. ``fallbacks`` is what ``lineage`` was
     to begin with, newest first, where nobody knows whether it did.
     """
 
@@ -208,7 +208,7 @@ class UpgradePin(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     copy: str = ""
     batches: tuple[SnapshotBatch, ...] = ()
     lost: str = ""
-    otherwise: tuple[EarlierPin, ...] = ()
+    fallbacks: tuple[EarlierRollbackSnapshot, ...] = ()
 
 
 class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -218,8 +218,8 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     of a rollback, of the version before; 0 before it. ``previous`` is what the new version, if it is stable, can still
     be taken back to. ``rehearsal`` is there if one was asked for, ``repartition`` if state is to have another number of
     partitions; ``last_lineage`` is the highest number that one was made under, whole or not. ``obsolete`` are ids of
-    snapshots that are to be disposed of. ``idle_at`` is since when the version under test is known to have no input.
-    ``queries`` are the names that the version before has. ``roll_back_to`` is what the spec's field of this name said
+    snapshots that are to be disposed of. ``idle_start_time``: since when the version under test has no input.
+    ``queries`` are the names that the version before has. ``rollback_to`` is what the spec's field of this name said
     when it was last answered.
     """
 
@@ -229,19 +229,19 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     from_spec_hash: str
     to_spec_hash: str
     lineage: int
-    started_at: datetime | None = None
-    since: datetime | None = None
-    idle_at: datetime | None = None
+    start_time: datetime | None = None
+    phase_start_time: datetime | None = None
+    idle_start_time: datetime | None = None
     reason: str = ""
     message: str = ""
     epoch: int = 0
-    pin: UpgradePin | None = None
+    rollback_snapshot: RollbackSnapshot | None = None
     previous: StableSpec | None = None
     rehearsal: RehearsalStatus | None = None
     repartition: RepartitionStatus | None = None
     last_lineage: int = 0
     queries: tuple[str, ...] = ()
-    roll_back_to: str = ""
+    rollback_to: str = ""
     obsolete: tuple[str, ...] = ()
 
 

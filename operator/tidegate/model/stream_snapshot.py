@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from tidegate.model.errors import UnreadableAppError
-from tidegate.model.spec import LocalReference, Resources
+from tidegate.model.spec import DeletionPolicy, LocalReference, Resources
 from tidegate.model.status import Condition
 from tidegate.model.streaming_app import Metadata
 from tidegate_spark.protocol import ANNOTATION_APP_UID
@@ -38,7 +38,7 @@ ANNOTATION_SNAPSHOT_ID = "tidegate.dev/snapshot-id"
 """The id of a snapshot that was taken before its resource was made; none but those of control messages are."""
 ANNOTATION_RELEASE_HOLDERS = "tidegate.dev/release-holders"
 """On one that is deleted: who holds it, by name, separated by commas, and will not come back for it."""
-ANNOTATION_KEEP = "tidegate.dev/keep"
+ANNOTATION_KEEP = "tidegate.dev/retention"
 """:class:`Retention` as JSON: what the application's spec says, for when there is no application any more."""
 
 
@@ -55,20 +55,13 @@ class SnapshotPhase(StrEnum):
     DELETING = "Deleting"
 
 
-class ReclaimPolicy(StrEnum):
-    """What happens to a snapshot's files when its resource is deleted."""
-
-    RETAIN = "Retain"
-    DELETE = "Delete"
-
-
 class ImportStorage(Struct, frozen=True, kw_only=True, rename="camel"):
     """How the storage of an imported snapshot is reached."""
 
     endpoint: str = ""
     region: str = "us-east-1"
     path_style_access: bool = False
-    credentials_secret: LocalReference | None = None
+    credentials_secret_ref: LocalReference | None = None
     service_account_name: str = ""
 
 
@@ -108,14 +101,14 @@ class StreamSnapshotSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     storage: ImportStorage = ImportStorage()
     verify_nonce: int = 0
     export: ExportSpec | None = None
-    reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
+    deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
 
 
 class Retention(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """How long scheduled snapshots stay; ``with_app``: not longer than the application, whose storage goes with it."""
 
-    last: int | None = None
-    max_age: str = ""
+    max_count: int | None = None
+    max_age_seconds: int | None = None
     with_app: bool = False
 
 
@@ -183,8 +176,8 @@ class SnapshotExport(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     rows: int = 0
     bytes: int = 0
     message: str = ""
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -230,8 +223,8 @@ class StreamSnapshotStatus(Struct, frozen=True, kw_only=True, rename="camel", om
     image: str = ""
     version: SnapshotVersion | None = None
     storage: SnapshotStorage | None = None
-    started_at: datetime | None = None
-    ready_at: datetime | None = None
+    start_time: datetime | None = None
+    ready_time: datetime | None = None
     progress: SnapshotProgress | None = None
     queries: tuple[SnapshotQuery, ...] = ()
     batch: int | None = None

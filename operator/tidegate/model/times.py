@@ -1,4 +1,4 @@
-"""When something is due that recurs: by cron or by an interval, in UTC. Pure; the same questions have the same answers.
+"""When something is due that recurs: by cron or by an interval. Pure; the same questions have the same answers.
 
 Both are grids on the clock, not distances from the last time: so a time is known without remembering anything, its name
 is the same for whoever works it out, and what was late does not move what comes after.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import datetime
 import functools
 import hashlib
+import zoneinfo
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from cronsim import CronSim, CronSimError
-
-from tidegate.model.duration import seconds_of
 
 MINUTE = 60
 _ANY_TIME = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
@@ -23,35 +23,57 @@ class ScheduleError(Exception):
     """No time follows from it; the message says why, and what to write instead."""
 
 
-def previous_time(schedule: str, every: str, key: str, now: float) -> float | None:
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Times by cron: five fields, read in a time zone of the IANA database (UTC if none is named)."""
+
+    cron: str
+    time_zone: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.cron} {self.time_zone}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Times that are ``seconds`` (whole minutes) apart; ``key`` sets the first one, so that not all coincide."""
+
+    seconds: int
+    key: str
+
+    def __str__(self) -> str:
+        return f"every {self.seconds} s"
+
+
+def previous_time(times: Schedule | Interval, now: float) -> float | None:
     """Return the last time that is not later than ``now``, None if there was none for decades.
 
     Args:
-        schedule: five fields as in cron; empty if ``every`` is given.
-        every: an interval, such as 6h.
-        key: whose intervals they are: each begins at a minute of its own, so that not all are due at once.
+        times: the schedule or interval.
         now: seconds since the epoch.
 
     Raises:
         ScheduleError: no time follows from the schedule.
     """
     minute = _minute(now)
-    if every:
-        return _grid(every, key, minute)
-    return _cron(schedule, minute, reverse=True)
+    if isinstance(times, Interval):
+        return _grid(times, minute)
+    return _cron(times, minute, reverse=True)
 
 
-def next_time(schedule: str, every: str, key: str, now: float) -> float | None:
+def next_time(times: Schedule | Interval, now: float) -> float | None:
     """Return the first time that is later than ``now``, None if there will be none for decades; as above."""
     minute = _minute(now)
-    if every:
-        return _grid(every, key, minute) + seconds_of(every)
-    return _cron(schedule, minute, reverse=False)
+    if isinstance(times, Interval):
+        return _grid(times, minute) + times.seconds
+    return _cron(times, minute, reverse=False)
 
 
 @functools.lru_cache(4096)
-def fault_of(schedule: str) -> str:
+def fault_of(schedule: str, time_zone: str = "") -> str:
     """Return why no time follows from a schedule, and what to write instead; empty if times do."""
+    if _zone(time_zone) is None:
+        return f"{time_zone!r} is no time zone of the IANA database, such as Europe/Berlin or Etc/UTC"
     if len(schedule.split()) != 5:
         return f"{schedule!r} has not five fields: minute, hour, day of month, month, day of week; such as 0 8 * * 1-5"
     try:
@@ -81,19 +103,29 @@ def _minute(now: float) -> int:
     return int(now // MINUTE) * MINUTE
 
 
-def _grid(every: str, key: str, minute: int) -> float:
-    interval = int(seconds_of(every))
-    offset = int(hashlib.sha256(key.encode()).hexdigest()[:8], 16) % interval // MINUTE * MINUTE
-    return float((minute - offset) // interval * interval + offset)
+@functools.lru_cache(128)
+def _zone(name: str) -> datetime.tzinfo | None:
+    """Return a time zone, None if nobody knows it. Reads the database of time zones."""
+    if not name:
+        return datetime.UTC
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def _grid(interval: Interval, minute: int) -> float:
+    offset = int(hashlib.sha256(interval.key.encode()).hexdigest()[:8], 16) % interval.seconds // MINUTE * MINUTE
+    return float((minute - offset) // interval.seconds * interval.seconds + offset)
 
 
 @functools.lru_cache(4096)
-def _cron(schedule: str, minute: int, *, reverse: bool) -> float | None:
-    fault = fault_of(schedule)
+def _cron(schedule: Schedule, minute: int, *, reverse: bool) -> float | None:
+    fault = fault_of(schedule.cron, schedule.time_zone)
     if fault:
         raise ScheduleError(fault)
     # The library looks beyond the time that it is given, so backwards it is given the next minute.
-    start = datetime.datetime.fromtimestamp(minute + (MINUTE if reverse else 0), datetime.UTC)
-    times: Iterator[datetime.datetime] = CronSim(schedule, start, reverse=reverse)
+    start = datetime.datetime.fromtimestamp(minute + (MINUTE if reverse else 0), _zone(schedule.time_zone))
+    times: Iterator[datetime.datetime] = CronSim(schedule.cron, start, reverse=reverse)
     found = next(times, None)
     return found.timestamp() if found is not None else None

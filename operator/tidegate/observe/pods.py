@@ -36,7 +36,7 @@ class Exit:
     """The kubelet's word: Completed, Error, OOMKilled, ContainerCannotRun …"""
     message: str
     """The termination message."""
-    finished_at: float
+    completion_time: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ class PodRecord:
     node: str = ""
     ip: str = ""
     ready: bool = False
-    ready_at: float = 0.0
+    ready_time: float = 0.0
     """Since when it has been ready, by its node's clock; 0 if it is not."""
     running: bool = False
     """The main container's process runs."""
-    started_at: float = 0.0
+    start_time: float = 0.0
     """When the main container's present process started."""
     restarts: int = 0
     waiting: Waiting | None = None
@@ -237,9 +237,9 @@ def build_record(pod: Pod) -> PodRecord:
         node=pod.spec.nodeName,
         ip=status.podIP,
         ready=ready is not None,
-        ready_at=_seconds(ready.lastTransitionTime) if ready else 0.0,
+        ready_time=_seconds(ready.lastTransitionTime) if ready else 0.0,
         running=main is not None and main.state.running is not None,
-        started_at=_seconds(main.state.running.startedAt) if main and main.state.running else 0.0,
+        start_time=_seconds(main.state.running.startedAt) if main and main.state.running else 0.0,
         restarts=main.restartCount if main else 0,
         waiting=_first_waiting(pod),
         ended=_last_end(main) if main else None,

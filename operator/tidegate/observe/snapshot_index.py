@@ -107,5 +107,5 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
 
 
 def _time_and_id(snapshot: StreamSnapshot) -> tuple[float, str]:
-    at = snapshot.status.ready_at
+    at = snapshot.status.ready_time
     return (at.timestamp() if at else 0.0, snapshot.status.snapshot_id)

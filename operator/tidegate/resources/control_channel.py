@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.duration import seconds_of
 from tidegate.model.spec import ChannelSpec, StartingOffsets
 from tidegate.model.streaming_app import StreamingApp
 from tidegate_spark.control_protocol import (
@@ -38,7 +37,7 @@ def mount_credentials(spec: dict[str, Any], app: StreamingApp) -> None:
 
 
 def _secret(channel: ChannelSpec) -> str:
-    return channel.credentials_secret.name if channel.credentials_secret is not None else ""
+    return channel.credentials_secret_ref.name if channel.credentials_secret_ref is not None else ""
 
 
 def _kafka(channel: ChannelSpec) -> KafkaSettings | None:
@@ -63,5 +62,4 @@ def _storage(channel: ChannelSpec) -> InboxSettings | None:
     storage = channel.storage
     if storage is None:
         return None
-    keep = seconds_of(storage.keep_replies) if storage.keep_replies else 0.0
-    return InboxSettings(float(storage.poll_interval_seconds), keep)
+    return InboxSettings(float(storage.poll_interval_seconds), float(storage.reply_retention_seconds))

@@ -71,7 +71,7 @@ def build_driver_config(
         state_partitions=spec.state.partitions,
         min_batches_to_retain=_batches_to_retain(app, lineage),
         stop_grace_seconds=spec.driver.stop_grace_period_seconds,
-        credentials_secret=spec.storage.credentials_secret.name if spec.storage.credentials_secret else "",
+        credentials_secret=spec.storage.credentials_secret_ref.name if spec.storage.credentials_secret_ref else "",
         injected=is_injected(app),
         restart=RestartSettings(
             max_failures=spec.restart.max_failures,
@@ -101,13 +101,13 @@ def _pin(app: StreamingApp, lineage: int) -> Pin | None:
     Also once it is stable, or was given up on, until that is complete: somebody may take it back by hand.
     """
     upgrade = app.status.upgrade
-    if upgrade is None or upgrade.pin is None or upgrade.pin.lineage != lineage:
+    if upgrade is None or upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.lineage != lineage:
         return None  # the lineage of the pin is nobody's any more, and stays as it is
-    settled = upgrade.pin.batches or upgrade.pin.lost
+    settled = upgrade.rollback_snapshot.batches or upgrade.rollback_snapshot.lost
     if upgrade.previous is not None and not settled:
-        return Pin(upgrade.pin.id, image=_image_of(upgrade.previous))
+        return Pin(upgrade.rollback_snapshot.id, image=_image_of(upgrade.previous))
     if upgrade.phase is UpgradePhase.GATE or (upgrade.phase is UpgradePhase.FAILED and not settled):
-        return Pin(upgrade.pin.id, image=_stable_image(app))
+        return Pin(upgrade.rollback_snapshot.id, image=_stable_image(app))
     return None
 
 
@@ -151,7 +151,7 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
             _rollback_holder(began.id),
             lineage=began.of_lineage,
             image=_stable_image(app),
-            otherwise=tuple(EarlierPin(pin.id, _rollback_holder(pin.id), pin.lineage) for pin in began.otherwise),
+            otherwise=tuple(EarlierPin(pin.id, _rollback_holder(pin.id), pin.lineage) for pin in began.fallbacks),
         )
     fork = began.app_uid != app.metadata.uid
     secret = began.credentials_secret

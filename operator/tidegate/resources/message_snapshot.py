@@ -15,9 +15,8 @@ from tidegate.model.stream_snapshot import (
     OF_MESSAGE,
     SNAPSHOT_KIND,
     ExportFormat,
-    ReclaimPolicy,
 )
-from tidegate.model.streaming_app import API_VERSION, StreamingApp
+from tidegate.model.streaming_app import API_VERSION, DeletionPolicy, StreamingApp
 from tidegate_spark.control_protocol import DUMP_STATE
 from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 
@@ -53,10 +52,10 @@ def build_message_snapshot(message: ControlMessage, app: StreamingApp) -> dict[s
         "labels": {LABEL_APP: app.metadata.name, LABEL_MANAGED_BY: MANAGED_BY, LABEL_OF_MESSAGE: "true"},
         "annotations": {ANNOTATION_APP_UID: app.metadata.uid, ANNOTATION_SNAPSHOT_ID: taken_id(message)},
     }
-    spec: dict[str, Any] = {"appRef": {"name": app.metadata.name}, "reclaimPolicy": ReclaimPolicy.RETAIN.value}
+    spec: dict[str, Any] = {"appRef": {"name": app.metadata.name}, "deletionPolicy": DeletionPolicy.RETAIN.value}
     if dumps:
         metadata["ownerReferences"] = [_owner(message)]
-        spec = {**spec, "reclaimPolicy": ReclaimPolicy.DELETE.value, "export": _export(message.spec.payload)}
+        spec = {**spec, "deletionPolicy": DeletionPolicy.DELETE.value, "export": _export(message.spec.payload)}
     return {"apiVersion": API_VERSION, "kind": SNAPSHOT_KIND, "metadata": metadata, "spec": spec}
 
 

@@ -116,8 +116,8 @@ def owned_volumes(app: StreamingApp) -> list[dict[str, Any]]:
     volumes: list[dict[str, Any]] = []
     if is_injected(app):
         volumes.append({"name": _RUNTIME_VOLUME, "emptyDir": {}})
-    if app.spec.storage.credentials_secret is not None:
-        secret = {"secretName": app.spec.storage.credentials_secret.name, "optional": True, "defaultMode": 0o440}
+    if app.spec.storage.credentials_secret_ref is not None:
+        secret = {"secretName": app.spec.storage.credentials_secret_ref.name, "optional": True, "defaultMode": 0o440}
         volumes.append({"name": _CREDENTIALS_VOLUME, "secret": secret})
     return volumes
 
@@ -127,7 +127,7 @@ def owned_mounts(app: StreamingApp) -> list[dict[str, Any]]:
     mounts: list[dict[str, Any]] = []
     if is_injected(app):
         mounts.append({"name": _RUNTIME_VOLUME, "mountPath": RUNTIME_DIRECTORY, "readOnly": True})
-    if app.spec.storage.credentials_secret is not None:
+    if app.spec.storage.credentials_secret_ref is not None:
         mounts.append({"name": _CREDENTIALS_VOLUME, "mountPath": CREDENTIALS_DIRECTORY, "readOnly": True})
     return mounts
 
@@ -150,8 +150,8 @@ def owned_env(app: StreamingApp, user_env: list[dict[str, Any]], platform: Platf
     if is_injected(app):
         theirs = [str(item["value"]) for item in user_env if item.get("name") == "PYTHONPATH" and item.get("value")]
         env.append({"name": "PYTHONPATH", "value": ":".join([f"{RUNTIME_DIRECTORY}/python", *theirs[-1:]])})
-    if app.spec.storage.credentials_secret is not None:
-        secret = app.spec.storage.credentials_secret.name
+    if app.spec.storage.credentials_secret_ref is not None:
+        secret = app.spec.storage.credentials_secret_ref.name
         env += [
             {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": True}}}
             for key in (ACCESS_KEY, SECRET_KEY, SESSION_TOKEN)

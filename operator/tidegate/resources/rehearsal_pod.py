@@ -14,7 +14,7 @@ import msgspec
 
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import Driver, Rehearse, StreamingApp, StreamingAppStatus
+from tidegate.model.streaming_app import Driver, RehearsalSpec, StreamingApp, StreamingAppStatus
 from tidegate.resources import pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.driver import build_driver_pod
@@ -46,7 +46,7 @@ _SCRAPED = "prometheus.io/"
 """Annotations that lead to a driver's metrics, of which a rehearsal has none."""
 
 
-def longest_seconds(rehearse: Rehearse) -> int:
+def longest_seconds(rehearse: RehearsalSpec) -> int:
     """Return after how many seconds a rehearsal's pod is ended from outside: to get started, and to run."""
     return 2 * rehearse.timeout_seconds + END_SECONDS
 
@@ -58,8 +58,8 @@ def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]
         SpecError: no driver pod can be made of the spec either, or its memory does not fit.
         ValueError: there is no copy, or nobody asked for a rehearsal.
     """
-    upgrade, rehearse = app.status.upgrade, app.spec.upgrade.rehearse
-    if upgrade is None or upgrade.pin is None or not upgrade.pin.copy or rehearse is None:
+    upgrade, rehearse = app.status.upgrade, app.spec.upgrade.rehearsal
+    if upgrade is None or upgrade.rollback_snapshot is None or not upgrade.rollback_snapshot.copy or rehearse is None:
         raise ValueError(f"there is nothing to rehearse of {app.metadata.name}")
     small = _with_resources(app, rehearse)
     pod = build_driver_pod(small, app.status.epoch, _LINEAGE, platform)
@@ -67,8 +67,8 @@ def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]
     config = dataclasses.replace(
         build_driver_config(small, app.status.epoch, _LINEAGE, platform),
         pod_name=name,
-        storage=rehearsal_place(app_storage(app), upgrade.pin.copy),
-        start_from=StartFrom(app_storage(app), upgrade.pin.copy, upgrade.pin.copy),
+        storage=rehearsal_place(app_storage(app), upgrade.rollback_snapshot.copy),
+        start_from=StartFrom(app_storage(app), upgrade.rollback_snapshot.copy, upgrade.rollback_snapshot.copy),
         rehearsal=Rehearsal(rehearse.batches, rehearse.timeout_seconds, upgrade.queries),
     )
     config = dataclasses.replace(
@@ -81,7 +81,7 @@ def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]
     return {**pod, "metadata": _metadata(app, name, pod["metadata"]), "spec": spec}
 
 
-def _with_resources(app: StreamingApp, rehearse: Rehearse) -> StreamingApp:
+def _with_resources(app: StreamingApp, rehearse: RehearsalSpec) -> StreamingApp:
     driver: Driver = msgspec.structs.replace(
         app.spec.driver,
         resources=limited_as_driver(app, rehearse.resources),
@@ -106,7 +106,7 @@ def _metadata(app: StreamingApp, name: str, drivers: dict[str, Any]) -> dict[str
     }
 
 
-def _owned(spec: dict[str, Any], rehearse: Rehearse, config: str) -> dict[str, Any]:
+def _owned(spec: dict[str, Any], rehearse: RehearsalSpec, config: str) -> dict[str, Any]:
     token_directory = AGENT_TOKEN_FILE.rpartition("/")[0]
     mine = next(container for container in spec["containers"] if container["name"] == DRIVER_CONTAINER)
     token = next(mount["name"] for mount in mine["volumeMounts"] if mount["mountPath"] == token_directory)
@@ -131,6 +131,6 @@ def _owned(spec: dict[str, Any], rehearse: Rehearse, config: str) -> dict[str, A
     }
 
 
-def _tasks(rehearse: Rehearse) -> int:
-    cpu = parse_quantity("spec.upgrade.rehearse.resources.cpu", rehearse.resources.cpu)
+def _tasks(rehearse: RehearsalSpec) -> int:
+    cpu = parse_quantity("spec.upgrade.rehearsal.resources.cpu", rehearse.resources.cpu)
     return max(_FEWEST_TASKS, math.ceil(cpu))

@@ -43,5 +43,5 @@ def build_release_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
 def _with_origins_credentials(app: StreamingApp, secret: str) -> StreamingApp:
     if not secret:
         return app
-    storage = msgspec.structs.replace(app.spec.storage, credentials_secret=LocalReference(name=secret))
+    storage = msgspec.structs.replace(app.spec.storage, credentials_secret_ref=LocalReference(name=secret))
     return msgspec.structs.replace(app, spec=msgspec.structs.replace(app.spec, storage=storage))

@@ -15,7 +15,7 @@ from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN
 
 PREFIX = "TIDEGATE_"
 CREDENTIALS = (ACCESS_KEY, SECRET_KEY, SESSION_TOKEN)
-"""Tidegate's while ``storage.credentialsSecret`` names a Secret."""
+"""Tidegate's while ``storage.credentialsSecretRef`` names a Secret."""
 
 SPARKS = (
     "SPARK_APPLICATION_ID",
@@ -59,8 +59,8 @@ def _problem(name: str, item: Mapping[str, Any], app: StreamingApp) -> str:
         return PREFIX_REMEDY
     if name in SPARKS:
         return SPARKS_REMEDY
-    if name in CREDENTIALS and app.spec.storage.credentials_secret is not None:
-        return "storage.credentialsSecret sets it; leave one of the two out"
+    if name in CREDENTIALS and app.spec.storage.credentials_secret_ref is not None:
+        return "storage.credentialsSecretRef sets it; leave one of the two out"
     if name == "PYTHONPATH" and "value" not in item and item.get("valueFrom"):
         return "Tidegate puts its own path in front of yours; give it as a value, not from elsewhere"
     return ""

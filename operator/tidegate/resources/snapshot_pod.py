@@ -36,7 +36,7 @@ from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 
 def storage_of(app: StreamingApp) -> SnapshotStorage:
     """Return what has to be remembered of an application to reach its storage without it."""
-    place, secret = app_storage(app), app.spec.storage.credentials_secret
+    place, secret = app_storage(app), app.spec.storage.credentials_secret_ref
     return SnapshotStorage(
         uri=place.uri,
         endpoint=place.endpoint,
@@ -65,7 +65,7 @@ def storage_of_import(snapshot: StreamSnapshot) -> SnapshotStorage:
         endpoint=given.endpoint,
         region=given.region,
         path_style_access=given.path_style_access,
-        credentials_secret=given.credentials_secret.name if given.credentials_secret is not None else "",
+        credentials_secret=given.credentials_secret_ref.name if given.credentials_secret_ref is not None else "",
         service_account_name=given.service_account_name,
     )
 
@@ -127,7 +127,9 @@ def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:
             endpoint=storage.endpoint,
             region=storage.region,
             path_style_access=storage.path_style_access,
-            credentials_secret=LocalReference(name=storage.credentials_secret) if storage.credentials_secret else None,
+            credentials_secret_ref=LocalReference(name=storage.credentials_secret)
+            if storage.credentials_secret
+            else None,
         ),
         driver=Driver(
             resources=Resources(cpu_limit=storage.cpu_limit or None),

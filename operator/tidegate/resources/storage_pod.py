@@ -126,7 +126,7 @@ def hash_of_taken(app: StreamingApp, *beside: object) -> str:
         beside: what else a pod takes, as JSON can hold it.
     """
     template = app.spec.driver.pod_template.get("spec") or {}
-    env, secret = _env_for_storage(app), app.spec.storage.credentials_secret
+    env, secret = _env_for_storage(app), app.spec.storage.credentials_secret_ref
     taken = (
         dataclasses.astuple(app_storage(app)),
         secret.name if secret is not None else "",

@@ -293,6 +293,7 @@ def _reach(place: Storage, credentials: Credentials | None) -> ObjectStore:
 def _nothing_told(name: str, uri: str, timeout: float, trouble: str) -> str:
     return (
         f"Nothing was told of message {name!r:.200} in {timeout:.0f} s. It is in the inbox, and comes into force when "
-        f"an application at {uri} reads it: does one run there, with spec.control.channel.storage, and keepReplies? "
+        f"an application at {uri} reads it: does one run there, with "
+        "spec.control.channel.storage and its replyRetentionSeconds above 0? "
         f"Of a message that was sent before with the same id and source nothing is told again.{trouble}"
     )

@@ -198,7 +198,7 @@ def _named(opened: _Opened, query: str, operator: int | None) -> list[ExportedTa
     what = sorted({f"{table.operator} ({table.operator_name})" for table in tables})
     raise ExportError(
         f"Spark can begin no operator like {', '.join(what)} of query {query!r} with a state. Begin with the snapshot "
-        "itself (spec.startFrom.snapshot), or read the rows with exported_state() and make of them the initialState "
+        "itself (spec.startFrom.snapshotRef), or read the rows with exported_state() and make of them the initialState "
         "of a transformWithState"
     )
 

@@ -27,7 +27,7 @@ def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, nam
             "uri": "s3://streams/apps",
             "region": "us-east-1",
             "pathStyleAccess": False,
-            "onDelete": "Retain",
+            "deletionPolicy": "Retain",
         },
         "restart": {
             "policy": "OnFailure",
@@ -40,10 +40,10 @@ def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, nam
             "mode": "Snapshot",
             "stableBatches": 5,
             "timeoutSeconds": 1800,
-            "rollback": "Auto",
-            "rollBackTo": "",
+            "rollbackPolicy": "Auto",
+            "rollbackTo": "",
         },
-        "control": {"retention": "24h", "channel": {"type": "Storage"}},
+        "control": {"retentionSeconds": 86400, "channel": {"type": "Storage"}},
         "restartNonce": 0,
         "suspend": False,
     }
@@ -57,11 +57,11 @@ def test_an_autoscaler_is_off_until_somebody_switches_it_on(api_kubectl: Kubectl
         "mode": "Off",
         "minExecutors": 1,
         "maxExecutors": 4,
-        "targetUtilization": 70,
-        "catchUp": "10m",
-        "window": "1m",
-        "stabilization": "15s",
-        "scaleDown": {"interval": "10m", "maxPercent": 50},
+        "targetUtilizationPercent": 70,
+        "catchUpSeconds": 600,
+        "windowSeconds": 60,
+        "stabilizationSeconds": 15,
+        "scaleDown": {"intervalSeconds": 600, "maxPercent": 50},
     }
     assert decode_app(stored).spec == decode_app({**stored, "spec": app["spec"]}).spec
 
@@ -122,8 +122,8 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
             "endpoint": "https://[fd00::1]:9000",
             "region": "auto",
             "pathStyleAccess": True,
-            "credentialsSecret": {"name": "storage"},
-            "onDelete": "Delete",
+            "credentialsSecretRef": {"name": "storage"},
+            "deletionPolicy": "Delete",
         },
         "restart": {
             "policy": "Always",
@@ -136,11 +136,11 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
             "mode": "LastState",
             "stableBatches": 100,
             "timeoutSeconds": 60,
-            "rollback": "Never",
-            "rollBackTo": "up-9f31a2c4-7-3",
+            "rollbackPolicy": "Never",
+            "rollbackTo": "up-9f31a2c4-7-3",
         },
         "control": {
-            "retention": "7d",
+            "retentionSeconds": 604800,
             "channel": {
                 "type": "Kafka",
                 "kafka": {
@@ -150,7 +150,7 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
                     "startingOffsets": "Latest",
                     "options": {"security.protocol": "SASL_SSL"},
                 },
-                "credentialsSecret": {"name": "kafka-control"},
+                "credentialsSecretRef": {"name": "kafka-control"},
                 "types": ["reload-config", "order:new"],
             },
         },

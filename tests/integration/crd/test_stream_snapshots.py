@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.stream_snapshot import ReclaimPolicy, decode_snapshot, import_place
+from tidegate.model.stream_snapshot import decode_snapshot, import_place
+from tidegate.model.streaming_app import DeletionPolicy
 from tidegate_testing.crd import MINIMAL, REMOVED, changed, create
 from tidegate_testing.kubectl import Kubectl, KubectlError
 
@@ -56,8 +57,8 @@ def write_status(kubectl: Kubectl, namespace: str, name: str = "nightly") -> Non
 
 def test_the_smallest_snapshot_is_stored_with_its_default(api_kubectl: Kubectl, namespace: str) -> None:
     stored = create(api_kubectl, namespace, SNAPSHOT)
-    assert stored["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Retain", "verifyNonce": 0}
-    assert decode_snapshot(json.dumps(stored).encode()).spec.reclaim_policy is ReclaimPolicy.RETAIN
+    assert stored["spec"] == {"appRef": {"name": "orders"}, "deletionPolicy": "Retain", "verifyNonce": 0}
+    assert decode_snapshot(json.dumps(stored).encode()).spec.deletion_policy is DeletionPolicy.RETAIN
 
 
 @pytest.mark.parametrize(
@@ -68,11 +69,11 @@ def test_the_smallest_snapshot_is_stored_with_its_default(api_kubectl: Kubectl, 
         ("spec/appRef", REMOVED, "spec needs one of appRef"),
         ("spec/appRef", {"name": ""}, "spec.appRef.name"),
         ("spec/appRef", {"name": "a" * 41}, "spec.appRef.name"),
-        ("spec/reclaimPolicy", "Recycle", "spec.reclaimPolicy"),
+        ("spec/deletionPolicy", "Recycle", "spec.deletionPolicy"),
         ("spec/uri", "s3://elsewhere", "uri must be that of a manifest"),
         ("spec/uri", MANIFEST, "spec needs one of appRef"),
         ("spec/storage", {"region": "eu-1"}, "it goes with uri"),
-        ("spec", {"uri": MANIFEST, "reclaimPolicy": "Delete"}, "reclaimPolicy must be Retain"),
+        ("spec", {"uri": MANIFEST, "deletionPolicy": "Delete"}, "deletionPolicy must be Retain"),
         ("spec", {"uri": MANIFEST, "storage": {"endpoint": "far"}}, "storage.endpoint must be http://host"),
     ],
 )
@@ -85,7 +86,7 @@ def test_what_can_not_be_a_snapshot_is_refused(
 
 
 def test_an_import_is_stored_and_stays_what_it_is(api_kubectl: Kubectl, namespace: str) -> None:
-    given = {"uri": MANIFEST, "storage": {"endpoint": "http://far:9000", "credentialsSecret": {"name": "keys"}}}
+    given = {"uri": MANIFEST, "storage": {"endpoint": "http://far:9000", "credentialsSecretRef": {"name": "keys"}}}
     stored = create(api_kubectl, namespace, snapshot("spec", given))
     assert stored["spec"]["storage"] == {**given["storage"], "region": "us-east-1", "pathStyleAccess": False}  # type: ignore[dict-item]
     found = decode_snapshot(json.dumps(stored).encode())
@@ -106,7 +107,7 @@ def test_a_snapshot_stays_that_of_its_application(api_kubectl: Kubectl, namespac
     create(api_kubectl, namespace, SNAPSHOT)
     with pytest.raises(KubectlError, match="appRef cannot be changed"):
         api_kubectl.patch("streamsnapshot", "nightly", namespace, {"spec": {"appRef": {"name": "bills"}}})
-    api_kubectl.patch("streamsnapshot", "nightly", namespace, {"spec": {"reclaimPolicy": "Delete"}})
+    api_kubectl.patch("streamsnapshot", "nightly", namespace, {"spec": {"deletionPolicy": "Delete"}})
 
 
 def test_kubectl_shows_the_line_of_snapshots(api_kubectl: Kubectl, namespace: str) -> None:
@@ -131,7 +132,7 @@ def test_the_whole_status_is_stored_and_nobody_writes_it_with_the_spec(api_kubec
 
 # --- applications that begin with one ---
 
-START = {"snapshot": {"name": "nightly"}}
+START = {"snapshotRef": {"name": "nightly"}}
 EXPORT = "s3://streams/apps/shop/word-count/exports/nightly-aabbccdd-1/manifest.json"
 
 
@@ -148,8 +149,8 @@ def test_an_application_may_begin_with_a_snapshot(api_kubectl: Kubectl, namespac
     [
         (None, START, "startFrom can only be set when the application is created"),
         (START, None, "startFrom can only be set when the application is created"),
-        (START, {"snapshot": {"name": "another"}}, "startFrom cannot be changed"),
-        (START, {"snapshot": None, "export": EXPORT}, "startFrom cannot be changed"),
+        (START, {"snapshotRef": {"name": "another"}}, "startFrom cannot be changed"),
+        (START, {"snapshotRef": None, "export": EXPORT}, "startFrom cannot be changed"),
     ],
 )
 def test_what_an_application_begins_with_is_decided_at_its_creation(
@@ -161,7 +162,7 @@ def test_what_an_application_begins_with_is_decided_at_its_creation(
 
 
 def test_a_beginning_names_a_snapshot(api_kubectl: Kubectl, namespace: str) -> None:
-    with pytest.raises(KubectlError, match=r"startFrom needs one of snapshot.* and export"):
+    with pytest.raises(KubectlError, match=r"startFrom needs one of snapshotRef.* and export"):
         create(api_kubectl, namespace, changed("spec/startFrom", {}))
 
 
@@ -212,25 +213,30 @@ def test_a_schedule_is_stored_with_its_defaults(api_kubectl: Kubectl, namespace:
     given = {
         "schedule": "0 */6 * * mon-fri",
         "suspend": False,
-        "keep": {"last": 10},
+        "retention": {"maxCount": 10},
         "verify": False,
-        "onDelete": "Skip",
+        "finalSnapshot": False,
     }
     assert stored["spec"]["snapshots"] == given
-    api_kubectl.patch("sapp", "app", namespace, {"spec": {"snapshots": {"keep": {"last": None, "maxAge": "30d"}}}})
-    assert (api_kubectl.get("sapp", "app", namespace) or {})["spec"]["snapshots"]["keep"] == {"maxAge": "30d"}
+    api_kubectl.patch(
+        "sapp", "app", namespace, {"spec": {"snapshots": {"retention": {"maxCount": None, "maxAgeSeconds": 2592000}}}}
+    )
+    assert (api_kubectl.get("sapp", "app", namespace) or {})["spec"]["snapshots"]["retention"] == {
+        "maxAgeSeconds": 2592000
+    }
 
 
 @pytest.mark.parametrize(
     ("snapshots", "words"),
     [
-        ({"schedule": "0 * * * *", "every": "6h"}, "schedule or every, not both"),
+        ({"schedule": "0 * * * *", "intervalSeconds": 21600}, "schedule or intervalSeconds, not both"),
         ({"schedule": "@hourly"}, "five fields of cron"),
         ({"schedule": "0 24 * * *"}, "five fields of cron"),
-        ({"every": "90s"}, "whole number of minutes (m), hours (h) or days (d)"),
-        ({"every": "0h"}, "whole number of minutes (m), hours (h) or days (d)"),
-        ({"keep": {"maxAge": "1w"}}, "snapshots.keep.maxAge must be"),
-        ({"keep": {"last": 0}}, "spec.snapshots.keep.last"),
+        ({"intervalSeconds": 90}, "must be whole minutes: a multiple of 60"),
+        ({"intervalSeconds": 0}, "greater than or equal to 60"),
+        ({"intervalSeconds": 60, "timeZone": "Europe/Berlin"}, "timeZone is the time zone of snapshots.schedule"),
+        ({"retention": {"maxAgeSeconds": 59}}, "spec.snapshots.retention.maxAgeSeconds"),
+        ({"retention": {"maxCount": 0}}, "spec.snapshots.retention.maxCount"),
     ],
 )
 def test_what_can_not_be_a_schedule_is_refused(
@@ -242,7 +248,7 @@ def test_what_can_not_be_a_schedule_is_refused(
 
 
 def test_a_last_snapshot_does_not_lie_in_storage_that_is_removed(api_kubectl: Kubectl, namespace: str) -> None:
-    app = changed("spec/snapshots", {"onDelete": "Take"})
-    app["spec"]["storage"]["onDelete"] = "Delete"
-    with pytest.raises(KubectlError, match="Take needs storage"):
+    app = changed("spec/snapshots", {"finalSnapshot": True})
+    app["spec"]["storage"]["deletionPolicy"] = "Delete"
+    with pytest.raises(KubectlError, match="finalSnapshot needs storage"):
         create(api_kubectl, namespace, app)

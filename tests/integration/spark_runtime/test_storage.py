@@ -154,7 +154,7 @@ def test_a_driver_that_waits_for_storage_says_so_lives_and_can_be_stopped(
     assert report is not None
     assert report.state is DriverState.WAITING
     assert report.fault is not None
-    assert "'storage-keys' (spec.storage.credentialsSecret.name)" in report.fault.message
+    assert "'storage-keys' (spec.storage.credentialsSecretRef.name)" in report.fault.message
     assert driver.status("/healthz")[0] == 200
     assert driver.status("/readyz")[0] == 503
     driver.terminate()

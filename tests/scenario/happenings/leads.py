@@ -50,6 +50,6 @@ def _delete(w: World, *, with_storage: bool) -> str | None:
     if name is None:
         return None
     if with_storage:
-        people.edit(w, name, {"storage": {"onDelete": "Delete"}})
+        people.edit(w, name, {"storage": {"deletionPolicy": "Delete"}})
     w.api.delete(w.app_path(name))
     return f"{name} is deleted{', and its storage with it' if with_storage else ''}"

@@ -25,17 +25,17 @@ def create(w: World, name: str) -> str:
     uri = f"s3://{BUCKET}/apps/{NAMESPACE}/{ORDERS}" if name == INNER else f"s3://{BUCKET}/apps"
     spec: Body = {
         "application": {"image": "shop/orders:1", "main": "local:///opt/app/main.py", "runtime": "Image"},
-        "storage": {"uri": uri, "onDelete": w.rng.choice(("Retain", "Delete"))},
+        "storage": {"uri": uri, "deletionPolicy": w.rng.choice(("Retain", "Delete"))},
         "driver": {"stopGracePeriodSeconds": w.rng.choice((5, 120))},
         "executor": {"instances": w.rng.choice((1, 2))},
-        "control": {"retention": w.rng.choice(("1m", "24h"))},
+        "control": {"retentionSeconds": w.rng.choice((60, 86400))},
         "restart": {"policy": "OnFailure", **(_restart_rules(w) if w.rng.random() < 0.5 else {})},
         "upgrade": {name: value for name, value in _upgrade_rules(w).items() if value is not None},
     }
     manifest = {"apiVersion": "tidegate.dev/v1alpha1", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
     w.api.create(_APPS, manifest)
     rules = ", ".join(map(str, spec["restart"].values()))
-    return f"{name} is created, onDelete {spec['storage']['onDelete']}, {rules}"
+    return f"{name} is created, deletionPolicy {spec['storage']['deletionPolicy']}, {rules}"
 
 
 def _restart_rules(w: World) -> Body:
@@ -53,10 +53,10 @@ def _upgrade_rules(w: World) -> Body:
     rehearsed = mode == "Snapshot" and w.rng.random() < 0.5
     return {
         "mode": mode,
-        "rehearse": {"batches": 2, "timeoutSeconds": w.rng.choice((30, 120))} if rehearsed else None,
+        "rehearsal": {"batches": 2, "timeoutSeconds": w.rng.choice((30, 120))} if rehearsed else None,
         "stableBatches": w.rng.choice((1, 2, 5)),
         "timeoutSeconds": w.rng.choice((60, 600)),
-        "rollback": w.rng.choice(("Auto", "Auto", "Auto", "Never")),
+        "rollbackPolicy": w.rng.choice(("Auto", "Auto", "Auto", "Never")),
     }
 
 
@@ -140,7 +140,7 @@ def autoscale(w: World) -> str | None:
 @happening(2)
 def change_policy(w: World) -> str | None:
     policy = w.rng.choice(("Retain", "Delete"))
-    return _edit(w, f"onDelete {policy}", {"storage": {"onDelete": policy}})
+    return _edit(w, f"deletionPolicy {policy}", {"storage": {"deletionPolicy": policy}})
 
 
 @happening(2)
@@ -234,8 +234,8 @@ def _phase_of_upgrade(app: Body) -> str:
 def ask_for_rollback(w: World) -> str | None:
     name = w.rng.choice((ORDERS, BILLING))
     upgrade = ((w.app(name) or {}).get("status") or {}).get("upgrade") or {}
-    pin = (upgrade.get("pin") or {}).get("id")
-    return pin and edit(w, name, {"upgrade": {"rollBackTo": pin}}, f"roll back to {pin}")
+    pin = (upgrade.get("rollbackSnapshot") or {}).get("id")
+    return pin and edit(w, name, {"upgrade": {"rollbackTo": pin}}, f"roll back to {pin}")
 
 
 @happening(3)

@@ -195,7 +195,7 @@ class Cluster:
             if pod.terminating or (pod.role == "executor" and DRIVER not in before):
                 del self.pods[name]
             elif pod.phase == "Pending" and pod.waiting is None:
-                self.pods[name] = dataclasses.replace(pod, phase="Running", running=True, started_at=self.now)
+                self.pods[name] = dataclasses.replace(pod, phase="Running", running=True, start_time=self.now)
             elif pod.role == "purge" and pod.phase == "Running":
                 self.pods[name] = dataclasses.replace(pod, phase="Succeeded", running=False)
         if self.app is not None and self.app.metadata.deletion_timestamp and not self.app.metadata.finalizers:

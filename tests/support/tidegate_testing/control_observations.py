@@ -35,7 +35,7 @@ def message(
     *,
     kind: str = "reload-config",
     payload: Any = None,
-    ttl: str = "",
+    ttl: int = 0,
     sent: float = SENT,
     **metadata: Any,
 ) -> ControlMessage:
@@ -50,20 +50,20 @@ def message(
     }
     return ControlMessage(
         metadata=Metadata(**{**known, **metadata}),
-        spec=ControlMessageSpec(app_ref=LocalReference(name="orders"), type=kind, payload=payload, ttl=ttl),
+        spec=ControlMessageSpec(app_ref=LocalReference(name="orders"), type=kind, payload=payload, ttl_seconds=ttl),
         status=status or ControlMessageStatus(),
     )
 
 
 def offered(**fields: Any) -> ControlMessageStatus:
     """Return the status of a message that a driver was given."""
-    known: dict[str, Any] = {"phase": MessagePhase.PENDING, "order": "20", "app_uid": UID, "offered_at": TIME}
+    known: dict[str, Any] = {"phase": MessagePhase.PENDING, "order": "20", "app_uid": UID, "offered_time": TIME}
     return ControlMessageStatus(**{**known, **fields})
 
 
 def ended(phase: MessagePhase = MessagePhase.APPLIED, at: float = NOW) -> ControlMessageStatus:
     """Return the status of a message of which nothing more comes."""
-    return offered(phase=phase, finished_at=datetime.datetime.fromtimestamp(at, datetime.UTC))
+    return offered(phase=phase, completion_time=datetime.datetime.fromtimestamp(at, datetime.UTC))
 
 
 def report(

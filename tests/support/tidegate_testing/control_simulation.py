@@ -162,7 +162,7 @@ class ControlWorld:
         for order in orders.messages:
             of = by_uid.get(order.id)
             if of is not None:
-                assert of.status.offered_at is not None, "given before the resource says so"
+                assert of.status.offered_time is not None, "given before the resource says so"
         for name in orders.forget:
             of = by_uid.get(name)
             assert of is None or of.is_final, "forgotten before its end is written down"
@@ -206,7 +206,7 @@ class ControlWorld:
 
     # --- people ---
 
-    def send(self, name: str, ttl: str = "", payload: object = None) -> None:
+    def send(self, name: str, ttl: int = 0, payload: object = None) -> None:
         """Somebody sends a message, unless there is one of that name."""
         if name in self.stored:
             return

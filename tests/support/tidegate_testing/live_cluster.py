@@ -44,7 +44,7 @@ class LiveCluster:
             "uri": f"s3://{self.bucket}/apps",
             "endpoint": self.site.s3_endpoint_pods,
             "pathStyleAccess": True,
-            "credentialsSecret": {"name": CREDENTIALS},
+            "credentialsSecretRef": {"name": CREDENTIALS},
         }
         image, main = self.site.image_spark, f"script:{script}"
         return streaming_app(name, self.namespace, image=image, storage=storage, main=main, args=args, spec=spec)

@@ -61,7 +61,7 @@ def driver_of(app: StreamingApp, **fields: Any) -> PodRecord:
 
 def running_driver(app: StreamingApp, **fields: Any) -> PodRecord:
     """Return a driver whose process runs."""
-    up = {"phase": "Running", "running": True, "started_at": NOW - 50, "ip": "10.0.0.5", "node": "node0"}
+    up = {"phase": "Running", "running": True, "start_time": NOW - 50, "ip": "10.0.0.5", "node": "node0"}
     return driver_of(app, **{**up, **fields})
 
 

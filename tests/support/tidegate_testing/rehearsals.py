@@ -15,8 +15,8 @@ from tidegate_testing.observations import NOW, app_with, driver_of
 from tidegate_testing.upgrades import BEGUN, IMAGE, A, runs, under_test
 
 POD = "orders-rehearsal-1"
-ASKED: dict[str, Any] = {"upgrade.rehearse": {"batches": 3, "timeoutSeconds": 300}}
-BEGUN_REHEARSAL = RehearsalStatus(started_at=BEGUN)
+ASKED: dict[str, Any] = {"upgrade.rehearsal": {"batches": 3, "timeoutSeconds": 300}}
+BEGUN_REHEARSAL = RehearsalStatus(start_time=BEGUN)
 PASSED = RehearsalEnd(RehearsalResult.PASSED, committed={"main": 3})
 FAILED = RehearsalEnd(RehearsalResult.FAILED, RehearsalWhat.STATE_SCHEMA, {"main": 0})
 
@@ -34,7 +34,7 @@ def old_runs() -> dict[str, Any]:
 def pod_of(app: StreamingApp, **fields: Any) -> PodRecord:
     """Return the pod of the rehearsal of the application's version; it runs unless told otherwise."""
     known = {"name": POD, "role": "rehearsal", "uid": "r-1", "epoch": 0, "spec_hash": spec_hash(app)}
-    up = {"phase": "Running", "running": True, "started_at": NOW - 8, "created_at": NOW - 9}
+    up = {"phase": "Running", "running": True, "start_time": NOW - 8, "created_at": NOW - 9}
     return driver_of(app, **{**known, **up, **fields})
 
 

@@ -10,7 +10,6 @@ from tidegate.decide.snapshots.actions import SnapshotPlan, WriteSnapshotStatus
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.stream_snapshot import (
-    ReclaimPolicy,
     SnapshotApp,
     SnapshotPhase,
     SnapshotVersion,
@@ -18,7 +17,7 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshotSpec,
     StreamSnapshotStatus,
 )
-from tidegate.model.streaming_app import LocalReference, Metadata, Phase, StreamingApp
+from tidegate.model.streaming_app import DeletionPolicy, LocalReference, Metadata, Phase, StreamingApp
 from tidegate.observe.pods import Exit, PodRecord
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.snapshot_pod import storage_of
@@ -41,7 +40,7 @@ SUSPENDED = launched(app_with({"suspend": True}), phase=Phase.SUSPENDED)
 
 
 def snapshot(
-    status: StreamSnapshotStatus | None = None, *, policy: ReclaimPolicy = ReclaimPolicy.RETAIN, **metadata: Any
+    status: StreamSnapshotStatus | None = None, *, policy: DeletionPolicy = DeletionPolicy.RETAIN, **metadata: Any
 ) -> StreamSnapshot:
     """Return a StreamSnapshot of the application ``orders``; it has our finalizer if it has a status."""
     known: dict[str, Any] = {
@@ -54,7 +53,7 @@ def snapshot(
     }
     return StreamSnapshot(
         metadata=Metadata(**{**known, **metadata}),
-        spec=StreamSnapshotSpec(app_ref=LocalReference(name="orders"), reclaim_policy=policy),
+        spec=StreamSnapshotSpec(app_ref=LocalReference(name="orders"), deletion_policy=policy),
         status=status or StreamSnapshotStatus(),
     )
 
@@ -68,7 +67,7 @@ def begun(app: StreamingApp = APP, **fields: Any) -> StreamSnapshotStatus:
         "image": app.spec.application.image,
         "version": SnapshotVersion(spec_hash=spec_hash(app), spec=version_of(app.spec)),
         "storage": storage_of(app),
-        "started_at": TIME,
+        "start_time": TIME,
     }
     return StreamSnapshotStatus(**{**known, **fields})
 
@@ -78,10 +77,10 @@ def ready_snapshot(app: StreamingApp = APP, **changes: Any) -> StreamSnapshot:
     return written(observe_running(snapshot(begun(app)), report(SnapshotState.READY), app=app), **changes)
 
 
-def deleted(of: StreamSnapshot, policy: ReclaimPolicy | None = None) -> StreamSnapshot:
+def deleted(of: StreamSnapshot, policy: DeletionPolicy | None = None) -> StreamSnapshot:
     """Return the snapshot with somebody's wish to delete it."""
     metadata = msgspec.structs.replace(of.metadata, deletion_timestamp=TIME)
-    spec = of.spec if policy is None else msgspec.structs.replace(of.spec, reclaim_policy=policy)
+    spec = of.spec if policy is None else msgspec.structs.replace(of.spec, deletion_policy=policy)
     return msgspec.structs.replace(of, metadata=metadata, spec=spec)
 
 
@@ -136,7 +135,7 @@ def pod(app: StreamingApp = SUSPENDED, *, disposing: bool = False, **fields: Any
 def pod_that_said(*reports: SnapshotReport, disposing: bool = False, exit_code: int = 0, **fields: Any) -> PodRecord:
     """Return a pod whose process ended with these reports."""
     words = to_json(SnapshotReports(reports))
-    ended = Exit(exit_code, "Completed" if exit_code == 0 else "Error", words, fields.pop("finished_at", NOW - 5))
+    ended = Exit(exit_code, "Completed" if exit_code == 0 else "Error", words, fields.pop("completion_time", NOW - 5))
     phase = "Succeeded" if exit_code == 0 else "Running"
     return pod(disposing=disposing, phase=phase, running=False, ended=ended, **fields)
 

@@ -10,13 +10,8 @@ import msgspec
 
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshot
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.stream_snapshot import (
-    ANNOTATION_KEEP,
-    LABEL_SCHEDULED,
-    ReclaimPolicy,
-    StreamSnapshot,
-    snapshot_id,
-)
+from tidegate.model.stream_snapshot import ANNOTATION_KEEP, LABEL_SCHEDULED, StreamSnapshot, snapshot_id
+from tidegate.model.streaming_app import DeletionPolicy
 from tidegate_spark.protocol import ANNOTATION_APP_UID, from_json
 from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 from tidegate_testing.observations import NOW
@@ -37,7 +32,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Keep:
-    """What ``spec.snapshots.keep`` says; 0: no limit."""
+    """What ``spec.snapshots.retention`` says; 0: no limit."""
 
     last: int = 0
     seconds: int = 0
@@ -75,8 +70,8 @@ def _orders(create: CreateSnapshotPod) -> SnapshotOrders:
 
 def _resource(kept: Kept, keep: Keep) -> StreamSnapshot:
     found = _complete()
-    limits: dict[str, int | str] = {"last": keep.last} if keep.last else {}
-    limits |= {"maxAge": f"{keep.seconds}m"} if keep.seconds else {}
+    limits = {"maxCount": keep.last} if keep.last else {}
+    limits |= {"maxAgeSeconds": 60 * keep.seconds} if keep.seconds else {}
     metadata = msgspec.structs.replace(
         found.metadata,
         name=kept.id,
@@ -85,7 +80,7 @@ def _resource(kept: Kept, keep: Keep) -> StreamSnapshot:
         annotations={ANNOTATION_KEEP: msgspec.json.encode(limits).decode(), ANNOTATION_APP_UID: "u-1"},
     )
     status = msgspec.structs.replace(found.status, snapshot_id=snapshot_id(metadata))
-    spec = msgspec.structs.replace(found.spec, reclaim_policy=ReclaimPolicy.DELETE)
+    spec = msgspec.structs.replace(found.spec, deletion_policy=DeletionPolicy.DELETE)
     return msgspec.structs.replace(found, metadata=metadata, spec=spec, status=status)
 
 

@@ -12,8 +12,8 @@ import msgspec
 
 from tidegate.decide import actions as do
 from tidegate.decide.snapshots import actions as about
-from tidegate.model.stream_snapshot import ANNOTATION_KEEP, ExportSpec, ReclaimPolicy, StreamSnapshot
-from tidegate.model.streaming_app import Phase, StreamingApp
+from tidegate.model.stream_snapshot import ANNOTATION_KEEP, ExportSpec, StreamSnapshot
+from tidegate.model.streaming_app import DeletionPolicy, Phase, StreamingApp
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, LABEL_ROLE, SNAPSHOT_FINALIZER
@@ -111,7 +111,7 @@ class SnapshotWorld:
             case do.ReleaseAccess():
                 self._remember(refusal=None)
             case about.DeleteSnapshot():
-                self.delete(self.snapshot.spec.reclaim_policy)
+                self.delete(self.snapshot.spec.deletion_policy)
             case about.StampRetention(text=text):
                 annotations = {**self.snapshot.metadata.annotations, ANNOTATION_KEEP: text}
                 metadata = msgspec.structs.replace(self.snapshot.metadata, annotations=annotations)
@@ -181,7 +181,7 @@ class SnapshotWorld:
                 self.pods[known.name] = ended
                 return
             said = report(SnapshotState.EXPORTED, manifest="s3://bucket/exports/1/manifest.json", rows=5)
-        ended = pod_that_said(said, disposing=disposing, finished_at=self.now, spec_hash=known.spec_hash)
+        ended = pod_that_said(said, disposing=disposing, completion_time=self.now, spec_hash=known.spec_hash)
         self.pods[known.name] = dataclasses.replace(ended, name=known.name, role=known.role)
 
     def _step(self, known: SnapshotReport, *, disposing: bool) -> SnapshotReport:
@@ -221,7 +221,7 @@ class SnapshotWorld:
         """Another application of the same name."""
         self._set_app("u-2", Phase.RUNNING)
 
-    def delete(self, policy: ReclaimPolicy) -> None:
+    def delete(self, policy: DeletionPolicy) -> None:
         """Somebody deletes the snapshot, or says otherwise what is to become of its files."""
         if self.snapshot is not None:
             self.snapshot = deleted(self.snapshot, policy)

@@ -210,7 +210,12 @@ class UpgradeCluster(Cluster):
     def left_places(self) -> set[str]:
         """Return what of rehearsals is in the storage, and nobody will remove."""
         upgrade = self.app.status.upgrade if self.app is not None else None
-        going = set(upgrade.obsolete) | ({upgrade.pin.copy} if upgrade.pin is not None else set()) if upgrade else set()
+        going = (
+            set(upgrade.obsolete)
+            | ({upgrade.rollback_snapshot.copy} if upgrade.rollback_snapshot is not None else set())
+            if upgrade
+            else set()
+        )
         return self.places - going
 
     # --- orders, reports ---
@@ -226,7 +231,11 @@ class UpgradeCluster(Cluster):
             else:
                 self.reports.setdefault(take.id, SnapshotReport(take.id, SnapshotState.COPYING))
         for name in orders.dispose:
-            if upgrade is None or name not in upgrade.obsolete or (upgrade.pin and upgrade.pin.id == name):
+            if (
+                upgrade is None
+                or name not in upgrade.obsolete
+                or (upgrade.rollback_snapshot and upgrade.rollback_snapshot.id == name)
+            ):
                 self.trouble.append(f"{name} is disposed of, and the status does not say so")
             if any(self._place(each) == name for each in self.pods.values() if each.role == ROLE_REHEARSAL):
                 self.trouble.append(f"{name} is disposed of, and something rehearses on it")
@@ -265,7 +274,9 @@ class UpgradeCluster(Cluster):
         if driver.spec_hash == self.broken and driver.restarts >= BUDGET:
             self.exhaust_driver()
         elif driver.spec_hash == self.broken:
-            ended = dataclasses.replace(ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"), finished_at=self.now)
+            ended = dataclasses.replace(
+                ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"), completion_time=self.now
+            )
             self._change_driver(restarts=driver.restarts + 1, ended=ended)
         else:
             self.lineages[self.configs[-1][0].lineage] += (driver.spec_hash,) * number
@@ -292,8 +303,8 @@ class UpgradeCluster(Cluster):
     def ask_for_rollback(self) -> None:
         """Somebody names the pin of the last upgrade."""
         upgrade = self.app.status.upgrade if self.app is not None else None
-        if upgrade is not None and upgrade.pin is not None:
-            self.change_upgrade(roll_back_to=upgrade.pin.id)
+        if upgrade is not None and upgrade.rollback_snapshot is not None:
+            self.change_upgrade(rollback_to=upgrade.rollback_snapshot.id)
 
     def give_up_state(self) -> None:
         """Somebody says twice that the state is to be given up."""

@@ -10,11 +10,11 @@ from tidegate.decide.actions import Plan
 from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.streaming_app import (
     Phase,
+    RollbackSnapshot,
     StableSpec,
     StreamingApp,
     UpgradeMode,
     UpgradePhase,
-    UpgradePin,
     UpgradeStatus,
 )
 from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, DriverConfig, QueryReport, from_json
@@ -35,7 +35,7 @@ BEGUN = datetime.datetime.fromtimestamp(NOW - 10, datetime.UTC)
 
 def stable_of(app: StreamingApp) -> StableSpec:
     """Return the application's spec as a stable version."""
-    return StableSpec(spec_hash=spec_hash(app), spec=version_of(app.spec), lineage=1, at=BEGUN)
+    return StableSpec(spec_hash=spec_hash(app), spec=version_of(app.spec), lineage=1, stable_time=BEGUN)
 
 
 def stable(app: StreamingApp) -> StreamingApp:
@@ -53,12 +53,12 @@ def upgrading(app: StreamingApp, old: StreamingApp, phase: UpgradePhase, **field
         "from_spec_hash": spec_hash(old),
         "to_spec_hash": spec_hash(app),
         "lineage": 1,
-        "started_at": BEGUN,
-        "since": BEGUN,
+        "start_time": BEGUN,
+        "phase_start_time": BEGUN,
         "reason": "Reason",
         "message": "Words.",
         "epoch": 2 if launched else 0,
-        "pin": UpgradePin(id=PIN, lineage=1, copy=COPY),
+        "rollback_snapshot": RollbackSnapshot(id=PIN, lineage=1, copy=COPY),
     }
     return _with_status(app, last_stable=stable_of(old), upgrade=UpgradeStatus(**{**known, **fields}))
 

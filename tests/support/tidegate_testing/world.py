@@ -43,7 +43,7 @@ class World:
             "uri": f"s3://{self.bucket}/apps",
             "endpoint": self.environment.s3_endpoint_pods,
             "pathStyleAccess": True,
-            "credentialsSecret": {"name": CREDENTIALS},
+            "credentialsSecretRef": {"name": CREDENTIALS},
         }
 
     def app(

@@ -131,7 +131,7 @@ async def test_the_secret_of_an_earlier_application_of_the_name_is_replaced() ->
 
 
 async def test_a_namespace_that_is_being_deleted_does_not_hold_up_the_deletion_of_what_is_in_it() -> None:
-    going = deleted(launched(app_with({"storage.onDelete": "Delete"}, resourceVersion="8")))
+    going = deleted(launched(app_with({"storage.deletionPolicy": "Delete"}, resourceVersion="8")))
     world = World()
     world.index.put_app(going)
     world.api.refusing["/api/v1/namespaces/shop/pods"] = Forbidden("is being terminated", namespace_terminating=True)

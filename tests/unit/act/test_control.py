@@ -113,7 +113,7 @@ async def test_messages_are_given_in_order_once_their_resources_say_so() -> None
     world.runs()
     await world.look()
     assert world.agent.given == [["uid-first", "uid-second"]]
-    assert world.stored(FIRST).status.offered_at is not None
+    assert world.stored(FIRST).status.offered_time is not None
     assert world.hurried == [ORDERS]
     await world.look()
     assert len(world.agent.given) == 1

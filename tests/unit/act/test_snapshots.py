@@ -15,8 +15,8 @@ from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.model.stream_snapshot import ExportPhase, ExportSpec, ReclaimPolicy, SnapshotPhase, StreamSnapshot
-from tidegate.model.streaming_app import Phase
+from tidegate.model.stream_snapshot import ExportPhase, ExportSpec, SnapshotPhase, StreamSnapshot
+from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.watched import UnreadableResource
@@ -160,7 +160,7 @@ async def test_a_pod_takes_it_with_the_access_of_drivers() -> None:
 
 
 async def test_a_refused_pod_is_told_and_the_access_made_for_it_goes_with_the_snapshot() -> None:
-    world = World(deleted(ready_snapshot(), ReclaimPolicy.DELETE))
+    world = World(deleted(ready_snapshot(), DeletionPolicy.DELETE))
     world.api.refusing["/api/v1/namespaces/shop/pods"] = Forbidden("quota")
     await world.settle()
     assert "quota" in world.stored().status.conditions[0].message
@@ -171,7 +171,7 @@ async def test_a_refused_pod_is_told_and_the_access_made_for_it_goes_with_the_sn
 
 
 async def test_a_disposal_by_a_pod_leaves_nothing_behind() -> None:
-    world = World(deleted(ready_snapshot(), ReclaimPolicy.DELETE))
+    world = World(deleted(ready_snapshot(), DeletionPolicy.DELETE))
     await world.settle()
     assert {DISPOSE, ACCOUNT} <= world.api.objects.keys()
     world.index.put_pod(
@@ -216,7 +216,7 @@ async def test_a_write_that_meets_another_version_is_decided_anew() -> None:
 
 
 def unreadable(**metadata: Any) -> UnreadableResource:
-    return UnreadableResource(snapshot(begun(), **metadata).metadata, "spec.reclaimPolicy: Invalid enum value 'Shred'")
+    return UnreadableResource(snapshot(begun(), **metadata).metadata, "spec.deletionPolicy: Invalid enum value 'Shred'")
 
 
 async def test_one_that_can_not_be_read_says_so_once() -> None:
@@ -252,7 +252,7 @@ def scheduled(name: str, days: int, **annotations: str) -> StreamSnapshot:
         uid=f"uid of {name}",
         creation_timestamp=TIME - datetime.timedelta(days=days),
         labels={"tidegate.dev/scheduled": "true"},
-        annotations={"tidegate.dev/keep": '{"last":1}', **annotations},
+        annotations={"tidegate.dev/retention": '{"maxCount":1}', **annotations},
     )
     return msgspec.structs.replace(found, metadata=metadata)
 
@@ -271,10 +271,12 @@ async def test_what_is_not_kept_is_deleted_and_counted() -> None:
 
 async def test_what_the_application_says_is_noted() -> None:
     world = World(scheduled("nightly", 2))
-    world.index.put_app(launched(app_with({"snapshots": {"every": "6h", "keep": {"maxAge": "7d"}}})))
+    world.index.put_app(
+        launched(app_with({"snapshots": {"intervalSeconds": 21600, "retention": {"maxAgeSeconds": 604800}}}))
+    )
     assert world.index.snapshots.waiting_for(ORDERS) == {KEY}
     await world.look()
-    assert world.stored().metadata.annotations["tidegate.dev/keep"] == '{"maxAge":"7d"}'
+    assert world.stored().metadata.annotations["tidegate.dev/retention"] == '{"maxAgeSeconds":604800}'
     assert world.index.snapshots.waiting_for(ORDERS) == set()
 
 

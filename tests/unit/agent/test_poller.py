@@ -323,7 +323,7 @@ async def asked_after(age: float, ready_after: float | None = None, **fields: An
     """Return after how many seconds a driver is asked, whose process began ``age`` seconds before it is followed."""
     agents, index = Agents(None, None), Index()
     no_http: Any = agents
-    driver = running_driver(APP, started_at=agents.now - age, **fields)
+    driver = running_driver(APP, start_time=agents.now - age, **fields)
     index.put_pod(driver)
     queue = WorkQueue(lambda key: asyncio.sleep(0.0), Figures())
     poller = AgentPoller(index, no_http, queue, Figures(), 1, lambda: agents.now, lambda: agents.now)

@@ -138,8 +138,8 @@ def test_a_number_to_begin_with_that_is_out_of_bounds_is_not_begun_with() -> Non
     assert of_kind(plan_of(launched(app, phase=Phase.RUNNING), told=20), SetExecutors)[0].instances == 3
 
 
-def test_a_window_that_an_earlier_schema_took_is_no_longer_than_figures_are_kept() -> None:
-    assert settings_of(AutoscalingSpec(max_executors=3, window="1d")).window == KEPT_SECONDS
+def test_a_window_is_no_longer_than_metrics_are_retained() -> None:
+    assert settings_of(AutoscalingSpec(max_executors=3, window_seconds=86400)).window == KEPT_SECONDS
 
 
 @pytest.mark.parametrize("mode", ["Off", "Advise"])
@@ -227,7 +227,11 @@ def test_figures_alone_are_no_reason_to_write() -> None:
 
 def test_settings_are_those_of_the_spec() -> None:
     spec = msgspec.convert(
-        {"maxExecutors": 8, "catchUp": "5m", "excludedPeriods": [{"schedule": "0 8 * * *", "duration": "2h"}]},
+        {
+            "maxExecutors": 8,
+            "catchUpSeconds": 300,
+            "excludedPeriods": [{"schedule": "0 8 * * *", "durationSeconds": 7200}],
+        },
         AutoscalingSpec,
     )
     assert settings_of(spec) == Settings(

@@ -8,14 +8,9 @@ import pytest
 from tidegate.decide.actions import CreateDriver, PublishEvent, RecordLaunch
 from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash
-from tidegate.model.stream_snapshot import (
-    ReclaimPolicy,
-    SnapshotPhase,
-    StreamSnapshot,
-    StreamSnapshotSpec,
-    StreamSnapshotStatus,
-)
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotSpec, StreamSnapshotStatus
 from tidegate.model.streaming_app import (
+    DeletionPolicy,
     LastSnapshot,
     Phase,
     RepartitionStatus,
@@ -43,7 +38,7 @@ from tidegate_testing.upgrades import stable, upgraded, upgrading
 
 ORIGIN_APP = launched(app_with(name="orders", uid="u-0"))
 ORIGIN = ready_snapshot(ORIGIN_APP)
-FORK = app_with({"startFrom": {"snapshot": {"name": "nightly"}}}, name="variant", uid="u-9")
+FORK = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}}}, name="variant", uid="u-9")
 RECORD = StartedFrom(
     snapshot="nightly", id="nightly-aabbccdd", app_uid="u-0", lineage=1, uri="s3://streams/apps/shop/orders"
 )
@@ -57,7 +52,7 @@ def config_of(o: Observation) -> DriverConfig:
 
 
 def test_a_snapshot_that_can_not_be_read_is_not_called_missing() -> None:
-    o = observe(app_with({"startFrom": {"snapshot": {"name": "nightly"}}}), origin_unreadable=True)
+    o = observe(app_with({"startFrom": {"snapshotRef": {"name": "nightly"}}}), origin_unreadable=True)
     assert decide(o, NOW).reason == "SnapshotUnreadable"
 
 
@@ -74,7 +69,7 @@ def with_phase(phase: SnapshotPhase) -> StreamSnapshot:
 
 
 def kept_for_forks() -> StreamSnapshot:
-    waiting = snapshots.observe(deleted(ORIGIN, ReclaimPolicy.DELETE), forks=("variant",), app=ORIGIN_APP)
+    waiting = snapshots.observe(deleted(ORIGIN, DeletionPolicy.DELETE), forks=("variant",), app=ORIGIN_APP)
     return snapshots.written(waiting)
 
 
@@ -139,7 +134,7 @@ def test_the_status_names_the_newest_snapshot() -> None:
     plan = decide(observe(app, last_snapshot=ready_snapshot(app)), NOW)
     queries = (SnapshotBatch(name="main", batch_id=7),)
     assert status_of(plan).last_snapshot == LastSnapshot(
-        name="nightly", id="nightly-aabbccdd", ready_at=TIME, queries=queries
+        name="nightly", id="nightly-aabbccdd", ready_time=TIME, queries=queries
     )
 
 
@@ -172,7 +167,7 @@ def test_the_secret_of_an_imported_snapshot_is_mounted_into_the_driver_that_begi
 
 def fork_on(partitions: int, change: dict[str, Any] | None = None, **fields: Any) -> StreamingApp:
     """Return a fork that asks for four partitions, if nothing else, and whose state is known to have another number."""
-    asked = {"startFrom": {"snapshot": {"name": "nightly"}}, **(change or {})}
+    asked = {"startFrom": {"snapshotRef": {"name": "nightly"}}, **(change or {})}
     app = app_with(asked, name="variant", uid="u-9")
     begun_with = msgspec.structs.replace(RECORD, begun=True)
     status = {"start_from": begun_with, "state_partitions": partitions, "phase": Phase.RUNNING, "batch": 3}

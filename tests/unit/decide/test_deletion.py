@@ -35,7 +35,7 @@ from tidegate_testing.observations import (
 )
 
 GOING = deleted(launched(app_with()))
-EMPTIED = deleted(launched(app_with({"storage.onDelete": "Delete"})))
+EMPTIED = deleted(launched(app_with({"storage.deletionPolicy": "Delete"})))
 
 
 def destructive(plan: Plan) -> list[type]:
@@ -86,7 +86,7 @@ def test_a_purge_that_failed_is_begun_anew() -> None:
 def test_a_purge_that_can_not_start_says_so_and_names_the_way_out() -> None:
     stuck = purge_pod(waiting=Waiting("purge", "shop/orders:1", "ErrImagePull", ""))
     plan = decide(observe(EMPTIED, purge=stuck), NOW)
-    assert (plan.reason, "onDelete to Retain" in plan.message, destructive(plan)) == ("ImagePullFailed", True, [])
+    assert (plan.reason, "deletionPolicy to Retain" in plan.message, destructive(plan)) == ("ImagePullFailed", True, [])
 
 
 def test_a_refused_purge_is_tried_again_later() -> None:
@@ -135,7 +135,7 @@ def test_a_namespace_that_is_being_deleted_keeps_the_storage_and_lets_the_resour
 
 
 def test_an_application_that_never_ran_has_no_storage_to_empty() -> None:
-    never = deleted(app_with({"storage.onDelete": "Delete"}))
+    never = deleted(app_with({"storage.deletionPolicy": "Delete"}))
     assert destructive(decide(observe(never), NOW)) == [DeleteAgentSecret, ReleaseAccess, RemoveFinalizer]
 
 

@@ -23,14 +23,14 @@ OTHER: dict[str, Any] = {
     "autoscaling.mode": "Active",
     "autoscaling.minExecutors": 1,
     "autoscaling.maxExecutors": 7,
-    "autoscaling.targetUtilization": 77,
-    "autoscaling.catchUp": "7m",
-    "autoscaling.window": "7m",
-    "autoscaling.stabilization": "7m",
-    "autoscaling.scaleDown.interval": "7m",
+    "autoscaling.targetUtilizationPercent": 77,
+    "autoscaling.catchUpSeconds": 420,
+    "autoscaling.windowSeconds": 420,
+    "autoscaling.stabilizationSeconds": 420,
+    "autoscaling.scaleDown.intervalSeconds": 420,
     "autoscaling.scaleDown.maxPercent": 77,
-    "autoscaling.excludedPeriods": [{"schedule": "0 8 * * *", "duration": "7h"}],
-    "control.retention": "7h",
+    "autoscaling.excludedPeriods": [{"schedule": "0 8 * * *", "durationSeconds": 25200}],
+    "control.retentionSeconds": 25200,
     "control.channel.type": "Kafka",
     "control.channel.kafka.bootstrapServers": "other:9092",
     "control.channel.kafka.topic": "other",
@@ -41,8 +41,8 @@ OTHER: dict[str, Any] = {
     "control.channel.rabbitmq.queue": "other",
     "control.channel.rabbitmq.replyQueue": "other",
     "control.channel.storage.pollIntervalSeconds": 5,
-    "control.channel.storage.keepReplies": "7d",
-    "control.channel.credentialsSecret.name": "other",
+    "control.channel.storage.replyRetentionSeconds": 604800,
+    "control.channel.credentialsSecretRef.name": "other",
     "control.channel.types": ["ping"],
     "sparkConf": {"spark.other": "x"},
     "driver.resources.cpu": "3",
@@ -74,26 +74,27 @@ OTHER: dict[str, Any] = {
     "storage.endpoint": "http://other:9000",
     "storage.region": "eu-other-1",
     "storage.pathStyleAccess": True,
-    "storage.credentialsSecret.name": "other",
-    "storage.onDelete": "Delete",
+    "storage.credentialsSecretRef.name": "other",
+    "storage.deletionPolicy": "Delete",
     "snapshots.schedule": "0 * * * *",
-    "snapshots.every": "6h",
+    "snapshots.intervalSeconds": 21600,
     "snapshots.suspend": True,
-    "snapshots.keep.last": 3,
-    "snapshots.keep.maxAge": "7d",
+    "snapshots.retention.maxCount": 3,
+    "snapshots.retention.maxAgeSeconds": 604800,
+    "snapshots.timeZone": "Europe/Berlin",
     "snapshots.verify": True,
-    "snapshots.onDelete": "Take",
+    "snapshots.finalSnapshot": True,
     "startFrom.export": "s3://streams/apps/shop/orders/exports/nightly-1/manifest.json",
     "startFrom.outputs": "TakeOver",
-    "startFrom.snapshot.name": "nightly",
+    "startFrom.snapshotRef.name": "nightly",
     "upgrade.mode": "LastState",
-    "upgrade.rehearse.batches": 7,
-    "upgrade.rehearse.resources.cpu": "3",
-    "upgrade.rehearse.resources.cpuLimit": "4",
-    "upgrade.rehearse.resources.memory": "3Gi",
-    "upgrade.rehearse.timeoutSeconds": 77,
-    "upgrade.rollback": "Never",
-    "upgrade.rollBackTo": PIN,
+    "upgrade.rehearsal.batches": 7,
+    "upgrade.rehearsal.resources.cpu": "3",
+    "upgrade.rehearsal.resources.cpuLimit": "4",
+    "upgrade.rehearsal.resources.memory": "3Gi",
+    "upgrade.rehearsal.timeoutSeconds": 77,
+    "upgrade.rollbackPolicy": "Never",
+    "upgrade.rollbackTo": PIN,
     "upgrade.stableBatches": 7,
     "upgrade.timeoutSeconds": 77,
 }
@@ -102,10 +103,10 @@ RABBITMQ = {"control.channel.rabbitmq.uri": "amqp://broker", "control.channel.ra
 LIVE: dict[str, set[type[Any]]] = {
     # The next evaluation goes by it, and may have another number of executors follow.
     **{path: set() for path in OTHER if path.startswith("autoscaling.")},
-    "control.retention": set(),  # its messages have decisions of their own
+    "control.retentionSeconds": set(),  # its messages have decisions of their own
     "executor.instances": {SetExecutors},
     "suspend": {DeleteDriver},
-    "upgrade.rollBackTo": {DeleteDriver},
+    "upgrade.rollbackTo": {DeleteDriver},
 }
 _TOLD = (WriteStatus, PublishEvent, RememberTold)
 
@@ -123,7 +124,7 @@ def what_is_done_about(path: str) -> set[type[Any]]:
     """Return the kinds of actions, beside telling, after an edit of one field of an application that runs."""
     before = before_edit_of(path)
     old = launched(app_with(before), phase=Phase.RUNNING)
-    if path == "upgrade.rollBackTo":
+    if path == "upgrade.rollbackTo":
         old = upgraded(old, app_with({"application.image": "shop/orders:0"}))
     edited = app_with({**before, path: OTHER[path]}, status=old.status)
     driver = running_driver(old, ready=True)
@@ -146,9 +147,9 @@ def test_an_edit_of_class_live_is_applied_at_once(path: str) -> None:
     assert what_is_done_about(path) == LIVE[path]
 
 
-# Of class Restate the API server refuses the edit; if one gets by, nothing may happen to what runs.
+# Of class StateMigration the API server refuses the edit; if one gets by, nothing may happen to what runs.
 @pytest.mark.parametrize(
-    "path", sorted({*fields_of(ChangeClass.NONE), *fields_of(ChangeClass.RESTATE)} - {"state.partitions"})
+    "path", sorted({*fields_of(ChangeClass.NONE), *fields_of(ChangeClass.STATE_MIGRATION)} - {"state.partitions"})
 )
 def test_any_other_edit_leaves_alone_what_runs(path: str) -> None:
     assert what_is_done_about(path) == set()

@@ -37,10 +37,10 @@ def ran(**fields: Any) -> Observation:
 
 
 def crashed(
-    o: Observation, restarts: int, finished_at: float, reason: Reason = Reason.APPLICATION_FAILED
+    o: Observation, restarts: int, completion_time: float, reason: Reason = Reason.APPLICATION_FAILED
 ) -> Observation:
     """Return the observation after a crash, while the kubelet pauses before it starts the driver again."""
-    ended = dataclasses.replace(ended_with(reason, 1, "ValueError"), finished_at=finished_at)
+    ended = dataclasses.replace(ended_with(reason, 1, "ValueError"), completion_time=completion_time)
     driver = driver_of(o.app, phase="Running", ended=ended, restarts=restarts, waiting=waiting("CrashLoopBackOff"))
     return dataclasses.replace(o, driver=driver, agent=None)
 
@@ -52,7 +52,7 @@ def test_a_driver_that_ran_is_on_its_way_back_after_its_first_crash() -> None:
 def test_the_first_crash_is_called_the_same_as_long_as_the_next_process_starts() -> None:
     first = settled(crashed(ran(), 0, NOW))
     assert first.driver is not None
-    again = dataclasses.replace(first.driver, restarts=1, running=True, ready=False, waiting=None, started_at=NOW + 1)
+    again = dataclasses.replace(first.driver, restarts=1, running=True, ready=False, waiting=None, start_time=NOW + 1)
     plan = decide(dataclasses.replace(first, driver=again, agent=report_of(again, DriverState.STARTING)), NOW + 2)
     assert (plan.reason, [a for a in plan.actions if isinstance(a, WriteStatus | PublishEvent)]) == (
         "ApplicationFailed",
@@ -116,7 +116,7 @@ def test_a_script_that_fails_before_its_queries_run_fails_again_and_is_not_calle
         seen = settled(crashed(seen, restarts, NOW + 60 * restarts, Reason.BROKER_UNAVAILABLE))
         phases.append((seen.app.status.phase, seen.app.status.conditions[2].status))
         assert seen.driver is not None
-        again = running_driver(seen.app, restarts=restarts + 1, ended=seen.driver.ended, started_at=NOW + 60 * restarts)
+        again = running_driver(seen.app, restarts=restarts + 1, ended=seen.driver.ended, start_time=NOW + 60 * restarts)
         seen = settled(dataclasses.replace(seen, driver=again, agent=report_of(again, ready=False)))
         phases.append((seen.app.status.phase, seen.app.status.conditions[2].status))
     assert phases == [(Phase.FAILED, "True")] * 6
@@ -134,7 +134,7 @@ def test_storage_that_may_become_usable_is_tried_again_with_growing_pauses(reaso
 
 @pytest.mark.parametrize("off", [3600, -3600])
 def test_storage_is_tried_again_after_its_pause_although_a_clock_is_wrong(off: float) -> None:
-    late = dataclasses.replace(ended_with(Reason.STORAGE_OWNED, 0), finished_at=NOW + off)
+    late = dataclasses.replace(ended_with(Reason.STORAGE_OWNED, 0), completion_time=NOW + off)
     driver = driver_of(APP, phase="Succeeded", ended=late)
     o = settled(observe(APP, driver=driver, memory=Memory(launched_at=NOW - 4)))
     assert (decide(o, NOW).actions, decide(o, NOW).wake_after) == ((), 6.0)

@@ -133,7 +133,7 @@ def test_one_that_was_to_go_and_hangs_is_named_when_nobody_is_missing_too() -> N
     [(5, "5 executors run, 8 are wanted, and only the agent can change that."), (9, "9 executors run, 8"), (8, "")],
 )
 def test_who_can_not_rescale_because_no_agent_answers_is_told_so_and_what_to_look_at(there: int, said: str) -> None:
-    driver = running_driver(EIGHT, ready=True, ready_at=NOW - 600)
+    driver = running_driver(EIGHT, ready=True, ready_time=NOW - 600)
     executors = tuple(executor_of(EIGHT, number) for number in range(there))
     plan = decide(observe(EIGHT, driver=driver, executors=executors, silence="no answer within 3 s"), NOW)
     assert verdict_of(plan) == (Phase.RUNNING, "Ready", "AgentSilent")
@@ -145,7 +145,7 @@ def test_who_can_not_rescale_because_no_agent_answers_is_told_so_and_what_to_loo
 
 
 def test_an_agent_that_was_not_asked_often_enough_is_no_reason_to_say_anything() -> None:
-    driver = running_driver(EIGHT, ready=True, ready_at=NOW - 600)
+    driver = running_driver(EIGHT, ready=True, ready_time=NOW - 600)
     assert verdict_of(decide(observe(EIGHT, driver=driver), NOW)) == (Phase.RUNNING, "Ready", "Running")
 
 

@@ -13,21 +13,21 @@ from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.streaming_app import Condition, Phase, StreamingApp
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 
-GOOD = {"schedule": "0 8 * * *", "duration": "2h"}
-NEVER = {"schedule": "0 8 31 2 *", "duration": "2h"}
-NONE = {"schedule": "0 8 * * FRI-1", "duration": "2h"}
+GOOD = {"schedule": "0 8 * * *", "durationSeconds": 7200}
+NEVER = {"schedule": "0 8 31 2 *", "durationSeconds": 7200}
+NONE = {"schedule": "0 8 * * FRI-1", "durationSeconds": 7200}
 
 
 class World:
     """A running application, and whoever edits its excluded periods; a look follows each edit."""
 
-    def __init__(self, *periods: dict[str, str], mode: str = "Active") -> None:
+    def __init__(self, *periods: dict[str, Any], mode: str = "Active") -> None:
         self.generation, self.mode = 0, mode
         self.app: StreamingApp = launched(app_with({}), phase=Phase.RUNNING)
         self.said: list[PublishEvent] = []
         self.edit(*periods)
 
-    def edit(self, *periods: dict[str, str]) -> None:
+    def edit(self, *periods: dict[str, Any]) -> None:
         self.generation += 1
         asked: dict[str, Any] = {
             "autoscaling.mode": self.mode,

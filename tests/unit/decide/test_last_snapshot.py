@@ -30,7 +30,7 @@ from tidegate_testing.observations import (
 from tidegate_testing.snapshot_observations import TIME, begun, ready_snapshot, snapshot
 
 NAME = "orders-last-u1"
-TAKE = {"snapshots": {"onDelete": "Take"}}
+TAKE = {"snapshots": {"finalSnapshot": True}}
 
 
 def doomed(change: dict[str, Any] | None = None, **status: Any) -> StreamingApp:
@@ -55,7 +55,7 @@ def test_it_is_made_when_nothing_writes_any_more_and_waited_for() -> None:
     (create,) = [a for a in decide(observe(app), NOW).actions if isinstance(a, CreateSnapshot)]
     assert create.manifest["metadata"]["name"] == NAME
     assert create.manifest["metadata"]["labels"]["tidegate.dev/at-deletion"] == "true"
-    assert create.manifest["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Retain"}
+    assert create.manifest["spec"] == {"appRef": {"name": "orders"}, "deletionPolicy": "Retain"}
     waiting = observe(app, snapshots=(last(),))
     assert (decide(waiting, NOW).reason, "RemoveFinalizer" in names(waiting)) == ("LastSnapshot", False)
 
@@ -78,7 +78,7 @@ def test_one_that_can_not_go_on_says_how_to_do_without() -> None:
     stalled = Condition(type="Stalled", status="True", reason="x", message="No answer.", last_transition_time=TIME)
     plan = decide(observe(doomed(), snapshots=(last(conditions=(stalled,)),)), NOW)
     assert "No answer." in plan.message
-    assert "spec.snapshots.onDelete to Skip" in plan.message
+    assert "spec.snapshots.finalSnapshot to false" in plan.message
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_one_that_can_not_go_on_says_how_to_do_without() -> None:
     [
         doomed({"snapshots": {"schedule": "0 * * * *"}}),
         deleted(app_with(TAKE)),
-        doomed({**TAKE, "storage.onDelete": "Delete"}),
+        doomed({**TAKE, "storage.deletionPolicy": "Delete"}),
     ],
     ids=["nobody asks for it", "it never ran", "its storage goes, too"],
 )

@@ -30,7 +30,7 @@ from tidegate_testing.observations import (
 )
 from tidegate_testing.plans import settled
 
-FORK = app_with({"startFrom": {"snapshot": {"name": "nightly"}}}, name="variant", uid="u-9")
+FORK = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}}}, name="variant", uid="u-9")
 RECORD = StartedFrom(snapshot="nightly", id="nightly-1", app_uid="u-0", lineage=1, uri="s3://far/apps/shop/orders")
 
 

@@ -41,7 +41,7 @@ EIGHT: dict[str, Any] = {"state.partitions": 8}
 TINY: dict[str, Any] = {"state.repartition.resources": {"memory": "100Mi"}}
 POD = "orders-repartition-2"
 WANTED = RepartitionStatus(partitions=8, before=4)
-ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot=PIN, epoch=2, lineage=2, attempts=1, started_at=BEGUN)
+ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN)
 UNFIT = Unfit("repartition", OVER_THE_LIMIT)
 AGAIN = "Then change spec.restartNonce to try again; to do without, set spec.state.partitions back."
 WORDS = (
@@ -62,7 +62,7 @@ def asked_for(**change: Any) -> StreamingApp:
 
 def between(phase: UpgradePhase, known: RepartitionStatus = WANTED, **change: Any) -> StreamingApp:
     """Return version B, with 8 partitions, on its way."""
-    rehearsal = RehearsalStatus(started_at=BEGUN) if phase is UpgradePhase.REHEARSING else None
+    rehearsal = RehearsalStatus(start_time=BEGUN) if phase is UpgradePhase.REHEARSING else None
     fields = {"repartition": known, "epoch": 0, "rehearsal": rehearsal, "last_lineage": known.lineage}
     return in_four(under_test(phase, {**EIGHT, **change}, **fields))
 
@@ -104,7 +104,7 @@ def test_what_turns_out_only_when_the_pod_is_made_has_the_old_version_go_on_at_o
     plan = decide(refused(between(UpgradePhase.REPARTITIONING, ATTEMPT), words), NOW)
     upgrade, config = record(plan), launch_of(plan)
     assert upgrade.repartition is not None
-    assert (upgrade.phase, upgrade.repartition.result, upgrade.repartition.what) == (
+    assert (upgrade.phase, upgrade.repartition.result, upgrade.repartition.cause) == (
         UpgradePhase.REFUSED,
         "Failed",
         "InvalidSpec",

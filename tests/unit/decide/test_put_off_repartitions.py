@@ -34,9 +34,9 @@ IN_BATCH = "Query 'main' was ended inside batch 10. The version before runs it n
 ONCE_MORE = "the upgrade begins anew by itself (time {} of 2)."
 
 
-def dividing(put_off: int = 0) -> StreamingApp:
+def dividing(deferrals: int = 0) -> StreamingApp:
     known = RepartitionStatus(
-        partitions=8, before=4, snapshot=PIN, epoch=2, lineage=2, attempts=1, started_at=BEGUN, put_off=put_off
+        partitions=8, before=4, snapshot=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN, deferrals=deferrals
     )
     app = under_test(UpgradePhase.REPARTITIONING, EIGHT, repartition=known, epoch=0, last_lineage=2)
     return msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, state_partitions=4))
@@ -50,7 +50,7 @@ def ended(app: StreamingApp, what: RepartitionWhat = RepartitionWhat.UNCOMMITTED
     return decide(observe(app, repartitions=(pod,)), NOW)
 
 
-def put_off(number: int = 1) -> StreamingApp:
+def deferrals(number: int = 1) -> StreamingApp:
     """Return the application after that, with the version before launched."""
     app = dividing(number - 1)
     return msgspec.structs.replace(app, status=status_of(ended(app)))
@@ -66,7 +66,7 @@ def test_the_version_before_goes_on_and_the_upgrade_is_put_off_twice_at_most(bef
     upgrade = record(plan)
     assert upgrade.repartition is not None
     assert (upgrade.phase, upgrade.reason) == (UpgradePhase.REFUSED, "StatePartitionsKept")
-    assert (upgrade.repartition.what, upgrade.repartition.put_off) == ("BatchUncommitted", before + 1)
+    assert (upgrade.repartition.cause, upgrade.repartition.deferrals) == ("BatchUncommitted", before + 1)
     assert (launch_of(plan).lineage, version_launched(plan)) == (1, spec_hash(old_app()))
     assert IN_BATCH in upgrade.message
     assert ONCE_MORE.format(before + 1) in upgrade.message
@@ -83,7 +83,7 @@ def test_after_that_it_is_refused_until_somebody_says_more() -> None:
 
 
 def test_while_it_is_put_off_nobody_is_told_that_something_is_to_be_mended() -> None:
-    plan = goes_on(put_off(), QueryReport("main", batch_id=10, committed=1, lag_rows=7))
+    plan = goes_on(deferrals(), QueryReport("main", batch_id=10, committed=1, lag_rows=7))
     assert verdict_of(plan)[1:] == ("Reconciling", "StatePartitionsKept")
     assert ONCE_MORE.format(1) in plan.message
     assert not acts(plan, do.DeleteDriver)
@@ -103,10 +103,10 @@ def test_while_it_is_put_off_nobody_is_told_that_something_is_to_be_mended() -> 
 def test_when_the_version_before_is_stable_again_the_upgrade_begins_from_its_beginning(
     queries: tuple[QueryReport, ...],
 ) -> None:
-    plan = goes_on(put_off(), *queries)
+    plan = goes_on(deferrals(), *queries)
     upgrade = record(plan)
     assert (upgrade.phase, upgrade.number) == (UpgradePhase.COPYING, 2)
-    assert upgrade.repartition == RepartitionStatus(partitions=8, before=4, put_off=1)
+    assert upgrade.repartition == RepartitionStatus(partitions=8, before=4, deferrals=1)
     assert not acts(plan, do.DeleteDriver), "its state is copied first"
 
 
@@ -132,18 +132,18 @@ def test_when_the_version_before_is_stable_again_the_upgrade_begins_from_its_beg
     ],
 )
 def test_until_then_nothing_begins(queries: tuple[QueryReport, ...], fields: dict[str, Any]) -> None:
-    plan = goes_on(put_off(), *queries, **fields)
+    plan = goes_on(deferrals(), *queries, **fields)
     assert (record(plan).phase, record(plan).number) == (UpgradePhase.REFUSED, 1)
 
 
 def test_it_counts_by_edit_and_another_one_begins_at_once() -> None:
-    again = edited(put_off(2), {**EIGHT, "restartNonce": 1})
+    again = edited(deferrals(2), {**EIGHT, "restartNonce": 1})
     upgrade = record(goes_on(again, QueryReport("main", batch_id=9)))
     assert (upgrade.phase, upgrade.repartition) == (UpgradePhase.COPYING, RepartitionStatus(partitions=8, before=4))
 
 
 def test_the_number_set_back_withdraws_it() -> None:
-    back = edited(put_off(), {"application.image": "shop/orders:1"})
+    back = edited(deferrals(), {"application.image": "shop/orders:1"})
     plan = goes_on(back, QueryReport("main", batch_id=14, committed=5))
     assert record(plan).phase is UpgradePhase.WITHDRAWN
 

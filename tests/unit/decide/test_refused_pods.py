@@ -101,7 +101,7 @@ def test_a_version_under_test_is_not_stopped_for_it(phase: UpgradePhase) -> None
 
 @pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING])
 def test_what_turns_out_to_be_wrong_before_the_stop_is_refused_and_stops_nothing(phase: UpgradePhase) -> None:
-    begun = new_app(phase, rehearsal=RehearsalStatus(started_at=BEGUN))
+    begun = new_app(phase, rehearsal=RehearsalStatus(start_time=BEGUN))
     bad = observe(begun, unfit=unfit("driver"))
     plan = decide(dataclasses.replace(bad, **runs(old_app())), NOW)
     assert (acts(plan, do.DeleteDriver), plan.reason) == (False, "UpgradeRefused")
@@ -173,7 +173,7 @@ def at_gate(rollback: RollbackPolicy = RollbackPolicy.AUTO) -> StreamingApp:
     assert stopping.status.upgrade is not None
     upgrade = msgspec.structs.replace(stopping.status.upgrade, to_spec_hash=spec_hash(stopping))
     stopping = msgspec.structs.replace(stopping, status=msgspec.structs.replace(stopping.status, upgrade=upgrade))
-    policy = msgspec.structs.replace(stopping.spec.upgrade, rollback=rollback)
+    policy = msgspec.structs.replace(stopping.spec.upgrade, rollback_policy=rollback)
     return written(
         observe(msgspec.structs.replace(stopping, spec=msgspec.structs.replace(stopping.spec, upgrade=policy)))
     )
@@ -199,5 +199,5 @@ def test_an_upgrade_says_that_its_pod_is_refused_and_what_follows() -> None:
 
 def test_an_upgrade_that_is_not_taken_back_says_so_while_its_pod_is_refused() -> None:
     plan = decide(refused(observe(at_gate(RollbackPolicy.NEVER))), NOW)
-    assert "spec.upgrade.rollback is Never: it is not taken back by itself." in record(plan).message
+    assert "spec.upgrade.rollbackPolicy is Never: it is not taken back by itself." in record(plan).message
     assert "it is taken back" not in record(plan).message.replace("not taken back", "")

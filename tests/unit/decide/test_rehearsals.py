@@ -63,7 +63,7 @@ def test_it_begins_when_the_copy_is_complete_and_the_intent_is_written_before_th
     app = under_test(UpgradePhase.COPYING, ASKED)
     plan = decide(observe(app, **runs(app_with({IMAGE: A}), 9, READY)), NOW)
     assert record(plan).phase is UpgradePhase.REHEARSING
-    assert rehearsal(plan).started_at is not None
+    assert rehearsal(plan).start_time is not None
     assert index_of(plan, do.WriteStatus) < index_of(plan, do.CreateRehearsal)
     assert not acts(plan, do.DeleteDriver)
     assert "UpgradeRehearsing" in events(plan)
@@ -103,7 +103,7 @@ def test_without_a_copy_there_is_none_and_it_is_said(why: str) -> None:
         app = under_test(UpgradePhase.COPYING, ASKED)
         plan = decide(observe(app, driver=running_driver(app_with({IMAGE: A}))), NOW + 100)
     assert record(plan).phase in (UpgradePhase.STOPPING, UpgradePhase.GATE)
-    assert (rehearsal(plan).result, rehearsal(plan).what) == ("Inconclusive", "NoCopy")
+    assert (rehearsal(plan).result, rehearsal(plan).cause) == ("Inconclusive", "NoCopy")
     assert "RehearsalInconclusive" in events(plan)
     assert not acts(plan, do.CreateRehearsal)
 
@@ -112,7 +112,7 @@ def test_a_version_that_takes_the_place_of_one_under_test_is_not_rehearsed() -> 
     app = edited(under_test(), {IMAGE: C, **ASKED})
     plan = decide(observe(app, **runs(under_test())), NOW)
     assert record(plan).phase is UpgradePhase.STOPPING
-    assert rehearsal(plan).what == "NoCopy"
+    assert rehearsal(plan).cause == "NoCopy"
 
 
 # --- what comes of it ------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_a_version_that_failed_is_refused_and_the_old_one_runs_on() -> None:
     plan = decide(o, NOW)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "RehearsalFailed")
     known = rehearsal(plan)
-    assert (known.result, known.what, known.message) == ("Failed", "StateSchema", "org.Incompatible: value schema")
+    assert (known.result, known.cause, known.message) == ("Failed", "StateSchema", "org.Incompatible: value schema")
     assert verdict_of(plan)[1:] == ("Stalled", "UpgradeRefused")
     assert {"RehearsalFailed", "UpgradeRefused"} <= set(events(plan))
     assert not acts(plan, do.DeleteDriver)
@@ -149,7 +149,7 @@ def test_a_version_that_failed_is_refused_and_the_old_one_runs_on() -> None:
 
 def refused() -> StreamingApp:
     return under_test(
-        UpgradePhase.REFUSED, ASKED, reason="RehearsalFailed", rehearsal=RehearsalStatus(result="Failed", what="Plan")
+        UpgradePhase.REFUSED, ASKED, reason="RehearsalFailed", rehearsal=RehearsalStatus(result="Failed", cause="Plan")
     )
 
 
@@ -218,7 +218,7 @@ TOLD: dict[str, tuple[RehearsalEnd | None, Reason, str, str]] = {
 def test_its_last_words_are_believed(end: RehearsalEnd | None, reason: Reason, result: str, what: str) -> None:
     app = rehearsing()
     plan = decide(observe(app, **old_runs(), rehearsals=(ended_pod(app, words(end, reason)),)), NOW)
-    assert (rehearsal(plan).result, rehearsal(plan).what) == (result, what)
+    assert (rehearsal(plan).result, rehearsal(plan).cause) == (result, what)
     follows = UpgradePhase.REFUSED if result == "Failed" else UpgradePhase.STOPPING
     assert record(plan).phase is follows
 
@@ -239,7 +239,7 @@ def test_an_end_without_words_is_named_by_the_kubelets(end: dict[str, Any], resu
     app = rehearsing()
     pod = dataclasses.replace(ended_pod(app, "", end["exit_code"], end["reason"]), **end.get("fields", {}))
     plan = decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW)
-    assert (rehearsal(plan).result, rehearsal(plan).what) == (result, what)
+    assert (rehearsal(plan).result, rehearsal(plan).cause) == (result, what)
 
 
 def silent_ends(app: StreamingApp) -> dict[str, PodRecord]:
@@ -266,21 +266,21 @@ def test_an_end_that_says_nothing_is_followed_by_another_attempt(end: str) -> No
 
 def test_an_image_that_is_not_there_fails_after_some_patience() -> None:
     app = rehearsing()
-    pod = pod_of(app, phase="Pending", running=False, started_at=0, waiting=waiting("ErrImagePull"))
+    pod = pod_of(app, phase="Pending", running=False, start_time=0, waiting=waiting("ErrImagePull"))
     first = decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW)
     assert not acts(first, do.DeleteDriver)
     assert first.wake_after is not None
     plan = decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW + 120)
-    assert (rehearsal(plan).result, rehearsal(plan).what) == ("Failed", "Start")
+    assert (rehearsal(plan).result, rehearsal(plan).cause) == ("Failed", "Start")
 
 
 def test_a_pod_that_finds_no_node_says_nothing_of_the_version() -> None:
     app = rehearsing()
-    pod = pod_of(app, phase="Pending", running=False, started_at=0, unschedulable="0/3 nodes are available.")
+    pod = pod_of(app, phase="Pending", running=False, start_time=0, unschedulable="0/3 nodes are available.")
     assert not acts(decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW + 280), do.DeleteDriver)
     plan = decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW + 300)
-    assert (record(plan).phase, rehearsal(plan).what) == (UpgradePhase.STOPPING, "NoRoom")
-    assert "spec.upgrade.rehearse.resources" in rehearsal(plan).message
+    assert (record(plan).phase, rehearsal(plan).cause) == (UpgradePhase.STOPPING, "NoRoom")
+    assert "spec.upgrade.rehearsal.resources" in rehearsal(plan).message
 
 
 def test_a_pod_that_the_api_server_refuses_is_tried_again_and_given_up_in_the_end() -> None:
@@ -292,7 +292,7 @@ def test_a_pod_that_the_api_server_refuses_is_tried_again_and_given_up_in_the_en
     assert soon.wake_after == pytest.approx(4)
     assert acts(decide(observe(app, **old_runs(), memory=memory), NOW + 6), do.CreateRehearsal)
     plan = decide(observe(app, **old_runs(), memory=memory), NOW + 300)
-    assert (rehearsal(plan).result, rehearsal(plan).what) == ("Inconclusive", "NoRoom")
+    assert (rehearsal(plan).result, rehearsal(plan).cause) == ("Inconclusive", "NoRoom")
     assert "exceeded quota: small" in rehearsal(plan).message
 
 
@@ -301,7 +301,7 @@ def test_a_process_that_has_no_end_is_not_waited_for_for_ever() -> None:
     pod = pod_of(app)
     assert not acts(decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW + 600), do.DeleteRehearsal)
     plan = decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW + 660)
-    assert rehearsal(plan).what == "TimeLimit"
+    assert rehearsal(plan).cause == "TimeLimit"
     assert acts(plan, do.DeleteRehearsal)
 
 
@@ -338,7 +338,7 @@ def test_asking_for_none_any_more_lets_the_upgrade_go_on() -> None:
     app = rehearsing()
     unasked = edited(app, {IMAGE: B})
     plan = decide(observe(unasked, **old_runs(), rehearsals=(pod_of(app),)), NOW)
-    assert (record(plan).phase, rehearsal(plan).what) == (UpgradePhase.STOPPING, "Stopped")
+    assert (record(plan).phase, rehearsal(plan).cause) == (UpgradePhase.STOPPING, "Stopped")
     assert acts(plan, do.DeleteRehearsal)
 
 
@@ -347,12 +347,12 @@ def test_a_suspended_application_has_none_and_it_begins_anew_when_that_goes_on()
     asleep = edited(app, {IMAGE: B, **ASKED, "suspend": True})
     o = observe(asleep, **old_runs(), rehearsals=(pod_of(app),))
     plan = decide(o, NOW)
-    assert (record(plan).phase, rehearsal(plan).started_at) == (UpgradePhase.REHEARSING, None)
+    assert (record(plan).phase, rehearsal(plan).start_time) == (UpgradePhase.REHEARSING, None)
     assert acts(plan, do.DeleteRehearsal)
     assert acts(plan, do.DeleteDriver)
     awake = msgspec.structs.replace(settled(o).app, spec=msgspec.structs.replace(asleep.spec, suspend=False))
     begun = decide(observe(awake, **old_runs()), NOW + 9000)
-    assert rehearsal(begun).started_at is not None
+    assert rehearsal(begun).start_time is not None
     assert acts(begun, do.CreateRehearsal)
 
 

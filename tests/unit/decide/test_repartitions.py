@@ -55,7 +55,7 @@ IN_FOUR = StateFacts("RocksDB", 4, ("stateStoreSave",))
 POD = "orders-repartition-2"
 WANTED = RepartitionStatus(partitions=8, before=4)
 BEGUN_ATTEMPT = RepartitionStatus(
-    partitions=8, before=4, snapshot=PIN, epoch=2, lineage=2, attempts=1, started_at=BEGUN
+    partitions=8, before=4, snapshot=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN
 )
 
 SEEN_ATTEMPT = msgspec.structs.replace(BEGUN_ATTEMPT, pod_uid="r-1")
@@ -76,7 +76,7 @@ def dividing(batch: int | None = None, **fields: Any) -> StreamingApp:
 
 
 def pod_of(app: StreamingApp, **fields: Any) -> PodRecord:
-    up = {"phase": "Running", "running": True, "started_at": NOW - 5}
+    up = {"phase": "Running", "running": True, "start_time": NOW - 5}
     return driver_of(app, **{"name": POD, "role": "repartition", "uid": "r-1", "epoch": 2, **up, **fields})
 
 
@@ -114,7 +114,7 @@ def test_another_number_of_partitions_is_an_upgrade_that_copies_first_whatever_i
     app = edited(in_four(old_app()), {**EIGHT, "application.image": "shop/orders:1", "upgrade.mode": mode.value})
     upgrade = record(decide(observe(app, **runs(old_app())), NOW))
     assert (upgrade.phase, upgrade.repartition) == (UpgradePhase.COPYING, WANTED)
-    assert upgrade.pin is not None
+    assert upgrade.rollback_snapshot is not None
 
 
 def test_a_state_that_is_given_up_is_not_divided() -> None:
@@ -243,7 +243,7 @@ def test_how_far_the_pod_is_is_written_to_the_record_once_a_minute(written: floa
     upgrade = record(plan)
     assert upgrade.repartition is not None
     assert upgrade.repartition.progress == RepartitionProgress(files=9, of_files=9, bytes=70, of_bytes=70, rows=5)
-    assert (upgrade.phase, upgrade.since) == (UpgradePhase.REPARTITIONING, BEGUN)
+    assert (upgrade.phase, upgrade.phase_start_time) == (UpgradePhase.REPARTITIONING, BEGUN)
 
 
 def test_progress_goes_with_its_attempt() -> None:
@@ -265,8 +265,8 @@ def test_a_lineage_that_is_whole_is_launched_on_and_the_pin_stays_for_a_rollback
     assert upgrade.repartition is not None
     assert (upgrade.phase, upgrade.repartition.result, upgrade.repartition.rows) == (UpgradePhase.GATE, "Done", 1000)
     assert (status.lineage, status.state_partitions, status.epoch) == (2, 8, 3)
-    assert upgrade.pin is not None
-    assert [(it.name, it.batch_id) for it in upgrade.pin.batches] == [("main", 9)]
+    assert upgrade.rollback_snapshot is not None
+    assert [(it.name, it.batch_id) for it in upgrade.rollback_snapshot.batches] == [("main", 9)]
     assert upgrade.obsolete == (COPY,)
     config = launch_of(done)
     assert (config.lineage, config.epoch, config.state_partitions, config.pin) == (2, 3, 8, None)
@@ -351,7 +351,7 @@ def test_which_pod_an_attempt_has_is_recorded_when_it_is_seen_first() -> None:
     app = dividing()
     upgrade = record(decide(observe(app, repartitions=(pod_of(app, phase="Pending", running=False),)), NOW))
     assert upgrade.repartition == msgspec.structs.replace(BEGUN_ATTEMPT, pod_uid="r-1")
-    assert (upgrade.phase, upgrade.since) == (UpgradePhase.REPARTITIONING, BEGUN)
+    assert (upgrade.phase, upgrade.phase_start_time) == (UpgradePhase.REPARTITIONING, BEGUN)
 
 
 @pytest.mark.parametrize("seconds", [0, 400])
@@ -457,7 +457,7 @@ def test_an_edit_of_which_no_driver_can_be_made_has_the_old_version_go_on_in_the
         "InvalidSpec",
         observe(bad).spec_hash,
     )
-    assert (upgrade.repartition.result, upgrade.repartition.what) == ("Failed", "InvalidSpec")
+    assert (upgrade.repartition.result, upgrade.repartition.cause) == ("Failed", "InvalidSpec")
     assert "spark.executor.memory" in upgrade.message
     assert (config.lineage, config.state_partitions, config.pin) == (1, 4, None)
     assert "UpgradeRefused" in events(plan)
@@ -486,7 +486,7 @@ def test_one_that_is_suspended_with_such_an_edit_begins_anew_as_well_when_the_sp
     plan = decide(observe(bad, repartitions=(pod_of(app),)), NOW)
     later = record(plan)
     assert later.repartition is not None
-    assert (later.phase, later.repartition.attempts, later.repartition.started_at) == (UpgradePhase.STOPPING, 0, None)
+    assert (later.phase, later.repartition.attempts, later.repartition.start_time) == (UpgradePhase.STOPPING, 0, None)
     assert any(isinstance(action, do.DeleteRepartition) for action in plan.actions)
     mended = app_with(
         {"application.image": "shop/orders:2", **EIGHT}, status=msgspec.structs.replace(app.status, upgrade=later)
@@ -512,7 +512,7 @@ def test_the_old_version_that_goes_on_is_stalled_until_the_spec_is_mended_and_th
 def test_a_rollback_never_takes_the_number_of_a_lineage_that_an_attempt_had() -> None:
     app = in_four(under_test(UpgradePhase.GATE, EIGHT, lineage=3, last_lineage=5, repartition=WANTED), lineage=3)
     asked = msgspec.structs.replace(
-        app, spec=msgspec.structs.replace(app.spec, upgrade=msgspec.structs.replace(app.spec.upgrade, roll_back_to=PIN))
+        app, spec=msgspec.structs.replace(app.spec, upgrade=msgspec.structs.replace(app.spec.upgrade, rollback_to=PIN))
     )
     assert record(decide(observe(asked), NOW)).lineage == 6
 

@@ -280,7 +280,7 @@ def test_a_stop_that_an_edit_asked_for_is_not_counted() -> None:
 def test_a_stop_whose_wish_was_taken_back_is_not_counted_nor_is_the_launch_after_it(
     wish: dict[str, Any], seen_ending: bool
 ) -> None:
-    started = DriverStatus(pod_name="orders-driver", started_at=time_from_seconds(NOW - 50))
+    started = DriverStatus(pod_name="orders-driver", start_time=time_from_seconds(NOW - 50))
     old = launched(app_with(), phase=Phase.RUNNING, driver=started)
     driver = running_driver(old)
     wished = app_with(wish, status=written(observe(app_with(wish, status=old.status), driver=driver)).status)
@@ -310,7 +310,7 @@ def test_a_loss_after_a_wish_that_came_to_nothing_is_counted() -> None:
 
 def test_a_driver_that_vanished_is_counted_when_it_is_replaced() -> None:
     started = datetime.datetime.fromtimestamp(int(NOW - 50), datetime.UTC)
-    app = launched(app_with(), phase=Phase.RUNNING, driver=DriverStatus(pod_name="orders-driver", started_at=started))
+    app = launched(app_with(), phase=Phase.RUNNING, driver=DriverStatus(pod_name="orders-driver", start_time=started))
     restarts = status_of(decide(observe(app), NOW)).restarts
     assert restarts is not None
     assert (restarts.total, restarts.last_reason) == (1, "DriverLost")
@@ -321,7 +321,7 @@ def test_a_driver_that_vanished_is_counted_when_it_is_replaced() -> None:
 
 def test_a_driver_that_vanished_is_counted_once_although_its_replacement_has_to_wait() -> None:
     started = datetime.datetime.fromtimestamp(int(NOW - 50), datetime.UTC)
-    app = launched(app_with(), phase=Phase.RUNNING, driver=DriverStatus(pod_name="orders-driver", started_at=started))
+    app = launched(app_with(), phase=Phase.RUNNING, driver=DriverStatus(pod_name="orders-driver", start_time=started))
     waits = observe(app, memory=Memory(launched_at=NOW - 5, quick_relaunches=2))
     assert decide(waits, NOW).reason == "RelaunchDelayed"
     later = replace(waits, app=written(waits))

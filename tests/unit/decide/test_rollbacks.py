@@ -11,11 +11,11 @@ from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
     Phase,
+    RollbackSnapshot,
     SnapshotBatch,
     StreamingApp,
     UpgradeMode,
     UpgradePhase,
-    UpgradePin,
 )
 from tidegate.observe.observation import Memory, Refusal
 from tidegate_spark.protocol import EarlierPin, Pin, QueryReport, Reason, StartFrom, Storage
@@ -92,15 +92,15 @@ def test_the_last_stable_version_goes_on_in_a_new_lineage_that_begins_with_the_p
 def test_the_last_batch_that_is_shown_is_the_pins_and_not_what_the_version_that_is_taken_back_has_done(
     known: dict[str, Any], queries: tuple[str, ...], batch: int | None
 ) -> None:
-    app = rolling_back(pin=UpgradePin(id=PIN, lineage=1, **known), queries=queries)
+    app = rolling_back(rollback_snapshot=RollbackSnapshot(id=PIN, lineage=1, **known), queries=queries)
     plan = decide(observe(msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, batch=20))), NOW)
     status = status_of(plan)
     assert (status.lineage, status.batch) == (2, batch)
 
 
 def test_a_pin_that_is_complete_only_while_the_rollback_runs_is_shown_then_until_there_is_a_newer_batch() -> None:
-    pin = UpgradePin(id=PIN, lineage=1, batches=(SnapshotBatch(name="main", batch_id=9),))
-    app = rolling_back(epoch=3, pin=pin)
+    pin = RollbackSnapshot(id=PIN, lineage=1, batches=(SnapshotBatch(name="main", batch_id=9),))
+    app = rolling_back(epoch=3, rollback_snapshot=pin)
     app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, lineage=2, batch=None))
     old = version(A, 3)
     shown = [status_of(decide(observe(app, **runs(old, number)), NOW)).batch for number in (-1, 10)]
@@ -198,7 +198,7 @@ def test_once_it_changes_it_is_tried_again_with_a_pin_of_the_new_lineage(change:
     status = msgspec.structs.replace(back.status, lineage=2)
     plan = decide(observe(app_with({IMAGE: B, **change}, status=status), **runs(version(A, 3))), NOW)
     assert (record(plan).phase, record(plan).number) == (UpgradePhase.COPYING, 2)
-    assert record(plan).pin == UpgradePin(id="up-u1-3-2", lineage=2, copy="up-u1-3-2-copy")
+    assert record(plan).rollback_snapshot == RollbackSnapshot(id="up-u1-3-2", lineage=2, copy="up-u1-3-2-copy")
     assert PIN in record(plan).obsolete
 
 
@@ -261,12 +261,12 @@ def test_what_a_rollback_may_have_to_begin_with_is_not_disposed_of_before_the_up
     assert (launch_of(launch).lineage, launch_of(launch).start_from) == (3, None)
     assert record(launch).obsolete == (COPY,)
     ended = record(launch)
-    assert ended.pin is not None
-    assert [pin.id for pin in ended.pin.otherwise] == [PIN]
+    assert ended.rollback_snapshot is not None
+    assert [pin.id for pin in ended.rollback_snapshot.fallbacks] == [PIN]
     done = msgspec.structs.replace(ended, phase=UpgradePhase.DONE)
     later = msgspec.structs.replace(status_of(launch), upgrade=done)
     after = app_with({IMAGE: "shop/orders:9"}, status=later)
-    assert record(decide(observe(after), NOW)).obsolete == (COPY, PIN, ended.pin.id)
+    assert record(decide(observe(after), NOW)).obsolete == (COPY, PIN, ended.rollback_snapshot.id)
 
 
 def test_as_many_rollbacks_as_follow_one_another_without_a_driver_know_of_all_before() -> None:
@@ -279,7 +279,7 @@ def test_as_many_rollbacks_as_follow_one_another_without_a_driver_know_of_all_be
         status = status_of(again)
         assert status.start_from is not None
         assert status.start_from.of_lineage == number
-        known = [pin.lineage for pin in status.start_from.otherwise]
+        known = [pin.lineage for pin in status.start_from.fallbacks]
         assert known == list(range(number - 1, 0, -1))[:8]
 
 
@@ -298,7 +298,7 @@ def test_a_version_that_can_not_be_read_any_more_is_not_guessed(spec: str) -> No
 
 def asked(app: StreamingApp, pin: str = PIN) -> StreamingApp:
     """Return the application with somebody's wish to take an upgrade back."""
-    upgrade = msgspec.structs.replace(app.spec.upgrade, roll_back_to=pin)
+    upgrade = msgspec.structs.replace(app.spec.upgrade, rollback_to=pin)
     return msgspec.structs.replace(app, spec=msgspec.structs.replace(app.spec, upgrade=upgrade))
 
 
@@ -344,9 +344,9 @@ def test_an_upgrade_that_is_refused_at_once_leaves_the_way_back_of_the_one_befor
     refused = refused_at_once()
     kept = refused.status.upgrade
     assert kept is not None
-    assert (kept.number, kept.pin, kept.previous) == (
+    assert (kept.number, kept.rollback_snapshot, kept.previous) == (
         2,
-        UpgradePin(id=PIN, lineage=1, copy=COPY),
+        RollbackSnapshot(id=PIN, lineage=1, copy=COPY),
         stable_of(version(A, 1)),
     )
     assert decide(observe(refused, **runs(version(B, 2))), NOW).actions == ()
@@ -396,35 +396,35 @@ def test_naming_another_pin_does_nothing_and_is_told_once() -> None:
     plan = decide(observe(mistyped, **seen), NOW)
     assert record(plan).phase is UpgradePhase.DONE
     assert not acts(plan, do.DeleteDriver)
-    (told,) = told_of(plan, "RollBackIgnored")
+    (told,) = told_of(plan, "RollbackIgnored")
     assert told.warning
-    assert "spec.upgrade.rollBackTo names up-u1-0-0" in told.message
+    assert "spec.upgrade.rollbackTo names up-u1-0-0" in told.message
     assert PIN in told.message
     knows = msgspec.structs.replace(mistyped, status=status_of(plan))
     for seconds in (1, 86400):
-        assert not told_of(decide(observe(knows, **seen), NOW + seconds), "RollBackIgnored")
+        assert not told_of(decide(observe(knows, **seen), NOW + seconds), "RollbackIgnored")
     other = asked(knows, "up-u1-0-1")
-    assert told_of(decide(observe(other, **seen), NOW), "RollBackIgnored")
+    assert told_of(decide(observe(other, **seen), NOW), "RollbackIgnored")
 
 
 def test_naming_a_pin_before_there_was_an_upgrade_is_told_once() -> None:
     app = asked(stable(launched(app_with({IMAGE: A}), phase=Phase.RUNNING)))
     plan = decide(observe(app, **runs(app)), NOW)
-    (told,) = told_of(plan, "RollBackIgnored")
+    (told,) = told_of(plan, "RollbackIgnored")
     assert "There is none." in told.message
     knows = msgspec.structs.replace(app, status=status_of(plan))
-    assert not told_of(decide(observe(knows, **runs(app)), NOW), "RollBackIgnored")
+    assert not told_of(decide(observe(knows, **runs(app)), NOW), "RollbackIgnored")
     begun = decide(observe(asked(edited(knows, {IMAGE: B})), **runs(app)), NOW)
-    assert record(begun).roll_back_to == PIN
+    assert record(begun).rollback_to == PIN
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN])
 def test_naming_the_pin_of_an_upgrade_that_was_not_launched_is_told(phase: UpgradePhase) -> None:
-    pin = UpgradePin(id=PIN, lineage=1)
-    app = upgrading(launched(app_with({IMAGE: B})), version(A, 1), phase, epoch=0, pin=pin)
+    pin = RollbackSnapshot(id=PIN, lineage=1)
+    app = upgrading(launched(app_with({IMAGE: B})), version(A, 1), phase, epoch=0, rollback_snapshot=pin)
     app = edited(app, {IMAGE: A}) if phase is UpgradePhase.WITHDRAWN else app
     plan = decide(observe(asked(app), **runs(version(A, 1))), NOW)
-    (told,) = told_of(plan, "RollBackIgnored")
+    (told,) = told_of(plan, "RollbackIgnored")
     assert "There is none." in told.message
 
 
@@ -437,26 +437,28 @@ def test_a_wish_that_was_fulfilled_and_stays_in_the_spec_is_not_told_of_at_the_n
     assert record(begun).phase is UpgradePhase.COPYING
     on_its_way = msgspec.structs.replace(next_one, status=status_of(begun))
     after = decide(observe(on_its_way, **runs(version(A, 3))), NOW)
-    assert not told_of(begun, "RollBackIgnored")
-    assert not told_of(after, "RollBackIgnored")
+    assert not told_of(begun, "RollbackIgnored")
+    assert not told_of(after, "RollbackIgnored")
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED])
 def test_a_pin_that_is_named_and_lost_is_said_as_long_as_it_is_named(phase: UpgradePhase) -> None:
     app = in_phase(phase)
     assert app.status.upgrade is not None
-    lost = msgspec.structs.replace(app.status.upgrade, pin=UpgradePin(id=PIN, lineage=1, lost="A file is gone."))
+    lost = msgspec.structs.replace(
+        app.status.upgrade, rollback_snapshot=RollbackSnapshot(id=PIN, lineage=1, lost="A file is gone.")
+    )
     app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, upgrade=lost))
     plan = decide(observe(asked(app), **runs(version(B, 2), 1)), NOW)
     condition = status_of(plan).condition("Stalled")
     assert condition is not None
-    assert (condition.status, condition.reason) == ("True", "PinLost")
-    assert "spec.upgrade.rollBackTo" in condition.message
+    assert (condition.status, condition.reason) == ("True", "RollbackSnapshotLost")
+    assert "spec.upgrade.rollbackTo" in condition.message
     assert "A file is gone." in condition.message
     assert not acts(plan, do.DeleteDriver)
-    assert len(told_of(plan, "PinLost")) == 1
+    assert len(told_of(plan, "RollbackSnapshotLost")) == 1
     knows = msgspec.structs.replace(app, status=status_of(plan))
-    assert not told_of(decide(observe(asked(knows), **runs(version(B, 2), 1)), NOW), "PinLost")
+    assert not told_of(decide(observe(asked(knows), **runs(version(B, 2), 1)), NOW), "RollbackSnapshotLost")
     gave_up = status_of(decide(observe(knows, **runs(version(B, 2), 1)), NOW)).condition("Stalled")
     assert gave_up is not None
     assert gave_up.status == "False"
@@ -496,7 +498,9 @@ def test_a_finished_application_does_not_tell_who_waits_for_the_spec_that_it_was
 def test_a_wish_that_was_fulfilled_is_not_fulfilled_again_by_the_next_upgrade() -> None:
     done = upgraded(launched(app_with({IMAGE: C}), 4), version(A, 3))
     assert done.status.upgrade is not None
-    number_two = msgspec.structs.replace(done.status.upgrade, pin=UpgradePin(id="up-u1-3-2", lineage=2))
+    number_two = msgspec.structs.replace(
+        done.status.upgrade, rollback_snapshot=RollbackSnapshot(id="up-u1-3-2", lineage=2)
+    )
     app = msgspec.structs.replace(done, status=msgspec.structs.replace(done.status, upgrade=number_two))
     plan = decide(observe(asked(app), **runs(version(C, 4))), NOW)
     assert record(plan).phase is UpgradePhase.DONE

@@ -240,7 +240,7 @@ def test_a_driver_that_ran_and_is_not_heard_of_is_not_called_starting() -> None:
 
 def test_a_driver_that_has_just_become_ready_is_called_running_once_its_agent_has_told_or_had_the_time_to() -> None:
     starting = settled(observe(APP, driver=driver_of(APP)))
-    driver = running_driver(APP, ready=True, ready_at=NOW)
+    driver = running_driver(APP, ready=True, ready_time=NOW)
     silent = dataclasses.replace(starting, driver=driver)
     early = decide(silent, NOW + 1)
     assert (early.reason, early.actions, early.wake_after) == ("DriverStarting", (), 9.0)
@@ -251,7 +251,7 @@ def test_a_driver_that_has_just_become_ready_is_called_running_once_its_agent_ha
 
 def test_the_clock_of_a_node_keeps_nobody_waiting() -> None:
     starting = settled(observe(APP, driver=driver_of(APP)))
-    ahead = dataclasses.replace(starting, driver=running_driver(APP, ready=True, ready_at=NOW + 3600))
+    ahead = dataclasses.replace(starting, driver=running_driver(APP, ready=True, ready_time=NOW + 3600))
     assert verdict_of(decide(ahead, NOW))[0] is Phase.RUNNING
 
 

@@ -12,7 +12,7 @@ from tidegate.decide.plan import decide
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
 from tidegate.model.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
-from tidegate.model.times import ScheduleError, next_time, previous_time
+from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Memory, Observation, SnapshotRefusal
 from tidegate_spark.protocol import QueryReport
 from tidegate_testing.golden import assert_golden
@@ -32,7 +32,7 @@ def at(seconds: float) -> datetime.datetime:
 def app(spec: dict[str, Any] | None = None, *, since: float = NOW - 600, **status: Any) -> StreamingApp:
     given = HOURLY if spec is None else spec
     text = given.get("schedule") or f"every {given.get('every')}"
-    known = ScheduleStatus(schedule=text, since=at(since))
+    known = ScheduleStatus(schedule=text, start_time=at(since))
     queries = (QueryStatus(name="main", batch_id=9),)
     fields = {"snapshots": known, "queries": queries, **status}
     return launched(app_with({"snapshots": given}), phase=Phase.RUNNING, **fields)
@@ -59,7 +59,7 @@ def status_after(o: Observation, now: float = NOW) -> ScheduleStatus:
 
 
 def test_the_snapshot_of_a_time_says_what_it_is_for_and_belongs_to_nobody() -> None:
-    (manifest,) = created(observe(app({**HOURLY, "keep": {"last": 3, "maxAge": "7d"}})))
+    (manifest,) = created(observe(app({**HOURLY, "retention": {"maxCount": 3, "maxAgeSeconds": 604800}})))
     assert_golden(__file__, "scheduled_snapshot", manifest)
 
 
@@ -77,9 +77,9 @@ def test_a_new_schedule_begins_with_its_next_time() -> None:
     o = observe(launched(app_with({"snapshots": HOURLY}), phase=Phase.RUNNING))
     look = look_at_schedule(o, NOW + 60)
     assert (look.actions, look.wake_after) == ((), HOUR - 60)
-    assert look.status == ScheduleStatus(schedule="0 * * * *", since=at(NOW + 60), next_time=at(NOW + HOUR))
-    changed = app({"every": "6h"}, snapshots=ScheduleStatus(schedule="0 * * * *", since=at(NOW - 9e6)))
-    assert (names(observe(changed)), status_after(observe(changed)).since) == ([], at(NOW))
+    assert look.status == ScheduleStatus(schedule="0 * * * *", start_time=at(NOW + 60), next_time=at(NOW + HOUR))
+    changed = app({"intervalSeconds": 21600}, snapshots=ScheduleStatus(schedule="0 * * * *", start_time=at(NOW - 9e6)))
+    assert (names(observe(changed)), status_after(observe(changed)).start_time) == ([], at(NOW))
 
 
 def test_what_was_taken_counts_and_not_what_was_remembered() -> None:
@@ -145,7 +145,7 @@ def test_of_an_application_that_never_ran_there_is_nothing() -> None:
     assert status_after(o).last_time == at(NOW)
 
 
-@pytest.mark.parametrize("spec", [None, {"suspend": True, **HOURLY}, {"keep": {"last": 3}}])
+@pytest.mark.parametrize("spec", [None, {"suspend": True, **HOURLY}, {"retention": {"maxCount": 3}}])
 def test_without_a_schedule_nothing_is_said(spec: dict[str, Any] | None) -> None:
     quiet = app_with({"snapshots": spec} if spec is not None else None)
     look = look_at_schedule(observe(launched(quiet)), NOW)
@@ -193,34 +193,63 @@ def test_what_the_api_server_refuses_is_tried_again_later() -> None:
 
 def test_a_clock_that_was_ahead_for_a_while_does_not_stop_the_schedule() -> None:
     ahead = NOW + 9000 * HOUR
-    known = ScheduleStatus(schedule="0 * * * *", since=at(NOW - HOUR), last_time=at(ahead))
+    known = ScheduleStatus(schedule="0 * * * *", start_time=at(NOW - HOUR), last_time=at(ahead))
     o = observe(app(snapshots=known), snapshots=(scheduled(ahead, status=final()),))
     assert names(o, NOW + 60) == ["orders-20270115-0800"]
     assert status_after(o, NOW + 60).next_time == at(NOW + HOUR)
 
 
 def test_a_schedule_that_began_in_a_wrong_future_begins_now() -> None:
-    known = ScheduleStatus(schedule="0 * * * *", since=at(NOW + 9000 * HOUR))
-    assert status_after(observe(app(snapshots=known)), NOW + 60).since == at(NOW + 60)
+    known = ScheduleStatus(schedule="0 * * * *", start_time=at(NOW + 9000 * HOUR))
+    assert status_after(observe(app(snapshots=known)), NOW + 60).start_time == at(NOW + 60)
 
 
-@pytest.mark.parametrize("every", ["1m", "90m", "6h", "7d"])
-def test_intervals_are_a_grid_with_a_minute_of_its_own(every: str) -> None:
-    before, after = previous_time("", every, "u-1", NOW), next_time("", every, "u-1", NOW)
+@pytest.mark.parametrize("seconds", [60, 5400, 21600, 604800])
+def test_intervals_are_a_grid_with_a_minute_of_its_own(seconds: int) -> None:
+    interval = Interval(seconds, "u-1")
+    before, after = previous_time(interval, NOW), next_time(interval, NOW)
     assert before is not None
     assert after is not None
     assert (before % 60, before <= NOW < after) == (0, True)
-    assert previous_time("", every, "u-1", after) == after
-    assert previous_time("", every, "u-1", after - 1) == before
+    assert previous_time(interval, after) == after
+    assert previous_time(interval, after - 1) == before
 
 
 def test_not_all_applications_are_due_at_once() -> None:
-    assert len({previous_time("", "6h", f"u-{number}", NOW) for number in range(50)}) > 40
+    assert len({previous_time(Interval(21600, f"u-{number}"), NOW) for number in range(50)}) > 40
 
 
 def test_cron_times_are_utc_and_its_words_have_no_case() -> None:
-    assert previous_time("30 7 * * *", "", "u", NOW) == NOW - 1800
-    assert previous_time("0 8 * * fri", "", "u", NOW + 59) == NOW
-    assert next_time("0 8 29 FEB *", "", "u", NOW) == at(1835424000.0).timestamp()
+    assert previous_time(Schedule("30 7 * * *"), NOW) == NOW - 1800
+    assert previous_time(Schedule("0 8 * * fri"), NOW + 59) == NOW
+    assert next_time(Schedule("0 8 29 FEB *"), NOW) == at(1835424000.0).timestamp()
     with pytest.raises(ScheduleError):
-        previous_time("* * * * * *", "", "u", NOW)
+        previous_time(Schedule("* * * * * *"), NOW)
+
+
+BERLIN = "Europe/Berlin"
+
+
+def berlin(text: str) -> float:
+    return datetime.datetime.fromisoformat(text).timestamp()
+
+
+def test_a_schedule_with_a_time_zone_goes_by_the_clocks_there() -> None:
+    at_half_past_two = Schedule("30 2 * * *", BERLIN)
+    assert next_time(at_half_past_two, berlin("2026-01-10T12:00+01:00")) == berlin("2026-01-11T02:30+01:00")
+    assert previous_time(at_half_past_two, berlin("2026-07-10T12:00+02:00")) == berlin("2026-07-10T02:30+02:00")
+
+
+def test_a_time_that_the_clocks_leave_out_comes_late_and_one_that_they_repeat_comes_once() -> None:
+    at_half_past_two = Schedule("30 2 * * *", BERLIN)
+    spring, autumn = berlin("2026-03-28T12:00+01:00"), berlin("2026-10-24T12:00+02:00")
+    assert next_time(at_half_past_two, spring) == berlin("2026-03-29T03:00+02:00")
+    first = next_time(at_half_past_two, autumn)
+    assert first == berlin("2026-10-25T02:30+02:00")
+    assert next_time(at_half_past_two, first) == berlin("2026-10-26T02:30+01:00")
+
+
+def test_a_time_zone_that_nobody_knows_is_named() -> None:
+    for zone in ("Europe/Berlln", "../../etc/passwd", "/etc/localtime"):
+        with pytest.raises(ScheduleError, match="no time zone of the IANA database, such as"):
+            next_time(Schedule("30 2 * * *", zone), NOW)

@@ -55,7 +55,7 @@ def test_a_step_that_is_decided_again_because_its_status_was_not_written_is_told
     seen = observe(made_unusable(old) if refused else edited(old, {IMAGE: B}), **runs(old))
     first, second = decide(seen, NOW), decide(seen, NOW + 7)
     reason = f"Upgrade{record(first).phase.value}"
-    assert record(second).since != record(first).since
+    assert record(second).phase_start_time != record(first).phase_start_time
     assert told(second, reason) == told(first, reason)
     assert len(told(first, reason)) == 1
 

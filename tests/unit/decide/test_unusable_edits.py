@@ -155,8 +155,8 @@ def test_what_fails_beside_the_edit_is_taken_back_within_the_time_of_the_gate(
 @pytest.mark.parametrize(
     ("fields", "spec"),
     [
-        ({}, {"rollback": RollbackPolicy.NEVER}),
-        ({"pin": None, "mode": UpgradeMode.LAST_STATE}, {"mode": UpgradeMode.LAST_STATE}),
+        ({}, {"rollback_policy": RollbackPolicy.NEVER}),
+        ({"rollback_snapshot": None, "mode": UpgradeMode.LAST_STATE}, {"mode": UpgradeMode.LAST_STATE}),
     ],
 )
 def test_what_is_not_taken_back_by_itself_is_not_for_an_edit_either_and_says_so(

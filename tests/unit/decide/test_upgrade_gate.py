@@ -10,7 +10,7 @@ import pytest
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import Phase, UpgradeMode, UpgradePhase, UpgradePin
+from tidegate.model.streaming_app import Phase, RollbackSnapshot, UpgradeMode, UpgradePhase
 from tidegate_spark.protocol import QueryReport, Reason
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
@@ -74,7 +74,7 @@ def test_until_then_it_is_not_ready_however_well_it_runs() -> None:
 def test_the_complete_pin_is_recorded_and_the_copy_disposed_of() -> None:
     new = under_test()
     plan = decide(observe(new, **runs(new, 1, SnapshotReport(PIN, READY, queries=PINNED))), NOW)
-    pin = record(plan).pin
+    pin = record(plan).rollback_snapshot
     assert pin is not None
     assert ({batch.name: batch.batch_id for batch in pin.batches}, pin.copy) == ({"main": 41}, "")
     assert order_of(plan).orders.dispose == (COPY,)
@@ -137,9 +137,9 @@ def test_a_version_without_input_that_dropped_a_query_is_neither_taken_back_nor_
     new = under_test(queries=("a", "b"))
     seen = runs_with(new, QueryReport("a", committed=1))
     before = decide(observe(new, **seen), NOW + 600)
-    assert (record(before).phase, record(before).idle_at) == (UpgradePhase.GATE, None)
+    assert (record(before).phase, record(before).idle_start_time) == (UpgradePhase.GATE, None)
     idle = decide(observe(new, **seen), NOW + 1790)
-    assert (record(idle).phase, record(idle).idle_at) == (UpgradePhase.GATE, later(1790))
+    assert (record(idle).phase, record(idle).idle_start_time) == (UpgradePhase.GATE, later(1790))
     quiet = msgspec.structs.replace(new, status=status_of(idle))
     assert not acts(decide(observe(quiet, **seen), NOW + 7200), do.WriteStatus)
 
@@ -217,7 +217,7 @@ def test_a_version_that_has_had_no_input_for_a_minute_is_as_it_should_be_and_sti
     condition = status_of(plan).condition("Ready")
     assert condition is not None
     assert (condition.status, condition.reason) == (ready, "UpgradeGate")
-    assert (record(plan).idle_at is not None) == (ready == "True"), "one write for both"
+    assert (record(plan).idle_start_time is not None) == (ready == "True"), "one write for both"
     assert plan.wake_after is not None
     assert plan.wake_after <= 60
 
@@ -231,7 +231,7 @@ def test_the_time_that_it_was_suspended_for_does_not_count_when_it_goes_on() -> 
     new = under_test()
     asleep = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, phase=Phase.SUSPENDED))
     plan = decide(observe(asleep), NOW + 7200)
-    assert (record(plan).phase, record(plan).since) == (UpgradePhase.GATE, later(7200))
+    assert (record(plan).phase, record(plan).phase_start_time) == (UpgradePhase.GATE, later(7200))
     assert acts(plan, do.CreateDriver)
 
 
@@ -245,13 +245,17 @@ def test_a_version_that_is_ready_is_not_late_because_its_agent_was_not_heard_yet
 def test_when_input_comes_at_last_there_is_time_to_be_stable() -> None:
     new = under_test()
     waits = decide(observe(new, **runs(new, 1)), NOW + 7200)
-    assert record(waits).idle_at == later(7200)
+    assert record(waits).idle_start_time == later(7200)
     idle = msgspec.structs.replace(new, status=status_of(waits))
     # Noted once, when it becomes Ready: what is quiet is not written to, however long.
     for seconds in (7200 + 890, 7 * 86400):
         assert not acts(decide(observe(idle, **runs(idle, 1)), NOW + seconds), do.WriteStatus)
     comes = decide(observe(idle, **runs(idle, 1, lag_rows=7)), NOW + 86400)
-    assert (record(comes).phase, record(comes).idle_at, record(comes).since) == (UpgradePhase.GATE, None, later(86400))
+    assert (record(comes).phase, record(comes).idle_start_time, record(comes).phase_start_time) == (
+        UpgradePhase.GATE,
+        None,
+        later(86400),
+    )
     busy = msgspec.structs.replace(new, status=status_of(comes))
     for seconds, phase in ((1790, UpgradePhase.GATE), (1800, UpgradePhase.ROLLING_BACK)):
         plan = decide(observe(busy, **runs(busy, 2, lag_rows=7)), NOW + 86400 + seconds)
@@ -259,9 +263,9 @@ def test_when_input_comes_at_last_there_is_time_to_be_stable() -> None:
 
 
 KEPT: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "the policy is Never": ({"upgrade.rollback": "Never"}, {}, f"rollBackTo to {PIN}"),
-    "it may have committed something, and nothing was kept": ({}, {"pin": None}, "may have committed"),
-    "the pin is lost": ({}, {"pin": UpgradePin(id=PIN, lineage=1, lost="Gone.")}, "lost: Gone."),
+    "the policy is Never": ({"upgrade.rollbackPolicy": "Never"}, {}, f"rollbackTo to {PIN}"),
+    "it may have committed something, and nothing was kept": ({}, {"rollback_snapshot": None}, "may have committed"),
+    "the pin is lost": ({}, {"rollback_snapshot": RollbackSnapshot(id=PIN, lineage=1, lost="Gone.")}, "lost: Gone."),
 }
 
 
@@ -278,7 +282,7 @@ def test_when_a_version_that_failed_is_not_taken_back(
 
 
 def test_a_version_that_was_given_up_on_and_comes_round_is_stable_after_all() -> None:
-    new = under_test(UpgradePhase.FAILED, {"upgrade.rollback": "Never"})
+    new = under_test(UpgradePhase.FAILED, {"upgrade.rollbackPolicy": "Never"})
     plan = decide(observe(new, **runs(new, 5)), NOW)
     assert record(plan).phase is UpgradePhase.DONE
 
@@ -287,7 +291,7 @@ def test_a_version_that_was_given_up_on_and_comes_round_is_stable_after_all() ->
 def test_without_a_pin_a_version_is_taken_back_if_it_certainly_committed_nothing(
     committed: int, phase: UpgradePhase
 ) -> None:
-    new = under_test(mode=UpgradeMode.LAST_STATE, pin=None)
+    new = under_test(mode=UpgradeMode.LAST_STATE, rollback_snapshot=None)
     ended = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
     told = ended.message.replace('"committed":-1', f'"committed":{committed}')
     driver = running_driver(new, restarts=1, ended=dataclasses.replace(ended, message=told))
@@ -297,7 +301,7 @@ def test_without_a_pin_a_version_is_taken_back_if_it_certainly_committed_nothing
 
 def after_its_first_failure(restarts: int, running: bool, second: int | None) -> UpgradePhase:
     """The phase of an upgrade without a pin whose first process committed nothing."""
-    new = under_test(mode=UpgradeMode.LAST_STATE, pin=None)
+    new = under_test(mode=UpgradeMode.LAST_STATE, rollback_snapshot=None)
     ended = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
     told = ended.message.replace('"committed":-1', '"committed":0')
     world = runs(new, second) if second is not None else {"driver": running_driver(new)}
@@ -332,5 +336,5 @@ def test_a_version_that_waits_for_input_stays_ready_while_another_operator_has_n
     plan = decide(observe(knows, driver=running_driver(new, ready=True)), NOW + 9000)
     ready = status_of(plan).condition("Ready")
     assert ready is not None
-    assert (ready.status, record(plan).idle_at) == ("True", later(7200))
-    assert record(decide(observe(knows), NOW + 9000)).idle_at is None, "its driver is gone"
+    assert (ready.status, record(plan).idle_start_time) == ("True", later(7200))
+    assert record(decide(observe(knows), NOW + 9000)).idle_start_time is None, "its driver is gone"

@@ -13,10 +13,10 @@ from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
     Phase,
     QueryStatus,
+    RollbackSnapshot,
     SnapshotBatch,
     UpgradeMode,
     UpgradePhase,
-    UpgradePin,
 )
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import process_of
@@ -114,7 +114,7 @@ def test_the_intent_is_written_before_the_copy_is_ordered_and_the_old_version_ru
     upgrade = record(plan)
     assert (upgrade.phase, upgrade.number, upgrade.lineage) == (UpgradePhase.COPYING, 1, 1)
     assert (upgrade.from_spec_hash, upgrade.to_spec_hash) == (spec_hash(old), spec_hash(app_with({IMAGE: B})))
-    assert upgrade.pin == UpgradePin(id=PIN, lineage=1, copy=COPY)
+    assert upgrade.rollback_snapshot == RollbackSnapshot(id=PIN, lineage=1, copy=COPY)
     (order,) = order_of(plan).orders.take
     assert (order.id, order.exact, order.holders, order.image) == (COPY, {}, (COPY,), A)
     assert index_of(plan, do.WriteStatus) < index_of(plan, do.OrderSnapshots)
@@ -176,7 +176,7 @@ def test_how_an_upgrade_begins(change: dict[str, Any], metadata: dict[str, Any],
     old = old_app()
     plan = decide(observe(edited(old, {IMAGE: B, **change}, **metadata), **runs(old)), NOW)
     upgrade = record(plan)
-    assert Begun(upgrade.phase, upgrade.mode, upgrade.lineage, upgrade.pin is not None) == begun
+    assert Begun(upgrade.phase, upgrade.mode, upgrade.lineage, upgrade.rollback_snapshot is not None) == begun
     assert acts(plan, do.DeleteDriver) == (begun.phase is UpgradePhase.STOPPING)
 
 
@@ -191,7 +191,9 @@ def test_a_refused_upgrade_leaves_the_old_version_alone_and_says_so_to_whoever_w
 
 
 def test_a_refusal_for_want_of_a_word_is_answered_by_the_word() -> None:
-    new = under_test(UpgradePhase.REFUSED, {"upgrade.mode": "Stateless"}, mode=UpgradeMode.STATELESS, pin=None)
+    new = under_test(
+        UpgradePhase.REFUSED, {"upgrade.mode": "Stateless"}, mode=UpgradeMode.STATELESS, rollback_snapshot=None
+    )
     assert new.status.upgrade is not None
     refused = msgspec.structs.replace(new.status.upgrade, reason="AbandonStateUnconfirmed")
     new = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, upgrade=refused))
@@ -211,7 +213,11 @@ def test_a_refusal_without_a_stable_version_is_answered_by_another_mode() -> Non
     assert record(refused).phase is UpgradePhase.REFUSED
     held = msgspec.structs.replace(old, status=status_of(refused))
     plan = decide(observe(edited(held, {IMAGE: B}), **runs(old, 1)), NOW)
-    assert (record(plan).phase, record(plan).pin, record(plan).lineage) == (UpgradePhase.STOPPING, None, 1)
+    assert (record(plan).phase, record(plan).rollback_snapshot, record(plan).lineage) == (
+        UpgradePhase.STOPPING,
+        None,
+        1,
+    )
     assert acts(plan, do.DeleteDriver)
 
 
@@ -248,7 +254,7 @@ def test_the_pin_of_the_upgrade_before_is_disposed_of_when_the_next_one_begins()
     done = upgraded(launched(app_with({IMAGE: B}), 2, phase=Phase.RUNNING), app_with({IMAGE: A}))
     plan = decide(observe(edited(done, {IMAGE: C}), **runs(done)), NOW)
     assert record(plan).obsolete == (COPY, PIN)
-    assert record(plan).pin == UpgradePin(id="up-u1-2-2", lineage=1, copy="up-u1-2-2-copy")
+    assert record(plan).rollback_snapshot == RollbackSnapshot(id="up-u1-2-2", lineage=1, copy="up-u1-2-2-copy")
     assert order_of(plan).orders.dispose == (COPY, PIN)
 
 
@@ -383,7 +389,7 @@ def test_a_stateless_upgrade_begins_with_nothing_in_a_new_lineage_and_the_old_on
 
 def test_a_launch_after_a_lost_pod_opens_the_gate_anew() -> None:
     plan = decide(observe(under_test()), NOW)
-    since = record(plan).since
+    since = record(plan).phase_start_time
     assert since is not None
     assert (record(plan).phase, record(plan).epoch, since.timestamp()) == (UpgradePhase.GATE, 2, NOW)
     assert launch_of(plan).pin is not None
@@ -398,13 +404,13 @@ def test_a_pin_that_is_not_complete_is_gone_on_with_by_the_next_driver_whatever_
     phase: UpgradePhase, settled: dict[str, Any]
 ) -> None:
     new = launched(app_with({IMAGE: B}), 2, phase=Phase.STARTING)
-    pin = UpgradePin(id=PIN, lineage=1, **settled)
+    pin = RollbackSnapshot(id=PIN, lineage=1, **settled)
     if phase is UpgradePhase.DONE:
         new = upgraded(new, app_with({IMAGE: A}))
     else:
         new = upgrading(new, app_with({IMAGE: A}), phase)
     assert new.status.upgrade is not None
-    record_of = msgspec.structs.replace(new.status.upgrade, pin=pin)
+    record_of = msgspec.structs.replace(new.status.upgrade, rollback_snapshot=pin)
     lost = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, upgrade=record_of))
     config = launch_of(decide(observe(lost), NOW))
     assert config.pin == (None if settled else Pin(PIN, image=A))
@@ -424,8 +430,8 @@ def test_an_edit_of_a_version_under_test_replaces_it_and_what_is_gone_back_to_st
     upgrade = record(plan)
     assert (upgrade.phase, upgrade.number, upgrade.epoch) == (UpgradePhase.STOPPING, 1, 2)
     assert upgrade.to_spec_hash == spec_hash(app_with({IMAGE: C}))
-    assert upgrade.pin is not None
-    assert upgrade.pin.id == PIN
+    assert upgrade.rollback_snapshot is not None
+    assert upgrade.rollback_snapshot.id == PIN
     assert acts(plan, do.DeleteDriver)
 
 

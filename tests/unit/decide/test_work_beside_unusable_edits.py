@@ -15,10 +15,10 @@ from tidegate.model.streaming_app import (
     Phase,
     RestartPolicy,
     RollbackPolicy,
+    RollbackSnapshot,
     StreamingApp,
     UpgradeMode,
     UpgradePhase,
-    UpgradePin,
 )
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord
@@ -69,7 +69,7 @@ def stands_still_with_both_remedies(plan: do.Plan) -> bool:
     assert stalled is not None
     assert (stalled.status, stalled.reason) == ("True", "InvalidSpec")
     assert "spec.driver.podTemplate" in stalled.message
-    return "Mend the spec." in stalled.message and f"set spec.upgrade.rollBackTo to {PIN}" in stalled.message
+    return "Mend the spec." in stalled.message and f"set spec.upgrade.rollbackTo to {PIN}" in stalled.message
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED])
@@ -101,30 +101,30 @@ def test_an_application_that_was_suspended_meanwhile_goes_back_by_nobodys_word_e
 def test_where_the_record_began_anew_the_time_counts_from_the_beginning_of_the_upgrade(
     fields: dict[str, Any], epoch: int
 ) -> None:
-    app = with_status(at_gate(started_at=LONG_AGO, **{k: v for k, v in fields.items() if k == "reason"}), epoch=epoch)
+    app = with_status(at_gate(start_time=LONG_AGO, **{k: v for k, v in fields.items() if k == "reason"}), epoch=epoch)
     assert app.status.upgrade is not None
     upgrade = msgspec.structs.replace(app.status.upgrade, **fields)
     assert stands_still_with_both_remedies(decide(observe(made_unusable(with_status(app, upgrade=upgrade))), NOW))
 
 
 def test_a_long_copy_before_the_launch_takes_nothing_of_the_time_of_the_gate() -> None:
-    plan = decide(observe(made_unusable(at_gate(started_at=LONG_AGO))), NOW)
+    plan = decide(observe(made_unusable(at_gate(start_time=LONG_AGO))), NOW)
     assert (record(plan).phase, version_launched(plan)) == (UpgradePhase.ROLLING_BACK, spec_hash(old_app()))
 
 
 def test_input_after_a_pause_is_in_the_record_because_its_time_begins_anew() -> None:
-    idle = at_gate(idle_at=LONG_AGO)
+    idle = at_gate(idle_start_time=LONG_AGO)
     late = runs(idle, 1, lag_rows=100)
     assert record(decide(observe(idle, **late), NOW)).reason == "InputCame"
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED])
-@pytest.mark.parametrize("spec", [{}, {"rollback": RollbackPolicy.NEVER}])
+@pytest.mark.parametrize("spec", [{}, {"rollback_policy": RollbackPolicy.NEVER}])
 def test_the_remedies_that_are_named_end_the_standstill(phase: UpgradePhase, spec: dict[str, Any]) -> None:
     bad = observe(made_unusable(at_gate(phase=phase, epoch=2), **spec))
     assert stands_still_with_both_remedies(decide(bad, NOW + DAYS))
     known = written(bad, NOW + DAYS)
-    wished = msgspec.structs.replace(known.spec.upgrade, roll_back_to=PIN)
+    wished = msgspec.structs.replace(known.spec.upgrade, rollback_to=PIN)
     by_hand = msgspec.structs.replace(known, spec=msgspec.structs.replace(known.spec, upgrade=wished))
     plan = decide(observe(by_hand), NOW + DAYS)
     config = launch_of(plan)
@@ -136,10 +136,10 @@ def test_the_remedies_that_are_named_end_the_standstill(phase: UpgradePhase, spe
 
 
 def test_a_pin_that_is_lost_is_not_recommended() -> None:
-    pin = UpgradePin(id=PIN, lineage=1, lost="The bucket was emptied.")
-    plan = decide(observe(made_unusable(at_gate(pin=pin), rollback=RollbackPolicy.NEVER)), NOW)
+    pin = RollbackSnapshot(id=PIN, lineage=1, lost="The bucket was emptied.")
+    plan = decide(observe(made_unusable(at_gate(rollback_snapshot=pin), rollback_policy=RollbackPolicy.NEVER)), NOW)
     assert verdict_of(plan) == (Phase.PENDING, "Stalled", "InvalidSpec")
-    assert ("The bucket was emptied." in plan.message, "rollBackTo" in plan.message) == (True, False)
+    assert ("The bucket was emptied." in plan.message, "rollbackTo" in plan.message) == (True, False)
 
 
 def test_what_ran_on_beside_the_edit_is_not_undone_when_the_spec_is_set_back_to_it() -> None:
@@ -157,7 +157,7 @@ def test_what_ran_on_beside_the_edit_is_not_undone_when_the_spec_is_set_back_to_
 
 @pytest.mark.parametrize("idle", [LONG_AGO, None])
 def test_that_it_ran_on_is_remembered_over_pauses_and_launches(idle: datetime.datetime | None) -> None:
-    app = at_gate(reason="Outlasted", idle_at=idle)
+    app = at_gate(reason="Outlasted", idle_start_time=idle)
     later = record(decide(observe(app, **(runs(app, 1, lag_rows=100) if idle else {})), NOW))
     assert (later.phase, later.reason) == (UpgradePhase.GATE, "Outlasted")
 
@@ -214,7 +214,7 @@ def test_a_version_that_fails_again_and_again_days_after_its_launch_is_left_with
     assert "ValueError" in said[0].message
     assert said[1].message == said[0].message, "it does not change with each attempt"
     works = decide(observe(made_unusable(new), **runs(new)), NOW + DAYS)
-    assert "rollBackTo" not in works.message
+    assert "rollbackTo" not in works.message
 
 
 def test_an_evicted_pod_is_removed_and_nothing_is_promised_to_follow() -> None:
@@ -228,7 +228,7 @@ def test_an_evicted_pod_is_removed_and_nothing_is_promised_to_follow() -> None:
 @pytest.mark.parametrize("seconds", [600, 86400])
 @pytest.mark.parametrize("edit", [True, False])
 def test_a_process_that_ran_is_not_taken_back_because_it_is_started_again_slowly(seconds: float, edit: bool) -> None:
-    new = at_gate(idle_at=LONG_AGO)
+    new = at_gate(idle_start_time=LONG_AGO)
     end = ended_with(Reason.STOPPED, 143)
     driver = running_driver(new, running=False, restarts=1, ended=end, waiting=waiting("ErrImagePull"))
     plan = decide(observe(made_unusable(new) if edit else new, driver=driver), NOW + seconds)
@@ -244,12 +244,12 @@ def test_a_version_that_certainly_never_began_is_taken_back_at_any_time(epoch: i
 
 
 @pytest.mark.parametrize("seconds", [60, DAYS])
-@pytest.mark.parametrize("pin", [None, UpgradePin(id=PIN, lineage=1)])
+@pytest.mark.parametrize("pin", [None, RollbackSnapshot(id=PIN, lineage=1)])
 def test_a_version_whose_pod_was_refused_has_certainly_committed_nothing(
-    seconds: float, pin: UpgradePin | None
+    seconds: float, pin: RollbackSnapshot | None
 ) -> None:
     mode = UpgradeMode.SNAPSHOT if pin else UpgradeMode.LAST_STATE
-    app = at_gate(pin=pin, mode=mode)
+    app = at_gate(rollback_snapshot=pin, mode=mode)
     refusal = Refusal("orders-driver", spec_hash(app), 2, "LaunchRefused", "quota", NOW, 1)
     plan = decide(observe(made_unusable(app, mode=mode), memory=Memory(refusal=refusal)), NOW + seconds)
     assert (record(plan).phase, version_launched(plan)) == (UpgradePhase.ROLLING_BACK, spec_hash(old_app()))
@@ -266,7 +266,7 @@ def test_a_version_whose_pod_was_refused_has_certainly_committed_nothing(
     ],
 )
 def test_any_other_refusal_tells_nothing_of_what_it_committed(refusal: dict[str, Any], epoch: int) -> None:
-    app = with_status(at_gate(pin=None, mode=UpgradeMode.LAST_STATE), epoch=epoch)
+    app = with_status(at_gate(rollback_snapshot=None, mode=UpgradeMode.LAST_STATE), epoch=epoch)
     known = Refusal("orders-driver", spec_hash(app), epoch, "LaunchRefused", "quota", NOW, 1)
     memory = Memory(refusal=dataclasses.replace(known, **refusal))
     plan = decide(observe(made_unusable(app, mode=UpgradeMode.LAST_STATE), memory=memory), NOW)

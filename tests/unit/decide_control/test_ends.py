@@ -66,8 +66,8 @@ def test_each_state_in_the_log_has_its_phase_condition_and_reason(
 ) -> None:
     assert said(told_of(state))[:3] == expected
     status = statuses(decide_control(told_of(state), NOW))["faster"]
-    assert (status.sequence, status.published_at) == (12, TIME)
-    assert (status.finished_at == TIME) is (status.phase in FINAL)
+    assert (status.sequence, status.published_time) == (12, TIME)
+    assert (status.completion_time == TIME) is (status.phase in FINAL)
     applied = status.condition("Applied")
     assert applied is not None
     assert (applied.status == "True") is (state is MessageState.DONE)
@@ -143,25 +143,25 @@ def test_progress_alone_is_written_now_and_then() -> None:
 
 
 def test_what_nobody_could_be_given_in_time_expires() -> None:
-    waiting = after(observe(message(ttl="30s"), app=SUSPENDED))
+    waiting = after(observe(message(ttl=30), app=SUSPENDED))
     assert decide_control(waiting, NOW).wake_after == 25.0
-    assert statuses(decide_control(observe(message(ttl="30s")), NOW))["faster"].expires_at is not None
+    assert statuses(decide_control(observe(message(ttl=30)), NOW))["faster"].expiration_time is not None
     phase, condition, why, text = said(waiting, NOW + 25.0)
     assert (phase, condition, why) == ("Expired", "Stalled", "Expired")
     assert "is suspended" in text
 
 
 def test_what_a_driver_was_given_expires_by_the_log_alone() -> None:
-    late = observe(message(status=offered(), ttl="30s"), app=SUSPENDED)
+    late = observe(message(status=offered(), ttl=30), app=SUSPENDED)
     assert said(late, NOW + DAY)[0] == "Pending"
-    back = observe_running(message(status=offered(), ttl="30s"))
+    back = observe_running(message(status=offered(), ttl=30))
     assert given(decide_control(back, NOW + DAY)) == ["faster"]
 
 
 def test_ages_go_by_the_clock_of_the_api_server() -> None:
-    behind = observe(message(ttl="30s"), app=SUSPENDED, clock_skew=-100.0)
+    behind = observe(message(ttl=30), app=SUSPENDED, clock_skew=-100.0)
     assert said(behind)[0] == "Expired"
-    ahead = observe(message(ttl="30s"), app=SUSPENDED, clock_skew=100.0)
+    ahead = observe(message(ttl=30), app=SUSPENDED, clock_skew=100.0)
     assert said(ahead, NOW + 60)[0] == "Pending"
 
 
@@ -227,7 +227,7 @@ def test_a_message_that_ends_now_is_looked_at_when_it_is_to_go() -> None:
 
 
 def test_how_long_it_stays_is_for_the_application_to_say() -> None:
-    quick = launched(app_with({"control.retention": "1h"}))
+    quick = launched(app_with({"control.retentionSeconds": 3600}))
     (action,) = decide_control(observe(message(status=ended(at=NOW - 3600)), app=quick), NOW).actions
     assert type(action).__name__ == "DeleteMessage"
     assert decide_control(observe(message(status=ended(at=NOW - 3600))), NOW).actions == ()

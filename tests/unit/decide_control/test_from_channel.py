@@ -114,7 +114,7 @@ def test_it_is_never_given_to_a_driver_whatever_that_says() -> None:
 def test_it_is_as_far_as_its_driver_says_and_says_where_it_came_from() -> None:
     of = asked(1)
     status = statuses(decide_control(observe_running(stored(of), **tells(of)), NOW))[stored(of).metadata.name]
-    assert (status.phase, status.sequence, status.app_uid, status.offered_at) == ("Published", 2, UID, None)
+    assert (status.phase, status.sequence, status.app_uid, status.offered_time) == ("Published", 2, UID, None)
     assert status.origin is not None
     assert (status.origin.channel, status.origin.source, status.origin.id) == ("kafka", "/pricing", "1")
 

@@ -70,14 +70,14 @@ def test_what_a_message_had_taken_is_a_resource_with_the_drivers_id() -> None:
     metadata = msgspec.convert({**built["metadata"], "uid": "s-1"}, Metadata)
     assert built["metadata"]["name"] == "look-0f8fad5b"
     assert snapshot_id(metadata) == taken_id(of) == f"control-{ID}"
-    assert built["spec"] == {"appRef": {"name": "orders"}, "reclaimPolicy": "Retain"}
+    assert built["spec"] == {"appRef": {"name": "orders"}, "deletionPolicy": "Retain"}
     assert "ownerReferences" not in built["metadata"]
 
 
 def test_a_dumps_resource_goes_with_the_message_and_says_what_is_written() -> None:
     payload = {"format": "Csv", "states": [{"query": "main"}], "image": "any/thing:1", "other": 1}
     built = build_message_snapshot(asking(payload=payload), APP)
-    assert built["spec"]["reclaimPolicy"] == "Delete"
+    assert built["spec"]["deletionPolicy"] == "Delete"
     assert built["spec"]["export"] == {"format": "Csv", "states": [{"query": "main"}]}
     assert [owner["uid"] for owner in built["metadata"]["ownerReferences"]] == [ID]
     assert build_message_snapshot(asking(), APP)["spec"]["export"] == {"format": "JsonLines"}

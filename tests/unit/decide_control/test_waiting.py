@@ -78,7 +78,7 @@ def test_a_message_is_given_to_the_driver_after_its_status_says_so() -> None:
     plan = decide_control(observe_running(message(payload={"threshold": 3})), NOW)
     assert [type(action).__name__ for action in plan.actions] == ["WriteMessageStatus", "GiveMessages"]
     status = statuses(plan)["faster"]
-    assert (status.phase, status.offered_at, status.app_uid, status.order) == ("Pending", TIME, "u-1", "20")
+    assert (status.phase, status.offered_time, status.app_uid, status.order) == ("Pending", TIME, "u-1", "20")
     (give,) = [action for action in plan.actions if type(action).__name__ == "GiveMessages"]
     (order,) = give.orders.messages  # type: ignore[union-attr] # it is one
     assert (order.id, order.type, order.payload) == ("uid-faster", "reload-config", '{"threshold":3}')
@@ -133,7 +133,7 @@ def test_no_more_go_at_once_than_a_body_holds_and_the_others_say_that_they_are_q
     plan = decide_control(observe_running(*line), NOW)
     assert given(plan) == [m.metadata.name for m in line[:MOST_AT_ONCE]]
     last = statuses(plan)[line[-1].metadata.name]
-    assert (last.offered_at, last.conditions[0].reason) == (None, "Queued")
+    assert (last.offered_time, last.conditions[0].reason) == (None, "Queued")
 
 
 def test_large_payloads_go_in_several_bodies() -> None:

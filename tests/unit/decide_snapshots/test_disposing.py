@@ -9,7 +9,8 @@ import pytest
 from tidegate.decide.actions import NAMESPACE_TERMINATING, PublishEvent
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, GiveOrders
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.stream_snapshot import ReclaimPolicy, SnapshotPhase, StreamSnapshot
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
+from tidegate.model.streaming_app import DeletionPolicy
 from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReason, SnapshotState
@@ -40,7 +41,7 @@ TOLD = SnapshotMemory(ordered_at=NOW - 1, ordered_to=process_of(running_driver(A
 
 
 def doomed(of: StreamSnapshot | None = None) -> StreamSnapshot:
-    return deleted(of or ready_snapshot(), ReclaimPolicy.DELETE)
+    return deleted(of or ready_snapshot(), DeletionPolicy.DELETE)
 
 
 def test_what_is_retained_is_let_go_and_nobody_is_told() -> None:
@@ -78,7 +79,7 @@ def test_what_somebody_holds_waits_and_says_who() -> None:
     plan = decide_snapshot(observe_running(doomed(), held), NOW)
     assert said(plan) == (DELETING, "Stalled", "Held")
     assert "fork-u-9 needs it." in status_of(plan).conditions[0].message
-    assert "spec.reclaimPolicy to Retain" in status_of(plan).conditions[0].message
+    assert "spec.deletionPolicy to Retain" in status_of(plan).conditions[0].message
 
 
 def test_who_will_not_come_back_is_let_go_when_somebody_says_so() -> None:
@@ -187,7 +188,7 @@ def test_a_storage_that_is_gone_does_not_keep_a_cancelled_one_for_ever() -> None
     failing = pod_that_said(no_answer, disposing=True, exit_code=75)
     o = observe(HALF, app=SUSPENDED, disposing=failing)
     assert "300 seconds" in status_of(decide_snapshot(o, NOW)).conditions[0].message
-    assert "reclaimPolicy" not in str(status_of(decide_snapshot(o, NOW)).conditions)
+    assert "deletionPolicy" not in str(status_of(decide_snapshot(o, NOW)).conditions)
     given_up = decide_snapshot(settled(o), NOW + 300)
     assert kinds(given_up) == ["ReleaseAccess", "DeleteSnapshotPod", "RemoveFinalizer"]
     assert "s3://streams/apps/shop/orders" in kept_files(given_up)[0]

@@ -104,7 +104,7 @@ def test_a_pod_writes_it_whatever_the_application_does_and_it_stays_ready(around
     assert order.states == (StateChoice("main", 0, "total"),)
     condition, record = exported(plan)
     assert (condition.status, condition.reason) == ("Unknown", "PodStarting")
-    assert record == SnapshotExport(nonce=1, phase=ExportPhase.RUNNING, format="Parquet", started_at=TIME)
+    assert record == SnapshotExport(nonce=1, phase=ExportPhase.RUNNING, format="Parquet", start_time=TIME)
     ready = status_of(plan).condition("Ready")
     assert ready is not None
     assert (status_of(plan).phase, ready.status) == (SnapshotPhase.READY, "True")
@@ -213,7 +213,7 @@ def test_another_limit_of_the_driver_does_not_end_it_and_is_remembered() -> None
     "change",
     [
         {"storage.endpoint": "http://store:9000"},
-        {"storage.credentialsSecret": {"name": "others"}},
+        {"storage.credentialsSecretRef": {"name": "others"}},
         {"driver.serviceAccountName": "others"},
         {"driver.podTemplate": {"spec": {"nodeSelector": {"disk": "fast"}}}},
         {"application.imagePullSecrets": [{"name": "registry"}]},
@@ -235,23 +235,23 @@ def test_one_that_is_complete_is_made_once_for_each_number() -> None:
     condition, record = exported(plan)
     assert (condition.status, condition.reason, condition.message) == ("True", "Complete", "5 rows.")
     assert (record.phase, record.uri, record.digest) == (ExportPhase.COMPLETE, URI, "sha256:5")
-    assert (record.tables, record.rows, record.bytes, record.finished_at) == (2, 5, 99, TIME)
+    assert (record.tables, record.rows, record.bytes, record.completion_time) == (2, 5, 99, TIME)
     assert CountExport(True) in plan.actions
     assert [a.reason for a in plan.actions if isinstance(a, PublishEvent)] == ["SnapshotExported"]
     done = dataclasses.replace(settled(o), exporting=None)
     assert decide_snapshot(done, NOW).actions == ()
     again = decide_snapshot(dataclasses.replace(done, snapshot=asked(2, done.snapshot)), NOW)
     assert created(again)["metadata"]["name"] == f"{ID}-export-2"
-    assert exported(again)[1] == SnapshotExport(nonce=2, phase=ExportPhase.RUNNING, format="JsonLines", started_at=TIME)
+    assert exported(again)[1] == SnapshotExport(nonce=2, phase=ExportPhase.RUNNING, format="JsonLines", start_time=TIME)
 
 
 def test_when_it_began_is_kept() -> None:
     o = settled(observe(asked(), app=APP))
     later = decide_snapshot(dataclasses.replace(o, exporting=ended(WRITTEN)), NOW + 60)
     record = exported(later)[1]
-    assert record.started_at == TIME
-    assert record.finished_at is not None
-    assert record.finished_at > TIME
+    assert record.start_time == TIME
+    assert record.completion_time is not None
+    assert record.completion_time > TIME
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from tidegate.decide.snapshots.actions import CreateSnapshotPod
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.stream_snapshot import (
     ImportStorage,
-    ReclaimPolicy,
     SnapshotApp,
     SnapshotPhase,
     SnapshotStorage,
@@ -19,7 +18,7 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshot,
     StreamSnapshotSpec,
 )
-from tidegate.model.streaming_app import LocalReference
+from tidegate.model.streaming_app import DeletionPolicy, LocalReference
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.snapshot_protocol import (
@@ -53,7 +52,7 @@ HOLDER = f"import-{SNAPSHOT_UID}"
 
 
 def imported(of: StreamSnapshot | None = None) -> StreamSnapshot:
-    storage = ImportStorage(endpoint="http://far:9000", credentials_secret=LocalReference(name="far-keys"))
+    storage = ImportStorage(endpoint="http://far:9000", credentials_secret_ref=LocalReference(name="far-keys"))
     return msgspec.structs.replace(of or snapshot(), spec=StreamSnapshotSpec(uri=URI, storage=storage))
 
 
@@ -172,7 +171,7 @@ def test_a_namespace_that_goes_takes_no_pod() -> None:
 def test_the_policy_of_one_that_got_by_is_not_obeyed() -> None:
     found = complete()
     found = msgspec.structs.replace(
-        found, spec=msgspec.structs.replace(found.spec, reclaim_policy=ReclaimPolicy.DELETE)
+        found, spec=msgspec.structs.replace(found.spec, deletion_policy=DeletionPolicy.DELETE)
     )
     _, orders, _ = contents(decide_snapshot(observe(deleted(found)), NOW))
     assert orders.dispose == ()

@@ -18,8 +18,8 @@ from tidegate_testing.snapshot_observations import APP, TIME, ready_snapshot, sn
 from tidegate_testing.snapshot_observations import observe as observe_one
 
 DAY = 86400.0
-KEEP_TWO = '{"last":2}'
-KEEP_A_WEEK = '{"maxAge":"7d"}'
+KEEP_TWO = '{"maxCount":2}'
+KEEP_A_WEEK = '{"maxAgeSeconds":604800}'
 
 
 def made(days_ago: float, keep: str | None = KEEP_TWO, *, failed: bool = False) -> StreamSnapshot:
@@ -31,7 +31,7 @@ def made(days_ago: float, keep: str | None = KEEP_TWO, *, failed: bool = False) 
         uid=f"uid-{days_ago:g}",
         creation_timestamp=datetime.datetime.fromtimestamp(NOW - days_ago * DAY, datetime.UTC),
         labels={"tidegate.dev/scheduled": "true"} if keep is not None else {},
-        annotations={"tidegate.dev/keep": keep or "{}", "tidegate.dev/app-uid": "u-1"},
+        annotations={"tidegate.dev/retention": keep or "{}", "tidegate.dev/app-uid": "u-1"},
     )
     status = msgspec.structs.replace(found.status, snapshot_id=snapshot_id(metadata))
     if failed:
@@ -51,7 +51,7 @@ def goes(o: SnapshotObservation, now: float = NOW) -> bool:
 
 def keeping(text: str, uid: str = "u-1", **change: Any) -> StreamingApp:
     return launched(
-        app_with({"snapshots": {"schedule": "0 * * * *", "keep": msgspec.json.decode(text)}, **change}, uid=uid)
+        app_with({"snapshots": {"schedule": "0 * * * *", "retention": msgspec.json.decode(text)}, **change}, uid=uid)
     )
 
 
@@ -112,7 +112,7 @@ def test_what_failed_goes_when_a_later_one_has_ended() -> None:
     assert goes(among(failed, made(1, failed=True)))
 
 
-@pytest.mark.parametrize("keep", ["{}", "no JSON", '{"maxAge":"soon"}'])
+@pytest.mark.parametrize("keep", ["{}", "no JSON", '{"maxAgeSeconds":"soon"}'])
 def test_what_nobody_limits_or_nobody_can_read_stays(keep: str) -> None:
     assert not goes(among(made(900, keep), made(1, keep), made(2, keep)))
 
@@ -127,10 +127,10 @@ def test_one_on_its_way_is_not_judged() -> None:
 
 
 def test_what_the_application_says_by_now_is_noted_before_anything_goes() -> None:
-    o = among(made(3), made(1), made(2), app=keeping('{"last":5}'))
+    o = among(made(3), made(1), made(2), app=keeping('{"maxCount":5}'))
     plan = decide_snapshot(o, NOW)
     assert [type(a).__name__ for a in plan.actions if not isinstance(a, PublishEvent)] == ["StampRetention"]
-    assert (StampRetention('{"last":5}') in plan.actions, plan.wake_after) == (True, 0.0)
+    assert (StampRetention('{"maxCount":5}') in plan.actions, plan.wake_after) == (True, 0.0)
 
 
 def test_who_takes_the_schedule_away_has_not_said_that_its_snapshots_go() -> None:
@@ -139,13 +139,13 @@ def test_who_takes_the_schedule_away_has_not_said_that_its_snapshots_go() -> Non
 
 
 def test_another_application_of_the_name_says_nothing_about_them() -> None:
-    o = among(made(3), made(1), made(2), app=keeping('{"last":5}', "u-2"))
+    o = among(made(3), made(1), made(2), app=keeping('{"maxCount":5}', "u-2"))
     assert goes(o)
 
 
 def test_storage_that_goes_with_the_application_takes_their_resources_along() -> None:
-    both = '{"last":2,"withApp":true}'
-    app = keeping(KEEP_TWO, **{"storage.onDelete": "Delete"})
+    both = '{"maxCount":2,"withApp":true}'
+    app = keeping(KEEP_TWO, **{"storage.deletionPolicy": "Delete"})
     assert StampRetention(both) in decide_snapshot(among(made(1), app=app), NOW).actions
     assert not goes(among(made(1, both), app=app))
     assert not goes(among(made(1, both), app_unreadable=True))

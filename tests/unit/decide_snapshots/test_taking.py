@@ -77,7 +77,7 @@ def test_a_snapshot_of_a_running_application_is_recorded_and_then_ordered_from_i
     order = SnapshotOrder(ID, manual=True, image="shop/orders:1", spec_hash=version.spec_hash, spec=version.spec)
     assert plan.actions[2] == GiveOrders(o.driver, SnapshotOrders(take=(order,)))  # type: ignore[arg-type] # there is one
     status = status_of(plan)
-    assert (status.snapshot_id, status.app, status.started_at) == (ID, SnapshotApp(uid="u-1", lineage=1), TIME)
+    assert (status.snapshot_id, status.app, status.start_time) == (ID, SnapshotApp(uid="u-1", lineage=1), TIME)
     assert status.version == version
     assert status.storage is not None
     assert status.storage.uri == "s3://streams/apps/shop/orders"
@@ -198,7 +198,7 @@ def test_a_complete_snapshot_shows_what_is_in_it() -> None:
     assert status.manifest == SnapshotManifest(
         uri=f"s3://streams/apps/shop/orders/snapshots/{ID}/manifest.json", digest="sha256:1"
     )
-    assert (status.ready_at, status.progress, status.spark_version) == (TIME, None, "4.2.1")
+    assert (status.ready_time, status.progress, status.spark_version) == (TIME, None, "4.2.1")
 
 
 @pytest.mark.parametrize("state", [SnapshotState.FAILED, SnapshotState.DISPOSED])
@@ -321,8 +321,8 @@ def test_a_pod_that_can_not_start_says_why() -> None:
     [
         pod(phase="Failed", running=False, reason="Evicted"),
         pod(spec_hash="of an older spec"),
-        pod_that_said(finished_at=NOW - 60),
-        pod_that_said(report(SnapshotState.WAITING), finished_at=NOW - 60),
+        pod_that_said(completion_time=NOW - 60),
+        pod_that_said(report(SnapshotState.WAITING), completion_time=NOW - 60),
     ],
     ids=["evicted", "of another spec", "silent", "not at its end"],
 )

@@ -83,7 +83,7 @@ def test_settings_as_messages_need_no_topic_and_none_that_the_first_application_
 def test_the_secret_that_the_manifest_names_is_made() -> None:
     built = build_application(image="i", endpoint="http://e", options={})
     _, secret = build_surroundings(built, access_key="a", secret_key="s")
-    assert secret["metadata"]["name"] == built.manifest["spec"]["storage"]["credentialsSecret"]["name"]
+    assert secret["metadata"]["name"] == built.manifest["spec"]["storage"]["credentialsSecretRef"]["name"]
     assert secret["stringData"] == {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}
 
 

@@ -40,7 +40,7 @@ def test_the_application_is_in_the_namespace_with_the_bucket_and_the_secret_that
     assert bucket is not None
     assert storage["uri"].startswith(f"s3://{bucket[1]}/")
     assert f"kubectl create namespace {namespace}\n" in recipe
-    assert f"kubectl create secret generic {storage['credentialsSecret']['name']} --namespace {namespace} " in recipe
+    assert f"kubectl create secret generic {storage['credentialsSecretRef']['name']} --namespace {namespace} " in recipe
     assert f"kubectl wait sapp/{applied['metadata']['name']} --namespace {namespace} " in recipe
 
 

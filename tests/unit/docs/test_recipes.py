@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from docs.former_names import without_former_names
+
 ROOT = Path(__file__).parents[3]
 KINDS = {"sapp": "streamingapps", "snap": "streamsnapshots", "ctl": "controlmessages"}
 NAMES = {"StreamingApp": "streamingapps", "StreamSnapshot": "streamsnapshots", "ControlMessage": "controlmessages"}
@@ -17,7 +19,7 @@ PAGES = ("README.md", "docs/guide.md", "docs/recipes.md", "docs/tour.md", "docs/
 
 def schema_of(plural: str) -> dict[str, Any]:
     crd = yaml.safe_load((ROOT / "crds" / f"{plural}.tidegate.dev.yaml").read_text())
-    found: dict[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    found: dict[str, Any] = without_former_names(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
     return found
 
 
@@ -93,10 +95,10 @@ def test_what_is_asked_for_is_in_the_status() -> None:
 
 
 def test_a_field_that_is_none_and_a_word_that_is_none_are_found() -> None:
-    spec = {"spec": {"upgrade": {"mode": "Snap", "rehearsal": {}}, "suspend": 1}}
+    spec = {"spec": {"upgrade": {"mode": "Snap", "rehearse": {}}, "suspend": 1}}
     assert list(wrong(SCHEMAS["streamingapps"], spec, "")) == [
         ".spec.upgrade.mode: 'Snap'",
-        ".spec.upgrade.rehearsal: unknown",
+        ".spec.upgrade.rehearse: unknown",
         ".spec.suspend: 1 is no boolean",
     ]
 

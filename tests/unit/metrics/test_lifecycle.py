@@ -22,7 +22,7 @@ def status(
     **fields: object,
 ) -> StreamingAppStatus:
     """Return a status; ``after`` is when the last exit was, in seconds after the start of the present process."""
-    driver = None if restarts is None else DriverStatus(pod_name="d", restarts=restarts, started_at=STARTED)
+    driver = None if restarts is None else DriverStatus(pod_name="d", restarts=restarts, start_time=STARTED)
     last = LastExit(reason=exit_reason, time=STARTED + timedelta(seconds=after)) if exit_reason else None
     made = StreamingAppStatus(phase=Phase.RUNNING, epoch=epoch, driver=driver, last_exit=last, applied_spec_hash=spec)
     return msgspec.structs.replace(made, **fields)
@@ -87,7 +87,7 @@ CASES = {
         waits(2, Phase.PENDING, "LaunchRefused"), status(3, exit_reason="Evicted"), ()
     ),
     "the pod was lost while its process started": Case(
-        waits(2, Phase.STARTING, "DriverStarting", DriverStatus(pod_name="d", restarts=0, started_at=STARTED)),
+        waits(2, Phase.STARTING, "DriverStarting", DriverStatus(pod_name="d", restarts=0, start_time=STARTED)),
         status(3, exit_reason="Evicted"),
         (Restart("DriverLost", 1),),
     ),

@@ -22,8 +22,8 @@ BEGUN = datetime.datetime.fromtimestamp(1000, datetime.UTC)
 def status(result: str = "", seconds: float = 0, started: bool = True, number: int = 1) -> StreamingAppStatus:
     rehearsal = RehearsalStatus(
         result=result,
-        started_at=BEGUN if started else None,
-        ended_at=BEGUN + datetime.timedelta(seconds=seconds) if result else None,
+        start_time=BEGUN if started else None,
+        completion_time=BEGUN + datetime.timedelta(seconds=seconds) if result else None,
     )
     upgrade = UpgradeStatus(
         phase=UpgradePhase.REHEARSING,

@@ -23,9 +23,9 @@ BEGUN = datetime.datetime.fromtimestamp(1000, datetime.UTC)
 def status(
     result: str = "", *, epoch: int = 0, number: int = 1, phase: UpgradePhase = UpgradePhase.REPARTITIONING
 ) -> StreamingAppStatus:
-    times: dict[str, Any] = {"started_at": BEGUN if epoch else None}
+    times: dict[str, Any] = {"start_time": BEGUN if epoch else None}
     if result:
-        times["ended_at"] = BEGUN + datetime.timedelta(seconds=90)
+        times["completion_time"] = BEGUN + datetime.timedelta(seconds=90)
     upgrade = UpgradeStatus(
         phase=phase,
         mode=UpgradeMode.SNAPSHOT,

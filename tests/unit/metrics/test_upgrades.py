@@ -30,8 +30,8 @@ def status(phase: UpgradePhase, seconds: float = 0, number: int = 1) -> Streamin
         from_spec_hash="a",
         to_spec_hash="b",
         lineage=1,
-        started_at=begun,
-        since=begun + datetime.timedelta(seconds=seconds),
+        start_time=begun,
+        phase_start_time=begun + datetime.timedelta(seconds=seconds),
     )
     return StreamingAppStatus(upgrade=upgrade, phase=Phase.RUNNING)
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import yaml
 
+from docs.former_names import without_former_names
 from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 
 CRD = yaml.safe_load((Path(__file__).parents[3] / "crds" / "streamingapps.tidegate.dev.yaml").read_text())
-SPEC = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+SPEC = without_former_names(CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"])
 TAKEN_WHOLE = {"podTemplate"}
 
 
@@ -44,7 +45,7 @@ def test_what_is_refused_as_an_edit_is_what_needs_other_state() -> None:
         if any(is_fixed(each) for each in along(schema, leaf))
     ]
     # Of state there is a way from one number of partitions to another.
-    assert sorted([*fixed, "state.partitions"]) == list(fields_of(ChangeClass.RESTATE))
+    assert sorted([*fixed, "state.partitions"]) == list(fields_of(ChangeClass.STATE_MIGRATION))
 
 
 def test_the_classes_divide_the_fields() -> None:

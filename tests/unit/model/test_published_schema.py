@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from docs import generate_reference
+from docs.former_names import without_former_names
 from tidegate.model.change_classes import CHANGE_CLASSES
 from tidegate.model.control_message import ControlMessageSpec, ControlMessageStatus
 from tidegate.model.stream_snapshot import StreamSnapshotSpec, StreamSnapshotStatus
@@ -18,12 +19,12 @@ from tidegate.spark.settings import OWNED_KEYS, OWNED_PREFIX
 
 CRD: dict[str, Any] = yaml.safe_load(generate_reference.SOURCE.read_text())
 (VERSION,) = CRD["spec"]["versions"]
-ROOT: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]
+ROOT: dict[str, Any] = without_former_names(VERSION["schema"]["openAPIV3Schema"])
 SPEC, STATUS = ROOT["properties"]["spec"], ROOT["properties"]["status"]
 (SNAPSHOT_VERSION,) = yaml.safe_load(generate_reference.SNAPSHOT_SOURCE.read_text())["spec"]["versions"]
-SNAPSHOT: dict[str, Any] = SNAPSHOT_VERSION["schema"]["openAPIV3Schema"]["properties"]
+SNAPSHOT: dict[str, Any] = without_former_names(SNAPSHOT_VERSION["schema"]["openAPIV3Schema"]["properties"])
 (MESSAGE_VERSION,) = yaml.safe_load(generate_reference.MESSAGE_SOURCE.read_text())["spec"]["versions"]
-MESSAGE: dict[str, Any] = MESSAGE_VERSION["schema"]["openAPIV3Schema"]["properties"]
+MESSAGE: dict[str, Any] = without_former_names(MESSAGE_VERSION["schema"]["openAPIV3Schema"]["properties"])
 FREE_FORM = {"env", "podTemplate", "sparkConf"}
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from tidegate.model.streaming_app import (
     Condition,
+    DeletionPolicy,
     DriverStatus,
     ExecutorsStatus,
     LastExit,
-    OnDelete,
     Phase,
     QueryStatus,
     Runtime,
@@ -35,7 +35,7 @@ FULL_STATUS = StreamingAppStatus(
     epoch=2,
     lineage=1,
     applied_spec_hash="0123456789abcdef",
-    driver=DriverStatus(pod_name="orders-driver", restarts=1, started_at=NOON),
+    driver=DriverStatus(pod_name="orders-driver", restarts=1, start_time=NOON),
     last_exit=LastExit(reason="ApplicationFailed", exception="ValueError", message="x", exit_code=1, time=NOON),
     queries=(QueryStatus(name="main", batch_id=318, input_rows_per_second=211.5, last_commit_time=NOON),),
     batch=318,
@@ -51,7 +51,7 @@ def test_the_smallest_resource_reads_with_every_default() -> None:
     assert (spec.driver.resources.cpu, spec.driver.resources.memory) == ("1", "2Gi")
     assert (spec.executor.instances, spec.executor.cores) == (1, 1)
     assert (spec.state.partitions, spec.state.min_batches_to_retain) == (4, 100)
-    assert (spec.storage.region, spec.storage.on_delete) == ("us-east-1", OnDelete.RETAIN)
+    assert (spec.storage.region, spec.storage.deletion_policy) == ("us-east-1", DeletionPolicy.RETAIN)
 
 
 def test_a_resource_never_seen_before_has_an_empty_status() -> None:
@@ -87,7 +87,7 @@ def test_times_and_finalizers_of_the_metadata_are_read() -> None:
 UNREADABLE: dict[str, tuple[dict[str, Any], str]] = {
     "a number for a word": ({"application.image": 3}, "spec.application.image"),
     "a word for a number": ({"executor.instances": "two"}, "spec.executor.instances"),
-    "a word outside its list": ({"storage.onDelete": "Archive"}, "spec.storage.onDelete"),
+    "a word outside its list": ({"storage.deletionPolicy": "Archive"}, "spec.storage.deletionPolicy"),
     "a phrase for a list": ({"application.args": "--a"}, "spec.application.args"),
     "a number in a list of words": ({"application.args": ["--a", 1]}, "spec.application.args[1]"),
     "a list for an object": ({"driver": []}, "spec.driver"),

@@ -18,7 +18,7 @@ from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, driv
 from tidegate_testing.plans import acts, status_of, written
 
 KEY = ("shop", "orders")
-DRIVER = DriverStatus(pod_name="orders-driver", started_at=time_from_seconds(NOW - 50))
+DRIVER = DriverStatus(pod_name="orders-driver", start_time=time_from_seconds(NOW - 50))
 APP = launched(app_with(), 4, phase=Phase.RUNNING, driver=DRIVER)
 
 

@@ -99,7 +99,7 @@ def test_the_end_of_the_process_before_this_one_is_kept() -> None:
     pod = record({"phase": "Running", "podIP": "10.0.0.5", "containerStatuses": [state]})
     assert pod.ended is not None
     assert (pod.running, pod.restarts, pod.ended.exit_code, pod.ip) == (True, 1, 1, "10.0.0.5")
-    assert pod.started_at - pod.ended.finished_at == 60.0
+    assert pod.start_time - pod.ended.completion_time == 60.0
 
 
 def test_an_unschedulable_pod_has_the_schedulers_words() -> None:

@@ -18,7 +18,7 @@ KEY, ORDERS = ("shop", "nightly"), ("shop", "orders")
 
 
 def fork(name: str = "variant", *, started: str = "", begun_: bool = False) -> StreamingApp:
-    app = app_with({"startFrom": {"snapshot": {"name": "nightly"}}}, name=name, uid=f"u-{name}")
+    app = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}}}, name=name, uid=f"u-{name}")
     if not started:
         return app
     record = StartedFrom(snapshot="nightly", id=started, app_uid="u-1", lineage=1, uri="s3://x", begun=begun_)
@@ -89,7 +89,7 @@ def test_an_application_matters_to_what_is_not_final_and_to_what_it_begins_with(
 def test_the_newest_is_that_of_this_very_application() -> None:
     index = SnapshotIndex()
     old, new = ready_snapshot(), ready_snapshot()
-    later = msgspec.structs.replace(new.status, snapshot_id="weekly-1", ready_at=TIME + datetime.timedelta(hours=1))
+    later = msgspec.structs.replace(new.status, snapshot_id="weekly-1", ready_time=TIME + datetime.timedelta(hours=1))
     new = msgspec.structs.replace(new, metadata=snapshot(name="weekly", uid="w").metadata, status=later)
     for found in (old, new, snapshot(begun(), name="half", uid="h")):
         index.put(found)

@@ -50,7 +50,7 @@ def test_a_topic_is_told_with_all_that_was_said_of_it() -> None:
         "control.channel.kafka.replyTopic": "replies",
         "control.channel.kafka.startingOffsets": "Latest",
         "control.channel.kafka.options": {"security.protocol": "SSL"},
-        "control.channel.credentialsSecret.name": "broker",
+        "control.channel.credentialsSecretRef.name": "broker",
         "control.channel.types": ["ping"],
     }
     kafka = KafkaSettings("b:9092", "control", "replies", from_latest=True, options={"security.protocol": "SSL"})
@@ -70,8 +70,8 @@ def test_a_queue_is_told_likewise() -> None:
     ("said", "told"),
     [
         ({}, InboxSettings(1.0, 86400.0)),
-        ({"pollIntervalSeconds": 5, "keepReplies": "30m"}, InboxSettings(5.0, 1800.0)),
-        ({"keepReplies": ""}, InboxSettings(1.0, 0.0)),
+        ({"pollIntervalSeconds": 5, "replyRetentionSeconds": 1800}, InboxSettings(5.0, 1800.0)),
+        ({"replyRetentionSeconds": 0}, InboxSettings(1.0, 0.0)),
     ],
 )
 def test_an_inbox_is_told_if_it_is_asked_for(said: dict[str, Any], told: InboxSettings) -> None:
@@ -79,7 +79,7 @@ def test_an_inbox_is_told_if_it_is_asked_for(said: dict[str, Any], told: InboxSe
 
 
 def test_a_secret_is_mounted_and_need_not_be_there_yet() -> None:
-    values = {**KAFKA, "control.channel.credentialsSecret.name": "broker"}
+    values = {**KAFKA, "control.channel.credentialsSecretRef.name": "broker"}
     assert CHANNEL_CREDENTIALS_DIRECTORY in mounts(values)
     (volume,) = [it for it in pod(values)["spec"]["volumes"] if it.get("secret", {}).get("secretName") == "broker"]
     assert volume["secret"]["optional"] is True

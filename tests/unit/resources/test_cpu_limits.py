@@ -200,7 +200,7 @@ def test_the_limit_is_remembered_for_when_the_application_is_gone() -> None:
 def test_a_rehearsal_may_ask_for_more_than_the_drivers_template_allows_a_driver() -> None:
     asked = Resources(cpu="3", memory="2Gi")
     pod = build_rehearsal_pod(
-        rehearsing({**IN_TEMPLATE, "upgrade.rehearse": {"resources": {"cpu": asked.cpu, "memory": asked.memory}}}),
+        rehearsing({**IN_TEMPLATE, "upgrade.rehearsal": {"resources": {"cpu": asked.cpu, "memory": asked.memory}}}),
         PLATFORM,
     )
     assert pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "3"

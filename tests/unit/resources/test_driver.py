@@ -58,7 +58,7 @@ def with_cpu_limit(limit: str, request: str) -> dict[str, Any]:
 
 
 def test_the_pod_of_an_app_with_credentials() -> None:
-    orders = app({"storage.credentialsSecret": {"name": "storage"}, "driver.resources": {"cpu": 1, "cpuLimit": "2"}})
+    orders = app({"storage.credentialsSecretRef": {"name": "storage"}, "driver.resources": {"cpu": 1, "cpuLimit": "2"}})
     pod = build_driver_pod(orders, 3, 1, PLATFORM)
     config = driver_of(pod)["env"][-1]
     assert from_json(DriverConfig, config["value"]) == build_driver_config(orders, 3, 1, PLATFORM)
@@ -76,7 +76,7 @@ def test_the_configuration_of_a_launch() -> None:
             "state": {"partitions": 12, "minBatchesToRetain": 10},
             "storage.endpoint": "http://s3:9000",
             "storage.pathStyleAccess": True,
-            "storage.credentialsSecret": {"name": "storage"},
+            "storage.credentialsSecretRef": {"name": "storage"},
         }
     )
     place = Storage(
@@ -129,8 +129,8 @@ def test_the_configuration_of_a_launch() -> None:
     ("start", "apart"),
     [
         (None, False),
-        ({"snapshot": {"name": "nightly"}}, True),
-        ({"snapshot": {"name": "nightly"}, "outputs": "TakeOver"}, False),
+        ({"snapshotRef": {"name": "nightly"}}, True),
+        ({"snapshotRef": {"name": "nightly"}, "outputs": "TakeOver"}, False),
         ({"export": "s3://far/exports/a-1/manifest.json"}, False),
     ],
 )

@@ -27,7 +27,7 @@ def test_the_template_of_an_app_without_credentials() -> None:
 
 
 def test_credentials_reach_executors_as_variables_and_as_files() -> None:
-    orders = app({"storage.credentialsSecret": {"name": "storage"}, "application.runtime": "Image"})
+    orders = app({"storage.credentialsSecretRef": {"name": "storage"}, "application.runtime": "Image"})
     spec = build_executor_template(orders, 1, app_storage(orders), PLATFORM)["spec"]
     (container,) = spec["containers"]
     keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")

@@ -17,7 +17,7 @@ from tidegate_testing.snapshot_observations import ID, begun, snapshot
 APP = launched(
     app_with(
         {
-            "storage": {"uri": "s3://streams/apps/", "credentialsSecret": {"name": "keys"}},
+            "storage": {"uri": "s3://streams/apps/", "credentialsSecretRef": {"name": "keys"}},
             "application.image": "shop/orders:3",
             "application.imagePullPolicy": "Always",
             "application.imagePullSecrets": [{"name": "registry"}],

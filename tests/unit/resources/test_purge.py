@@ -50,11 +50,11 @@ OURS = {"HOME", "PYTHONUNBUFFERED", "PYTHONPATH", "TIDEGATE_CONFIG"}
 
 
 def test_it_gets_the_credentials_like_a_driver_but_not_the_agents_token() -> None:
-    orders = app({"storage.credentialsSecret": {"name": "storage"}, "driver.serviceAccountName": "cloud"})
+    orders = app({"storage.credentialsSecretRef": {"name": "storage"}, "driver.serviceAccountName": "cloud"})
     spec = build_purge_pod(orders, PLATFORM)["spec"]
     assert spec["serviceAccountName"] == "cloud"
     assert [v["name"] for v in spec["volumes"]] == ["tmp", "work", "tidegate-storage-credentials"]
-    names = env_of({"storage.credentialsSecret": {"name": "storage"}})
+    names = env_of({"storage.credentialsSecretRef": {"name": "storage"}})
     assert set(names) - OURS == {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.model.errors import SpecError
 from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import StreamingApp, UpgradePin
+from tidegate.model.streaming_app import RollbackSnapshot, StreamingApp
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 from tidegate_testing.observations import PLATFORM
@@ -87,7 +87,7 @@ def test_a_runtime_that_knows_of_no_rehearsals_does_not_run_the_application() ->
 @pytest.mark.parametrize(("cpu", "tasks"), [("500m", 2), ("1", 2), ("2500m", 3), (4, 4)])
 def test_spark_runs_within_it(cpu: str | int, tasks: int) -> None:
     rehearse = {"resources": {"cpu": cpu, "memory": "1Gi"}}
-    pod = built({"upgrade.rehearse": rehearse, "driver.resources": {"memory": "8Gi"}})
+    pod = built({"upgrade.rehearsal": rehearse, "driver.resources": {"memory": "8Gi"}})
     assert variables(pod)["TIDEGATE_MASTER"] == f"local[{tasks}]"
     assert container_of(pod)["resources"] == {
         "requests": {"cpu": str(cpu), "memory": "1Gi"},
@@ -128,17 +128,17 @@ def test_its_first_failure_is_told_as_what_it_is_whatever_the_budget() -> None:
 def test_the_drivers_pod_is_as_it_was() -> None:
     app = rehearsing()
     unasked = msgspec.structs.replace(
-        app, spec=msgspec.structs.replace(app.spec, upgrade=msgspec.structs.replace(app.spec.upgrade, rehearse=None))
+        app, spec=msgspec.structs.replace(app.spec, upgrade=msgspec.structs.replace(app.spec.upgrade, rehearsal=None))
     )
     assert build_driver_pod(app, 1, 1, PLATFORM) == build_driver_pod(unasked, 1, 1, PLATFORM)
 
 
 def test_memory_that_does_not_fit_is_named() -> None:
     with pytest.raises(SpecError, match="MiB"):
-        built({"upgrade.rehearse": {**ASKED["upgrade.rehearse"], "resources": {"memory": "256Mi"}}})
+        built({"upgrade.rehearsal": {**ASKED["upgrade.rehearsal"], "resources": {"memory": "256Mi"}}})
 
 
 def test_without_a_copy_there_is_none() -> None:
-    app: StreamingApp = rehearsing(pin=UpgradePin(id="p", lineage=1))
+    app: StreamingApp = rehearsing(rollback_snapshot=RollbackSnapshot(id="p", lineage=1))
     with pytest.raises(ValueError, match="nothing to rehearse"):
         build_rehearsal_pod(app, PLATFORM)

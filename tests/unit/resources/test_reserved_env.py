@@ -12,7 +12,7 @@ from tidegate.resources.purge import build_purge_pod
 from tidegate_testing.values import app
 
 PLATFORM = Platform("operator:1")
-WITH_SECRET: dict[str, Any] = {"storage.credentialsSecret": {"name": "storage"}}
+WITH_SECRET: dict[str, Any] = {"storage.credentialsSecretRef": {"name": "storage"}}
 ELSEWHERE = {"configMapKeyRef": {"name": "paths", "key": "python"}}
 
 
@@ -36,7 +36,7 @@ PLACES: dict[str, Callable[[dict[str, Any]], tuple[dict[str, Any], str]]] = {
 RESERVED: dict[str, tuple[dict[str, Any], str]] = {
     "one of Tidegate's": ({"name": "TIDEGATE_MASTER", "value": "local"}, "belong to Tidegate; choose another"),
     "one of Spark's": ({"name": "SPARK_EXECUTOR_MEMORY", "value": "9g"}, "use executor.cores and executor.resources."),
-    "the credentials": ({"name": "AWS_SESSION_TOKEN", "value": "x"}, "storage.credentialsSecret sets it"),
+    "the credentials": ({"name": "AWS_SESSION_TOKEN", "value": "x"}, "storage.credentialsSecretRef sets it"),
     "a path from elsewhere": ({"name": "PYTHONPATH", "valueFrom": ELSEWHERE}, "give it as a value"),
 }
 

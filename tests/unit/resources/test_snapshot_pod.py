@@ -21,7 +21,7 @@ APP = launched(
                 "endpoint": "http://minio:9000",
                 "region": "eu-1",
                 "pathStyleAccess": True,
-                "credentialsSecret": {"name": "keys"},
+                "credentialsSecretRef": {"name": "keys"},
             },
             "application.env": [{"name": "HTTPS_PROXY", "value": "proxy:3128"}, {"name": "MODE", "value": "fast"}],
             "driver.serviceAccountName": "streams",

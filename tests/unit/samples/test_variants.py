@@ -169,7 +169,7 @@ def test_the_variants_differ_from_the_sample_in_name_beginning_topic_and_margin_
         margins.append(args.margin)
         topics.append(args.decisions)
         spec = dict(built.manifest["spec"])
-        assert spec.pop("startFrom") == {"snapshot": {"name": "before-variants"}}
+        assert spec.pop("startFrom") == {"snapshotRef": {"name": "before-variants"}}
         spec["application"] = {**spec["application"], "args": original.manifest["spec"]["application"]["args"]}
         for role in ("driver", "executor"):
             # So small that a node that has room for the demo has room for them, too.

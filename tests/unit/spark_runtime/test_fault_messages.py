@@ -27,11 +27,11 @@ def is_one_sentence(message: str) -> bool:
     ("error", "reason", "named"),
     [
         (answer("NoSuchBucket", 404), Reason.BUCKET_NOT_FOUND, "'bucket' (spec.storage.uri)"),
-        (answer("AccessDenied", 403), Reason.CREDENTIALS_REJECTED, "'keys' (spec.storage.credentialsSecret.name)"),
+        (answer("AccessDenied", 403), Reason.CREDENTIALS_REJECTED, "'keys' (spec.storage.credentialsSecretRef.name)"),
         (answer("PermanentRedirect", 301), Reason.STORAGE_UNAVAILABLE, "'us-east-1' (spec.storage.region)"),
         (answer("NotImplemented", 501), Reason.STORAGE_UNSUITABLE, "'bucket' (spec.storage.uri)"),
         (answer("SlowDown", 503), Reason.STORAGE_UNAVAILABLE, "SlowDown (HTTP 503)"),
-        (NoCredentialsError(), Reason.CREDENTIALS_MISSING, "spec.storage.credentialsSecret.name"),
+        (NoCredentialsError(), Reason.CREDENTIALS_MISSING, "spec.storage.credentialsSecretRef.name"),
         (
             EndpointConnectionError(endpoint_url="http://s3:9000/bucket"),
             Reason.STORAGE_UNAVAILABLE,
@@ -133,7 +133,7 @@ def test_missing_keys_of_the_secret_are_one_sentence_with_their_names(tmp_path: 
     with pytest.raises(FaultError) as caught:
         read_credentials(str(tmp_path), "keys")
     assert caught.value.fault.message == (
-        "Secret 'keys' (spec.storage.credentialsSecret.name) has no AWS_SECRET_ACCESS_KEY."
+        "Secret 'keys' (spec.storage.credentialsSecretRef.name) has no AWS_SECRET_ACCESS_KEY."
     )
 
 

@@ -9,7 +9,6 @@ from tidegate.decide.control.from_channel import is_told
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import MessagePhase, is_too_large
-from tidegate.model.duration import seconds_of
 from tidegate.model.streaming_app import ControlSpec
 from tidegate_spark.control_protocol import LARGEST_PAYLOAD
 
@@ -28,7 +27,7 @@ def keep_final(s: Seen, now: float) -> MessageVerdict | None:
     status = s.message.status
     if not s.message.is_final or status.phase is None:
         return None
-    ended = status.finished_at.timestamp() if status.finished_at is not None else s.message.created
+    ended = status.completion_time.timestamp() if status.completion_time is not None else s.message.created
     left = ended + retention_of(s) - s.at
     if not is_told(s):
         return MessageVerdict(status.phase, Health.READY, "", "", silent=True)
@@ -62,14 +61,11 @@ def let_expire(s: Seen, now: float) -> MessageVerdict | None:
         return None
     ready = s.message.status.condition(Health.READY.value)
     why = f" Before: {ready.message}" if ready is not None and ready.message else ""
-    message = f"It was worth something for {s.message.spec.ttl} and could not be given to the application.{why}"
+    message = f"Not delivered within spec.ttlSeconds ({s.message.spec.ttl_seconds}).{why}"
     return MessageVerdict(MessagePhase.EXPIRED, Health.STALLED, "Expired", message)
 
 
 def retention_of(s: Seen) -> float:
     """Return for how many seconds a message stays after its end."""
     spec = s.o.app.spec.control if s.o.app is not None else ControlSpec()
-    try:
-        return seconds_of(spec.retention)
-    except ValueError:
-        return seconds_of(ControlSpec().retention)
+    return float(spec.retention_seconds)

@@ -29,9 +29,9 @@ def build_message_status(s: Seen, verdict: MessageVerdict, offered: bool) -> Con
         order=old.order or metadata.resource_version,
         app_uid=s.message.app_uid or _receiver(s),
         origin=s.message.origin,
-        offered_at=old.offered_at or (now if offered else None),
-        expires_at=_time(s.message.expires) if s.message.expires else None,
-        finished_at=old.finished_at or (now if verdict.phase in FINAL else None),
+        offered_time=old.offered_time or (now if offered else None),
+        expiration_time=_time(s.message.expires) if s.message.expires else None,
+        completion_time=old.completion_time or (now if verdict.phase in FINAL else None),
     )
     status = status if told is None else _with_report(status, told, now)
     return msgspec.structs.replace(status, results={**status.results, **_some(dict(verdict.results))})
@@ -74,7 +74,7 @@ def _with_report(status: ControlMessageStatus, report: MessageReport, now: datet
     return msgspec.structs.replace(
         status,
         sequence=sequence,
-        published_at=status.published_at or (now if sequence else None),
+        published_time=status.published_time or (now if sequence else None),
         queries=queries,
         batch=max(batches, default=None),
         acks=f"{sum(q.applied for q in queries)}/{sum(q.ran for q in queries)}" if queries else "",

@@ -31,7 +31,7 @@ class Seen:
     @property
     def was_offered(self) -> bool:
         """Whether a driver may have taken it."""
-        return self.message.status.offered_at is not None or self.message.is_from_channel
+        return self.message.status.offered_time is not None or self.message.is_from_channel
 
     @property
     def waiting_phase(self) -> MessagePhase:

@@ -25,13 +25,8 @@ from tidegate.decide.snapshots.verdict import (
     refers_to_its_app,
 )
 from tidegate.decide.verdict import Health
-from tidegate.model.stream_snapshot import (
-    ANNOTATION_RELEASE_HOLDERS,
-    ReclaimPolicy,
-    SnapshotPhase,
-    import_holder,
-    is_imported,
-)
+from tidegate.model.stream_snapshot import ANNOTATION_RELEASE_HOLDERS, SnapshotPhase, import_holder, is_imported
+from tidegate.model.streaming_app import DeletionPolicy
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReport, SnapshotState
@@ -87,7 +82,7 @@ def release_what_never_was(o: SnapshotObservation, now: float) -> SnapshotVerdic
 def keep_what_is_retained(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Let go of what is complete and keep the files; of what failed there are none."""
     status = o.snapshot.status
-    final = status.ready_at is not None or status.phase is SnapshotPhase.FAILED
+    final = status.ready_time is not None or status.phase is SnapshotPhase.FAILED
     return _release(o) if final and _is_retained(o) else None
 
 
@@ -117,7 +112,7 @@ def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
     status = o.snapshot.status
     ready = status.condition(Health.READY.value)
     begun = status.phase is _DELETING and ready is not None and ready.reason not in (NEEDED_BY_FORK, POD_STOPPING)
-    if not o.forks or status.ready_at is None or begun:
+    if not o.forks or status.ready_time is None or begun:
         return None
     names = ", ".join(o.forks)
     message = f"It is kept until StreamingApp {names} has begun with it. To give it up now, delete that application."
@@ -149,8 +144,8 @@ def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return _with_way_out(o, verdict)
     if report.state is SnapshotState.DISPOSED:
         return _release(o, _tell_disposed())
-    ended_at = pod.ended.finished_at if pod.ended is not None else pod.created_at
-    left = time_left(ended_at, HELD_PAUSE, now)
+    completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
+    left = time_left(completion_time, HELD_PAUSE, now)
     again: tuple[SnapshotAction, ...] = () if left else (DeleteSnapshotPod(pod),)
     said = _held(o, report) if report.state is SnapshotState.HELD else _not_disposed(o, report)
     return dataclasses.replace(said, after=again, wake_after=left or None)
@@ -204,13 +199,13 @@ def _reports(o: SnapshotObservation) -> tuple[SnapshotReport | None, ...]:
 
 
 def _is_retained(o: SnapshotObservation) -> bool:
-    return o.snapshot.spec.reclaim_policy is ReclaimPolicy.RETAIN
+    return o.snapshot.spec.deletion_policy is DeletionPolicy.RETAIN
 
 
 def _way_out(o: SnapshotObservation) -> str:
     if _is_retained(o):
         return f" It is tried for {PATIENCE:.0f} seconds in all."
-    return " To keep the files and finish the deletion, set spec.reclaimPolicy to Retain."
+    return " To keep the files and finish the deletion, set spec.deletionPolicy to Retain."
 
 
 def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:

@@ -124,7 +124,7 @@ def _with_words(
         nonce=asked.nonce,
         phase=ExportPhase.RUNNING,
         format=asked.format.value,
-        started_at=_started_at(o.snapshot, asked, now),
+        start_time=_started_at(o.snapshot, asked, now),
     )
     return dataclasses.replace(
         kept,
@@ -199,8 +199,8 @@ def _complete(snapshot: StreamSnapshot, asked: ExportSpec, report: SnapshotRepor
         rows=report.rows,
         bytes=report.bytes,
         message=report.message,
-        started_at=_started_at(snapshot, asked, now),
-        finished_at=_time(now),
+        start_time=_started_at(snapshot, asked, now),
+        completion_time=_time(now),
     )
     return Exporting("True", "Complete", report.message, made)
 
@@ -211,8 +211,8 @@ def _failed(snapshot: StreamSnapshot, asked: ExportSpec, reason: str, message: s
         phase=ExportPhase.FAILED,
         format=asked.format.value,
         message=message,
-        started_at=_started_at(snapshot, asked, now),
-        finished_at=_time(now),
+        start_time=_started_at(snapshot, asked, now),
+        completion_time=_time(now),
     )
     return Exporting("False", reason, message, made)
 
@@ -231,7 +231,7 @@ def _end(o: SnapshotObservation, kept: SnapshotVerdict, ended: Exporting) -> Sna
 
 def _started_at(snapshot: StreamSnapshot, asked: ExportSpec, now: float) -> datetime.datetime:
     known = snapshot.status.export
-    begun = known.started_at if known is not None and known.nonce == asked.nonce else None
+    begun = known.start_time if known is not None and known.nonce == asked.nonce else None
     return begun or _time(now)
 
 

@@ -55,8 +55,8 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
         message = f"Pod {pod.name} is replaced."
         return SnapshotVerdict(phase, Health.RECONCILING, "PodReplaced", message, after=(DeleteSnapshotPod(pod),))
     if has_done_its_work(pod):
-        ended_at = pod.ended.finished_at if pod.ended is not None else pod.created_at
-        left = time_left(ended_at, SILENT_PAUSE, now)
+        completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
+        left = time_left(completion_time, SILENT_PAUSE, now)
         message = f"Pod {pod.name} ended without a word about the snapshot; another one follows. See its logs."
         after = () if left else (DeleteSnapshotPod(pod),)
         return SnapshotVerdict(phase, Health.STALLED, "NoReport", message, after=after, wake_after=left or None)

@@ -12,7 +12,6 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.decide.snapshots.actions import DeleteSnapshot, SnapshotAction, StampRetention
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, refers_to_its_app
 from tidegate.decide.verdict import Health
-from tidegate.model.duration import seconds_of
 from tidegate.model.stream_snapshot import (
     ANNOTATION_KEEP,
     SnapshotPhase,
@@ -92,24 +91,21 @@ def _judge_ready(o: SnapshotObservation, now: float) -> _Judgement:
     later = [s for s in ready if _is_later(s, o.snapshot)]
     if not later:
         return _Judgement()  # the newest, whoever asked for it
-    if rule.last is not None and sum(1 for s in later if is_scheduled(s)) >= rule.last:
-        return _Judgement(f"{rule.last} later ones are kept (spec.snapshots.keep.last).")
-    return _judge_age(o, rule.max_age, now)
+    if rule.max_count is not None and sum(1 for s in later if is_scheduled(s)) >= rule.max_count:
+        return _Judgement(f"{rule.max_count} later ones are kept (spec.snapshots.retention.maxCount).")
+    return _judge_age(o, rule.max_age_seconds, now)
 
 
-def _judge_age(o: SnapshotObservation, max_age: str, now: float) -> _Judgement:
+def _judge_age(o: SnapshotObservation, max_age: int | None, now: float) -> _Judgement:
     created = o.snapshot.metadata.creation_timestamp
     if not max_age or created is None:
         return _Judgement()
-    try:
-        left = created.timestamp() + seconds_of(max_age) - now
-    except ValueError:
-        return _Judgement()
+    left = created.timestamp() + max_age - now
     if left > 0:
         return _Judgement(again_after=left)
     if abs(o.clock_skew) > LARGEST_SKEW:
         return _Judgement(again_after=DISAGREEMENT_PAUSE)
-    return _Judgement(f"it is older than {max_age} (spec.snapshots.keep.maxAge).")
+    return _Judgement(f"it is older than {max_age} s (spec.snapshots.retention.maxAgeSeconds).")
 
 
 def _is_later(one: StreamSnapshot, other: StreamSnapshot) -> bool:

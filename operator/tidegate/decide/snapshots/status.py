@@ -124,7 +124,7 @@ def _core(status: StreamSnapshotStatus) -> StreamSnapshotStatus:
 def _with_intent(o: SnapshotObservation, status: StreamSnapshotStatus, now: float) -> StreamSnapshotStatus:
     app = o.app if refers_to_its_app(o) else None
     status = msgspec.structs.replace(
-        status, snapshot_id=stored_id(o.snapshot), started_at=status.started_at or _time(now)
+        status, snapshot_id=stored_id(o.snapshot), start_time=status.start_time or _time(now)
     )
     if is_imported(o.snapshot):
         return msgspec.structs.replace(status, storage=storage_of_import(o.snapshot))
@@ -132,7 +132,7 @@ def _with_intent(o: SnapshotObservation, status: StreamSnapshotStatus, now: floa
         return status
     # How the storage is reached may change; what the snapshot is of may not, once it is complete.
     status = msgspec.structs.replace(status, storage=storage_of(app))
-    if status.ready_at is not None or status.image:
+    if status.ready_time is not None or status.image:
         return status
     owner = SnapshotApp(uid=app.metadata.uid, lineage=app.status.lineage)
     return msgspec.structs.replace(status, app=owner, image=image_taken(o))
@@ -154,7 +154,7 @@ def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: flo
         app=owner,
         image=image,
         version=_version(status, report),
-        ready_at=status.ready_at or _time(now),
+        ready_time=status.ready_time or _time(now),
         progress=None,
         queries=queries,
         batch=max((query.batch_id for query in queries), default=None),

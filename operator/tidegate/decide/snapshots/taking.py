@@ -262,7 +262,7 @@ def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> Snapshot
 
 def _count(o: SnapshotObservation, report: SnapshotReport, now: float) -> tuple[SnapshotAction, ...]:
     """Return what counts a snapshot that a pod took; an imported one was taken elsewhere."""
-    began = o.snapshot.status.started_at
+    began = o.snapshot.status.start_time
     if report.state is not SnapshotState.READY or began is None or is_imported(o.snapshot):
         return ()
     seconds = max(0.0, now - began.timestamp())

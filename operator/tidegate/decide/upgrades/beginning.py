@@ -21,12 +21,12 @@ from tidegate.decide.upgrades.step import (
 )
 from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.streaming_app import (
-    EarlierPin,
+    EarlierRollbackSnapshot,
     RepartitionStatus,
+    RollbackSnapshot,
     StreamingAppStatus,
     UpgradeMode,
     UpgradePhase,
-    UpgradePin,
     UpgradeStatus,
 )
 from tidegate.observe.observation import Observation
@@ -113,9 +113,9 @@ def begin(o: Observation, now: float) -> Step | None:
         from_spec_hash=base,
         to_spec_hash=o.spec_hash,
         lineage=lineage_of(o),
-        started_at=time_from_seconds(now),
+        start_time=time_from_seconds(now),
         queries=tuple(sorted(query.name for query in status.queries)),
-        roll_back_to=_answered(o, known),
+        rollback_to=_answered(o, known),
         obsolete=_obsolete(known),
         repartition=_repartition(o, known),
         last_lineage=known.last_lineage if known is not None else 0,
@@ -127,16 +127,16 @@ def begin(o: Observation, now: float) -> Step | None:
     if status.last_stable is not None and (divides or mode is not UpgradeMode.LAST_STATE):
         pin = _pin(o, fresh.number)
         # A driver in another lineage would dispose of what this upgrade's own rollback may have to begin with.
-        needed = {earlier.id for earlier in pin.otherwise}
+        needed = {earlier.id for earlier in pin.fallbacks}
         obsolete = tuple(name for name in fresh.obsolete if name not in needed)
-        fresh = msgspec.structs.replace(fresh, pin=pin, obsolete=obsolete)
+        fresh = msgspec.structs.replace(fresh, rollback_snapshot=pin, obsolete=obsolete)
     if mode is UpgradeMode.STATELESS:
         message = f"Lineage {fresh.lineage} is given up, as annotation {ABANDON_ANNOTATION} says; a new one begins."
         return Step(moved(fresh, UpgradePhase.STOPPING, "StateAbandoned", message, now, lineage=next_lineage(o)))
-    if fresh.pin is not None and _is_copied(o, base, divides):
-        pin = msgspec.structs.replace(fresh.pin, copy=f"{fresh.pin.id}-copy")
+    if fresh.rollback_snapshot is not None and _is_copied(o, base, divides):
+        pin = msgspec.structs.replace(fresh.rollback_snapshot, copy=f"{fresh.rollback_snapshot.id}-copy")
         message = f"The state is copied while the version before runs.{_division(fresh, 'That stops then, and')}"
-        return Step(moved(fresh, UpgradePhase.COPYING, "SpecChanged", message, now, pin=pin))
+        return Step(moved(fresh, UpgradePhase.COPYING, "SpecChanged", message, now, rollback_snapshot=pin))
     message = f"The version before stops at a batch boundary; the new one follows.{_division(fresh, 'Between them')}"
     rehearsal = left_out(o, "The version before does not run: its state was not copied.", now)
     return Step(moved(fresh, UpgradePhase.STOPPING, "SpecChanged", message, now, rehearsal=rehearsal))
@@ -147,7 +147,7 @@ def _repartition(o: Observation, known: UpgradeStatus | None) -> RepartitionStat
     wanted, before = wanted_repartition(o), known.repartition if known is not None else None
     if wanted is None or known is None or before is None or known.to_spec_hash != o.spec_hash:
         return wanted
-    return msgspec.structs.replace(wanted, put_off=before.put_off)
+    return msgspec.structs.replace(wanted, deferrals=before.deferrals)
 
 
 def _division(upgrade: UpgradeStatus, when: str) -> str:
@@ -195,7 +195,7 @@ def _is_rollback_to_come(status: StreamingAppStatus) -> bool:
 def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether something else than the version answers the refusal."""
     confirmed = upgrade.reason == UNCONFIRMED and _refusal(o) is None
-    unasked = upgrade.reason == REHEARSAL_FAILED and o.app.spec.upgrade.rehearse is None
+    unasked = upgrade.reason == REHEARSAL_FAILED and o.app.spec.upgrade.rehearsal is None
     due = is_put_off(upgrade) and is_stable_again(in_force(o))
     return confirmed or unasked or due or o.app.spec.upgrade.mode is not upgrade.mode
 
@@ -231,14 +231,14 @@ def _is_copied(o: Observation, base: str, divides: bool) -> bool:
     return o.app.spec.upgrade.mode is UpgradeMode.SNAPSHOT and takes_orders(o)
 
 
-def _pin(o: Observation, number: int) -> UpgradePin:
+def _pin(o: Observation, number: int) -> RollbackSnapshot:
     # Unique for ever, also if the status is lost: its loss costs an epoch.
     uid, status = o.app.metadata.uid.replace("-", "")[:8], o.app.status
     name = f"up-{uid}-{status.epoch}-{number}"
-    return UpgradePin(id=name, lineage=lineage_of(o), partitions=status.state_partitions, otherwise=_otherwise(o))
+    return RollbackSnapshot(id=name, lineage=lineage_of(o), partitions=status.state_partitions, fallbacks=_fallbacks(o))
 
 
-def _otherwise(o: Observation) -> tuple[EarlierPin, ...]:
+def _fallbacks(o: Observation) -> tuple[EarlierRollbackSnapshot, ...]:
     """Return what the lineage to be left was to begin with, if it is a rollback's in which nothing was seen to run.
 
     Nobody knows then whether a process has filled it: it holds what the version before had, or nothing at all.
@@ -246,27 +246,29 @@ def _otherwise(o: Observation) -> tuple[EarlierPin, ...]:
     began = o.app.status.start_from
     if began is None or began.begun or not began.of_lineage or began.lineage != lineage_of(o):
         return ()
-    return (EarlierPin(id=began.id, lineage=began.of_lineage), *began.otherwise)[:_MOST_EARLIER]
+    return (EarlierRollbackSnapshot(id=began.id, lineage=began.of_lineage), *began.fallbacks)[:_MOST_EARLIER]
 
 
 def _answered(o: Observation, known: UpgradeStatus | None) -> str:
     """Return the wish for a rollback that was answered before this upgrade: of the one before, it means nothing now."""
-    wish = o.app.spec.upgrade.roll_back_to
-    if known is None or (known.pin is not None and known.pin.id == wish):
+    wish = o.app.spec.upgrade.rollback_to
+    if known is None or (known.rollback_snapshot is not None and known.rollback_snapshot.id == wish):
         return wish
-    return known.roll_back_to
+    return known.rollback_to
 
 
 def _with_way_back(fresh: UpgradeStatus, known: UpgradeStatus | None) -> UpgradeStatus:
     """Return the record of an upgrade that does not begin, with what the last one can still be taken back to."""
     if known is None or known.previous is None:
         return fresh
-    return msgspec.structs.replace(fresh, pin=known.pin, previous=known.previous, obsolete=known.obsolete)
+    return msgspec.structs.replace(
+        fresh, rollback_snapshot=known.rollback_snapshot, previous=known.previous, obsolete=known.obsolete
+    )
 
 
 def _obsolete(known: UpgradeStatus | None) -> tuple[str, ...]:
     """Return what is to be disposed of: what the earlier record left, and its pin, which nothing points to any more."""
     if known is None:
         return ()
-    ids = (*known.obsolete, *(ids_of(known.pin) if known.pin is not None else ()))
+    ids = (*known.obsolete, *(ids_of(known.rollback_snapshot) if known.rollback_snapshot is not None else ()))
     return tuple(dict.fromkeys(name for name in ids if name))[-MOST_OBSOLETE:]

@@ -18,13 +18,13 @@ _STATE_MISSING = "StateMissing"
 def follow_copy(o: Observation, now: float) -> Step | None:
     """Stop the version before once its state is copied; refuse the upgrade if it can not be read."""
     upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase is not UpgradePhase.COPYING or upgrade.pin is None:
+    if upgrade is None or upgrade.phase is not UpgradePhase.COPYING or upgrade.rollback_snapshot is None:
         return None
     driver = o.driver
     if driver is None or driver.terminating or not driver.running:
         message = "The version before does not run any more; the new one follows."
         return _stop(o, upgrade, "DriverGone", message, now)
-    report = find_report(o, upgrade.pin.copy)
+    report = find_report(o, upgrade.rollback_snapshot.copy)
     if report is not None and takes_orders(o):
         return _judge(o, upgrade, report, now)
     if seconds_to_hear(o, upgrade, now) < PATIENCE or is_pending(upgrade):
@@ -62,7 +62,7 @@ def _judge_complete(o: Observation, upgrade: UpgradeStatus, report: SnapshotRepo
             message = f"{judged.message} Nothing was stopped."
             return Step(moved(upgrade, UpgradePhase.REFUSED, judged.what.value, message, now), warning=True)
         upgrade = judged
-    if o.app.spec.upgrade.rehearse is not None:
+    if o.app.spec.upgrade.rehearsal is not None:
         return begin_rehearsal(upgrade, now)
     message = "The state is copied; the version before stops at a batch boundary, and the new one follows."
     return _stop(o, upgrade, "Copied", message, now)

@@ -124,22 +124,29 @@ def fail_gate(o: Observation, now: float) -> Step | None:
 def note_idle(o: Observation, now: float) -> Step | None:
     """Note that the version under test has no input, with the same write that makes it Ready, however long it lasts."""
     upgrade = o.app.status.upgrade
-    if not _at_gate(o, upgrade) or upgrade is None or upgrade.idle_at is not None:
+    if not _at_gate(o, upgrade) or upgrade is None or upgrade.idle_start_time is not None:
         return None
     if idle_in(o, upgrade, now) != 0.0:
         return None
-    return Step(msgspec.structs.replace(upgrade, idle_at=time_from_seconds(now)))
+    return Step(msgspec.structs.replace(upgrade, idle_start_time=time_from_seconds(now)))
 
 
 def note_input(o: Observation, now: float) -> Step | None:
     """Let the time of the version under test begin anew when it waits no more: it could not show anything before."""
     upgrade = o.app.status.upgrade
-    if not _at_gate(o, upgrade) or upgrade is None or upgrade.idle_at is None or waits_for_input(o, upgrade, now):
+    if (
+        not _at_gate(o, upgrade)
+        or upgrade is None
+        or upgrade.idle_start_time is None
+        or waits_for_input(o, upgrade, now)
+    ):
         return None
     if is_unheard(o):
         return None  # whoever decided before knew that it waits
     reason = OUTLASTED if upgrade.reason == OUTLASTED else INPUT_CAME
-    return Step(msgspec.structs.replace(upgrade, idle_at=None, since=time_from_seconds(now), reason=reason))
+    return Step(
+        msgspec.structs.replace(upgrade, idle_start_time=None, phase_start_time=time_from_seconds(now), reason=reason)
+    )
 
 
 def note_refusal(o: Observation, now: float) -> Step | None:
@@ -162,12 +169,17 @@ def _at_gate(o: Observation, upgrade: UpgradeStatus | None) -> bool:
 def note_pin(o: Observation, now: float) -> Step | None:
     """Record that the pin is complete, or lost."""
     upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.pin is None or upgrade.pin.batches or upgrade.pin.lost:
+    if (
+        upgrade is None
+        or upgrade.rollback_snapshot is None
+        or upgrade.rollback_snapshot.batches
+        or upgrade.rollback_snapshot.lost
+    ):
         return None
-    report = find_report(o, upgrade.pin.id)
+    report = find_report(o, upgrade.rollback_snapshot.id)
     if report is None:
         return None
-    pin, obsolete = upgrade.pin, upgrade.obsolete
+    pin, obsolete = upgrade.rollback_snapshot, upgrade.obsolete
     if report.state is SnapshotState.READY and report.queries:
         batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(report.queries.items()))
         # The copy was of use only until there was a pin.
@@ -175,9 +187,9 @@ def note_pin(o: Observation, now: float) -> Step | None:
         pin = msgspec.structs.replace(pin, batches=batches, copy="")
     elif report.state in (SnapshotState.FAILED, SnapshotState.DISPOSED):
         pin = msgspec.structs.replace(pin, lost=report.message or report.state.value)
-    if pin == upgrade.pin:
+    if pin == upgrade.rollback_snapshot:
         return None
-    return Step(msgspec.structs.replace(upgrade, pin=pin, obsolete=obsolete))
+    return Step(msgspec.structs.replace(upgrade, rollback_snapshot=pin, obsolete=obsolete))
 
 
 def forget_disposed(o: Observation, now: float) -> Step | None:
@@ -258,7 +270,7 @@ def idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
     """Return in how many seconds a version under test counts as idle, None if it has work or does not run."""
     if not waits_for_input(o, upgrade, now):
         return None
-    since = upgrade.since.timestamp() if upgrade.since is not None else 0.0
+    since = upgrade.phase_start_time.timestamp() if upgrade.phase_start_time is not None else 0.0
     newest = max((query.last_commit_time for query in active_queries(o)), default=0.0)
     return time_left(max(since, newest), IDLE, now)
 
@@ -273,18 +285,18 @@ def is_unheard(o: Observation) -> bool:
 
 def is_idle(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     """Return whether a version under test lacks nothing but input, or did when it was last heard of."""
-    return idle_in(o, upgrade, now) == 0.0 or (upgrade.idle_at is not None and is_unheard(o))
+    return idle_in(o, upgrade, now) == 0.0 or (upgrade.idle_start_time is not None and is_unheard(o))
 
 
 def why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
     """Return why a version that failed stays, empty if it is to be taken back."""
     if o.app.status.last_stable is None:
         return "There is no stable version to go back to."
-    if upgrade.pin is not None and upgrade.pin.lost:
-        return f"It is not taken back, because what was to be gone back to is lost: {upgrade.pin.lost}"
-    if o.app.spec.upgrade.rollback is RollbackPolicy.NEVER:
-        return f"spec.upgrade.rollback is Never: it is not taken back by itself.{by_hand(upgrade)}"
-    if upgrade.pin is None and not committed_nothing(o, upgrade):
+    if upgrade.rollback_snapshot is not None and upgrade.rollback_snapshot.lost:
+        return f"It is not taken back, because what was to be gone back to is lost: {upgrade.rollback_snapshot.lost}"
+    if o.app.spec.upgrade.rollback_policy is RollbackPolicy.NEVER:
+        return f"spec.upgrade.rollbackPolicy is Never: it is not taken back by itself.{by_hand(upgrade)}"
+    if upgrade.rollback_snapshot is None and not committed_nothing(o, upgrade):
         return (
             "It may have committed batches, and with spec.upgrade.mode LastState nothing was kept to go back to: it is "
             "not taken back."
@@ -303,8 +315,8 @@ def why_it_outlasts(o: Observation, upgrade: UpgradeStatus) -> str:
 
 def by_hand(upgrade: UpgradeStatus) -> str:
     """Return how somebody can take back what is not taken back by itself, empty if there is no such way."""
-    pin = upgrade.pin
-    return f" To take it back, set spec.upgrade.rollBackTo to {pin.id}." if pin is not None and not pin.lost else ""
+    pin = upgrade.rollback_snapshot
+    return f" To take it back, set spec.upgrade.rollbackTo to {pin.id}." if pin is not None and not pin.lost else ""
 
 
 def _dropped(o: Observation, upgrade: UpgradeStatus) -> str:

@@ -27,7 +27,7 @@ def is_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     input after a pause begin the record's time anew; then what counts is when the upgrade began.
     """
     first = upgrade.phase is UpgradePhase.GATE and upgrade.reason == LAUNCHED
-    since = upgrade.since if first and _is_only_launch(o, upgrade) else upgrade.started_at
+    since = upgrade.phase_start_time if first and _is_only_launch(o, upgrade) else upgrade.start_time
     return since is not None and now - since.timestamp() < o.app.spec.upgrade.timeout_seconds
 
 
@@ -52,9 +52,9 @@ def has_finished(o: Observation, upgrade: UpgradeStatus) -> bool:
     told = read_termination(driver.ended) if driver is not None and not driver.running else None
     if driver is not None:
         return told is not None and told.reason is Reason.COMPLETED
-    if last is None or last.time is None or upgrade.started_at is None:
+    if last is None or last.time is None or upgrade.start_time is None:
         return False
-    return last.reason == Reason.COMPLETED.value and last.time >= upgrade.started_at
+    return last.reason == Reason.COMPLETED.value and last.time >= upgrade.start_time
 
 
 def committed_nothing(o: Observation, upgrade: UpgradeStatus) -> bool:

@@ -21,7 +21,11 @@ def order_copies(o: Observation, now: float) -> tuple[Action, ...]:
     if upgrade is None or not takes_orders(o) or o.driver is None:
         return ()
     take: tuple[SnapshotOrder, ...] = ()
-    copy = upgrade.pin.copy if upgrade.pin is not None and upgrade.phase is UpgradePhase.COPYING else ""
+    copy = (
+        upgrade.rollback_snapshot.copy
+        if upgrade.rollback_snapshot is not None and upgrade.phase is UpgradePhase.COPYING
+        else ""
+    )
     if copy and stable is not None and find_report(o, copy) is None:
         take = (SnapshotOrder(copy, holders=(copy,), image=o.app.spec.application.image),)
     going = tuple(name for name in upgrade.obsolete if not _is_being_disposed_of(o, name))[:MOST_AT_ONCE]

@@ -60,8 +60,8 @@ def wanted_for(o: Observation) -> UpgradeStatus | None:
     if upgrade is None or upgrade.phase is not UpgradePhase.REHEARSING or upgrade.to_spec_hash != o.spec_hash:
         return None
     rehearsal = upgrade.rehearsal
-    begun = rehearsal is not None and rehearsal.started_at is not None and not rehearsal.result
-    return upgrade if begun and spec.upgrade.rehearse is not None and not spec.suspend else None
+    begun = rehearsal is not None and rehearsal.start_time is not None and not rehearsal.result
+    return upgrade if begun and spec.upgrade.rehearsal is not None and not spec.suspend else None
 
 
 def _create(o: Observation, name: str, now: float) -> Kept:

@@ -14,7 +14,7 @@ from tidegate.decide.faults import (
     name_start_problem,
     read_termination,
 )
-from tidegate.model.streaming_app import RehearsalStatus, Rehearse, UpgradeStatus
+from tidegate.model.streaming_app import RehearsalSpec, RehearsalStatus, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import rehearsal_pod_name
@@ -26,7 +26,7 @@ REHEARSAL_START_PATIENCE = 120.0
 """Seconds for a pod whose containers do not start, say for want of an image: a registry may be away for a while."""
 _DEADLINE = "DeadlineExceeded"
 """The kubelet's word for a pod that was ended because of its activeDeadlineSeconds."""
-_MEMORY = "Raise spec.upgrade.rehearse.resources.memory."
+_MEMORY = "Raise spec.upgrade.rehearsal.resources.memory."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def has_ended(pod: PodRecord) -> bool:
 
 
 def result_of(
-    o: Observation, upgrade: UpgradeStatus, known: RehearsalStatus, wanted: Rehearse, now: float
+    o: Observation, upgrade: UpgradeStatus, known: RehearsalStatus, wanted: RehearsalSpec, now: float
 ) -> Outcome | None:
     """Return what the rehearsal came to, None if that is still to come, or is tried again.
 
@@ -78,10 +78,10 @@ def result_of(
 
 def seconds_of(known: RehearsalStatus, now: float) -> float:
     """Return for how long a rehearsal has been under way; a clock that was set back makes it wait longer, at most."""
-    return max(0.0, now - known.started_at.timestamp()) if known.started_at is not None else 0.0
+    return max(0.0, now - known.start_time.timestamp()) if known.start_time is not None else 0.0
 
 
-def limit_of(pod: PodRecord | None, wanted: Rehearse) -> float:
+def limit_of(pod: PodRecord | None, wanted: RehearsalSpec) -> float:
     """Return after how many seconds a rehearsal is given up."""
     began = pod is not None and pod.running
     return float(longest_seconds(wanted) if began else wanted.timeout_seconds)
@@ -124,11 +124,11 @@ def _read_words(pod: PodRecord, told: Termination) -> Outcome | None:
 
 
 def _too_long(pod: PodRecord) -> Outcome:
-    message = f"Pod {pod.name} had no result in time (spec.upgrade.rehearse.timeoutSeconds)."
+    message = f"Pod {pod.name} had no result in time (spec.upgrade.rehearsal.timeoutSeconds)."
     return Outcome(RehearsalResult.INCONCLUSIVE, RehearsalWhat.TIME_LIMIT, message)
 
 
-def _without_result(o: Observation, upgrade: UpgradeStatus, pod: PodRecord | None, wanted: Rehearse) -> Outcome:
+def _without_result(o: Observation, upgrade: UpgradeStatus, pod: PodRecord | None, wanted: RehearsalSpec) -> Outcome:
     if pod is not None and pod.running:
         return _too_long(pod)
     name, refusal = rehearsal_pod_name(o.app.metadata.name, upgrade.number), o.memory.refusal
@@ -139,5 +139,5 @@ def _without_result(o: Observation, upgrade: UpgradeStatus, pod: PodRecord | Non
         why = refusal.message
     else:
         why = f"Pod {name} did not run."
-    message = f"{why} It was waited for {wanted.timeout_seconds} s (spec.upgrade.rehearse.timeoutSeconds)."
+    message = f"{why} It was waited for {wanted.timeout_seconds} s (spec.upgrade.rehearsal.timeoutSeconds)."
     return Outcome(RehearsalResult.INCONCLUSIVE, RehearsalWhat.NO_ROOM, message)

@@ -20,7 +20,7 @@ REHEARSAL_FAILED = "RehearsalFailed"
 _BEFORE_A_LAUNCH = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN})
 _GOES_ON = (
     "The version before goes on. Change the spec (another spec.restartNonce has the same version rehearsed again), or "
-    "remove spec.upgrade.rehearse to do without."
+    "remove spec.upgrade.rehearsal to do without."
 )
 _FOLLOWS = "The version before stops at a batch boundary, and the new one follows."
 
@@ -28,16 +28,16 @@ _FOLLOWS = "The version before stops at a batch boundary, and the new one follow
 def begin_rehearsal(upgrade: UpgradeStatus, now: float) -> Step:
     """Return the intent to rehearse on the copy that is complete now."""
     message = "The state is copied; the new version is rehearsed on the copy while the version before runs."
-    rehearsal = RehearsalStatus(started_at=time_from_seconds(now))
+    rehearsal = RehearsalStatus(start_time=time_from_seconds(now))
     return Step(moved(upgrade, UpgradePhase.REHEARSING, "Copied", message, now, rehearsal=rehearsal))
 
 
 def left_out(o: Observation, why: str, now: float) -> RehearsalStatus | None:
     """Return the record of a rehearsal that was asked for and is not to be had, None if nobody asked."""
-    if o.app.spec.upgrade.rehearse is None:
+    if o.app.spec.upgrade.rehearsal is None:
         return None
     what, result = RehearsalWhat.NO_COPY.value, RehearsalResult.INCONCLUSIVE.value
-    return RehearsalStatus(result=result, what=what, message=why, ended_at=time_from_seconds(now))
+    return RehearsalStatus(result=result, cause=what, message=why, completion_time=time_from_seconds(now))
 
 
 def follow_rehearsal(o: Observation, now: float) -> Step | None:
@@ -46,14 +46,14 @@ def follow_rehearsal(o: Observation, now: float) -> Step | None:
     if upgrade is None or upgrade.phase is not UpgradePhase.REHEARSING or upgrade.to_spec_hash != o.spec_hash:
         return None
     known = upgrade.rehearsal or RehearsalStatus()
-    wanted = o.app.spec.upgrade.rehearse
+    wanted = o.app.spec.upgrade.rehearsal
     if wanted is None:
-        message = "It is not asked for any more (spec.upgrade.rehearse)."
+        message = "It is not asked for any more (spec.upgrade.rehearsal)."
         return _ended(upgrade, known, Outcome(RehearsalResult.INCONCLUSIVE, RehearsalWhat.STOPPED, message), now)
     if o.app.spec.suspend:
         # Its pod is removed, as the driver's is.
-        return _begun(upgrade, known, None) if known.started_at is not None else None
-    if known.started_at is None:
+        return _begun(upgrade, known, None) if known.start_time is not None else None
+    if known.start_time is None:
         return _begun(upgrade, known, now)
     outcome = result_of(o, upgrade, known, wanted, now)
     return _ended(upgrade, known, outcome, now) if outcome is not None else None
@@ -64,16 +64,18 @@ def let_go_of_copy(o: Observation, now: float) -> Step | None:
     upgrade = o.app.status.upgrade
     if upgrade is None or upgrade.phase not in _BEFORE_A_LAUNCH or upgrade.epoch or upgrade.previous is not None:
         return None  # what was launched, or is the pin of the upgrade before, may not be complete yet
-    pin = upgrade.pin
+    pin = upgrade.rollback_snapshot
     if pin is None or not pin.copy or o.rehearsals:
         return None
     obsolete = tuple(dict.fromkeys((*upgrade.obsolete, pin.copy)))
-    return Step(msgspec.structs.replace(upgrade, pin=msgspec.structs.replace(pin, copy=""), obsolete=obsolete))
+    return Step(
+        msgspec.structs.replace(upgrade, rollback_snapshot=msgspec.structs.replace(pin, copy=""), obsolete=obsolete)
+    )
 
 
 def _begun(upgrade: UpgradeStatus, known: RehearsalStatus, at: float | None) -> Step:
     started = time_from_seconds(at) if at is not None else None
-    return Step(msgspec.structs.replace(upgrade, rehearsal=msgspec.structs.replace(known, started_at=started)))
+    return Step(msgspec.structs.replace(upgrade, rehearsal=msgspec.structs.replace(known, start_time=started)))
 
 
 def _ended(upgrade: UpgradeStatus, known: RehearsalStatus, outcome: Outcome, now: float) -> Step:
@@ -81,10 +83,10 @@ def _ended(upgrade: UpgradeStatus, known: RehearsalStatus, outcome: Outcome, now
     rehearsal = msgspec.structs.replace(
         known,
         result=outcome.result.value,
-        what=outcome.what.value,
+        cause=outcome.what.value,
         batches=batches,
         message=outcome.message,
-        ended_at=time_from_seconds(now),
+        completion_time=time_from_seconds(now),
     )
     words = f"{outcome.message.rstrip('.')}."
     if outcome.result is RehearsalResult.FAILED:

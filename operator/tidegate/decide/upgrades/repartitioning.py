@@ -184,7 +184,7 @@ def follow_repartition(o: Observation, now: float) -> Step | None:
         # application goes on, and that time is not its own.
         message = "The application is suspended; its state is divided anew when it goes on."
         later = msgspec.structs.replace(
-            known, epoch=0, lineage=0, pod_uid="", attempts=0, progress=None, started_at=None
+            known, epoch=0, lineage=0, pod_uid="", attempts=0, progress=None, start_time=None
         )
         return Step(moved(upgrade, UpgradePhase.STOPPING, "Suspended", message, now, repartition=later))
     if upgrade.to_spec_hash != o.spec_hash:
@@ -237,7 +237,7 @@ def _judge(o: Observation, upgrade: UpgradeStatus, outcome: Outcome, now: float)
     if outcome.again and known.attempts < MOST_ATTEMPTS:
         follows = f"{outcome.message} Attempt {known.attempts + 1} of {MOST_ATTEMPTS} follows, in another pod."
         return _attempt(o, upgrade, outcome.what.value, follows, now)
-    if outcome.what is RepartitionWhat.UNCOMMITTED and known.put_off < MOST_PUT_OFF:
+    if outcome.what is RepartitionWhat.UNCOMMITTED and known.deferrals < MOST_PUT_OFF:
         return _put_off(o, upgrade, outcome, now)
     return _failed(o, upgrade, outcome, now)
 
@@ -249,23 +249,23 @@ def is_put_off(upgrade: UpgradeStatus) -> bool:
 
 def seconds_of(known: RepartitionStatus, now: float) -> float:
     """Return for how long it has been under way; a clock that was set back makes it wait longer, at most."""
-    return max(0.0, now - known.started_at.timestamp()) if known.started_at is not None else 0.0
+    return max(0.0, now - known.start_time.timestamp()) if known.start_time is not None else 0.0
 
 
 def _attempt(o: Observation, upgrade: UpgradeStatus, reason: str, message: str, now: float) -> Step:
     known = upgrade.repartition
     assert known is not None
-    assert upgrade.pin is not None  # there is one of each version that is divided: a stable one, that stopped
+    assert upgrade.rollback_snapshot is not None  # each version that is divided has one: it was stable, and stopped
     epoch, lineage = o.app.status.epoch + 1, next_lineage(o)
     attempt = msgspec.structs.replace(
         known,
-        snapshot=upgrade.pin.id,
+        snapshot=upgrade.rollback_snapshot.id,
         epoch=epoch,
         lineage=lineage,
         pod_uid="",
         attempts=known.attempts + 1,
         progress=None,
-        started_at=known.started_at or time_from_seconds(now),
+        start_time=known.start_time or time_from_seconds(now),
     )
     record = moved(
         upgrade, UpgradePhase.REPARTITIONING, reason, message, now, repartition=attempt, last_lineage=lineage
@@ -283,7 +283,7 @@ def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Divided,
     last = max((it.batch + (it.partitions not in (0, known.partitions)) for it in queries.values()), default=None)
     done = _settled(upgrade, RepartitionResult.DONE, "", outcome.message, now, rows=rows, batch=last)
     batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(queries.items()))
-    pin = upgrade.pin
+    pin = upgrade.rollback_snapshot
     assert pin is not None
     # It is complete, since the lineage was made of it, and the copy of it not needed any more.
     whole = msgspec.structs.replace(pin, batches=batches, copy="")
@@ -295,7 +295,7 @@ def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Divided,
             message,
             now,
             lineage=known.lineage,
-            pin=whole,
+            rollback_snapshot=whole,
             obsolete=_with_obsolete(upgrade, pin.copy),
         )
     )
@@ -328,20 +328,20 @@ def _put_off(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: f
     """Have the version before run the batch that it was ended in, which it does at once; then this begins anew."""
     known = upgrade.repartition
     assert known is not None
-    number, batches = known.put_off + 1, o.app.spec.upgrade.stable_batches
+    number, batches = known.deferrals + 1, o.app.spec.upgrade.stable_batches
     message = (
         f"The state was not divided anew yet: {outcome.message.rstrip('.')}. The version before goes on with the state "
         f"as it was. When it has committed {batches} batches of each query, or waits for input, the upgrade begins "
         f"anew by itself (time {number} of {MOST_PUT_OFF}). Another spec.restartNonce has it begin at once; to do "
         "without, set spec.state.partitions back."
     )
-    failed = _settled(upgrade, RepartitionResult.FAILED, outcome.what.value, outcome.message, now, put_off=number)
+    failed = _settled(upgrade, RepartitionResult.FAILED, outcome.what.value, outcome.message, now, deferrals=number)
     return _give_up(o, failed, PARTITIONS_KEPT, message, now)
 
 
 def _give_up(o: Observation, upgrade: UpgradeStatus, reason: str, message: str, now: float) -> Step:
     """Refuse a version whose repartition failed; the one before it goes on in the lineage where it stopped."""
-    pin = upgrade.pin
+    pin = upgrade.rollback_snapshot
     obsolete = _with_obsolete(upgrade, *(ids_of(pin) if pin is not None else ()))
     refused = moved(
         upgrade,
@@ -350,7 +350,7 @@ def _give_up(o: Observation, upgrade: UpgradeStatus, reason: str, message: str, 
         message,
         now,
         lineage=lineage_of(o),
-        pin=None,
+        rollback_snapshot=None,
         obsolete=obsolete,
     )
     return Step(refused, warning=True)
@@ -364,10 +364,10 @@ def _settled(
     settled = msgspec.structs.replace(
         known,
         result=result.value,
-        what=what,
+        cause=what,
         message=message,
         progress=None,
-        ended_at=time_from_seconds(now),
+        completion_time=time_from_seconds(now),
         **fields,
     )
     return msgspec.structs.replace(upgrade, repartition=settled)

@@ -20,8 +20,8 @@ _NOTHING_TO_TAKE_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN}
 def roll_back_on_request(o: Observation, now: float) -> Step | None:
     """Take an upgrade back whose pin the spec names; any other name does nothing."""
     upgrade, status = o.app.status.upgrade, o.app.status
-    pin = upgrade.pin if upgrade is not None else None
-    if upgrade is None or pin is None or pin.id != o.app.spec.upgrade.roll_back_to:
+    pin = upgrade.rollback_snapshot if upgrade is not None else None
+    if upgrade is None or pin is None or pin.id != o.app.spec.upgrade.rollback_to:
         return None
     if not _can_be_taken_back(upgrade) and upgrade.previous is None:
         return None
@@ -31,8 +31,8 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
         return None
     if over:
         upgrade = msgspec.structs.replace(upgrade, to_spec_hash=_what_is_left(o, upgrade))
-    why = Problem("Requested", f"spec.upgrade.rollBackTo names {pin.id}.")
-    return taken_back(o, msgspec.structs.replace(upgrade, roll_back_to=pin.id), target, why, now)
+    why = Problem("Requested", f"spec.upgrade.rollbackTo names {pin.id}.")
+    return taken_back(o, msgspec.structs.replace(upgrade, rollback_to=pin.id), target, why, now)
 
 
 def _can_be_taken_back(upgrade: UpgradeStatus) -> bool:
@@ -51,21 +51,21 @@ def _what_is_left(o: Observation, upgrade: UpgradeStatus) -> str:
 
 def answer_wish(o: Observation, now: float) -> Step | None:
     """Note a wish for a rollback that nothing follows from, with the same write that tells of it: it is told once."""
-    upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.roll_back_to
-    if upgrade is None or wish == upgrade.roll_back_to or not why_ignored(upgrade, wish):
+    upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.rollback_to
+    if upgrade is None or wish == upgrade.rollback_to or not why_ignored(upgrade, wish):
         return None
-    return Step(msgspec.structs.replace(upgrade, roll_back_to=wish))
+    return Step(msgspec.structs.replace(upgrade, rollback_to=wish))
 
 
 def why_ignored(upgrade: UpgradeStatus | None, wish: str) -> str:
     """Return in words why nothing follows from a wish for a rollback, empty if there is none, or something does."""
-    pin = upgrade.pin if upgrade is not None and _has_way_back(upgrade) else None
+    pin = upgrade.rollback_snapshot if upgrade is not None and _has_way_back(upgrade) else None
     if not wish or (pin is not None and pin.id == wish):
         return ""
     there_is = f"The one there is: {pin.id}." if pin is not None else "There is none."
     return (
-        f"spec.upgrade.rollBackTo names {wish}, which is no pin that can be gone back to. {there_is} Nothing is taken "
-        "back; status.upgrade.pin.id has the id of a pin."
+        f"spec.upgrade.rollbackTo names {wish}, which is no pin that can be gone back to. {there_is} Nothing is taken "
+        "back; status.upgrade.rollbackSnapshot.id has the id of a pin."
     )
 
 
@@ -76,15 +76,15 @@ def _has_way_back(upgrade: UpgradeStatus) -> bool:
 
 def name_lost_pin(o: Observation) -> Problem | None:
     """Return what keeps a wish for a rollback from being fulfilled: the pin that it names is lost."""
-    upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.roll_back_to
-    pin = upgrade.pin if upgrade is not None and _can_be_taken_back(upgrade) else None
+    upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.rollback_to
+    pin = upgrade.rollback_snapshot if upgrade is not None and _can_be_taken_back(upgrade) else None
     if pin is None or not pin.lost or pin.id != wish:
         return None
     message = (
-        f"spec.upgrade.rollBackTo names {pin.id}, and what was to be gone back to is lost: {pin.lost.rstrip('.')}. The "
+        f"spec.upgrade.rollbackTo names {pin.id}, and what was to be gone back to is lost: {pin.lost.rstrip('.')}. The "
         "version that runs goes on. Remove the field; another version, as it was, is an upgrade with the newest state."
     )
-    return Problem("PinLost", message)
+    return Problem("RollbackSnapshotLost", message)
 
 
 def roll_back_on_revert(o: Observation, now: float) -> Step | None:
@@ -94,7 +94,7 @@ def roll_back_on_revert(o: Observation, now: float) -> Step | None:
         return None
     # Without a launch there is nothing to be undone; without a pin the state stays as it is.
     launched = upgrade.epoch > 0 and upgrade.phase in _UNDER_TEST
-    if not launched or upgrade.pin is None or upgrade.pin.lost:
+    if not launched or upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.lost:
         return None
     why = Problem("SpecChangedBack", "The spec was changed back before the new version was stable.")
     return taken_back(o, upgrade, stable, why, now)
@@ -102,7 +102,7 @@ def roll_back_on_revert(o: Observation, now: float) -> Step | None:
 
 def taken_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why: Problem, now: float) -> Step:
     """Return the intent to go back to a stable version, with the state of the pin in a new lineage if there is one."""
-    pinned = upgrade.pin is not None
+    pinned = upgrade.rollback_snapshot is not None
     lineage = next_lineage(o) if pinned else lineage_of(o)
     state = f"the state that it had, in lineage {lineage}" if pinned else "the last committed batch"
     words = f"{why.message} The stable version before it goes on with {state}."

@@ -10,11 +10,11 @@ import msgspec
 from tidegate.decide.origin import lineage_of
 from tidegate.model.spec_hash import version_of, with_version
 from tidegate.model.streaming_app import (
+    RollbackSnapshot,
     StableSpec,
     StreamingAppSpec,
     StreamingAppStatus,
     UpgradePhase,
-    UpgradePin,
     UpgradeStatus,
 )
 from tidegate.observe.observation import Observation
@@ -67,12 +67,14 @@ def moved(
 ) -> UpgradeStatus:
     """Return the record in another phase."""
     since = time_from_seconds(now)
-    return msgspec.structs.replace(upgrade, phase=phase, reason=reason, message=message, since=since, **fields)
+    return msgspec.structs.replace(
+        upgrade, phase=phase, reason=reason, message=message, phase_start_time=since, **fields
+    )
 
 
-def ids_of(pin: UpgradePin) -> tuple[str, ...]:
+def ids_of(pin: RollbackSnapshot) -> tuple[str, ...]:
     """Return the snapshots that go with a pin; the copy's may be empty."""
-    return (*(earlier.id for earlier in pin.otherwise), pin.copy, pin.id)
+    return (*(earlier.id for earlier in pin.fallbacks), pin.copy, pin.id)
 
 
 def next_lineage(o: Observation) -> int:
@@ -95,13 +97,16 @@ def version_held(spec: StreamingAppSpec, stable: StableSpec | None) -> Streaming
 def stable_now(o: Observation, now: float) -> StableSpec:
     """Return the spec as one that has just shown that it is stable."""
     return StableSpec(
-        spec_hash=o.spec_hash, spec=version_of(o.app.spec), lineage=o.app.status.lineage, at=time_from_seconds(now)
+        spec_hash=o.spec_hash,
+        spec=version_of(o.app.spec),
+        lineage=o.app.status.lineage,
+        stable_time=time_from_seconds(now),
     )
 
 
 def seconds_in_phase(upgrade: UpgradeStatus, now: float) -> float:
     """Return how long the record has been in its phase; a clock that was set back makes it wait longer, at most."""
-    return max(0.0, now - upgrade.since.timestamp()) if upgrade.since is not None else 0.0
+    return max(0.0, now - upgrade.phase_start_time.timestamp()) if upgrade.phase_start_time is not None else 0.0
 
 
 def seconds_to_hear(o: Observation, upgrade: UpgradeStatus, now: float) -> float:
@@ -115,7 +120,7 @@ def seconds_to_hear(o: Observation, upgrade: UpgradeStatus, now: float) -> float
 
 def seconds_under_test(upgrade: UpgradeStatus, now: float) -> float:
     """Return how long a version has had to show that it is stable; without input it could not."""
-    return 0.0 if upgrade.idle_at is not None else seconds_in_phase(upgrade, now)
+    return 0.0 if upgrade.idle_start_time is not None else seconds_in_phase(upgrade, now)
 
 
 def find_report(o: Observation, snapshot: str) -> SnapshotReport | None:

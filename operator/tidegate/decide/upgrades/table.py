@@ -72,10 +72,10 @@ def at_launch(upgrade: UpgradeStatus | None, epoch: int, now: float) -> UpgradeS
     if upgrade.phase is UpgradePhase.STOPPING:
         first = upgrade.epoch or epoch
         return msgspec.structs.replace(
-            upgrade, phase=UpgradePhase.GATE, epoch=first, since=since, reason=LAUNCHED, message=STARTED
+            upgrade, phase=UpgradePhase.GATE, epoch=first, phase_start_time=since, reason=LAUNCHED, message=STARTED
         )
     if upgrade.phase is UpgradePhase.GATE:
-        return msgspec.structs.replace(upgrade, since=since)
+        return msgspec.structs.replace(upgrade, phase_start_time=since)
     if upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch:
         return msgspec.structs.replace(upgrade, epoch=epoch)
     return upgrade

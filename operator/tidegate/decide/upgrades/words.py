@@ -120,9 +120,9 @@ def _beside_what_is(o: Observation, upgrade: UpgradeStatus, verdict: Verdict) ->
 
 def _name_what_a_person_has_to_mend(o: Observation, upgrade: UpgradeStatus) -> Problem | None:
     """Return what keeps an upgrade from going on that does not pass without somebody."""
-    if upgrade.phase is not UpgradePhase.COPYING or upgrade.pin is None:
+    if upgrade.phase is not UpgradePhase.COPYING or upgrade.rollback_snapshot is None:
         return name_lost_pin(o)
-    report = find_report(o, upgrade.pin.copy)
+    report = find_report(o, upgrade.rollback_snapshot.copy)
     if report is None or report.state is not SnapshotState.WAITING or report.reason not in FOR_A_PERSON:
         return None
     message = f"{upgrade.message} The copy waits: {with_remedy(report)}"
@@ -167,7 +167,9 @@ def _attempts(upgrade: UpgradeStatus) -> int:
 
 def _since(known: UpgradeStatus | None) -> str:
     """Return since when it was otherwise, as stored: what recurs is told again, what is only decided again is not."""
-    return f"{known.since.timestamp():.0f}" if known is not None and known.since is not None else ""
+    return (
+        f"{known.phase_start_time.timestamp():.0f}" if known is not None and known.phase_start_time is not None else ""
+    )
 
 
 def _tell_early_wish(o: Observation) -> tuple[PublishEvent, ...]:
@@ -175,19 +177,19 @@ def _tell_early_wish(o: Observation) -> tuple[PublishEvent, ...]:
     seen = o.app.status.observed_generation == o.app.metadata.generation
     if seen or o.app.status.upgrade is not None or o.app.metadata.deletion_timestamp is not None:
         return ()
-    return _ignored(None, o.app.spec.upgrade.roll_back_to)
+    return _ignored(None, o.app.spec.upgrade.rollback_to)
 
 
 def _tell_wish(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tuple[PublishEvent, ...]:
     """Return the event of a wish for a rollback that nothing follows from, and that has just been noted."""
-    if known is None or known.number != upgrade.number or known.roll_back_to == upgrade.roll_back_to:
+    if known is None or known.number != upgrade.number or known.rollback_to == upgrade.rollback_to:
         return ()
-    return _ignored(upgrade, upgrade.roll_back_to)
+    return _ignored(upgrade, upgrade.rollback_to)
 
 
 def _ignored(upgrade: UpgradeStatus | None, wish: str) -> tuple[PublishEvent, ...]:
     why, number = why_ignored(upgrade, wish), upgrade.number if upgrade is not None else 0
-    return (PublishEvent("RollBackIgnored", why, True, f"{number}/{wish}"),) if why else ()
+    return (PublishEvent("RollbackIgnored", why, True, f"{number}/{wish}"),) if why else ()
 
 
 def _tell_rehearsal(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tuple[PublishEvent, ...]:
@@ -195,15 +197,15 @@ def _tell_rehearsal(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tupl
     new, old = upgrade.rehearsal, known.rehearsal if known is not None else None
     if new is None or not new.result or new == old:
         return ()
-    what = f" ({new.what})" if new.what else ""
+    what = f" ({new.cause})" if new.cause else ""
     warning = new.result != RehearsalResult.PASSED.value
     message = f"The rehearsal of the new version: {new.result}{what}. {new.message}"
     return (PublishEvent(f"Rehearsal{new.result}", message, warning, f"{upgrade.number}/{_since(known)}"),)
 
 
 def _progress(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
-    if upgrade.phase is UpgradePhase.COPYING and upgrade.pin is not None:
-        report = find_report(o, upgrade.pin.copy)
+    if upgrade.phase is UpgradePhase.COPYING and upgrade.rollback_snapshot is not None:
+        report = find_report(o, upgrade.rollback_snapshot.copy)
         if report is None:
             late = is_pending(upgrade) and seconds_to_hear(o, upgrade, now) >= PATIENCE
             return _NOT_TOLD if late else ""
@@ -240,7 +242,7 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
         return _look_at_rehearsal_in(o, upgrade, now)
     left: list[float] = []
     if upgrade.phase is UpgradePhase.COPYING:
-        unknown = upgrade.pin is not None and find_report(o, upgrade.pin.copy) is None
+        unknown = upgrade.rollback_snapshot is not None and find_report(o, upgrade.rollback_snapshot.copy) is None
         # An agent that did not take the order, in a hurry or because it was slow, is told again.
         left = [PATIENCE - seconds_to_hear(o, upgrade, now), ORDER_PAUSE if unknown else 0.0]
     elif upgrade.phase is UpgradePhase.GATE:
@@ -253,8 +255,8 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
 
 
 def _look_at_rehearsal_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
-    wanted, known = o.app.spec.upgrade.rehearse, upgrade.rehearsal
-    if wanted is None or known is None or known.started_at is None:
+    wanted, known = o.app.spec.upgrade.rehearsal, upgrade.rehearsal
+    if wanted is None or known is None or known.start_time is None:
         return None
     seconds = seconds_of(known, now)
     limits = (REHEARSAL_START_PATIENCE, limit_of(find_pod(o, upgrade), wanted))
