@@ -47,7 +47,7 @@ def first_failure(queries: Queries) -> Outcome | None:
 def jvm_outcome(code: int) -> Outcome:
     """Return the end that an exit of the JVM means."""
     if code in (-9, 137):
-        what = "was killed by SIGKILL; often for want of memory, then raise spec.driver.resources.memory"
+        what = "was killed by SIGKILL; often for want of memory, then raise spec.driver.resources.requests.memory"
     else:
         what = f"ended with exit code {code}"
     return Outcome(Reason.DRIVER_CRASHED, f"Spark's JVM {what}.", "JvmExited")

@@ -121,9 +121,12 @@ def _start(live: LiveCluster, settings: Settings, topics: Mapping[str, str], log
     arguments = [f"--{name}={topic}" for name, topic in topics.items()]
     arguments += [f"--brokers={live.site.kafka_pods}", f"--plant={settings.plant}"]
     spec = {
-        "driver": {"resources": {"cpu": "200m", "memory": "1500Mi"}},
-        "executor": {"instances": settings.executors, "resources": {"cpu": "200m", "memory": "1400Mi"}},
-        "state": {"partitions": PARTITIONS, "repartition": {"resources": {"cpu": "200m", "memory": "1500Mi"}}},
+        "driver": {"resources": {"requests": {"cpu": "200m", "memory": "1500Mi"}}},
+        "executor": {"instances": settings.executors, "resources": {"requests": {"cpu": "200m", "memory": "1400Mi"}}},
+        "state": {
+            "partitions": PARTITIONS,
+            "repartition": {"resources": {"requests": {"cpu": "200m", "memory": "1500Mi"}}},
+        },
         # Every kill of a driver is a failure of the application's, and this many in an hour are what is wanted here.
         "restart": {"maxFailures": 100},
     }

@@ -29,7 +29,7 @@ QUICK = {
     "scaleDown": {"intervalSeconds": 10, "maxPercent": 100},
 }
 SPEC: dict[str, Any] = {
-    "executor": {"instances": 1, "resources": {"cpu": "100m", "memory": "1Gi"}},
+    "executor": {"instances": 1, "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}},
     "state": {"partitions": 4},
     "upgrade": {"stableBatches": 1},
     "autoscaling": {"mode": "Advise", **QUICK},

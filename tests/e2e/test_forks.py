@@ -28,7 +28,7 @@ READINGS, SETTINGS = f"{NAMESPACE}-readings", f"{NAMESPACE}-settings"
 SCENARIO = Scenario(readings=4_000, shifts=20)
 RATE = 50.0
 """Readings per second: data flow while the snapshot is taken and the variants start."""
-SMALL = {"cpu": "50m", "memory": "1200Mi"}
+SMALL = {"requests": {"cpu": "50m", "memory": "1200Mi"}}
 
 
 class Run:

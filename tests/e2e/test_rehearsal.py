@@ -10,7 +10,7 @@ from tidegate_testing.world import World
 
 NAMESPACE = "tidegate-e2e-rehearsal"
 APP = "counting"
-SMALL = {"cpu": "50m", "memory": "1200Mi"}
+SMALL = {"requests": {"cpu": "50m", "memory": "1200Mi"}}
 UPGRADE = {"stableBatches": 1, "rehearsal": {"batches": 2, "timeoutSeconds": 900, "resources": SMALL}}
 
 

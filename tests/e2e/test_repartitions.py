@@ -21,7 +21,7 @@ from tidegate_testing.world import World
 
 NAMESPACE = "tidegate-e2e-repartitions"
 SPEC: dict[str, Any] = {
-    "state": {"partitions": 4, "repartition": {"resources": {"cpu": "200m", "memory": "1500Mi"}}},
+    "state": {"partitions": 4, "repartition": {"resources": {"requests": {"cpu": "200m", "memory": "1500Mi"}}}},
     "upgrade": {"stableBatches": 2},
 }
 DRIVER = "tidegate.dev/role=driver"

@@ -13,7 +13,7 @@ from tidegate_testing.watching import Watch
 from tidegate_testing.world import World
 
 NAMESPACE = "tidegate-e2e-rescale"
-EXECUTOR: dict[str, Any] = {"instances": 1, "resources": {"cpu": "100m", "memory": "1Gi"}}
+EXECUTOR: dict[str, Any] = {"instances": 1, "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}
 SPEC: dict[str, Any] = {"executor": EXECUTOR, "state": {"partitions": 4}, "upgrade": {"stableBatches": 2}}
 
 
@@ -125,7 +125,7 @@ def test_executors_that_a_quota_has_no_room_for_are_explained(world: World, numb
 @pytest.mark.long
 def test_other_resources_of_executors_are_an_upgrade_at_a_boundary(numbers: Tally) -> None:
     before, number = numbers.status(), numbers.upgrade_number()
-    numbers.patch({"executor": {"cores": 2, "resources": {"memory": "1200Mi"}}})
+    numbers.patch({"executor": {"cores": 2, "resources": {"requests": {"memory": "1200Mi"}}}})
     after = numbers.await_upgrade("Done", number)
     assert (after["epoch"], after["lineage"]) == (before["epoch"] + 1, before["lineage"])
     assert after["lastStable"]["specHash"] != before["lastStable"]["specHash"]
@@ -140,7 +140,9 @@ def test_executors_that_no_node_has_room_for_are_explained(world: World, numbers
     # cannot end.
     upgrade, driver, number = {"timeoutSeconds": 60}, {"stopGracePeriodSeconds": 15}, numbers.upgrade_number()
     with Watch(world.kubectl, "sapp", NAMESPACE, name=numbers.name) as versions:
-        numbers.patch({"executor": {"resources": {"memory": "4000Gi"}}, "upgrade": upgrade, "driver": driver})
+        numbers.patch(
+            {"executor": {"resources": {"requests": {"memory": "4000Gi"}}}, "upgrade": upgrade, "driver": driver}
+        )
         explained = "with 0 of 2 executors"
         versions.until("executors without a node", lambda version: explained in json.dumps(version["status"]))
     numbers.await_upgrade("RolledBack", number)

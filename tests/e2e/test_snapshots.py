@@ -23,7 +23,7 @@ PART = 400
 """Numbers that are sent at a time."""
 SOME = 160
 """Of the first ones, when the first snapshot is taken: its state is not of all numbers that there are."""
-EXPORT = {"format": "Parquet", "resources": {"cpu": "100m", "memory": "1500Mi"}, "timeoutSeconds": 600}
+EXPORT = {"format": "Parquet", "resources": {"requests": {"cpu": "100m", "memory": "1500Mi"}}, "timeoutSeconds": 600}
 
 
 @dataclass

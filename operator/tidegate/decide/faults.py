@@ -138,7 +138,7 @@ def _name_silent_end(pod: PodRecord, ended: Exit | None) -> Problem:
     if ended is not None and ended.reason == KILLED_BY_MEMORY:
         return Problem(
             "OutOfMemory",
-            f"Pod {pod.name} needed more than its memory and was killed. Raise spec.driver.resources.memory.",
+            f"Pod {pod.name} needed more than its memory and was killed. Raise spec.driver.resources.requests.memory.",
         )
     if pod.reason:
         return Problem("DriverLost", f"Pod {pod.name} was ended: {pod.reason}. {pod.message}".strip())
@@ -149,7 +149,7 @@ def _name_silent_end(pod: PodRecord, ended: Exit | None) -> Problem:
         return Problem(
             "DriverCrashed",
             f"The process in pod {pod.name} was killed by SIGKILL; often for want of memory, then raise "
-            "spec.driver.resources.memory.",
+            "spec.driver.resources.requests.memory.",
         )
     code = f"exit code {ended.exit_code}" if ended else "no exit code"
     return Problem("DriverCrashed", f"The process in pod {pod.name} ended without a word ({code}). See its logs.")

@@ -278,7 +278,7 @@ def _finalizer(o: Observation) -> tuple[Action, ...]:
 
 def _is_first(o: Observation) -> bool:
     # Until it has the finalizer nobody knows that it will need the access; whoever goes now may take it along.
-    return FINALIZER not in o.app.metadata.finalizers and not o.app.spec.driver.service_account_name
+    return FINALIZER not in o.app.metadata.finalizers and not o.app.spec.service_account_name
 
 
 def _refused_this_launch(o: Observation, refusal: Refusal | None) -> bool:

@@ -9,7 +9,7 @@ class UnreadableAppError(ValueError):
     The CRD's schema refuses such objects, so this one was stored under another version of the CRD, or past validation.
 
     Attributes:
-        field: path of the field, such as ``spec.driver.resources.cpu``; empty if the object as a whole is no resource.
+        field: path of the field, such as ``spec.driver.resources``; empty if the object as a whole is no resource.
         problem: what was found there and what was expected.
     """
 
@@ -23,7 +23,7 @@ class SpecError(ValueError):
     """The spec is well-formed, but no pod can be built from it; the API server cannot see this kind of fault.
 
     Attributes:
-        field: path of the field, such as ``spec.executor.resources.memory``.
+        field: path of the field, such as ``spec.executor.resources.requests.memory``.
         remedy: what is wrong and what to change, for the person who wrote the resource.
     """
 

@@ -15,6 +15,9 @@ Quantity = str | int
 """A Kubernetes quantity as the API server stores it: ``2``, ``"500m"``, ``"2Gi"``."""
 
 
+DEFAULT_CPU, DEFAULT_MEMORY = "1", "2Gi"
+
+
 class Runtime(StrEnum):
     """Where the runtime library in the pods comes from."""
 
@@ -72,11 +75,35 @@ class Application(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Resources(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What one container gets. Memory is the whole container's, as request and as limit."""
+    """What one container gets, as in a container of a pod. Memory is the whole container's, as request and as limit."""
 
-    cpu: Quantity = "1"
-    cpu_limit: Quantity | None = None
-    memory: Quantity = "2Gi"
+    requests: dict[str, Quantity] = field(default_factory=dict)
+    limits: dict[str, Quantity] = field(default_factory=dict)
+
+    @property
+    def cpu(self) -> Quantity:
+        """Processors that are reserved; as in Kubernetes the limit, if nothing else is said."""
+        return self.requests.get("cpu", self.limits.get("cpu", DEFAULT_CPU))
+
+    @property
+    def cpu_limit(self) -> Quantity | None:
+        """Processors that it may use at most, None if there is no limit."""
+        return self.limits.get("cpu")
+
+    @property
+    def memory(self) -> Quantity:
+        """The whole container's memory."""
+        return self.requests.get("memory", self.limits.get("memory", DEFAULT_MEMORY))
+
+    @property
+    def complete(self) -> Resources:
+        """The same with what is left out: what Kubernetes is given."""
+        limits: dict[str, Quantity] = {**self.limits, "memory": self.memory}
+        return Resources(requests={**self.requests, "cpu": self.cpu, "memory": self.memory}, limits=limits)
+
+    def limited(self, cpu: Quantity) -> Resources:
+        """Return the same with a limit of processors."""
+        return Resources(requests=self.requests, limits={**self.limits, "cpu": cpu})
 
 
 class Driver(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -84,7 +111,6 @@ class Driver(Struct, frozen=True, kw_only=True, rename="camel"):
 
     resources: Resources = Resources()
     stop_grace_period_seconds: int = 120
-    service_account_name: str = ""
     pod_template: dict[str, Any] = field(default_factory=dict)
 
 
@@ -309,6 +335,7 @@ class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     application: Application
     storage: StorageSpec
     spark_conf: dict[str, str] = field(default_factory=dict)
+    service_account_name: str = ""
     driver: Driver = Driver()
     executor: Executor = Executor()
     state: State = State()

@@ -11,7 +11,7 @@ import msgspec
 from tidegate.model.change_classes import ChangeClass, fields_of
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
-from tidegate.model.streaming_app import StreamingApp, StreamingAppSpec
+from tidegate.model.streaming_app import Resources, StreamingApp, StreamingAppSpec
 
 _PARTITIONS = "state.partitions"
 """Of another class, and still part of what makes a version: what runs on one number does not run on another."""
@@ -20,15 +20,16 @@ _PROGRAM = (
     *("application.args", "application.env", "application.image", "application.main", "application.pyFiles"),
     *("driver.podTemplate", "sparkConf"),
 )
-_QUANTITIES = ("cpu", "cpuLimit", "memory")
-_PATHS = tuple((path, path.split("."), path.rpartition(".")[2] in _QUANTITIES) for path in _VERSION_FIELDS)
+_PATHS = tuple((path, path.split(".")) for path in _VERSION_FIELDS)
+_RESOURCES = ".resources."
 
 
 def spec_hash(app: StreamingApp) -> str:
     """Return 16 hexadecimal digits over the fields whose change makes another version.
 
     Fields with their default count as absent: a later version's new field does not restart every application when the
-    operator is upgraded. Quantities count by value, so ``1`` and ``1000m`` are the same.
+    operator is upgraded. Resources count with what they leave out and by
+    value, so ``1`` and ``1000m`` are the same, and so are no memory and the default.
     """
     wanted = restart_fields(app.spec)
     text = json.dumps(wanted, sort_keys=True, separators=(",", ":"))
@@ -45,7 +46,7 @@ def program_hash(spec: StreamingAppSpec) -> str:
 def version_of(spec: StreamingAppSpec) -> str:
     """Return the part of a spec that makes a version, as JSON: path -> value of each field of it as written."""
     tree = msgspec.to_builtins(spec)
-    found = {path: _at(tree, parts) for path, parts, _ in _PATHS}
+    found = {path: _at(tree, parts) for path, parts in _PATHS}
     return json.dumps(
         {path: value for path, value in found.items() if value is not None}, sort_keys=True, separators=(",", ":")
     )
@@ -64,7 +65,7 @@ def with_version(spec: StreamingAppSpec, version: str) -> StreamingAppSpec:
     tree, values = msgspec.to_builtins(spec), json.loads(version)
     if not isinstance(values, dict):
         raise ValueError("no version: not a mapping")
-    for path, parts, _ in _PATHS:
+    for path, parts in _PATHS:
         if path != _PARTITIONS or path in values:  # a version that an earlier operator stored does not tell it
             _set(tree, parts, values.get(path))
     return msgspec.convert(tree, StreamingAppSpec)
@@ -78,10 +79,13 @@ def restart_fields(spec: StreamingAppSpec) -> dict[str, Any]:
 def _values(spec: StreamingAppSpec) -> dict[str, Any]:
     tree = msgspec.to_builtins(spec)
     found: dict[str, Any] = {}
-    for path, parts, is_quantity in _PATHS:
+    for path, parts in _PATHS:
         value = _at(tree, parts)
+        if _RESOURCES in path:
+            whole = msgspec.convert(_at(tree, parts[:-1]), Resources).complete
+            value = {name: _canonical(path, each) for name, each in getattr(whole, parts[-1]).items()}
         if value is not None:
-            found[path] = _canonical(path, value) if is_quantity else value
+            found[path] = value
     return found
 
 

@@ -62,7 +62,6 @@ class ImportStorage(Struct, frozen=True, kw_only=True, rename="camel"):
     region: str = "us-east-1"
     path_style_access: bool = False
     credentials_secret_ref: LocalReference | None = None
-    service_account_name: str = ""
 
 
 class ExportFormat(StrEnum):
@@ -99,6 +98,7 @@ class StreamSnapshotSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     app_ref: LocalReference | None = None
     uri: str = ""
     storage: ImportStorage = ImportStorage()
+    service_account_name: str = ""
     verify_nonce: int = 0
     export: ExportSpec | None = None
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN

@@ -132,7 +132,7 @@ class Observation:
 
 def lacks_access(o: Observation) -> bool:
     """Return whether the namespace's access has to be made or looked at; one with an account of its own needs none."""
-    return not o.access_ready and not o.app.spec.driver.service_account_name
+    return not o.access_ready and not o.app.spec.service_account_name
 
 
 def is_told(ended: Exit, status: StreamingAppStatus) -> bool:

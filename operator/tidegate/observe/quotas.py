@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-import msgspec
 import structlog
 from msgspec import Struct
 from msgspec import field as struct_field
@@ -29,7 +28,7 @@ LASTS = 30.0
 """Seconds for which what was read counts."""
 _OF_EXECUTORS = frozenset({"NotTerminating", "NotBestEffort"})
 """Scopes in which executors are: they have no deadline, and requests."""
-_STATED_BY = {"limits.cpu": "spec.driver.resources.cpuLimit and spec.executor.resources.cpuLimit"}
+_STATED_BY = {"limits.cpu": "spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu"}
 """What of that which Kubernetes wants stated (requests and limits of processors and memory, and nothing else, where a
 quota counts them) an executor may leave out, and the fields that state it.
 
@@ -149,7 +148,7 @@ def _asked(executor: Resources, given: str) -> dict[str, Decimal | None]:
     stated = given if executor.cpu_limit is None else executor.cpu_limit
     try:
         cpu, memory = parse_quantity("cpu", executor.cpu), parse_quantity("memory", executor.memory)
-        limit = parse_quantity("cpuLimit", stated) if stated != "" else None
+        limit = parse_quantity("limits.cpu", stated) if stated != "" else None
     except SpecError:
         return {"pods": Decimal(1), "count/pods": Decimal(1)}
     return {
@@ -185,7 +184,8 @@ class Quotas:
         """
         quotas = await self.read(app.metadata.namespace)
         there = [pod for pod in executors if not pod.finished]
-        resources = msgspec.structs.replace(app.spec.executor.resources, cpu_limit=executor_limit(app))
+        limit, resources = executor_limit(app), app.spec.executor.resources
+        resources = resources.limited(limit) if limit is not None else resources
         return room_in(quotas, resources, len(there), wanted, _given(app, there, driver))
 
     async def read(self, namespace: str) -> tuple[ResourceQuota, ...]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import Resources, StreamingApp
@@ -47,8 +45,8 @@ def limited_as_driver(app: StreamingApp, resources: Resources) -> Resources:
     limit = driver_limit(app)
     if resources.cpu_limit is not None or limit is None or not (_is_quantity(limit) and _is_quantity(resources.cpu)):
         return resources
-    enough = parse_quantity("cpuLimit", limit) >= parse_quantity("cpu", resources.cpu)
-    return msgspec.structs.replace(resources, cpu_limit=limit if enough else resources.cpu)
+    enough = parse_quantity("limits.cpu", limit) >= parse_quantity("cpu", resources.cpu)
+    return resources.limited(limit if enough else resources.cpu)
 
 
 def small_requirements(cpu: str, memory: str, most_memory: str, limit: str | int | None) -> dict[str, Any]:
@@ -90,12 +88,12 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _least(one: str, other: str) -> str:
-    return one if parse_quantity("cpuLimit", one) <= parse_quantity("cpu", other) else other
+    return one if parse_quantity("limits.cpu", one) <= parse_quantity("cpu", other) else other
 
 
 def _is_quantity(value: Any) -> bool:
     try:
-        parse_quantity("cpuLimit", value)
+        parse_quantity("limits.cpu", value)
     except SpecError:
         return False
     return True

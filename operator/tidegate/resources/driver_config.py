@@ -42,7 +42,7 @@ def app_storage(app: StreamingApp) -> Storage:
 
 def service_account(app: StreamingApp) -> str:
     """Return the ServiceAccount of driver and executors."""
-    return app.spec.driver.service_account_name or ACCESS_NAME
+    return app.spec.service_account_name or ACCESS_NAME
 
 
 def build_driver_config(

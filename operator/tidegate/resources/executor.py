@@ -62,6 +62,16 @@ def build_executor_to_try(app: StreamingApp, epoch: int, storage: Storage, platf
     return lay_over(template, owned, FIELD, owned=True)
 
 
+def _other_resources(app: StreamingApp) -> dict[str, Any]:
+    """Return requests and limits that Spark leaves alone: it sets cpu and memory (BasicExecutorFeatureStep)."""
+    whole = pod_parts.resource_requirements("executor", app.spec.executor.resources)
+    others = {
+        kind: {name: value for name, value in named.items() if name not in ("cpu", "memory")}
+        for kind, named in whole.items()
+    }
+    return {"resources": {kind: named for kind, named in others.items() if named}} if any(others.values()) else {}
+
+
 def _owned(
     app: StreamingApp, epoch: int, storage: Storage, platform: Platform, user_env: list[dict[str, Any]]
 ) -> dict[str, Any]:
@@ -75,6 +85,7 @@ def _owned(
         "command": ["python3", "-m", "tidegate_spark.executor"],
         "env": env,
         "volumeMounts": pod_parts.owned_mounts(app),
+        **_other_resources(app),
     }
     spec: dict[str, Any] = {"containers": [container], "volumes": pod_parts.owned_volumes(app)}
     if pod_parts.is_injected(app):

@@ -46,7 +46,7 @@ def build_order(snapshot: StreamSnapshot, app: StreamingApp | None) -> ExportOrd
     try:
         heap = split_memory("driver", asked.resources.memory, {}).heap_mib
     except SpecError as error:
-        raise SpecError("spec.export.resources.memory", error.remedy) from error
+        raise SpecError("spec.export.resources.requests.memory", error.remedy) from error
     return ExportOrder(
         id=identity,
         snapshot=stored_id(snapshot),

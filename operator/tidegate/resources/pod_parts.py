@@ -67,14 +67,14 @@ def resource_requirements(role: str, resources: Resources) -> dict[str, Any]:
     Raises:
         SpecError: a value is no quantity.
     """
-    named = {"cpu": resources.cpu, "cpuLimit": resources.cpu_limit, "memory": resources.memory}
-    for name, value in named.items():
-        if value is not None:
-            parse_quantity(f"spec.{role}.resources.{name}", value)
-    limits = {"memory": str(resources.memory)}
-    if resources.cpu_limit is not None:
-        limits["cpu"] = str(resources.cpu_limit)
-    return {"requests": {"cpu": str(resources.cpu), "memory": str(resources.memory)}, "limits": limits}
+    whole = resources.complete
+    for kind, named in (("requests", whole.requests), ("limits", whole.limits)):
+        for name, value in named.items():
+            parse_quantity(f"spec.{role}.resources.{kind}.{name}", value)
+    return {
+        "requests": {name: str(value) for name, value in whole.requests.items()},
+        "limits": {name: str(value) for name, value in whole.limits.items()},
+    }
 
 
 def is_injected(app: StreamingApp) -> bool:

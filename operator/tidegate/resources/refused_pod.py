@@ -128,8 +128,8 @@ class _Origin:
         """Return the field that a part of Tidegate's container, or of the pod around it, is made of."""
         if steps[:2] == ("spec", "imagePullSecrets"):
             return "spec.application.imagePullSecrets"
-        if steps[:2] == ("spec", "serviceAccountName") and self._app.spec.driver.service_account_name:
-            return "spec.driver.serviceAccountName"
+        if steps[:2] == ("spec", "serviceAccountName") and self._app.spec.service_account_name:
+            return "spec.serviceAccountName"
         return self._of_tidegate.get(steps[3], "") if self._container_at(steps) else ""
 
     def _variable(self, steps: tuple[str, ...]) -> str:

@@ -132,5 +132,5 @@ def _owned(spec: dict[str, Any], rehearse: RehearsalSpec, config: str) -> dict[s
 
 
 def _tasks(rehearse: RehearsalSpec) -> int:
-    cpu = parse_quantity("spec.upgrade.rehearsal.resources.cpu", rehearse.resources.cpu)
+    cpu = parse_quantity("spec.upgrade.rehearsal.resources.requests.cpu", rehearse.resources.cpu)
     return max(_FEWEST_TASKS, math.ceil(cpu))

@@ -82,14 +82,14 @@ def _order(app: StreamingApp, known: RepartitionStatus, image: str, conf: Mappin
     try:
         heap = split_memory("driver", resources.memory, {}).heap_mib
     except SpecError as error:
-        raise SpecError("spec.state.repartition.resources.memory", error.remedy) from error
+        raise SpecError("spec.state.repartition.resources.requests.memory", error.remedy) from error
     return Repartition(
         partitions=known.partitions,
         pin=known.snapshot,
         of_lineage=app.status.lineage,
         lineage=known.lineage,
         image=image,
-        cores=max(1, math.ceil(parse_quantity("spec.state.repartition.resources.cpu", resources.cpu))),
+        cores=max(1, math.ceil(parse_quantity("spec.state.repartition.resources.requests.cpu", resources.cpu))),
         heap_mib=heap,
         spark_conf={key: value for key, value in sorted(conf.items()) if key.startswith(_SETTINGS)},
     )

@@ -32,7 +32,7 @@ SPARKS = (
 PREFIX_REMEDY = f"names that start with {PREFIX} belong to Tidegate; choose another"
 SPARKS_REMEDY = (
     "Spark tells executors who they are in SPARK_EXECUTOR_ID and the like; use executor.cores and "
-    "executor.resources.memory, or another name"
+    "executor.resources.requests.memory, or another name"
 )
 
 

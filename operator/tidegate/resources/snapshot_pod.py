@@ -66,7 +66,7 @@ def storage_of_import(snapshot: StreamSnapshot) -> SnapshotStorage:
         region=given.region,
         path_style_access=given.path_style_access,
         credentials_secret=given.credentials_secret_ref.name if given.credentials_secret_ref is not None else "",
-        service_account_name=given.service_account_name,
+        service_account_name=snapshot.spec.service_account_name,
     )
 
 
@@ -131,10 +131,8 @@ def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:
             if storage.credentials_secret
             else None,
         ),
-        driver=Driver(
-            resources=Resources(cpu_limit=storage.cpu_limit or None),
-            service_account_name=storage.service_account_name,
-        ),
+        service_account_name=storage.service_account_name,
+        driver=Driver(resources=Resources(limits={"cpu": storage.cpu_limit} if storage.cpu_limit else {})),
     )
     return StreamingApp(
         metadata=Metadata(name=name, namespace=namespace, uid=owner.uid if owner is not None else ""),

@@ -40,7 +40,7 @@ def split_memory(role: str, memory: str | int, spark_conf: Mapping[str, str]) ->
     Raises:
         SpecError: a size cannot be read, or the parts do not fit into the container.
     """
-    field = f"spec.{role}.resources.memory"
+    field = f"spec.{role}.resources.requests.memory"
     total = mebibytes(field, memory)
     key = f"spark.{role}.memory"
     heap = _jvm_mebibytes(key, spark_conf[key]) if key in spark_conf else total * HEAP_PERCENT // 100

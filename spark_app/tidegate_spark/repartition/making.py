@@ -45,5 +45,6 @@ def cause_of(what: RepartitionWhat, message: str, jvm_exit_code: int | None) -> 
     if what is not RepartitionWhat.SPARK or (jvm_exit_code not in _KILLED and _NO_HEAP not in message):
         return what, message
     return RepartitionWhat.MEMORY, (
-        f"Spark needed more memory than it has ({message.rstrip('.')}). Raise spec.state.repartition.resources.memory."
+        f"Spark needed more memory than it has ({message.rstrip('.')}). "
+        "Raise spec.state.repartition.resources.requests.memory."
     )

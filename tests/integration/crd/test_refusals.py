@@ -10,7 +10,7 @@ from tidegate_testing.kubectl import Kubectl, KubectlError
 
 
 def driver(**fields: Any) -> dict[str, Any]:
-    return {"resources": fields}
+    return {"resources": {"requests": fields}}
 
 
 def container(name: str, variable: str) -> dict[str, Any]:
@@ -205,7 +205,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "a variable by which Spark tells executors who they are": (
         "spec/application/env",
         [{"name": "SPARK_EXECUTOR_MEMORY", "value": "8g"}],
-        ["spec.application.env[0]", "use executor.cores and executor.resources.memory"],
+        ["spec.application.env[0]", "use executor.cores and executor.resources.requests.memory"],
     ),
     "a variable of Tidegate's in the driver's template": (
         "spec/driver/podTemplate",
@@ -245,23 +245,49 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "a Python file elsewhere": ("spec/application/pyFiles", ["lib.zip"], ["spec.application.pyFiles[0]", "local:///"]),
     "a setting that is a number": ("spec/sparkConf", {"spark.x": 3}, ["spec.sparkConf.spark.x", "string"]),
     "a setting that is not Spark's": ("spec/sparkConf", {"sparkx": "3"}, ["spec.sparkConf", "start with 'spark.'"]),
-    "negative CPU": ("spec/driver", driver(cpu="-1"), ["spec.driver.resources.cpu", "above zero"]),
-    "negative CPU as a number": ("spec/driver", driver(cpu=-1), ["spec.driver.resources.cpu", "above zero"]),
-    "no CPU": ("spec/executor", driver(cpu="0"), ["spec.executor.resources.cpu", "above zero"]),
-    "CPU that is a word": ("spec/driver", driver(cpu="lots"), ["spec.driver.resources.cpu", "500m or 2"]),
-    "CPU that is a list": ("spec/driver", driver(cpu=[1]), ["spec.driver.resources.cpu", "integer,string"]),
+    "negative CPU": ("spec/driver", driver(cpu="-1"), ["spec.driver.resources.requests", "quantities above zero"]),
+    "negative CPU as a number": (
+        "spec/driver",
+        driver(cpu=-1),
+        ["spec.driver.resources.requests", "quantities above zero"],
+    ),
+    "no CPU": ("spec/executor", driver(cpu="0"), ["spec.executor.resources.requests", "quantities above zero"]),
+    "CPU that is a word": (
+        "spec/driver",
+        driver(cpu="lots"),
+        ["spec.driver.resources.requests", "such as 500m, 2 or 2Gi"],
+    ),
+    "CPU that is a list": ("spec/driver", driver(cpu=[1]), ["spec.driver.resources.requests.cpu", "integer,string"]),
     "a CPU limit under the request": (
         "spec/executor",
-        driver(cpu="2", cpuLimit="1500m"),
-        ["spec.executor.resources", "executor.resources.cpuLimit must not be lower"],
+        {"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1500m"}}},
+        ["spec.executor.resources", "executor.resources.limits.cpu must not be lower"],
     ),
-    "negative memory": ("spec/executor", driver(memory="-2Gi"), ["spec.executor.resources.memory", "at least 512Mi"]),
-    "memory without a unit": ("spec/driver", driver(memory=2), ["spec.driver.resources.memory", "at least 512Mi"]),
-    "memory that is a word": ("spec/driver", driver(memory="2GB"), ["spec.driver.resources.memory", "such as 2Gi"]),
+    "a memory limit above the request": (
+        "spec/driver",
+        {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "4Gi"}}},
+        ["driver.resources.limits.memory must equal driver.resources.requests.memory, or be left out"],
+    ),
+    "a GPU that is none": (
+        "spec/executor",
+        {"resources": {"limits": {"nvidia.com/gpu": "one"}}},
+        ["spec.executor.resources.limits", "quantities above zero"],
+    ),
+    "negative memory": (
+        "spec/executor",
+        driver(memory="-2Gi"),
+        ["executor.resources.requests.memory", "at least 512Mi"],
+    ),
+    "memory without a unit": ("spec/driver", driver(memory=2), ["driver.resources.requests.memory", "at least 512Mi"]),
+    "memory that is a word": (
+        "spec/driver",
+        driver(memory="2GB"),
+        ["spec.driver.resources.requests", "such as 500m, 2 or 2Gi"],
+    ),
     "memory in which Spark does not start": (
         "spec/driver",
         driver(memory="600Mi"),
-        ["driver.resources.memory", "at least 750Mi"],
+        ["driver.resources.requests.memory", "at least 750Mi"],
     ),
     "no executors": (
         "spec/executor",
@@ -341,13 +367,13 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "a rehearsal in too little memory": (
         "spec/upgrade",
-        {"rehearsal": {"resources": {"memory": "512Mi"}}},
-        ["spec.upgrade.rehearsal.resources.memory", "at least 1Gi"],
+        {"rehearsal": {"resources": {"requests": {"memory": "512Mi"}}}},
+        ["upgrade.rehearsal.resources.requests.memory", "at least 1Gi"],
     ),
     "a rehearsal whose limit is below its share": (
         "spec/upgrade",
-        {"rehearsal": {"resources": {"cpu": 2, "cpuLimit": 1}}},
-        ["upgrade.rehearsal.resources.cpuLimit must not be lower"],
+        {"rehearsal": {"resources": {"requests": {"cpu": 2}, "limits": {"cpu": 1}}}},
+        ["upgrade.rehearsal.resources.limits.cpu must not be lower"],
     ),
     "an unknown field": ("spec/executor", {"instanses": 2}, ['unknown field "spec.executor.instanses"']),
     "an unknown field at the top": ("spec/aplication", {}, ['unknown field "spec.aplication"']),
@@ -455,4 +481,4 @@ def test_variables_of_other_containers_are_their_own(api_kubectl: Kubectl, names
 def test_little_memory_is_enough_for_who_sets_the_heap(api_kubectl: Kubectl, namespace: str) -> None:
     app = changed("spec/driver", driver(memory="600Mi"))
     app["spec"]["sparkConf"] = {"spark.driver.memory": "460m"}
-    assert create(api_kubectl, namespace, app)["spec"]["driver"]["resources"]["memory"] == "600Mi"
+    assert create(api_kubectl, namespace, app)["spec"]["driver"]["resources"]["requests"]["memory"] == "600Mi"

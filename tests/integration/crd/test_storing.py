@@ -16,12 +16,12 @@ def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, nam
             "main": "local:///opt/app/main.py",
             "runtime": "Injected",
         },
-        "driver": {"resources": {"cpu": "1", "memory": "2Gi"}, "stopGracePeriodSeconds": 120},
-        "executor": {"instances": 1, "cores": 1, "resources": {"cpu": "1", "memory": "2Gi"}},
+        "driver": {"resources": {}, "stopGracePeriodSeconds": 120},
+        "executor": {"instances": 1, "cores": 1, "resources": {}},
         "state": {
             "partitions": 4,
             "minBatchesToRetain": 100,
-            "repartition": {"timeoutSeconds": 3600, "resources": {"cpu": "1", "memory": "2Gi"}},
+            "repartition": {"timeoutSeconds": 3600, "resources": {}},
         },
         "storage": {
             "uri": "s3://streams/apps",
@@ -94,9 +94,8 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
         },
         "sparkConf": {"spark.sql.session.timeZone": "UTC"},
         "driver": {
-            "resources": {"cpu": "500m", "cpuLimit": 1, "memory": "1Gi"},
+            "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": 1}},
             "stopGracePeriodSeconds": 60,
-            "serviceAccountName": "streams",
             "podTemplate": {
                 "metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}},
                 "spec": {
@@ -106,16 +105,20 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
                 },
             },
         },
+        "serviceAccountName": "streams",
         "executor": {
             "instances": 3,
             "cores": 2,
-            "resources": {"cpu": 2, "cpuLimit": "2", "memory": "4G"},
+            "resources": {"requests": {"cpu": 2, "memory": "4G"}, "limits": {"cpu": "2"}},
             "podTemplate": {"spec": {"nodeSelector": {"disk": "fast"}}},
         },
         "state": {
             "partitions": 12,
             "minBatchesToRetain": 10,
-            "repartition": {"timeoutSeconds": 600, "resources": {"cpu": 2, "cpuLimit": "2", "memory": "4G"}},
+            "repartition": {
+                "timeoutSeconds": 600,
+                "resources": {"requests": {"cpu": 2, "memory": "4G"}, "limits": {"cpu": "2"}},
+            },
         },
         "storage": {
             "uri": "s3://streams/apps/a_b/c.d/",

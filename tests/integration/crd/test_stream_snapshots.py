@@ -194,14 +194,17 @@ def test_an_export_is_filled_in_and_changes_with_its_number_alone(api_kubectl: K
     made = {**SNAPSHOT, "spec": {**SNAPSHOT["spec"], "export": {"states": [{"query": "main"}]}}}
     stored = create(api_kubectl, namespace, made)["spec"]["export"]
     whole: dict[str, Any] = {"nonce": 1, "format": "JsonLines", "cores": 1, "timeoutSeconds": 3600}
-    whole["resources"] = {"cpu": "1", "memory": "2Gi"}
+    whole["resources"] = {}
     assert stored == {**whole, "states": [{"query": "main"}]}
     with pytest.raises(KubectlError, match=r"change export\.nonce as well"):
         api_kubectl.patch("snap", "nightly", namespace, {"spec": {"export": {"format": "Csv"}}})
     api_kubectl.patch("snap", "nightly", namespace, {"spec": {"export": {"format": "Csv", "nonce": 2}}})
-    with pytest.raises(KubectlError, match=r"export\.resources\.memory must be a quantity of at least 750Mi"):
+    with pytest.raises(KubectlError, match=r"export\.resources\.requests\.memory must be at least 750Mi"):
         api_kubectl.patch(
-            "snap", "nightly", namespace, {"spec": {"export": {"resources": {"memory": "500Mi"}, "nonce": 3}}}
+            "snap",
+            "nightly",
+            namespace,
+            {"spec": {"export": {"resources": {"requests": {"memory": "500Mi"}}, "nonce": 3}}},
         )
 
 

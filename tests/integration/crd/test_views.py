@@ -66,7 +66,7 @@ def test_writing_the_status_leaves_the_spec_alone(api_kubectl: Kubectl, namespac
     [
         ("streamingapp", "stateful Spark application"),
         ("sapp.spec.executor.instances", "How many executors run"),
-        ("sapp.spec.driver.resources.memory", "The container's whole memory"),
+        ("sapp.spec.driver.resources.requests", "Resources that are reserved on the node"),
         ("sapp.status.lastExit.exception", "Class of the exception"),
     ],
 )

@@ -38,7 +38,7 @@ def streaming_app(
 
     ``main`` may be ``script:NAME``: a file of the ConfigMap ``scripts``, mounted through the driver's pod template.
     """
-    small = {"resources": {"cpu": "50m", "memory": "1200Mi"}}
+    small = {"resources": {"requests": {"cpu": "50m", "memory": "1200Mi"}}}
     script = main.removeprefix("script:") if main.startswith("script:") else ""
     driver = {**small, **({"podTemplate": _with_scripts()} if script else {})}
     base: dict[str, Any] = {

@@ -49,7 +49,7 @@ def test_executors_without_pods_are_told_of_with_the_quota_that_has_no_room() ->
 
 
 def test_executors_that_do_not_state_what_a_quota_counts_are_told_which_field_does_and_what_is_not_known() -> None:
-    field = "spec.executor.resources.cpuLimit"
+    field = "spec.executor.resources.limits.cpu"
     # Also where the number that is not known is none that keeps any away.
     for most in (5, 8):
         quota = Quota(most, "team", "limits.cpu", "2", "64", unstated=field, unsure=True)
@@ -58,16 +58,16 @@ def test_executors_that_do_not_state_what_a_quota_counts_are_told_which_field_do
             "Of 3 there is no pod: the API server does not take them, or the driver may not create them; the driver's "
             "log says it. ResourceQuota team counts limits.cpu (2 of 64 are used), and executors state none: it takes "
             "them only if a LimitRange gives them one, and for how many it has room then is not known. Set "
-            "spec.executor.resources.cpuLimit."
+            "spec.executor.resources.limits.cpu."
         )
 
 
 def test_a_quota_that_is_used_up_is_told_with_the_field_as_well() -> None:
-    quota = Quota(5, "team", "limits.cpu", "2", "2", unstated="spec.executor.resources.cpuLimit")
+    quota = Quota(5, "team", "limits.cpu", "2", "2", unstated="spec.executor.resources.limits.cpu")
     plan = decide(missing(since=SHORT_SECONDS, quota=quota), NOW)
     assert plan.message.endswith(
         "ResourceQuota team has room for 5 executors in all (2 of 2 limits.cpu are used, and executors state none: set "
-        "spec.executor.resources.cpuLimit). Raise it, or ask for less."
+        "spec.executor.resources.limits.cpu). Raise it, or ask for less."
     )
 
 

@@ -47,7 +47,7 @@ def test_a_driver_that_was_killed_is_said_to_be_and_memory_only_guessed_at() -> 
     assert (problem.reason, problem.message) == (
         "DriverCrashed",
         "The process in pod orders-driver was killed by SIGKILL; often for want of memory, then raise "
-        "spec.driver.resources.memory.",
+        "spec.driver.resources.requests.memory.",
     )
 
 

@@ -151,5 +151,5 @@ def test_a_status_that_was_lost_does_not_bring_an_old_epoch_back() -> None:
 
 
 def test_an_application_with_an_account_of_its_own_needs_no_access_of_ours() -> None:
-    own = observe(app_with({"driver.serviceAccountName": "mine"}), access_ready=False)
+    own = observe(app_with({"serviceAccountName": "mine"}), access_ready=False)
     assert not acts(decide(own, NOW), EnsureAccess)

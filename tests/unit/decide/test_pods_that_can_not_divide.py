@@ -38,7 +38,7 @@ from tidegate_testing.upgrades import (
 )
 
 EIGHT: dict[str, Any] = {"state.partitions": 8}
-TINY: dict[str, Any] = {"state.repartition.resources": {"memory": "100Mi"}}
+TINY: dict[str, Any] = {"state.repartition.resources": {"requests": {"memory": "100Mi"}}}
 POD = "orders-repartition-2"
 WANTED = RepartitionStatus(partitions=8, before=4)
 ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN)
@@ -48,7 +48,7 @@ WORDS = (
     "The API server takes no pod that divides the state: maximum memory usage per Container is 1536Mi, but limit is "
     f"2Gi, as a LimitRange of the namespace has it. Mend spec.state.repartition.resources, or the LimitRange. {AGAIN}"
 )
-OF_SPEC = "No pod that divides the state can be made of the spec: spec.state.repartition.resources.memory: "
+OF_SPEC = "No pod that divides the state can be made of the spec: spec.state.repartition.resources.requests.memory: "
 
 
 def in_four(app: StreamingApp) -> StreamingApp:

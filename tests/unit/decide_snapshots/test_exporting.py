@@ -163,7 +163,7 @@ def test_one_that_needs_more_memory_fails_and_names_the_field(running: bool) -> 
     plan = decide_snapshot(observe(asked(), app=APP, exporting=killed), NOW)
     condition, record = exported(plan)
     assert (condition.status, condition.reason, record.phase) == ("False", "OutOfMemory", ExportPhase.FAILED)
-    assert "spec.export.resources.memory" in record.message
+    assert "spec.export.resources.requests.memory" in record.message
     assert kinds(plan)[-1] == "DeleteSnapshotPod"
 
 
@@ -188,7 +188,7 @@ ANOTHER_VERSION = {
     "application.args": ["--faster"],
     "application.env": [{"name": "MODE", "value": "fast"}],
     "application.image": "shop/orders:9",
-    "executor.resources.memory": "9Gi",
+    "executor.resources.requests.memory": "9Gi",
     "restartNonce": 3,
     "sparkConf": {"spark.sql.shuffle.partitions": "9"},
 }
@@ -202,7 +202,7 @@ def test_another_version_of_the_application_does_not_end_it() -> None:
 
 
 def test_another_limit_of_the_driver_does_not_end_it_and_is_remembered() -> None:
-    edited = launched(app_with({"driver.resources.cpuLimit": "2"}))
+    edited = launched(app_with({"driver.resources.limits.cpu": "2"}))
     o = settled(observe(asked(), app=APP, exporting=at_work()))
     plan = decide_snapshot(dataclasses.replace(o, app=edited), NOW)
     storage = status_of(plan).storage
@@ -214,7 +214,7 @@ def test_another_limit_of_the_driver_does_not_end_it_and_is_remembered() -> None
     [
         {"storage.endpoint": "http://store:9000"},
         {"storage.credentialsSecretRef": {"name": "others"}},
-        {"driver.serviceAccountName": "others"},
+        {"serviceAccountName": "others"},
         {"driver.podTemplate": {"spec": {"nodeSelector": {"disk": "fast"}}}},
         {"application.imagePullSecrets": [{"name": "registry"}]},
         {"application.env": [{"name": "AWS_PROFILE", "value": "streams"}]},
@@ -329,7 +329,10 @@ def test_deletion_stops_it() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "words"),
-    [({"resources": Resources(memory="512Mi")}, "spec.export.resources.memory"), ({"image": ""}, "spec.export.image")],
+    [
+        ({"resources": Resources(requests={"memory": "512Mi"})}, "spec.export.resources.requests.memory"),
+        ({"image": ""}, "spec.export.image"),
+    ],
 )
 def test_what_no_pod_can_be_made_of_has_failed(fields: dict[str, Any], words: str) -> None:
     found = asked(**fields)

@@ -333,7 +333,7 @@ def test_a_pod_that_gets_nowhere_makes_room_for_another(useless: Any) -> None:
 
 @pytest.mark.parametrize("limit", ["50m", "2"])
 def test_a_pod_at_work_goes_on_when_the_drivers_limit_becomes_another_one(limit: str) -> None:
-    edited = launched(app_with({"suspend": True, "driver.resources.cpuLimit": limit}), phase=Phase.SUSPENDED)
+    edited = launched(app_with({"suspend": True, "driver.resources.limits.cpu": limit}), phase=Phase.SUSPENDED)
     o = dataclasses.replace(at_rest(taking=pod()), app=edited)
     assert not [a for a in decide_snapshot(o, NOW).actions if isinstance(a, DeleteSnapshotPod)]
 

@@ -20,6 +20,8 @@ templates = st.fixed_dictionaries(
     {"metadata": st.fixed_dictionaries({"labels": st.dictionaries(names, words, min_size=1)})}
 )
 variables = st.lists(st.fixed_dictionaries({"name": names, "value": words}), min_size=1, max_size=3)
+requests = st.fixed_dictionaries({"cpu": cpus, "memory": mebibytes})
+limits = st.fixed_dictionaries({"cpu": cpus}, optional={"nvidia.com/gpu": st.sampled_from(["1", "2"])})
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "application.image": names,
@@ -57,17 +59,15 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "control.channel.types": st.lists(names, min_size=1, max_size=3),
     "control.retentionSeconds": st.integers(60, 10**6),
     "sparkConf": st.dictionaries(names, words, min_size=1, max_size=4),
-    "driver.resources.cpu": cpus,
-    "driver.resources.cpuLimit": cpus,
-    "driver.resources.memory": mebibytes,
+    "driver.resources.limits": limits,
+    "driver.resources.requests": requests,
     "driver.stopGracePeriodSeconds": st.integers(10, 86400),
-    "driver.serviceAccountName": names,
+    "serviceAccountName": names,
     "driver.podTemplate": templates,
     "executor.instances": st.integers(1, 100),
     "executor.cores": st.integers(1, 16),
-    "executor.resources.cpu": cpus,
-    "executor.resources.cpuLimit": cpus,
-    "executor.resources.memory": mebibytes,
+    "executor.resources.limits": limits,
+    "executor.resources.requests": requests,
     "executor.podTemplate": templates,
     "restart.policy": st.sampled_from(["Always", "OnFailure", "Never"]),
     "restart.maxFailures": st.integers(0, 100),
@@ -89,9 +89,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "startFrom.snapshotRef.name": names,
     "state.partitions": st.integers(1, 64),
     "state.minBatchesToRetain": st.integers(2, 200),
-    "state.repartition.resources.cpu": cpus,
-    "state.repartition.resources.cpuLimit": cpus,
-    "state.repartition.resources.memory": mebibytes,
+    "state.repartition.resources.limits": limits,
+    "state.repartition.resources.requests": requests,
     "state.repartition.timeoutSeconds": st.integers(60, 86400),
     "storage.uri": names,
     "storage.endpoint": names,
@@ -101,9 +100,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "storage.deletionPolicy": st.sampled_from(["Retain", "Delete"]),
     "upgrade.mode": st.sampled_from(["Snapshot", "LastState", "Stateless"]),
     "upgrade.rehearsal.batches": st.integers(1, 100),
-    "upgrade.rehearsal.resources.cpu": cpus,
-    "upgrade.rehearsal.resources.cpuLimit": cpus,
-    "upgrade.rehearsal.resources.memory": mebibytes,
+    "upgrade.rehearsal.resources.limits": limits,
+    "upgrade.rehearsal.resources.requests": requests,
     "upgrade.rehearsal.timeoutSeconds": st.integers(30, 86400),
     "upgrade.rollbackTo": names,
     "upgrade.rollbackPolicy": st.sampled_from(["Auto", "Never"]),
@@ -154,9 +152,9 @@ def test_a_version_put_into_another_spec_is_that_version_and_changes_nothing_els
 @pytest.mark.parametrize(
     ("path", "one", "other"),
     [
-        ("driver.resources.cpu", 2, "2000m"),
-        ("executor.resources.memory", "2Gi", "2048Mi"),
-        ("executor.resources.cpuLimit", "1.50", "1500m"),
+        ("driver.resources.requests.cpu", 2, "2000m"),
+        ("executor.resources.requests.memory", "2Gi", "2048Mi"),
+        ("executor.resources.limits.cpu", "1.50", "1500m"),
     ],
 )
 def test_a_quantity_written_in_another_way_is_no_change(path: str, one: Any, other: Any) -> None:
@@ -169,7 +167,9 @@ def test_a_quantity_written_in_another_way_is_no_change(path: str, one: Any, oth
         ("application.runtime", "Injected"),
         ("application.args", []),
         ("sparkConf", {}),
-        ("driver.resources.cpu", "1000m"),
+        ("driver.resources.requests.cpu", "1000m"),
+        ("driver.resources.requests", {"memory": "2048Mi"}),
+        ("driver.resources.limits", {"memory": "2Gi"}),
         ("storage.region", "us-east-1"),
         ("storage.pathStyleAccess", False),
     ],
@@ -185,12 +185,14 @@ def test_the_order_of_settings_does_not_matter_and_that_of_arguments_does() -> N
 
 
 def test_a_quantity_that_cannot_be_read_still_has_a_hash() -> None:
-    assert len(spec_hash(app({"driver.resources.cpu": "lots"}))) == 16
+    assert len(spec_hash(app({"driver.resources.requests.cpu": "lots"}))) == 16
 
 
 def test_the_hash_of_a_known_spec_stays_what_it_was_because_another_one_restarts_every_application() -> None:
-    known = app({"application.args": ["--a"], "executor.resources.memory": "3Gi", "storage.endpoint": "http://s3"})
-    assert spec_hash(known) == "7db9ede4ac3c6405"
+    known = app(
+        {"application.args": ["--a"], "executor.resources.requests.memory": "3Gi", "storage.endpoint": "http://s3"}
+    )
+    assert spec_hash(known) == "6a5ed84885028c84"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ def test_the_hash_of_a_known_spec_stays_what_it_was_because_another_one_restarts
         ("application.image", "another", False),
         ("sparkConf", {"spark.output": "b"}, False),
         ("driver.podTemplate", {"metadata": {"labels": {"a": "b"}}}, False),
-        ("driver.resources.memory", "4Gi", True),
+        ("driver.resources.requests.memory", "4Gi", True),
         ("storage.uri", "s3://elsewhere", True),
         ("restartNonce", 7, True),
     ],

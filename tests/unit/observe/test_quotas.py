@@ -37,9 +37,18 @@ def quota(
     return ResourceQuota(QuotaMetadata(name), QuotaSpec(scopes=scopes), QuotaStatus(hard, used))
 
 
-def room(*quotas: ResourceQuota, wanted: int = 8, given: Given = Given(), **resources: Any) -> Quota | None:  # noqa: B008 - it is frozen
+def room(
+    *quotas: ResourceQuota,
+    wanted: int = 8,
+    given: Given = Given(),  # noqa: B008 - it is frozen
+    **limits: str | int | None,
+) -> Quota | None:
     """Return what holds where there are two executors."""
-    return room_in(quotas, Resources(**resources), 2, wanted, given)
+    memory, cpu = limits.get("memory"), limits.get("cpu_limit")
+    resources = Resources(
+        requests={} if memory is None else {"memory": memory}, limits={} if cpu is None else {"cpu": cpu}
+    )
+    return room_in(quotas, resources, 2, wanted, given)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +88,7 @@ def test_how_many_a_quota_takes_that_counts_what_they_do_not_state_is_said_to_be
     assert found.words == (
         "ResourceQuota team counts limits.cpu (2 of 64 are used), and executors state none: it takes them only if a "
         "LimitRange gives them one, and for how many it has room then is not known. Set "
-        "spec.driver.resources.cpuLimit and spec.executor.resources.cpuLimit"
+        "spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu"
     )
 
 
@@ -96,7 +105,7 @@ def test_a_quota_that_is_used_up_takes_none_for_sure_also_of_those_that_do_not_s
     assert (found.most, found.unsure) == (2, False)
     assert found.words == (
         "ResourceQuota team has room for 2 executors in all, of which 2 have a pod (2 of 2 limits.cpu are used, and "
-        "executors state none: set spec.driver.resources.cpuLimit and spec.executor.resources.cpuLimit)"
+        "executors state none: set spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu)"
     )
 
 
@@ -176,7 +185,7 @@ async def test_what_a_limit_range_gives_is_known_of_executors_and_a_hint_of_the_
 @pytest.mark.parametrize(
     "stated",
     [
-        {"driver.resources.cpuLimit": "1"},
+        {"driver.resources.limits.cpu": "1"},
         {"driver.podTemplate": {"spec": {"containers": [{"name": "driver", "resources": {"limits": {"cpu": 1}}}]}}},
     ],
 )

@@ -122,7 +122,7 @@ def divided(memory: str = "2Gi") -> StreamingApp:
     """Return an application whose state is to be divided anew."""
     old = old_app()
     old = msgspec.structs.replace(old, status=msgspec.structs.replace(old.status, state_partitions=4))
-    return edited(old, {"state.partitions": 8, "state.repartition.resources": {"memory": memory}})
+    return edited(old, {"state.partitions": 8, "state.repartition.resources": {"requests": {"memory": memory}}})
 
 
 async def test_a_limit_range_is_believed_of_the_pod_for_which_the_application_would_stand_still() -> None:

@@ -47,7 +47,7 @@ def test_a_jvm_that_lacked_memory_is_told_as_such_with_the_field_that_helps(
     said = PlayedMaking(failure, code).make()
     assert said.repartition is not None
     assert said.repartition.what is RepartitionWhat.MEMORY
-    assert "spec.state.repartition.resources.memory" in said.message
+    assert "spec.state.repartition.resources.requests.memory" in said.message
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ BESIDE: dict[str, Callable[[Change], Pod]] = {
     "rehearsal": lambda change: build_rehearsal_pod(rehearsing(change), PLATFORM),
 }
 ALL = BESIDE | {"driver": of_driver}
-IN_SPEC: Change = {"driver.resources": {"cpu": "500m", "cpuLimit": "2"}}
+IN_SPEC: Change = {"driver.resources": {"requests": {"cpu": "500m"}, "limits": {"cpu": "2"}}}
 IN_TEMPLATE: Change = {"driver.podTemplate": templated("driver", "2")}
 
 
@@ -107,7 +107,7 @@ def test_where_the_driver_has_a_limit_each_container_of_each_pod_states_one(kind
 
 @pytest.mark.parametrize("kind", ALL)
 def test_where_it_has_none_no_pod_is_throttled_and_all_requests_are_stated(kind: str) -> None:
-    for container in containers_of(ALL[kind]({"executor.resources": {"cpuLimit": "2"}})):
+    for container in containers_of(ALL[kind]({"executor.resources": {"limits": {"cpu": "2"}}})):
         assert container["resources"]["limits"].keys() == {"memory"}
         assert container["resources"]["requests"].keys() == {"cpu", "memory"}
 
@@ -116,26 +116,30 @@ def test_where_it_has_none_no_pod_is_throttled_and_all_requests_are_stated(kind:
     ("limit", "request_", "expected"), [("4", "100m", "1"), ("700m", "100m", "700m"), (1, "100m", "1")]
 )
 def test_a_pod_that_moves_files_takes_little_of_a_quota(limit: str | int, request_: str, expected: str) -> None:
-    (container,) = BESIDE["verify"]({"driver.resources": {"cpu": "50m", "cpuLimit": limit}})["spec"]["containers"]
+    (container,) = BESIDE["verify"]({"driver.resources": {"requests": {"cpu": "50m"}, "limits": {"cpu": limit}}})[
+        "spec"
+    ]["containers"]
     assert container["resources"]["limits"] == {"cpu": expected, "memory": "512Mi"}
     assert container["resources"]["requests"] == {"cpu": request_, "memory": "256Mi"}
 
 
 def test_it_asks_for_no_more_than_its_limit() -> None:
-    (container,) = BESIDE["purge"]({"driver.resources": {"cpu": "20m", "cpuLimit": "60m"}})["spec"]["containers"]
+    (container,) = BESIDE["purge"]({"driver.resources": {"requests": {"cpu": "20m"}, "limits": {"cpu": "60m"}}})[
+        "spec"
+    ]["containers"]
     assert (container["resources"]["requests"]["cpu"], container["resources"]["limits"]["cpu"]) == ("60m", "60m")
 
 
 def test_a_pod_that_runs_spark_has_the_drivers_limit_but_no_less_than_it_asks_for_and_its_own_before_that() -> None:
-    def limit(**resources: str) -> str:
+    def limit(**resources: dict[str, str]) -> str:
         pod = repartition_pod({**IN_SPEC, "state.repartition": {"resources": resources}})
         found = pod["spec"]["containers"][0]["resources"]["limits"]["cpu"]
         assert isinstance(found, str)
         return found
 
-    assert limit(cpu="1") == "2"
-    assert limit(cpu="3500m") == "3500m"
-    assert limit(cpu="1", cpuLimit="1500m") == "1500m"
+    assert limit(requests={"cpu": "1"}) == "2"
+    assert limit(requests={"cpu": "3500m"}) == "3500m"
+    assert limit(requests={"cpu": "1"}, limits={"cpu": "1500m"}) == "1500m"
 
 
 def test_executors_have_what_the_spec_or_their_template_says_and_nothing_of_the_drivers() -> None:
@@ -146,7 +150,7 @@ def test_executors_have_what_the_spec_or_their_template_says_and_nothing_of_the_
         assert found is None or isinstance(found, str)
         return found
 
-    assert runtime_limit({"executor.resources": {"cpuLimit": "3"}}) == "3"
+    assert runtime_limit({"executor.resources": {"limits": {"cpu": "3"}}}) == "3"
     assert runtime_limit({"executor.podTemplate": templated("executor", 3)}) == "3"
     assert runtime_limit(IN_SPEC) is None
 
@@ -170,17 +174,17 @@ def test_a_template_that_states_no_limit_gives_none_and_is_not_in_the_way(templa
 
 
 def test_what_is_stated_in_the_spec_comes_before_the_template_as_in_the_pod() -> None:
-    change = {"driver.resources": {"cpuLimit": "2"}, "driver.podTemplate": templated("driver", "8")}
+    change = {"driver.resources": {"limits": {"cpu": "2"}}, "driver.podTemplate": templated("driver", "8")}
     assert driver_limit(app_with(change)) == "2"
     assert of_driver(change)["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "2"
 
 
 def test_an_application_with_an_impossible_limit_can_still_be_purged() -> None:
-    app = app_with({"driver.resources": {"cpuLimit": "much"}})
+    app = app_with({"driver.resources": {"limits": {"cpu": "much"}}})
     assert build_purge_pod(app, PLATFORM)["spec"]["containers"][0]["resources"]["limits"] == {"memory": "512Mi"}
 
 
-@pytest.mark.parametrize("change", [IN_SPEC, IN_TEMPLATE, {"driver.resources": {"cpuLimit": "much"}}], ids=str)
+@pytest.mark.parametrize("change", [IN_SPEC, IN_TEMPLATE, {"driver.resources": {"limits": {"cpu": "much"}}}], ids=str)
 def test_a_pod_at_work_is_what_it_was_whatever_its_limit_would_be_by_now(change: Change) -> None:
     assert hash_of_taken(app_with(change)) == hash_of_taken(app_with({}))
     of = snapshot_of(launched(app_with({})))
@@ -198,9 +202,14 @@ def test_the_limit_is_remembered_for_when_the_application_is_gone() -> None:
 
 
 def test_a_rehearsal_may_ask_for_more_than_the_drivers_template_allows_a_driver() -> None:
-    asked = Resources(cpu="3", memory="2Gi")
+    asked = Resources(requests={"cpu": "3", "memory": "2Gi"})
     pod = build_rehearsal_pod(
-        rehearsing({**IN_TEMPLATE, "upgrade.rehearsal": {"resources": {"cpu": asked.cpu, "memory": asked.memory}}}),
+        rehearsing(
+            {
+                **IN_TEMPLATE,
+                "upgrade.rehearsal": {"resources": {"requests": {"cpu": asked.cpu, "memory": asked.memory}}},
+            }
+        ),
         PLATFORM,
     )
     assert pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "3"

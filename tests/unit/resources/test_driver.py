@@ -58,7 +58,12 @@ def with_cpu_limit(limit: str, request: str) -> dict[str, Any]:
 
 
 def test_the_pod_of_an_app_with_credentials() -> None:
-    orders = app({"storage.credentialsSecretRef": {"name": "storage"}, "driver.resources": {"cpu": 1, "cpuLimit": "2"}})
+    orders = app(
+        {
+            "storage.credentialsSecretRef": {"name": "storage"},
+            "driver.resources": {"requests": {"cpu": 1}, "limits": {"cpu": "2"}},
+        }
+    )
     pod = build_driver_pod(orders, 3, 1, PLATFORM)
     config = driver_of(pod)["env"][-1]
     assert from_json(DriverConfig, config["value"]) == build_driver_config(orders, 3, 1, PLATFORM)
@@ -71,8 +76,16 @@ def test_the_configuration_of_a_launch() -> None:
             "application.args": ["--topic", "$(TOPIC)"],
             "application.pyFiles": ["local:///opt/app/lib.zip"],
             "sparkConf": {"spark.sql.session.timeZone": "UTC"},
-            "executor": {"instances": 3, "cores": 2, "resources": {"cpu": 2, "cpuLimit": 4, "memory": "4Gi"}},
-            "driver": {"resources": {"memory": "1Gi"}, "stopGracePeriodSeconds": 60, "serviceAccountName": "streams"},
+            "executor": {
+                "instances": 3,
+                "cores": 2,
+                "resources": {"requests": {"cpu": 2, "memory": "4Gi"}, "limits": {"cpu": 4}},
+            },
+            "driver": {
+                "resources": {"requests": {"memory": "1Gi"}},
+                "stopGracePeriodSeconds": 60,
+            },
+            "serviceAccountName": "streams",
             "state": {"partitions": 12, "minBatchesToRetain": 10},
             "storage.endpoint": "http://s3:9000",
             "storage.pathStyleAccess": True,
@@ -149,8 +162,11 @@ def test_the_same_app_and_epoch_give_the_same_pod() -> None:
     ("resources", "expected"),
     [
         ({}, RUNTIME_INIT["resources"]),
-        ({"cpuLimit": "2"}, with_cpu_limit("2", "50m")),
-        ({"cpu": "10m", "cpuLimit": "20m"}, with_cpu_limit("20m", "20m")),  # a request is at most its limit
+        ({"limits": {"cpu": "2"}}, with_cpu_limit("2", "50m")),
+        (
+            {"requests": {"cpu": "10m"}, "limits": {"cpu": "20m"}},
+            with_cpu_limit("20m", "20m"),
+        ),  # a request is at most its limit
     ],
 )
 def test_where_a_quota_counts_limits_of_processors_each_container_states_one(
@@ -285,11 +301,17 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         r"volumeMounts: each item needs 'mountPath'",
     ),
     "a variable without a name": ({"application.env": [{"value": "x"}]}, r"env: each item needs 'name'"),
-    "memory that is no quantity": ({"driver.resources": {"memory": "much"}}, r"spec\.driver\.resources\.memory"),
-    "CPU that is no quantity": ({"driver.resources": {"cpu": "much"}}, r"spec\.driver\.resources\.cpu"),
+    "memory that is no quantity": (
+        {"driver.resources": {"requests": {"memory": "much"}}},
+        r"spec\.driver\.resources\.requests\.memory",
+    ),
+    "CPU that is no quantity": (
+        {"driver.resources": {"requests": {"cpu": "much"}}},
+        r"spec\.driver\.resources\.requests\.cpu",
+    ),
     "executors too small for Spark": (
-        {"executor.resources": {"memory": "512Mi"}},
-        r"spec\.executor\.resources\.memory",
+        {"executor.resources": {"requests": {"memory": "512Mi"}}},
+        r"spec\.executor\.resources\.requests\.memory",
     ),
 }
 

@@ -1,7 +1,7 @@
 """The executors' pod template, whole."""
 
 from tidegate.resources.driver_config import app_storage
-from tidegate.resources.executor import build_executor_template
+from tidegate.resources.executor import build_executor_template, build_executor_to_try
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import ExecutorConfig, from_json
 from tidegate_testing.golden import assert_golden
@@ -47,3 +47,15 @@ def test_a_template_of_the_user_is_merged_into_executors_only() -> None:
     spec = build_executor_template(orders, 1, app_storage(orders), PLATFORM)["spec"]
     assert spec["nodeSelector"] == {"disk": "fast"}
     assert [(c["name"], c["tty"]) for c in spec["containers"]] == [("executor", True)]
+
+
+def test_resources_that_spark_does_not_set_are_in_the_template_and_the_others_are_not() -> None:
+    asked = {"requests": {"ephemeral-storage": "5Gi", "memory": "3Gi"}, "limits": {"nvidia.com/gpu": 1, "cpu": 2}}
+    orders = app({"executor.resources": asked})
+    (container,) = build_executor_template(orders, 1, app_storage(orders), PLATFORM)["spec"]["containers"]
+    assert container["resources"] == {"requests": {"ephemeral-storage": "5Gi"}, "limits": {"nvidia.com/gpu": "1"}}
+    (tried,) = build_executor_to_try(orders, 1, app_storage(orders), PLATFORM)["spec"]["containers"]
+    assert tried["resources"] == {
+        "requests": {"ephemeral-storage": "5Gi", "memory": "3Gi", "cpu": "2"},
+        "limits": {"nvidia.com/gpu": "1", "cpu": "2", "memory": "3Gi"},
+    }

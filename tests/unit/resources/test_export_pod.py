@@ -22,7 +22,7 @@ APP = launched(
             "application.imagePullPolicy": "Always",
             "application.imagePullSecrets": [{"name": "registry"}],
             "application.env": [{"name": "PYTHONPATH", "value": "/app"}, {"name": "AWS_CA_BUNDLE", "value": "/ca.pem"}],
-            "driver.serviceAccountName": "streams",
+            "serviceAccountName": "streams",
             "driver.podTemplate": {"spec": {"nodeSelector": {"disk": "fast"}}},
             "sparkConf": {
                 "spark.sql.streaming.stateStore.compression.codec": "zstd",
@@ -46,7 +46,9 @@ def variables(pod: dict[str, Any]) -> dict[str, Any]:
 
 def test_it_is_a_bounded_pod_with_the_image_that_wrote_the_state_and_the_runtime_of_the_operator() -> None:
     pod = build_export_pod(
-        asked(nonce=4, cores=3, resources=Resources(cpu="3", memory="4Gi"), timeout_seconds=900), APP, PLATFORM
+        asked(nonce=4, cores=3, resources=Resources(requests={"cpu": "3", "memory": "4Gi"}), timeout_seconds=900),
+        APP,
+        PLATFORM,
     )
     assert pod["metadata"]["name"] == f"{ID}-export-4"
     assert pod["metadata"]["ownerReferences"][0]["kind"] == "StreamSnapshot"
@@ -102,11 +104,12 @@ def test_another_image_can_be_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("memory", "words"), [("512Mi", "spec.export.resources.memory"), ("much", "spec.export.resources.memory")]
+    ("memory", "words"),
+    [("512Mi", "spec.export.resources.requests.memory"), ("much", "spec.export.resources.requests.memory")],
 )
 def test_memory_that_does_not_do_is_named(memory: str, words: str) -> None:
     with pytest.raises(SpecError, match=words):
-        build_export_pod(asked(resources=Resources(memory=memory)), APP, PLATFORM)
+        build_export_pod(asked(resources=Resources(requests={"memory": memory})), APP, PLATFORM)
 
 
 def test_nobody_asks_for_it() -> None:

@@ -50,7 +50,7 @@ OURS = {"HOME", "PYTHONUNBUFFERED", "PYTHONPATH", "TIDEGATE_CONFIG"}
 
 
 def test_it_gets_the_credentials_like_a_driver_but_not_the_agents_token() -> None:
-    orders = app({"storage.credentialsSecretRef": {"name": "storage"}, "driver.serviceAccountName": "cloud"})
+    orders = app({"storage.credentialsSecretRef": {"name": "storage"}, "serviceAccountName": "cloud"})
     spec = build_purge_pod(orders, PLATFORM)["spec"]
     assert spec["serviceAccountName"] == "cloud"
     assert [v["name"] for v in spec["volumes"]] == ["tmp", "work", "tidegate-storage-credentials"]
@@ -115,7 +115,10 @@ def test_it_needs_neither_spark_nor_a_jvm() -> None:
 
 
 BROKEN: dict[str, dict[str, Any]] = {
-    "memory Spark cannot start in": {"driver.resources": {"memory": "1Mi"}, "executor.resources": {"memory": "1Mi"}},
+    "memory Spark cannot start in": {
+        "driver.resources": {"requests": {"memory": "1Mi"}},
+        "executor.resources": {"requests": {"memory": "1Mi"}},
+    },
     "a setting that is no size": {"sparkConf": {"spark.driver.memory": "much"}},
     "templates that cannot be merged": {
         "driver.podTemplate": {"spec": {"containers": "x"}},

@@ -86,8 +86,8 @@ def test_a_runtime_that_knows_of_no_rehearsals_does_not_run_the_application() ->
 
 @pytest.mark.parametrize(("cpu", "tasks"), [("500m", 2), ("1", 2), ("2500m", 3), (4, 4)])
 def test_spark_runs_within_it(cpu: str | int, tasks: int) -> None:
-    rehearse = {"resources": {"cpu": cpu, "memory": "1Gi"}}
-    pod = built({"upgrade.rehearsal": rehearse, "driver.resources": {"memory": "8Gi"}})
+    rehearse = {"resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+    pod = built({"upgrade.rehearsal": rehearse, "driver.resources": {"requests": {"memory": "8Gi"}}})
     assert variables(pod)["TIDEGATE_MASTER"] == f"local[{tasks}]"
     assert container_of(pod)["resources"] == {
         "requests": {"cpu": str(cpu), "memory": "1Gi"},
@@ -97,7 +97,7 @@ def test_spark_runs_within_it(cpu: str | int, tasks: int) -> None:
 
 def test_its_heap_fits_into_its_own_memory_whatever_the_drivers_is() -> None:
     conf = {"spark.driver.memory": "7g", "spark.sql.ansi.enabled": "false"}
-    config = config_of(built({"sparkConf": conf, "driver.resources": {"memory": "8Gi"}}))
+    config = config_of(built({"sparkConf": conf, "driver.resources": {"requests": {"memory": "8Gi"}}}))
     assert config.driver_heap_mib == 1228
     assert "spark.driver.memory" not in config.spark_conf
     assert config.spark_conf["spark.sql.ansi.enabled"] == "false"
@@ -135,7 +135,7 @@ def test_the_drivers_pod_is_as_it_was() -> None:
 
 def test_memory_that_does_not_fit_is_named() -> None:
     with pytest.raises(SpecError, match="MiB"):
-        built({"upgrade.rehearsal": {**ASKED["upgrade.rehearsal"], "resources": {"memory": "256Mi"}}})
+        built({"upgrade.rehearsal": {**ASKED["upgrade.rehearsal"], "resources": {"requests": {"memory": "256Mi"}}}})
 
 
 def test_without_a_copy_there_is_none() -> None:

@@ -30,7 +30,10 @@ def variables(pod: dict[str, Any]) -> dict[str, Any]:
 
 def test_it_is_a_bounded_pod_of_one_attempt_in_the_image_that_wrote_the_state() -> None:
     pod = build_repartition_pod(
-        app({"state.repartition": {"timeoutSeconds": 900, "resources": {"cpu": "1500m", "memory": "3Gi"}}}), PLATFORM
+        app(
+            {"state.repartition": {"timeoutSeconds": 900, "resources": {"requests": {"cpu": "1500m", "memory": "3Gi"}}}}
+        ),
+        PLATFORM,
     )
     metadata, spec = pod["metadata"], pod["spec"]
     assert metadata["name"] == "orders-repartition-2"
@@ -70,8 +73,8 @@ def test_image_and_settings_are_those_of_the_version_that_wrote_the_state_whatev
 
 
 def test_memory_that_does_not_do_for_spark_is_refused_by_its_field() -> None:
-    with pytest.raises(SpecError, match=r"spec\.state\.repartition\.resources\.memory"):
-        build_repartition_pod(app({"state.repartition": {"resources": {"memory": "64Mi"}}}), PLATFORM)
+    with pytest.raises(SpecError, match=r"spec\.state\.repartition\.resources\.requests\.memory"):
+        build_repartition_pod(app({"state.repartition": {"resources": {"requests": {"memory": "64Mi"}}}}), PLATFORM)
 
 
 def test_without_an_attempt_there_is_no_pod() -> None:

@@ -24,7 +24,7 @@ APP = launched(
                 "credentialsSecretRef": {"name": "keys"},
             },
             "application.env": [{"name": "HTTPS_PROXY", "value": "proxy:3128"}, {"name": "MODE", "value": "fast"}],
-            "driver.serviceAccountName": "streams",
+            "serviceAccountName": "streams",
         }
     )
 )

@@ -173,7 +173,7 @@ def test_the_variants_differ_from_the_sample_in_name_beginning_topic_and_margin_
         spec["application"] = {**spec["application"], "args": original.manifest["spec"]["application"]["args"]}
         for role in ("driver", "executor"):
             # So small that a node that has room for the demo has room for them, too.
-            spec[role]["resources"]["cpu"] = "500m"
+            spec[role]["resources"]["requests"]["cpu"] = "500m"
         assert spec == original.manifest["spec"]
     assert margins == [0.0, 2.0]
     assert len({*topics, original.option("decisions")}) == 3

@@ -41,7 +41,12 @@ def test_memory_is_divided(role: str, memory: str | int, conf: dict[str, str], s
 
 
 IMPOSSIBLE: dict[str, tuple[str, str | int, dict[str, str], str]] = {
-    "too small for Spark": ("driver", "700Mi", {}, r"spec\.driver\.resources\.memory: .*give it 750Mi or more"),
+    "too small for Spark": (
+        "driver",
+        "700Mi",
+        {},
+        r"spec\.driver\.resources\.requests\.memory: .*give it 750Mi or more",
+    ),
     "a heap too small for Spark": (
         "driver",
         "2Gi",
@@ -52,10 +57,15 @@ IMPOSSIBLE: dict[str, tuple[str, str | int, dict[str, str], str]] = {
         "executor",
         "2Gi",
         {"spark.executor.memory": "2g"},
-        r"spec\.executor\.resources\.memory: 2048 MiB cannot hold .* lower spark\.executor\.memory",
+        r"spec\.executor\.resources\.requests\.memory: 2048 MiB cannot hold .* lower spark\.executor\.memory",
     ),
     "a heap that is no size": ("driver", "2Gi", {"spark.driver.memory": "much"}, r"sparkConf\[spark\.driver\.memory\]"),
-    "memory that is no size": ("driver", "much", {}, r"spec\.driver\.resources\.memory: 'much' is no quantity"),
+    "memory that is no size": (
+        "driver",
+        "much",
+        {},
+        r"spec\.driver\.resources\.requests\.memory: 'much' is no quantity",
+    ),
 }
 
 

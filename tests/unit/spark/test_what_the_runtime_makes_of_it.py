@@ -39,7 +39,7 @@ def test_what_the_runtime_sets_whatever_the_user_says_is_refused_before() -> Non
 @pytest.mark.parametrize("heap", [None, "700m"])
 def test_executors_ask_for_exactly_the_memory_of_the_spec(heap: str | None) -> None:
     settings = {} if heap is None else {"spark.executor.memory": heap}
-    conf = spark_conf({"executor.resources": {"memory": "3Gi"}, "sparkConf": settings})
+    conf = spark_conf({"executor.resources": {"requests": {"memory": "3Gi"}}, "sparkConf": settings})
     parts = (conf["spark.executor.memory"], conf["spark.executor.memoryOverhead"])
     assert sum(int(part.removesuffix("m")) for part in parts) == 3072
 

@@ -161,7 +161,9 @@ def _ended(o: SnapshotObservation, asked: ExportSpec, pod: PodRecord, now: float
 def _name_hopeless(pod: PodRecord, now: float) -> Problem | None:
     """Return what another start of the pod would not change."""
     if pod.ended is not None and pod.ended.reason == KILLED_BY_MEMORY:
-        message = f"Pod {pod.name} needed more than its memory and was killed. Raise spec.export.resources.memory."
+        message = (
+            f"Pod {pod.name} needed more than its memory and was killed. Raise spec.export.resources.requests.memory."
+        )
         return Problem("OutOfMemory", message)
     waiting = _refused_image(pod)
     if waiting is None or _image_patience(pod, now):

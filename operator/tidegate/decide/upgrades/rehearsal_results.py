@@ -26,7 +26,7 @@ REHEARSAL_START_PATIENCE = 120.0
 """Seconds for a pod whose containers do not start, say for want of an image: a registry may be away for a while."""
 _DEADLINE = "DeadlineExceeded"
 """The kubelet's word for a pod that was ended because of its activeDeadlineSeconds."""
-_MEMORY = "Raise spec.upgrade.rehearsal.resources.memory."
+_MEMORY = "Raise spec.upgrade.rehearsal.resources.requests.memory."
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ ROOM_PATIENCE = 300.0
 """Seconds for a pod that is not admitted, or finds no node; the application does not run meanwhile."""
 _DEADLINE = "DeadlineExceeded"
 """The kubelet's word for a pod that was ended because of its activeDeadlineSeconds."""
-_MEMORY = "Raise spec.state.repartition.resources.memory."
+_MEMORY = "Raise spec.state.repartition.resources.requests.memory."
 _PASSES = frozenset({RepartitionWhat.DEPENDENCY, RepartitionWhat.FENCED})
 """Ends after which another attempt may do better."""
 
