@@ -106,6 +106,9 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
     words = ("Running", "StatePartitionsKept", _word_of_upgrade(status))
     if status.get("phase") != "Running" or reason_of(app) not in words:
         yield f"is {status.get('phase')} because of {reason_of(app)}"
+    available = [it["status"] for it in status.get("conditions", ()) if it["type"] == "Available"]
+    if available != ["True"]:
+        yield f"runs, and Available is {available}"
     yield from _of_upgrade(status.get("upgrade") or {})
     if FINALIZER not in metadata.get("finalizers", ()):
         yield "has no finalizer"

@@ -21,6 +21,7 @@ from tidegate.decide import (
 )
 from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
 from tidegate.decide.autoscaling import tell_scaling
+from tidegate.decide.availability import works
 from tidegate.decide.executors import rescale_live
 from tidegate.decide.housekeeping import HOUSEKEEPING
 from tidegate.decide.ignored_instances import tell_ignored_instances
@@ -110,10 +111,11 @@ def decide(observation: Observation, now: float) -> Plan:
     name, verdict = first_verdict(DELETION_RULES if deleted else RULES, observation, now)
     if verdict.silent:
         return Plan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
+    runs = works(verdict)
     if not deleted:
         coloured = colour(observation, stored.spec_hash, verdict, now)
         verdict = name_postponed(asked, name_kept(observation, coloured))
-    status = build_status(observation, verdict, now)
+    status = build_status(observation, verdict, now, runs=runs)
     due = write_is_due_in(stored, status, now)
     waiting = () if deleted else tell_postponed(asked)
     told = _tell(stored, verdict, status, (*tell_step(stored, step), *waiting))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.decide.autoscaling import autoscaling_status
+from tidegate.decide.availability import available_condition
 from tidegate.decide.beginning import build_beginning, build_last_snapshot
 from tidegate.decide.channel_status import channel_condition, control_status
 from tidegate.decide.conditions import build_conditions
@@ -47,18 +48,27 @@ EXECUTORS_INTERVAL = 5.0
 """Seconds between two writes of a changed number of executors: whoever scales wants to see it."""
 
 
-def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppStatus:
-    """Return what the status should be."""
+def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = False) -> StreamingAppStatus:
+    """Return what the status should be.
+
+    Args:
+        o: everything that is known.
+        verdict: what is said of the application.
+        now: seconds since the epoch.
+        runs: whether its queries run, whatever the verdict says of the spec.
+    """
     old, report = o.app.status, o.agent.report if o.agent else None
     epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0, verdict.adopt[0])
     lineage = (verdict.adopt[1] or (lineage_to_launch(o) if verdict.launch else lineage_of(o))) if epoch else 0
     told = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
     known = tuple(_at_the_end(query, o.driver) for query in told) if lineage == old.lineage else told
     queries = () if verdict.launch else known
+    upgrade = at_launch(old.upgrade, verdict.launch, now) if verdict.launch else with_progress(o)
     return StreamingAppStatus(
         phase=verdict.phase,
         conditions=(
             *build_conditions(old.conditions, verdict, o.app.metadata.generation, now),
+            available_condition(o, verdict, upgrade, now, runs=runs),
             *channel_condition(o, verdict, now),
             *instances_condition(o, now),
             *periods_condition(o, now),
@@ -79,7 +89,7 @@ def build_status(o: Observation, verdict: Verdict, now: float) -> StreamingAppSt
         start_from=build_beginning(o, verdict),
         last_snapshot=build_last_snapshot(o),
         last_stable=old.last_stable,
-        upgrade=at_launch(old.upgrade, verdict.launch, now) if verdict.launch else with_progress(o),
+        upgrade=upgrade,
         snapshots=look_at_schedule(o, now).status,
         control=control_status(o),
         autoscaling=autoscaling_status(o),

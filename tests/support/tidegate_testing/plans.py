@@ -20,7 +20,7 @@ def status_of(plan: Plan) -> StreamingAppStatus:
 def verdict_of(plan: Plan) -> tuple[Phase | None, str, str]:
     """Return phase, the condition that is true, and the reason, as a plan writes them."""
     status = status_of(plan)
-    (true,) = [c.type for c in status.conditions if c.status == "True"]
+    (true,) = [c.type for c in status.conditions if c.status == "True" and c.type != "Available"]
     return status.phase, true, plan.reason
 
 

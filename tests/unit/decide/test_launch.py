@@ -86,6 +86,7 @@ def test_a_refused_pod_is_shown_and_tried_again_later() -> None:
     assert status_of(plan).phase == Phase.PENDING
     assert {c.type: c.status for c in status_of(plan).conditions} == {
         "Ready": "False",
+        "Available": "False",
         "Reconciling": "False",
         "Stalled": "True",
     }

@@ -69,7 +69,7 @@ def test_a_transition_time_stays_while_the_condition_does() -> None:
     pulled = observe(before.app, driver=driver_of(APP, waiting=waiting("ErrImagePull")))
     (write,) = [a for a in decide(pulled, NOW + 100).actions if isinstance(a, WriteStatus)]
     times = {c.type: c.last_transition_time.timestamp() for c in write.status.conditions}
-    assert times == {"Ready": NOW, "Reconciling": NOW + 100, "Stalled": NOW + 100}
+    assert times == {"Ready": NOW, "Available": NOW, "Reconciling": NOW + 100, "Stalled": NOW + 100}
 
 
 @pytest.mark.parametrize("value", [1e300, float("nan"), float("inf"), -5.0])

@@ -1,0 +1,59 @@
+"""The condition Available: whether the application does its work, beside whether it is as the spec asks. No I/O.
+
+Ready turns False with each edit, until the new version is stable. Who is alerted when an application does not work, or
+waits before something that depends on it, needs what outlasts that: Available stays True through an upgrade, whose stop
+and start are bounded by spec.upgrade.timeoutSeconds, and of which a rollback is a part.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from tidegate.decide.upgrades.step import UNDER_WAY
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.streaming_app import Condition, Phase, UpgradeStatus
+from tidegate.observe.observation import Observation
+
+AVAILABLE = "Available"
+"""Type of the condition."""
+UPGRADING = "Upgrading"
+"""Its reason while an upgrade keeps it True."""
+_OUT_OF_WORK = frozenset({Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED, Phase.DELETING})
+
+
+def works(verdict: Verdict) -> bool:
+    """Return whether a verdict about what runs says that its queries do."""
+    return verdict.phase is Phase.RUNNING and verdict.health is Health.READY
+
+
+def available_condition(
+    o: Observation, verdict: Verdict, upgrade: UpgradeStatus | None, now: float, *, runs: bool
+) -> Condition:
+    """Return the condition.
+
+    Args:
+        o: everything that is known.
+        verdict: what is said of the application.
+        upgrade: the upgrade as it is recorded next.
+        now: seconds since the epoch.
+        runs: whether its queries run, whatever version they are of.
+    """
+    known = o.app.status.condition(AVAILABLE)
+    before = known is not None and known.status == "True"
+    under_way = upgrade is not None and upgrade.phase in UNDER_WAY
+    if runs:
+        status, reason, message = "True", "Running", "The queries run."
+    elif before and under_way and verdict.health is not Health.STALLED and verdict.phase not in _OUT_OF_WORK:
+        status, reason = "True", UPGRADING
+        message = "An upgrade stops and starts the driver. It is rolled back if the new version is not stable in time."
+    else:
+        status, reason, message = "False", verdict.reason, verdict.message
+    time = datetime.datetime.fromtimestamp(int(now), datetime.UTC)
+    return Condition(
+        type=AVAILABLE,
+        status=status,
+        reason=reason,
+        message=message,
+        observed_generation=o.app.metadata.generation,
+        last_transition_time=known.last_transition_time if known is not None and known.status == status else time,
+    )
