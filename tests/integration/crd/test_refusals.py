@@ -48,12 +48,12 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "a type of channel without one": (
         "spec/control",
         {"channel": {"type": "Kafka"}},
-        ["spec.control.channel", "kafka goes with type Kafka"],
+        ["spec.control.channel", "control.channel.type Kafka go together"],
     ),
     "two channels": (
         "spec/control",
         {"channel": {**kafka()["channel"], "rabbitmq": {"uri": "amqp://b", "queue": "q"}}},
-        ["spec.control.channel", "rabbitmq goes with type RabbitMQ"],
+        ["spec.control.channel", "control.channel.type RabbitMQ go together"],
     ),
     "a Secret for no channel": (
         "spec/control",
@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "an inbox beside a topic": (
         "spec/control",
         {"channel": {**kafka()["channel"], "storage": {}}},
-        ["spec.control.channel", "storage goes with type Storage"],
+        ["spec.control.channel", "control.channel.storage needs control.channel.type Storage"],
     ),
     "a look each moment": (
         "spec/control",
@@ -89,7 +89,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "a user in an address": (
         "spec/control",
         rabbitmq(uri="amqp://ann:secret@b/shop"),
-        ["control.channel.rabbitmq.uri", "user and password belong into the Secret"],
+        ["control.channel.rabbitmq.uri", "user and password belong in the Secret"],
     ),
     "a queue without a name": ("spec/control", rabbitmq(queue=""), ["control.channel.rabbitmq.queue"]),
     "an autoscaler without a maximum": ("spec/autoscaling", {}, ["spec.autoscaling.maxExecutors: Required value"]),
@@ -182,7 +182,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "an excluded period without an end": (
         "spec/autoscaling",
         {"maxExecutors": 4, "excludedPeriods": [{"schedule": "0 8 * * *"}]},
-        ["spec.autoscaling.excludedPeriods[0]", "durationSeconds says how long"],
+        ["spec.autoscaling.excludedPeriods[0]", "durationSeconds is missing"],
     ),
     "a type without a name": (
         "spec/control",

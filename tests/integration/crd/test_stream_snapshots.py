@@ -178,7 +178,7 @@ def test_an_application_may_begin_with_an_export(api_kubectl: Kubectl, namespace
     ("start", "words"),
     [
         ({"export": EXPORT, **START}, "startFrom needs one of"),
-        ({"export": EXPORT, "outputs": "TakeOver"}, "startFrom.outputs is about the application"),
+        ({"export": EXPORT, "outputs": "TakeOver"}, "startFrom.outputs needs startFrom.snapshotRef"),
         ({"export": "s3://streams/apps/shop/word-count/snapshots/a/manifest.json"}, "startFrom.export must be"),
         ({"export": "nightly"}, "startFrom.export must be"),
     ],
