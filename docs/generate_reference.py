@@ -31,7 +31,7 @@ ANNOTATION = "tidegate.dev/change-classes"
 _INTRODUCTION = """\
 # {kind}
 
-Generated from `{source}` by `make generate`; `kubectl explain {short}.spec` tells the same.
+Generated from `{source}` by `make generate`; `kubectl explain {short}.spec` shows the same descriptions.
 
 `apiVersion: {group}/{version}`, `kind: {kind}`, short name `{short}`.
 
@@ -157,8 +157,10 @@ def _group(group: Field, classes: Mapping[str, ChangeClass]) -> str:
         heading = ["| Field | Type | Default | |", "|---|---|---|---|"]
     table = "\n".join([*heading, *rows])
     messages = _bullets(rules(group.schema))
-    told = f"\nRefused by the API server, in these words:\n\n{messages}" if messages else ""
-    return f"## spec.{group.path}{'*' if group.required else ''}\n\n{group.schema['description']}\n\n{table}\n{told}"
+    refusals = f"\nWhat the API server refuses, with these messages:\n\n{messages}" if messages else ""
+    return (
+        f"## spec.{group.path}{'*' if group.required else ''}\n\n{group.schema['description']}\n\n{table}\n{refusals}"
+    )
 
 
 def _status(status: Mapping[str, Any], columns: list[Mapping[str, Any]]) -> str:

@@ -64,9 +64,9 @@ def test_writing_the_status_leaves_the_spec_alone(api_kubectl: Kubectl, namespac
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("streamingapp", "stateful Spark application"),
-        ("sapp.spec.executor.instances", "How many executors run"),
-        ("sapp.spec.driver.resources.requests", "Resources that are reserved on the node"),
+        ("streamingapp", "stateful Spark Structured Streaming application"),
+        ("sapp.spec.executor.instances", "Number of executors"),
+        ("sapp.spec.driver.resources.requests", "Resources reserved on the node"),
         ("sapp.status.lastExit.exception", "Class of the exception"),
     ],
 )
