@@ -72,7 +72,7 @@ def follow_up(app: Tally) -> dict[str, Any]:
     advised = await_recommended(app, 3)
     assert "target" not in advised["autoscaling"]
     assert advised["executors"]["wanted"] == 1
-    assert advised["autoscaling"]["figures"]["rowsPerSecondPerExecutor"] > 0
+    assert advised["autoscaling"]["metrics"]["rowsPerSecondPerExecutor"] > 0
     app.patch({"autoscaling": {"mode": "Active"}})
     up = app.await_executors(3)
     assert up["autoscaling"]["target"] == 3

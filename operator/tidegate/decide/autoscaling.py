@@ -20,8 +20,9 @@ from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.executors import is_autoscaled
 from tidegate.decide.ignored_instances import basis_of
+from tidegate.model.autoscaler_memory import AutoscalerMemory, read_memory, write_memory
 from tidegate.model.spec import AutoscalingSpec
-from tidegate.model.status import AutoscalingFigures, AutoscalingStatus, LastScale, LearnedStatus
+from tidegate.model.status import AutoscalingMetrics, AutoscalingStatus, LastScale
 from tidegate.model.times import fault_of
 from tidegate.observe.observation import Observation
 
@@ -30,11 +31,7 @@ TOLD_ONCE = frozenset(Limit) - {Limit.MISSING}
 
 
 def settings_of(spec: AutoscalingSpec) -> Settings:
-    """Return what a person asks of the autoscaler, without excluded periods that no schedule tells.
-
-    Raises:
-        ValueError: a span of time is none; the CRD's schema takes no such text.
-    """
+    """Return what a person asks of the autoscaler, without excluded periods that no schedule tells."""
     return Settings(
         most=spec.max_executors,
         fewest=min(spec.min_executors, spec.max_executors),
@@ -57,16 +54,16 @@ def past_of(status: AutoscalingStatus | None) -> Past:
     """Return what an earlier process of the operator left in the status."""
     if status is None:
         return Past()
-    scale, learned = status.last_scale or LastScale(), status.learned or LearnedStatus()
+    scale, learned = status.last_scale or LastScale(), read_memory(status.memory)
     return Past(
         target=status.target or 0,
         scaled_at=_seconds(scale.time),
         scaled_from=scale.from_,
         scaled_reason=scale.reason,
         scaled_message=scale.message,
-        capacity_before=scale.rows_per_second_before,
-        capacity_with=scale.executors_before or scale.from_,
-        capacity_busy=scale.busy_before,
+        capacity_before=learned.scaled_rows_per_second,
+        capacity_with=learned.scaled_executors or scale.from_,
+        capacity_busy=learned.scaled_busy,
         packing=min(1.0, learned.usable_share) if learned.usable_share > 0 else 1.0,
         packed_with=max(0, learned.executors),
         held_at=_seconds(learned.ineffective_time),
@@ -97,7 +94,7 @@ def _advised_status(o: Observation, spec: AutoscalingSpec) -> AutoscalingStatus:
         if known is None or known.mode == spec.mode.value:
             return known or AutoscalingStatus(mode=spec.mode.value)
         # What one mode decided is not the other's; what was learned of the program is.
-        return AutoscalingStatus(mode=spec.mode.value, learned=known.learned)
+        return AutoscalingStatus(mode=spec.mode.value, memory=known.memory)
     evaluation, past = advice.evaluation, advice.evaluation.past
     return AutoscalingStatus(
         mode=spec.mode.value,
@@ -107,23 +104,8 @@ def _advised_status(o: Observation, spec: AutoscalingSpec) -> AutoscalingStatus:
         message=advice.message,
         time=_time(advice.at),
         last_scale=_last_scale(past) if active else None,
-        learned=LearnedStatus(
-            version=past.version,
-            usable_share=round(past.packing, 3),
-            executors=past.packed_with,
-            ineffective_time=_time(past.held_at) if past.held else None,
-            ineffective_executors=past.held,
-            ineffective_from=past.held_from,
-            ineffective_rows_per_second_before=round(past.held_before, 1),
-            ineffective_rows_per_second_after=round(past.held_after, 1),
-            ineffective_rows_per_second_arriving=round(past.held_arriving, 1),
-            ineffective_times=past.held_times,
-            tasks_at_once=past.tasks_at_once,
-            rows_per_second_per_executor=round(past.large.rate, 3),
-            rows_per_batch=round(past.large.rows, 1),
-            shares=tuple(round(share, 3) for share in past.large.shares),
-        ),
-        figures=_figures(advice),
+        memory=write_memory(_remembered(past, active=active)),
+        metrics=_figures(advice),
     )
 
 
@@ -141,9 +123,32 @@ def tell_scaling(o: Observation, now: float) -> tuple[PublishEvent, ...]:
     if limited and (known is None or known.reason != new.reason):
         occasion = f"{o.app.metadata.generation}/{new.target}/{o.advice.at // 3600:.0f}"
         # Without figures, which are others each time: near a bound it begins again and again, and is told once an hour.
-        words = f"{o.advice.summary} status.autoscaling has the figures." if o.advice.summary else new.message
+        words = f"{o.advice.summary} status.autoscaling.metrics has the numbers." if o.advice.summary else new.message
         told = (*told, PublishEvent(new.reason, words, new.reason != Limit.MAXIMUM.value, occasion))
     return told
+
+
+def _remembered(past: Past, *, active: bool) -> AutoscalerMemory:
+    judged = active and bool(past.scaled_at and past.capacity_before)
+    return AutoscalerMemory(
+        version=past.version,
+        usable_share=round(past.packing, 3),
+        executors=past.packed_with,
+        ineffective_time=_time(past.held_at) if past.held else None,
+        ineffective_executors=past.held,
+        ineffective_from=past.held_from,
+        ineffective_rows_per_second_before=round(past.held_before, 1),
+        ineffective_rows_per_second_after=round(past.held_after, 1),
+        ineffective_rows_per_second_arriving=round(past.held_arriving, 1),
+        ineffective_times=past.held_times,
+        tasks_at_once=past.tasks_at_once,
+        rows_per_second_per_executor=round(past.large.rate, 3),
+        rows_per_batch=round(past.large.rows, 1),
+        shares=tuple(round(share, 3) for share in past.large.shares),
+        scaled_rows_per_second=round(past.capacity_before, 1) if judged else 0.0,
+        scaled_executors=past.capacity_with if judged and past.capacity_with != past.scaled_from else 0,
+        scaled_busy=round(past.capacity_busy, 3) if judged else SATURATED,
+    )
 
 
 def _last_scale(past: Past) -> LastScale | None:
@@ -155,17 +160,14 @@ def _last_scale(past: Past) -> LastScale | None:
         to=past.target,
         reason=past.scaled_reason,
         message=past.scaled_message,
-        rows_per_second_before=round(past.capacity_before, 1),
-        executors_before=past.capacity_with if past.capacity_before and past.capacity_with != past.scaled_from else 0,
-        busy_before=round(past.capacity_busy, 3) if past.capacity_before else SATURATED,
     )
 
 
-def _figures(advice: Advice) -> AutoscalingFigures | None:
+def _figures(advice: Advice) -> AutoscalingMetrics | None:
     m, evaluation = advice.measured, advice.evaluation
     if m is None:
         return None
-    return AutoscalingFigures(
+    return AutoscalingMetrics(
         executors=m.executors,
         arriving_rows_per_second=round(m.arriving, 1),
         processed_rows_per_second=round(m.processed, 1),

@@ -258,49 +258,16 @@ class ControlStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 
 class LastScale(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The last change of the autoscaler's target.
-
-    ``rows_per_second_before`` is what was done in the time in batches, a share ``busy_before`` of all time (1: it was
-    behind), with ``executors_before`` (0: as many as ``from_``); 0 if the change is not to be judged by that any more.
-    """
+    """The last change of the autoscaler's target."""
 
     time: datetime | None = None
     from_: int = field(default=0, name="from")
     to: int = 0
     reason: str = ""
     message: str = ""
-    rows_per_second_before: float = 0.0
-    executors_before: int = 0
-    busy_before: float = 1.0
 
 
-class LearnedStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the autoscaler learned of a version.
-
-    ``usable_share`` is that of the time of so many ``executors`` that batches can use. The step from
-    ``ineffective_from`` to ``ineffective_executors`` was of no use: what was done before and after it tells that. Then
-    come the rows that arrived, if the application kept up all the same (0: it did not), and how often in a row it was.
-    ``tasks_at_once`` is 0 unless there were more than partitions. Then come what an executor did in large batches, how
-    large they were, and the ``shares`` of the queries, in the order of their names, in those rows.
-    """
-
-    version: str = ""
-    usable_share: float = 1.0
-    executors: int = 0
-    ineffective_time: datetime | None = None
-    ineffective_executors: int = 0
-    ineffective_from: int = 0
-    ineffective_rows_per_second_before: float = 0.0
-    ineffective_rows_per_second_after: float = 0.0
-    ineffective_rows_per_second_arriving: float = 0.0
-    ineffective_times: int = 0
-    tasks_at_once: int = 0
-    rows_per_second_per_executor: float = 0.0
-    rows_per_batch: float = 0.0
-    shares: tuple[float, ...] = ()
-
-
-class AutoscalingFigures(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class AutoscalingMetrics(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The numbers that were used; absent ones are not known."""
 
     executors: int = 0
@@ -341,8 +308,8 @@ class AutoscalingStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
     message: str = ""
     time: datetime | None = None
     last_scale: LastScale | None = None
-    learned: LearnedStatus | None = None
-    figures: AutoscalingFigures | None = None
+    memory: str = ""
+    metrics: AutoscalingMetrics | None = None
     basis: AutoscalingBasis | None = None
 
 

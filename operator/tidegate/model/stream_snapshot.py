@@ -324,7 +324,7 @@ def retention_of(snapshot: StreamSnapshot) -> Retention:
 def is_to_be_verified(snapshot: StreamSnapshot) -> bool:
     """Return whether it is complete, and somebody wants it read back who did not when it was last."""
     done = snapshot.status.verification
-    asked = snapshot.spec.verify_nonce != (done.nonce if done is not None else 0)
+    asked = snapshot.spec.verify_nonce not in (0, done.nonce if done is not None else 0)
     return asked and snapshot.is_final and snapshot.status.phase is SnapshotPhase.READY
 
 

@@ -45,7 +45,7 @@ from tidegate.model.spec import (
 )
 from tidegate.model.status import (
     AutoscalingBasis,
-    AutoscalingFigures,
+    AutoscalingMetrics,
     AutoscalingStatus,
     Condition,
     DriverStatus,
@@ -54,7 +54,6 @@ from tidegate.model.status import (
     LastExit,
     LastScale,
     LastSnapshot,
-    LearnedStatus,
     Phase,
     QueryStatus,
     RehearsalStatus,
@@ -79,7 +78,7 @@ __all__ = [
     "VERSION",
     "Application",
     "AutoscalingBasis",
-    "AutoscalingFigures",
+    "AutoscalingMetrics",
     "AutoscalingMode",
     "AutoscalingSpec",
     "AutoscalingStatus",
@@ -97,7 +96,6 @@ __all__ = [
     "LastExit",
     "LastScale",
     "LastSnapshot",
-    "LearnedStatus",
     "LocalReference",
     "Metadata",
     "Phase",

@@ -77,9 +77,9 @@ def test_the_target_is_in_the_status_before_the_driver_hears_of_it() -> None:
 def test_the_status_explains_itself_with_its_numbers() -> None:
     status = written(plan_of(scaled_app(), advice=advice()))
     assert status.message == WORDS
-    assert status.figures is not None
-    assert (status.figures.arriving_rows_per_second, status.figures.needed_executors) == (400.0, 5.6)
-    assert (status.figures.usable_percent, status.figures.lag_rows) == (80, 0)
+    assert status.metrics is not None
+    assert (status.metrics.arriving_rows_per_second, status.metrics.needed_executors) == (400.0, 5.6)
+    assert (status.metrics.usable_percent, status.metrics.lag_rows) == (80, 0)
 
 
 def test_a_change_is_told_once_with_its_reason() -> None:
@@ -181,8 +181,8 @@ def test_what_was_learned_of_large_batches_outlives_the_process_and_is_what_the_
     learned = Past(6, large=LargeBatches(40.0, 3400.0, (0.75, 0.25)))
     status = written(plan_of(scaled_app(), advice=Advice(Mode.ACTIVE, steady(learned), "", small, NOW)))
     assert past_of(status).large == learned.large
-    assert status.figures is not None
-    assert (status.figures.rows_per_second_per_executor, status.figures.rows_per_batch) == (40.0, 60.0)
+    assert status.metrics is not None
+    assert (status.metrics.rows_per_second_per_executor, status.metrics.rows_per_batch) == (40.0, 60.0)
 
 
 def test_the_metric_shows_the_rate_that_was_used_as_the_status_does() -> None:
@@ -196,8 +196,8 @@ def test_the_metric_shows_the_rate_that_was_used_as_the_status_does() -> None:
             "tidegate_autoscaling_executor_rows_per_second", {"namespace": "shop", "app": "orders"}
         )
         status = written(plan_of(scaled_app(), advice=advised))
-        assert status.figures is not None
-        assert (rate, status.figures.rows_per_second_per_executor) == (used, used)
+        assert status.metrics is not None
+        assert (rate, status.metrics.rows_per_second_per_executor) == (used, used)
 
 
 def steady(past: Past) -> Evaluation:

@@ -1,6 +1,7 @@
 """A complete snapshot that is to be read back: when, by whom, and what is said of it. Pure."""
 
 import dataclasses
+import datetime
 from typing import Any
 
 import msgspec
@@ -10,7 +11,13 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.decide.snapshots.actions import CountVerification, CreateSnapshotPod, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.status import Condition
-from tidegate.model.stream_snapshot import VERIFIED, SnapshotPhase, SnapshotVerification, StreamSnapshot
+from tidegate.model.stream_snapshot import (
+    VERIFIED,
+    SnapshotPhase,
+    SnapshotVerification,
+    StreamSnapshot,
+    is_to_be_verified,
+)
 from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory
 from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotReason, SnapshotReport, SnapshotState
@@ -149,3 +156,11 @@ def test_a_pod_that_the_api_server_refuses_is_tried_again_with_pauses_and_age_is
     assert plan.wake_after is not None
     assert plan.wake_after < 300
     assert "CreateSnapshotPod" in kinds(decide_snapshot(o, NOW + 300))
+
+
+def test_a_nonce_that_is_taken_back_to_zero_asks_for_nothing() -> None:
+    verified = ready_snapshot()
+    status = msgspec.structs.replace(
+        verified.status, verification=SnapshotVerification(nonce=3, time=datetime.datetime.now(datetime.UTC))
+    )
+    assert not is_to_be_verified(msgspec.structs.replace(verified, status=status))

@@ -14,7 +14,7 @@ from tidegate.autoscaling.evaluate import Step
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.metrics.figures import Figures
-from tidegate.model.status import LearnedStatus
+from tidegate.model.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.model.streaming_app import AutoscalingBasis, AutoscalingStatus, StreamingApp, UpgradePhase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
@@ -257,8 +257,8 @@ async def test_how_many_tasks_there_are_is_known_in_another_mode_too() -> None:
     """Else partitions would be the ceiling at the switch, and executors that have tasks would go."""
     world = World("Advise")
     await world.batches(1)
-    learned = LearnedStatus(version=world.advice.evaluation.past.version, tasks_at_once=64)
-    world = World(autoscaling=AutoscalingStatus(mode="Advise", learned=learned))
+    learned = AutoscalerMemory(version=world.advice.evaluation.past.version, tasks_at_once=64)
+    world = World(autoscaling=AutoscalingStatus(mode="Advise", memory=write_memory(learned)))
     await world.batches(1)
     assert world.advice.evaluation.past.tasks_at_once == 64
 
