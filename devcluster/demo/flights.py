@@ -97,7 +97,7 @@ class FlightsDemo:
         prefix = "" if site.own else f"{BUCKET}-"
         self._topic, self._output = f"{prefix}flights", f"{prefix}arrivals"
         self._application, self._again = self._build(FLIGHTS), self._build(FLIGHTS_FROM_DUMP)
-        self._again.manifest["spec"]["startFrom"]["export"] = f"s3://{BUCKET}/{DUMP}/manifest.json"
+        self._again.manifest["spec"]["startFrom"]["exportedState"]["uri"] = f"s3://{BUCKET}/{DUMP}/manifest.json"
         self._messages = Messages(self._kubernetes, self._application)
         self._model: dict[str, Any] = {}
         self._reload: dict[str, str] = {}

@@ -24,7 +24,7 @@ acknowledgement says why.
 All that is learned are numbers of flights, sums of minutes and sums of their squares: integers, so that nothing depends
 on how input is cut into batches, as long as producers give each record its carrier as key and send each landing once.
 ``dump-state`` writes them to files. With ``--begin-with-dump`` an application without state begins with such a dump
-(``spec.startFrom.export``), and goes on with the record after it.
+(``spec.startFrom.exportedState``), and goes on with the record after it.
 
 Output is at least once: after a crash some predictions are sent again, equal to the byte. Consumers drop repeats by
 ``id``. Records that are not what is described above are dropped; how many of how many stands in the query's progress
@@ -300,7 +300,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--arrivals", default="arrivals", help="topic to write to (default: %(default)s)")
     parser.add_argument("--trigger", default="1 second", help="time between batches (default: %(default)s)")
     parser.add_argument("--max-records", type=int, default=0, help="most records in a batch; 0: no limit")
-    parser.add_argument("--begin-with-dump", action="store_true", help="begin with the dump in spec.startFrom.export")
+    parser.add_argument(
+        "--begin-with-dump", action="store_true", help="begin with the dump in spec.startFrom.exportedState"
+    )
     return parser.parse_args(arguments)
 
 

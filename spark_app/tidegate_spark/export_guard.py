@@ -43,7 +43,7 @@ def refusal_of(session: Any, export: str, query: str, checkpoint: str) -> str:
         return ""
     # Where nothing was asked for, nobody has looked what the export has.
     lacks = _LACKS[forgotten] if uses.asked else _NOTHING
-    return f"{query!r} is to begin with {export} (spec.startFrom.export), and the script {lacks}"
+    return f"{query!r} is to begin with {export} (spec.startFrom.exportedState), and the script {lacks}"
 
 
 def _has_begun(session: Any, checkpoint: str) -> bool:

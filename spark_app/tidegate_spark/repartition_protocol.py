@@ -184,9 +184,9 @@ def second_way(queries: Mapping[str, StateFacts], partitions: int) -> str:
         return ""
     return (
         " All of this state is transformWithState's, so there is a second way: have a snapshot of it exported, and "
-        "begin an application with the export (spec.startFrom.export) and any number of partitions. Its commands are "
-        "in docs/recipes.md, 'Export, and begin with the export'. Tidegate does not go that way by itself: the script "
-        "has to say what the old state means."
+        "begin an application with that (spec.startFrom.exportedState) and any number of partitions. Its commands "
+        "are in docs/recipes.md, 'Export, and begin with the export'. Tidegate does not go that way by itself: the "
+        "script has to say what the old state means."
     )
 
 

@@ -61,7 +61,7 @@ def _add_settings(parser: ArgumentParser) -> None:
     )
     interval = f"{where}scaleDown.intervalSeconds (default 10m)"
     parser.add_argument("--scale-down-interval", type=_span, metavar="TIME", default=USUAL.down_interval, help=interval)
-    stabilization = f"{where}stabilizationSeconds (default 15s)"
+    stabilization = f"{where}stabilizationWindowSeconds (default 15s)"
     parser.add_argument("--stabilization", type=_span, metavar="TIME", default=USUAL.stabilization, help=stabilization)
 
 

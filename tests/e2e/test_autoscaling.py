@@ -23,8 +23,8 @@ TRIGGER, MOST_IN_BATCH = "5 seconds", 120
 QUICK = {
     "minExecutors": 1,
     "maxExecutors": 3,
-    "windowSeconds": 10,
-    "stabilizationSeconds": 5,
+    "metricsWindowSeconds": 10,
+    "stabilizationWindowSeconds": 5,
     "catchUpSeconds": 120,
     "scaleDown": {"intervalSeconds": 10, "maxPercent": 100},
 }

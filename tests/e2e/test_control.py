@@ -199,5 +199,5 @@ def test_executors_have_the_level_that_was_sent(listening: Listening) -> None:
 
 def batch_of(status: dict[str, Any], query: str) -> int:
     """Return the batch of a query in which a message took effect, as its resource tells."""
-    (batch,) = [each["batch"] for each in status["queries"] if each["name"] == query]
+    (batch,) = [each["batchId"] for each in status["queries"] if each["name"] == query]
     return int(batch)

@@ -95,7 +95,7 @@ def channel_of(scene: Scene, cluster: Cluster) -> dict[str, Any]:
 
 def condition(world: World, app: str) -> str:
     conditions = world.get_app(app, NAMESPACE).get("status", {}).get("conditions", [])
-    return next((str(each["status"]) for each in conditions if each["type"] == "ControlChannel"), "")
+    return next((str(each["status"]) for each in conditions if each["type"] == "ControlChannelConnected"), "")
 
 
 def resources_of(world: World, plural: str, app: str) -> list[dict[str, Any]]:
@@ -125,7 +125,7 @@ def begin(world: World, scene: Scene, app: str, types: tuple[str, ...] = ()) -> 
     assert cluster is not None
     # Whoever runs this once more on the same cluster finds nothing of this run.
     output = Output(world, f"output/{NAMESPACE}/{app}-{time.time():.0f}")
-    channel = {**channel_of(scene, cluster), **({"types": list(types)} if types else {})}
+    channel = {**channel_of(scene, cluster), **({"allowedTypes": list(types)} if types else {})}
     spec = {"control": {"channel": channel}, "storage": {"deletionPolicy": "Delete"}}
     world.kubectl.apply(world.app(app, NAMESPACE, main=SCRIPT, args=[output.target], spec=spec))
     wait_for("both queries to commit", lambda: have_begun(world, app, NAMESPACE), GENEROUS, 1)

@@ -222,7 +222,7 @@ def test_an_application_that_failed_too_often_is_stalled_and_was_started_again_i
         app = world.get_app(fault.name, NAMESPACE)
         stalled, status = world.kubectl.condition(app, "Stalled"), app["status"]
         assert (stalled["status"], stalled["reason"]) == ("True", fault.reason)
-        assert (status["phase"], status["epoch"], len(status["restarts"]["recentFailures"])) == ("Failed", 1, 2)
+        assert (status["phase"], status["epoch"], len(status["restarts"]["recentFailureTimes"])) == ("Failed", 1, 2)
 
 
 def test_an_application_runs_once_the_cause_of_its_fault_is_gone(faulty: Faulty, world: World) -> None:
@@ -235,7 +235,7 @@ def test_an_application_runs_once_the_cause_of_its_fault_is_gone(faulty: Faulty,
             name, ready = app["metadata"]["name"], world.kubectl.condition(app, "Ready")
             if name in left and ready.get("status") == "True" and app["status"]["phase"] == "Running":
                 # Whatever counted against it does not any more.
-                assert "recentFailures" not in app["status"].get("restarts", {}), app["status"]
+                assert "recentFailureTimes" not in app["status"].get("restarts", {}), app["status"]
                 left.discard(name)
                 # The others start on the same few cores.
                 world.kubectl.delete("sapp", name, NAMESPACE)

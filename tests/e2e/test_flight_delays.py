@@ -131,7 +131,7 @@ def test_a_model_is_dumped_mended_and_begun_again_and_every_prediction_is_the_or
     assert world.keys(run.first.name, NAMESPACE) == []
 
     again = run.build(FLIGHTS_FROM_DUMP)
-    again.manifest["spec"]["startFrom"]["export"] = f"s3://{world.bucket}/{prefix}/manifest.json"
+    again.manifest["spec"]["startFrom"]["exportedState"]["uri"] = f"s3://{world.bucket}/{prefix}/manifest.json"
     run.apply(again)
     model = analyse(dump).model("mended")
     run.reload("mended", json.dumps(model))

@@ -116,7 +116,7 @@ def test_an_application_of_another_shape_begins_with_an_export_of_a_snapshot_of_
     numbers.assert_all_kept("original")
     assert world.get_app("original", NAMESPACE)["status"]["epoch"] == 1
     world.kubectl.delete("sapp", "original", NAMESPACE)
-    numbers.keep("other-shape", "keeping_anew.py", startFrom={"export": exported["uri"]})
+    numbers.keep("other-shape", "keeping_anew.py", startFrom={"exportedState": {"uri": exported["uri"]}})
     numbers.send()
     another_shape_has_it_all(numbers, "other-shape")
 
@@ -230,5 +230,5 @@ def import_by_its_address(world: World, status: dict[str, Any], name: str) -> No
     """Have a resource for files that are there."""
     known = status["storage"]
     place = {key: known[key] for key in ("endpoint", "region", "pathStyleAccess") if key in known}
-    secret = {"credentialsSecretRef": {"name": known["credentialsSecret"]}}
+    secret = {"credentialsSecretRef": {"name": known["credentialsSecretName"]}}
     take(world, name, {"uri": status["manifest"]["uri"], "storage": {**place, **secret}})

@@ -56,7 +56,7 @@ MESSAGE: dict[str, Any] = {
     "apiVersion": "tidegate.dev/v1alpha1",
     "kind": "ControlMessage",
     "metadata": {"name": "hurry", "namespace": TEAM},
-    "spec": {"appRef": {"name": APP}, "type": "ping", "ttlSeconds": 1},
+    "spec": {"appRef": {"name": APP}, "type": "ping", "expirationSeconds": 1},
 }
 
 

@@ -413,4 +413,4 @@ def test_a_schedule_takes_snapshots_and_keeps_as_many_as_it_is_told(
     assert kept["spec"] == {"appRef": {"name": "orders"}, "deletionPolicy": "Delete", "verifyNonce": 0}
     assert json.loads(kept["metadata"]["annotations"]["tidegate.dev/retention"]) == {"maxCount": 1}
     status = (kubectl.get("sapp", "orders", space) or {})["status"]["snapshots"]
-    assert (status["schedule"], "nextTime" in status) == ("every 60 s", True)
+    assert (status["schedule"], "nextScheduleTime" in status) == ("every 60 s", True)

@@ -96,7 +96,7 @@ def stands_still_for_an_edit(o: Observation, plan: do.Plan, now: float) -> bool:
         return True
     # What a launched version has made of the state is for a person then.
     lost = upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.lost
-    if lost or o.app.spec.upgrade.rollback_policy is not RollbackPolicy.AUTO or upgrade.start_time is None:
+    if lost or o.app.spec.upgrade.rollback_policy is not RollbackPolicy.ON_FAILURE or upgrade.start_time is None:
         return False
     return now - upgrade.start_time.timestamp() < o.app.spec.upgrade.timeout_seconds
 

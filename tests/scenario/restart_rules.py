@@ -120,7 +120,7 @@ class RestartRules:
             return
         if before not in (None, spec_hash) and told:
             self.violated(f"{pod.place.path} follows a changed spec and is told of failures before it")
-        known = ((app.get("status") or {}).get("restarts") or {}).get("recentFailures", ())
+        known = ((app.get("status") or {}).get("restarts") or {}).get("recentFailureTimes", ())
         if before == spec_hash and told:
             self.count("went on counting failures in a new pod")
         if before == spec_hash and len(told) < len(known) and not late:

@@ -35,7 +35,9 @@ def stands_still_for_an_edit(app: Body, now: float) -> bool:
     upgrade, pin = status.get("upgrade") or {}, (status.get("upgrade") or {}).get("rollbackSnapshot") or {}
     launched = "epoch" in upgrade and upgrade["phase"] in ("Stopping", "Gate", "Failed")
     # After a launch it goes back to the pin, if there is one and people leave that to the operator, and in its time.
-    by_itself = app["spec"]["upgrade"].get("rollback", "Auto") == "Auto" and bool(pin) and "lost" not in pin
+    by_itself = (
+        app["spec"]["upgrade"].get("rollbackPolicy", "OnFailure") == "OnFailure" and bool(pin) and "lost" not in pin
+    )
     return (by_itself and not _may_have_outlasted(app["spec"], status, now)) or not launched
 
 

@@ -38,8 +38,8 @@ def settings_of(spec: AutoscalingSpec) -> Settings:
         mode=Mode(spec.mode.value),
         utilization=spec.target_utilization_percent / 100,
         catch_up=float(spec.catch_up_seconds),
-        window=min(float(spec.window_seconds), KEPT_SECONDS),
-        stabilization=float(spec.stabilization_seconds),
+        window=min(float(spec.metrics_window_seconds), KEPT_SECONDS),
+        stabilization=float(spec.stabilization_window_seconds),
         down_interval=float(spec.scale_down.interval_seconds),
         down_share=spec.scale_down.max_percent / 100,
         excluded=tuple(

@@ -10,7 +10,7 @@ from tidegate.model.streaming_app import ChannelType, Condition, Phase
 from tidegate.observe.observation import Observation
 from tidegate_spark.control_protocol import ChannelReport, MessageState
 
-CONTROL_CHANNEL = "ControlChannel"
+CONTROL_CHANNEL = "ControlChannelConnected"
 """Type of the condition."""
 CONNECTED, NOT_KNOWN, CONNECTING = "Connected", "NoDriver", "Connecting"
 _PLACES = {ChannelType.STORAGE.value: "the inbox in the application's storage"}

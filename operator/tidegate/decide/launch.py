@@ -269,7 +269,7 @@ def _with_target(o: Observation, app: StreamingApp) -> StreamingApp:
 def _failures_before(o: Observation) -> tuple[float, ...]:
     # A driver whose pod was lost must not get a new budget with its new pod.
     known = o.app.status.restarts
-    return tuple(time.timestamp() for time in known.recent_failures) if known else ()
+    return tuple(time.timestamp() for time in known.recent_failure_times) if known else ()
 
 
 def _finalizer(o: Observation) -> tuple[Action, ...]:

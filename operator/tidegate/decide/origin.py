@@ -71,7 +71,7 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
     assert storage is not None
     assert owner is not None
     return StartedFrom(
-        snapshot=start.snapshot_name,
+        snapshot_name=start.snapshot_name,
         id=origin.status.snapshot_id,
         app_uid=owner.uid,
         lineage=lineage_of(o),
@@ -79,7 +79,7 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
         endpoint=storage.endpoint,
         region=storage.region,
         path_style_access=storage.path_style_access,
-        credentials_secret=storage.credentials_secret if is_imported(origin) else "",
+        credentials_secret_name=storage.credentials_secret_name if is_imported(origin) else "",
     )
 
 
@@ -95,7 +95,7 @@ def _beginning_of_rollback(o: Observation) -> StartedFrom | None:
         return None
     place = app_storage(o.app)
     return StartedFrom(
-        snapshot=upgrade.rollback_snapshot.id,
+        snapshot_name=upgrade.rollback_snapshot.id,
         id=upgrade.rollback_snapshot.id,
         app_uid=metadata.uid,
         lineage=upgrade.lineage,

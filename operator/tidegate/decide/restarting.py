@@ -167,7 +167,7 @@ def count_restarts(o: Observation, verdict: Verdict, now: float) -> RestartsStat
     counted = RestartsStatus(
         total=known.total + bool(reason),
         last_reason=reason or known.last_reason,
-        recent_failures=() if afresh else recent_failures(o, now),
+        recent_failure_times=() if afresh else recent_failures(o, now),
     )
     return counted if counted != RestartsStatus() else None
 
@@ -181,7 +181,7 @@ def recent_failures(o: Observation, now: float) -> tuple[datetime.datetime, ...]
         times = o.agent.report.failures
     else:
         known = o.app.status.restarts
-        times = tuple(time.timestamp() for time in known.recent_failures) if known else ()
+        times = tuple(time.timestamp() for time in known.recent_failure_times) if known else ()
     since = now - o.app.spec.restart.window_seconds
     return tuple(t for t in map(time_from_seconds, times) if t is not None and t.timestamp() > since)
 

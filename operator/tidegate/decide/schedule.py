@@ -57,7 +57,7 @@ def look_at_schedule(o: Observation, now: float) -> ScheduleLook:
     except ScheduleError as error:
         return _invalid(o, text, str(error))
     status = _progress(o, text, now)
-    status = msgspec.structs.replace(status, next_time=_time(coming))
+    status = msgspec.structs.replace(status, next_schedule_time=_time(coming))
     wake = max(0.0, coming - now) if coming is not None else None
     if previous is None or previous <= _reached(status):
         return ScheduleLook(status, wake_after=wake)
@@ -109,20 +109,23 @@ def _progress(o: Observation, text: str, now: float) -> ScheduleStatus:
     known = o.app.status.snapshots
     if known is None or known.schedule != text or known.start_time is None:
         return ScheduleStatus(schedule=text, start_time=_time(now))
-    since, last = known.start_time.timestamp(), known.last_time.timestamp() if known.last_time is not None else 0.0
+    since, last = (
+        known.start_time.timestamp(),
+        known.last_schedule_time.timestamp() if known.last_schedule_time is not None else 0.0,
+    )
     taken = max((at for at in map(scheduled_at, _own(o)) if at <= now), default=0.0)
     last = max(last if last <= now else 0.0, taken)
-    message = known.message if last and _time(last) == known.last_time else ""
+    message = known.message if last and _time(last) == known.last_schedule_time else ""
     return ScheduleStatus(
         schedule=text,
         start_time=known.start_time if since <= now else _time(now),
-        last_time=_time(last) if last else None,
+        last_schedule_time=_time(last) if last else None,
         message=message,
     )
 
 
 def _reached(status: ScheduleStatus) -> float:
-    times = (status.start_time, status.last_time)
+    times = (status.start_time, status.last_schedule_time)
     return max((at.timestamp() for at in times if at is not None), default=0.0)
 
 
@@ -140,7 +143,7 @@ def _own(o: Observation) -> tuple[StreamSnapshot, ...]:
 
 def _dealt_with(look: ScheduleLook, slot: float, message: str) -> ScheduleLook:
     assert look.status is not None
-    status = msgspec.structs.replace(look.status, last_time=_time(slot), message=message)
+    status = msgspec.structs.replace(look.status, last_schedule_time=_time(slot), message=message)
     return ScheduleLook(status, wake_after=look.wake_after)
 
 

@@ -53,14 +53,14 @@ class ControlMessageSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     app_ref: LocalReference
     type: str
     payload: Any = None
-    ttl_seconds: int = 0
+    expiration_seconds: int = 0
 
 
 class MessageQuery(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What one query says of the message; ``applied`` of ``ran`` are workers."""
 
     name: str
-    batch: int | None = None
+    batch_id: int | None = None
     applied: int = 0
     ran: int = 0
     errors: tuple[str, ...] = ()
@@ -169,7 +169,7 @@ class ControlMessage(Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def expires(self) -> float:
         """When it is too late for it, likewise; 0 if it never is."""
-        return self.created + self.spec.ttl_seconds if self.spec.ttl_seconds else 0.0
+        return self.created + self.spec.expiration_seconds if self.spec.expiration_seconds else 0.0
 
 
 def channel_message_name(app: str, app_uid: str, log_id: str) -> str:

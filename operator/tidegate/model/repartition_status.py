@@ -30,7 +30,7 @@ class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
     """State that is to have another number of partitions: a pod makes a new lineage of it, between stop and launch.
 
     Each attempt has an epoch and a lineage of its own, 0 as long as there is none, and one pod, whose uid is noted when
-    it is seen first. ``snapshot`` is what it is made of. ``cause`` is a word of the contract with the runtime, or
+    it is seen first. ``snapshot_id`` is what it is made of. ``cause`` is a word of the contract with the runtime, or
     InvalidSpec. ``rows`` are those of all state, the same before and after. ``batch`` is the highest that the new
     lineage begins after: Spark makes one of the repartition. ``progress`` is the pod's, while it works. ``deferrals``
     counts how often this edit's repartition was put off, because the version before was ended inside a batch.
@@ -38,7 +38,7 @@ class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
 
     partitions: int
     before: int
-    snapshot: str = ""
+    snapshot_id: str = ""
     epoch: int = 0
     lineage: int = 0
     pod_uid: str = ""

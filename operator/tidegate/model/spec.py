@@ -51,7 +51,7 @@ class UpgradeMode(StrEnum):
 class RollbackPolicy(StrEnum):
     """What happens to a version that does not pass its gate."""
 
-    AUTO = "Auto"
+    ON_FAILURE = "OnFailure"
     NEVER = "Never"
 
 
@@ -220,14 +220,14 @@ class StorageChannel(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ChannelSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The one of its type is there, and no other; an inbox only if it is asked for. No ``types``: any may be sent."""
+    """The one of its type is there, and no other; an inbox only if asked for. No ``allowed_types``: any may be sent."""
 
     type: ChannelType = ChannelType.STORAGE
     kafka: KafkaChannel | None = None
     rabbitmq: RabbitMQChannel | None = None
     storage: StorageChannel | None = None
     credentials_secret_ref: LocalReference | None = None
-    types: tuple[str, ...] = ()
+    allowed_types: tuple[str, ...] = ()
 
     @property
     def is_read(self) -> bool:
@@ -249,6 +249,12 @@ class ForkOutputs(StrEnum):
     TAKE_OVER = "TakeOver"
 
 
+class ExportedState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """State that was exported, by the address of its manifest."""
+
+    uri: str
+
+
 class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the application's state begins with.
 
@@ -256,8 +262,13 @@ class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """
 
     snapshot_ref: LocalReference | None = None
-    export: str = ""
+    exported_state: ExportedState | None = None
     outputs: ForkOutputs = ForkOutputs.OWN
+
+    @property
+    def export_uri(self) -> str:
+        """The address of the export's manifest, empty if there is none."""
+        return self.exported_state.uri if self.exported_state is not None else ""
 
     @property
     def snapshot_name(self) -> str:
@@ -282,7 +293,7 @@ class Upgrade(Struct, frozen=True, kw_only=True, rename="camel"):
     mode: UpgradeMode = UpgradeMode.SNAPSHOT
     stable_batches: int = 5
     timeout_seconds: int = 1800
-    rollback_policy: RollbackPolicy = RollbackPolicy.AUTO
+    rollback_policy: RollbackPolicy = RollbackPolicy.ON_FAILURE
     rollback_to: str = ""
     rehearsal: RehearsalSpec | None = None
 
@@ -318,8 +329,8 @@ class AutoscalingSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     mode: AutoscalingMode = AutoscalingMode.OFF
     target_utilization_percent: int = 70
     catch_up_seconds: int = 600
-    window_seconds: int = 60
-    stabilization_seconds: int = 15
+    metrics_window_seconds: int = 60
+    stabilization_window_seconds: int = 15
     scale_down: ScaleDown = ScaleDown()
     excluded_periods: tuple[ExcludedPeriodSpec, ...] = ()
 

@@ -57,11 +57,11 @@ class LastExit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 
 class RestartsStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Ends of the driver that nobody asked for; ``recent_failures`` are those that count against the budget."""
+    """Ends of the driver that nobody asked for; ``recent_failure_times`` are those that count against the budget."""
 
     total: int = 0
     last_reason: str = ""
-    recent_failures: tuple[datetime, ...] = ()
+    recent_failure_times: tuple[datetime, ...] = ()
 
 
 class QueryStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -107,13 +107,13 @@ class LastSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 class ScheduleStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """How far the schedule of snapshots is: ``schedule`` as it is followed, ``start_time`` since when.
 
-    ``last_time`` is the last time of it that was dealt with: a snapshot was taken, or none was needed.
+    ``last_schedule_time`` is the last time of it that was dealt with: a snapshot was taken, or none was needed.
     """
 
     schedule: str = ""
     start_time: datetime | None = None
-    last_time: datetime | None = None
-    next_time: datetime | None = None
+    last_schedule_time: datetime | None = None
+    next_schedule_time: datetime | None = None
     message: str = ""
 
 
@@ -128,12 +128,12 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     """The snapshot that ``lineage`` begins with, so that it is found when its resource is gone.
 
     ``uri`` is the place of the application whose snapshot it is, ``app_uid`` that application. ``begun``: a driver has
-    run on it, so the snapshot is not needed any more. ``credentials_secret`` is that of an imported snapshot.
+    run on it, so the snapshot is not needed any more. ``credentials_secret_name`` is that of an imported snapshot.
     ``of_lineage``: of an upgrade that is undone, the lineage whose pin the snapshot is. ``fallbacks``: what is begun
     with if that lineage was never filled, newest first.
     """
 
-    snapshot: str
+    snapshot_name: str
     id: str
     app_uid: str
     lineage: int
@@ -141,7 +141,7 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     endpoint: str = ""
     region: str = "us-east-1"
     path_style_access: bool = False
-    credentials_secret: str = ""
+    credentials_secret_name: str = ""
     begun: bool = False
     of_lineage: int = 0
     fallbacks: tuple[EarlierRollbackSnapshot, ...] = ()

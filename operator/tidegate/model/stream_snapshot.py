@@ -203,7 +203,7 @@ class SnapshotStorage(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     endpoint: str = ""
     region: str = "us-east-1"
     path_style_access: bool = False
-    credentials_secret: str = ""
+    credentials_secret_name: str = ""
     service_account_name: str = ""
     cpu_limit: str = ""
 

@@ -22,7 +22,9 @@ def channel_settings(app: StreamingApp) -> ChannelSettings | None:
     channel = app.spec.control.channel
     if channel.kafka is None and channel.rabbitmq is None and channel.storage is None:
         return None
-    return ChannelSettings(_kafka(channel), _rabbitmq(channel), _secret(channel), _storage(channel), channel.types)
+    return ChannelSettings(
+        _kafka(channel), _rabbitmq(channel), _secret(channel), _storage(channel), channel.allowed_types
+    )
 
 
 def mount_credentials(spec: dict[str, Any], app: StreamingApp) -> None:

@@ -84,7 +84,7 @@ def build_driver_config(
         apart=_is_apart(app),
         program=program_hash(spec),
         pin=_pin(app, lineage),
-        export=spec.start_from.export if spec.start_from is not None else "",
+        export=spec.start_from.export_uri if spec.start_from is not None else "",
         channel=channel_settings(app),
         protocol=PROTOCOL,
     )
@@ -154,7 +154,7 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
             otherwise=tuple(EarlierPin(pin.id, _rollback_holder(pin.id), pin.lineage) for pin in began.fallbacks),
         )
     fork = began.app_uid != app.metadata.uid
-    secret = began.credentials_secret
+    secret = began.credentials_secret_name
     return StartFrom(place, began.id, fork_holder(app), fork=fork, credentials_secret=secret)
 
 

@@ -37,7 +37,7 @@ def build_release_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
         env={ORDERS_VARIABLE: to_json(orders)},
         place=Storage(began.uri, began.endpoint, began.region, began.path_style_access),
     )
-    return build_storage_pod(_with_origins_credentials(app, began.credentials_secret), errand, platform)
+    return build_storage_pod(_with_origins_credentials(app, began.credentials_secret_name), errand, platform)
 
 
 def _with_origins_credentials(app: StreamingApp, secret: str) -> StreamingApp:

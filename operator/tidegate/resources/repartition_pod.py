@@ -85,7 +85,7 @@ def _order(app: StreamingApp, known: RepartitionStatus, image: str, conf: Mappin
         raise SpecError("spec.state.repartition.resources.requests.memory", error.remedy) from error
     return Repartition(
         partitions=known.partitions,
-        pin=known.snapshot,
+        pin=known.snapshot_id,
         of_lineage=app.status.lineage,
         lineage=known.lineage,
         image=image,

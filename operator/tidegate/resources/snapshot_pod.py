@@ -42,7 +42,7 @@ def storage_of(app: StreamingApp) -> SnapshotStorage:
         endpoint=place.endpoint,
         region=place.region,
         path_style_access=place.path_style_access,
-        credentials_secret=secret.name if secret is not None else "",
+        credentials_secret_name=secret.name if secret is not None else "",
         service_account_name=service_account(app),
         cpu_limit=driver_limit(app) or "",
     )
@@ -65,7 +65,7 @@ def storage_of_import(snapshot: StreamSnapshot) -> SnapshotStorage:
         endpoint=given.endpoint,
         region=given.region,
         path_style_access=given.path_style_access,
-        credentials_secret=given.credentials_secret_ref.name if given.credentials_secret_ref is not None else "",
+        credentials_secret_name=given.credentials_secret_ref.name if given.credentials_secret_ref is not None else "",
         service_account_name=snapshot.spec.service_account_name,
     )
 
@@ -127,8 +127,8 @@ def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:
             endpoint=storage.endpoint,
             region=storage.region,
             path_style_access=storage.path_style_access,
-            credentials_secret_ref=LocalReference(name=storage.credentials_secret)
-            if storage.credentials_secret
+            credentials_secret_ref=LocalReference(name=storage.credentials_secret_name)
+            if storage.credentials_secret_name
             else None,
         ),
         service_account_name=storage.service_account_name,

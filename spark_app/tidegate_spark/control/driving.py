@@ -58,7 +58,7 @@ JOINS_LATE = (
     "spark.sql.streaming.queryEvolution.enableSourceEvolution=true and spark.sql.streaming.offsetLog.formatVersion=2). "
     "What it takes: another name of the query, with which "
     "it begins anew; or spec.upgrade.mode: Stateless; or a new application that begins with an export of this one's "
-    "state (spec.startFrom.export)."
+    "state (spec.startFrom.exportedState)."
 )
 
 END_SECONDS = 2.0

@@ -40,7 +40,7 @@ def initial_state(
         spark: the session.
         query: the query's name; needed if the export has several.
         operator: the operator's number; needed if the query has several that begin with such a state.
-        export: of its manifest, the address; the application's ``spec.startFrom.export`` if it is not said.
+        export: of its manifest, the address; the application's ``spec.startFrom.exportedState`` if it is not said.
 
     Raises:
         ExportError: there is no such export or state, or the operator is none that Spark can begin with a state.
@@ -170,7 +170,7 @@ def _open(spark: SparkSession, export: str | None) -> _Opened:
     uri = export or os.environ.get(EXPORT_VARIABLE, "")
     if not uri:
         raise ExportError(
-            "no export was named: set spec.startFrom.export of the application, or say export=… "
+            "no export was named: set spec.startFrom.exportedState of the application, or say export=… "
             "(status.export.uri of the StreamSnapshot has the address)"
         )
     if not uri.endswith(f"/{MANIFEST_FILE}"):
@@ -180,7 +180,8 @@ def _open(spark: SparkSession, export: str | None) -> _Opened:
         (row,) = spark.read.text(uri, wholetext=True).collect()
     except (PySparkException, ValueError) as error:
         raise ExportError(
-            f"there is no export that can be read at {uri} (spec.startFrom.export, or export=…): {_first_line(error)}"
+            f"there is no export that can be read at {uri} (spec.startFrom.exportedState, or export=…): "
+            f"{_first_line(error)}"
         ) from error
     return _Opened(spark, uri, parse(row[0], uri))
 

@@ -51,7 +51,7 @@ def seen() -> Uses:
 
 
 def without_state() -> None:
-    """Say that the queries begin without the state of the export (``spec.startFrom.export``), and that this is meant.
+    """Say that queries begin without the exported state (``spec.startFrom.exportedState``), and that this is meant.
 
     To be called before the first query starts, in place of ``initial_state`` and ``exported_state``.
     """

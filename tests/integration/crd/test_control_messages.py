@@ -30,7 +30,7 @@ STATUS = {
     "sequence": 12,
     "publishedTime": "2026-01-01T00:00:01Z",
     "completionTime": "2026-01-01T00:00:05Z",
-    "queries": [{"name": "main", "batch": 310, "applied": 4, "ran": 4, "errors": ["E: x"], "moreErrors": 2}],
+    "queries": [{"name": "main", "batchId": 310, "applied": 4, "ran": 4, "errors": ["E: x"], "moreErrors": 2}],
     "batch": 310,
     "acks": "4/4",
     "results": {"uri": "s3://streams/apps/shop/orders/exports/1/manifest.json"},
@@ -86,9 +86,9 @@ def test_a_payload_is_any_json_and_stays_what_it_is(api_kubectl: Kubectl, namesp
         ("spec/type", "two words", "type must begin with a letter"),
         ("spec/type", "7up", "type must begin with a letter"),
         ("spec/type", "a" * 129, "spec.type"),
-        ("spec/ttlSeconds", "10m", "must be of type integer"),
-        ("spec/ttlSeconds", 0, "greater than or equal to 1"),
-        ("spec/ttlSeconds", 8640001, "less than or equal to 8640000"),
+        ("spec/expirationSeconds", "10m", "must be of type integer"),
+        ("spec/expirationSeconds", 0, "greater than or equal to 1"),
+        ("spec/expirationSeconds", 8640001, "less than or equal to 8640000"),
         ("spec/unheard", 1, "unknown field"),
     ],
 )
@@ -106,7 +106,7 @@ def test_types_of_applications_own_are_taken(api_kubectl: Kubectl, namespace: st
 
 
 def test_a_message_that_expires_is_read_as_one(api_kubectl: Kubectl, namespace: str) -> None:
-    read = decode_message(json.dumps(create(api_kubectl, namespace, message("spec/ttlSeconds", 600))).encode())
+    read = decode_message(json.dumps(create(api_kubectl, namespace, message("spec/expirationSeconds", 600))).encode())
     assert read.expires == read.created + 600
 
 
@@ -115,7 +115,7 @@ def test_a_message_that_expires_is_read_as_one(api_kubectl: Kubectl, namespace: 
     [
         {"appRef": {"name": "bills"}},
         {"type": "pause"},
-        {"ttlSeconds": 60},
+        {"expirationSeconds": 60},
         {"payload": {"threshold": 4}},
         {"payload": {"limit": 3}},
         {"payload": {"threshold": 3, "deep": {"er": [2]}}},

@@ -27,7 +27,7 @@ KINDS: dict[str, tuple[Path, dict[str, Any]]] = {
 """Each CRD with the smallest manifest of its kind."""
 NEEDED = {"autoscaling": {"maxExecutors": 4}, "startFrom": {}}
 """What a group has to have beside the former name."""
-VALUES: dict[str, Any] = {"string": "1h", "integer": 70, "object": {"name": "x"}}
+VALUES: dict[str, Any] = {"string": "1h", "integer": 70, "object": {"name": "x"}, "array": ["ping"]}
 
 
 def all_former_names() -> list[tuple[str, FormerName]]:

@@ -105,8 +105,8 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "figures of a longer time than they are kept for": (
         "spec/autoscaling",
-        {"maxExecutors": 4, "windowSeconds": 3600},
-        ["spec.autoscaling.windowSeconds", "less than or equal to 1800"],
+        {"maxExecutors": 4, "metricsWindowSeconds": 3600},
+        ["spec.autoscaling.metricsWindowSeconds", "less than or equal to 1800"],
     ),
     "more than all of the executors' time": (
         "spec/autoscaling",
@@ -186,13 +186,13 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "a type without a name": (
         "spec/control",
-        {"channel": {**kafka()["channel"], "types": [""]}},
-        ["control.channel.types[0]", "at least 1"],
+        {"channel": {**kafka()["channel"], "allowedTypes": [""]}},
+        ["control.channel.allowedTypes[0]", "at least 1"],
     ),
     "a type that is named twice": (
         "spec/control",
-        {"channel": {**kafka()["channel"], "types": ["ping", "ping"]}},
-        ["control.channel.types[1]", "Duplicate"],
+        {"channel": {**kafka()["channel"], "allowedTypes": ["ping", "ping"]}},
+        ["control.channel.allowedTypes[1]", "Duplicate"],
     ),
     "arguments that are one string": ("spec/application/args", "--a --b", ["spec.application.args", "array"]),
     "an argument that is a number": ("spec/application/args", ["--n", 3], ["spec.application.args[1]", "string"]),
@@ -383,8 +383,8 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
 # Each span of time -> what else its group needs.
 SPANS: dict[str, dict[str, Any]] = {
     "autoscaling/catchUpSeconds": {"maxExecutors": 4},
-    "autoscaling/windowSeconds": {"maxExecutors": 4},
-    "autoscaling/stabilizationSeconds": {"maxExecutors": 4},
+    "autoscaling/metricsWindowSeconds": {"maxExecutors": 4},
+    "autoscaling/stabilizationWindowSeconds": {"maxExecutors": 4},
     "autoscaling/scaleDown/intervalSeconds": {"maxExecutors": 4},
     "autoscaling/excludedPeriods/0/durationSeconds": {"maxExecutors": 4},
     "snapshots/intervalSeconds": {},

@@ -40,7 +40,7 @@ def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, nam
             "mode": "Snapshot",
             "stableBatches": 5,
             "timeoutSeconds": 1800,
-            "rollbackPolicy": "Auto",
+            "rollbackPolicy": "OnFailure",
             "rollbackTo": "",
         },
         "control": {"retentionSeconds": 86400, "channel": {"type": "Storage"}},
@@ -59,8 +59,8 @@ def test_an_autoscaler_is_off_until_somebody_switches_it_on(api_kubectl: Kubectl
         "maxExecutors": 4,
         "targetUtilizationPercent": 70,
         "catchUpSeconds": 600,
-        "windowSeconds": 60,
-        "stabilizationSeconds": 15,
+        "metricsWindowSeconds": 60,
+        "stabilizationWindowSeconds": 15,
         "scaleDown": {"intervalSeconds": 600, "maxPercent": 50},
     }
     assert decode_app(stored).spec == decode_app({**stored, "spec": app["spec"]}).spec
@@ -154,7 +154,7 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
                     "options": {"security.protocol": "SASL_SSL"},
                 },
                 "credentialsSecretRef": {"name": "kafka-control"},
-                "types": ["reload-config", "order:new"],
+                "allowedTypes": ["reload-config", "order:new"],
             },
         },
         "restartNonce": 7,

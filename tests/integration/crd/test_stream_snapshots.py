@@ -150,7 +150,7 @@ def test_an_application_may_begin_with_a_snapshot(api_kubectl: Kubectl, namespac
         (None, START, "startFrom can only be set when the application is created"),
         (START, None, "startFrom can only be set when the application is created"),
         (START, {"snapshotRef": {"name": "another"}}, "startFrom cannot be changed"),
-        (START, {"snapshotRef": None, "export": EXPORT}, "startFrom cannot be changed"),
+        (START, {"snapshotRef": None, "exportedState": {"uri": EXPORT}}, "startFrom cannot be changed"),
     ],
 )
 def test_what_an_application_begins_with_is_decided_at_its_creation(
@@ -162,7 +162,7 @@ def test_what_an_application_begins_with_is_decided_at_its_creation(
 
 
 def test_a_beginning_names_a_snapshot(api_kubectl: Kubectl, namespace: str) -> None:
-    with pytest.raises(KubectlError, match=r"startFrom needs one of snapshotRef.* and export"):
+    with pytest.raises(KubectlError, match=r"startFrom needs one of snapshotRef.* and exportedState"):
         create(api_kubectl, namespace, changed("spec/startFrom", {}))
 
 
@@ -170,17 +170,20 @@ def test_a_beginning_names_a_snapshot(api_kubectl: Kubectl, namespace: str) -> N
 
 
 def test_an_application_may_begin_with_an_export(api_kubectl: Kubectl, namespace: str) -> None:
-    stored = create(api_kubectl, namespace, changed("spec/startFrom", {"export": EXPORT}))
-    assert stored["spec"]["startFrom"] == {"export": EXPORT, "outputs": "Own"}
+    stored = create(api_kubectl, namespace, changed("spec/startFrom", {"exportedState": {"uri": EXPORT}}))
+    assert stored["spec"]["startFrom"] == {"exportedState": {"uri": EXPORT}, "outputs": "Own"}
 
 
 @pytest.mark.parametrize(
     ("start", "words"),
     [
-        ({"export": EXPORT, **START}, "startFrom needs one of"),
-        ({"export": EXPORT, "outputs": "TakeOver"}, "startFrom.outputs needs startFrom.snapshotRef"),
-        ({"export": "s3://streams/apps/shop/word-count/snapshots/a/manifest.json"}, "startFrom.export must be"),
-        ({"export": "nightly"}, "startFrom.export must be"),
+        ({"exportedState": {"uri": EXPORT}, **START}, "startFrom needs one of"),
+        ({"exportedState": {"uri": EXPORT}, "outputs": "TakeOver"}, "startFrom.outputs needs startFrom.snapshotRef"),
+        (
+            {"exportedState": {"uri": "s3://streams/apps/shop/word-count/snapshots/a/manifest.json"}},
+            "startFrom.exportedState.uri must be",
+        ),
+        ({"exportedState": {"uri": "nightly"}}, "startFrom.exportedState.uri must be"),
     ],
 )
 def test_an_export_is_named_by_its_manifest(

@@ -86,7 +86,7 @@ def test_a_script_that_asks_for_nothing_of_it_does_not_begin_with_nothing(start_
     driver = start_driver("app", "remembering.py", args=("forget",), export="s3://b/exports/a-1/manifest.json")
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     assert driver.termination.reason is Reason.QUERY_REFUSED
-    assert "s3://b/exports/a-1/manifest.json (spec.startFrom.export)" in driver.termination.message
+    assert "s3://b/exports/a-1/manifest.json (spec.startFrom.exportedState)" in driver.termination.message
 
 
 # --- with inputs of Kafka ---

@@ -372,10 +372,10 @@ def test_what_can_not_be_begun_with_is_named_and_refused(
 def test_an_export_that_is_not_there_is_named_with_the_field(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ExportError, match=r"nowhere/manifest\.json \(spec\.startFrom\.export, or export=…\)"):
+    with pytest.raises(ExportError, match=r"nowhere/manifest\.json \(spec\.startFrom\.exportedState, or export=…\)"):
         initial_state(spark, export=f"file://{tmp_path}/nowhere")
     monkeypatch.delenv("TIDEGATE_EXPORT", raising=False)
-    with pytest.raises(ExportError, match=r"set spec\.startFrom\.export"):
+    with pytest.raises(ExportError, match=r"set spec\.startFrom\.exportedState"):
         initial_state(spark)
 
 

@@ -21,7 +21,7 @@ def _send(w: World, app: str) -> None:
     spec: Body = {"appRef": {"name": app}, "type": "ping"}
     ttl = w.rng.choice((0, 0, 2, 30))
     if ttl:
-        spec["ttlSeconds"] = ttl
+        spec["expirationSeconds"] = ttl
     manifest = {"apiVersion": "tidegate.dev/v1alpha1", "metadata": {"name": name, "namespace": "shop"}, "spec": spec}
     w.api.create(w.messages_path, manifest)
     w.count("sent a message")

@@ -56,7 +56,7 @@ def _upgrade_rules(w: World) -> Body:
         "rehearsal": {"batches": 2, "timeoutSeconds": w.rng.choice((30, 120))} if rehearsed else None,
         "stableBatches": w.rng.choice((1, 2, 5)),
         "timeoutSeconds": w.rng.choice((60, 600)),
-        "rollbackPolicy": w.rng.choice(("Auto", "Auto", "Auto", "Never")),
+        "rollbackPolicy": w.rng.choice(("OnFailure", "OnFailure", "OnFailure", "Never")),
     }
 
 

@@ -50,7 +50,9 @@ def message(
     }
     return ControlMessage(
         metadata=Metadata(**{**known, **metadata}),
-        spec=ControlMessageSpec(app_ref=LocalReference(name="orders"), type=kind, payload=payload, ttl_seconds=ttl),
+        spec=ControlMessageSpec(
+            app_ref=LocalReference(name="orders"), type=kind, payload=payload, expiration_seconds=ttl
+        ),
         status=status or ControlMessageStatus(),
     )
 

@@ -24,7 +24,7 @@ def test_every_type_may_be_sent_if_none_is_named_and_no_other_if_some_are() -> N
     found = of_allowed_types(drafts, ("own",))
     assert reasons(found) == ["TypeNotAllowed", "", ""]
     assert found[1:] == drafts[1:]
-    assert "spec.control.channel.types" in found[0].message
+    assert "spec.control.channel.allowedTypes" in found[0].message
 
 
 def test_what_was_no_message_keeps_its_own_reason() -> None:

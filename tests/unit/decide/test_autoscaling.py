@@ -139,7 +139,7 @@ def test_a_number_to_begin_with_that_is_out_of_bounds_is_not_begun_with() -> Non
 
 
 def test_a_window_is_no_longer_than_metrics_are_retained() -> None:
-    assert settings_of(AutoscalingSpec(max_executors=3, window_seconds=86400)).window == KEPT_SECONDS
+    assert settings_of(AutoscalingSpec(max_executors=3, metrics_window_seconds=86400)).window == KEPT_SECONDS
 
 
 @pytest.mark.parametrize("mode", ["Off", "Advise"])

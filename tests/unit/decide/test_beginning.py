@@ -40,7 +40,7 @@ ORIGIN_APP = launched(app_with(name="orders", uid="u-0"))
 ORIGIN = ready_snapshot(ORIGIN_APP)
 FORK = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}}}, name="variant", uid="u-9")
 RECORD = StartedFrom(
-    snapshot="nightly", id="nightly-aabbccdd", app_uid="u-0", lineage=1, uri="s3://streams/apps/shop/orders"
+    snapshot_name="nightly", id="nightly-aabbccdd", app_uid="u-0", lineage=1, uri="s3://streams/apps/shop/orders"
 )
 
 
@@ -58,7 +58,7 @@ def test_a_snapshot_that_can_not_be_read_is_not_called_missing() -> None:
 
 def test_an_application_that_begins_with_an_export_waits_for_nothing_and_its_driver_is_told() -> None:
     uri = "s3://streams/apps/shop/orders/exports/nightly-1/manifest.json"
-    o = observe(app_with({"startFrom": {"export": uri}}))
+    o = observe(app_with({"startFrom": {"exportedState": {"uri": uri}}}))
     found = config_of(o)
     assert (found.export, found.start_from, found.lineage) == (uri, None, 1)
     assert config_of(observe(app_with())).export == ""
@@ -140,7 +140,7 @@ def test_the_status_names_the_newest_snapshot() -> None:
 
 def test_the_secret_of_an_imported_snapshot_is_mounted_into_the_driver_that_begins_with_it() -> None:
     assert ORIGIN.status.storage is not None
-    storage = msgspec.structs.replace(ORIGIN.status.storage, credentials_secret="far-keys")
+    storage = msgspec.structs.replace(ORIGIN.status.storage, credentials_secret_name="far-keys")
     imported = msgspec.structs.replace(
         ORIGIN,
         spec=StreamSnapshotSpec(uri="s3://streams/apps/shop/orders/snapshots/nightly-aabbccdd/manifest.json"),

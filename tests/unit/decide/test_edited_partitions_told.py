@@ -135,7 +135,7 @@ def test_a_suspended_one_that_was_never_stable_says_that_it_has_to_go_on_for_it(
 
 def test_while_a_rollback_fills_its_lineage_it_is_named() -> None:
     taken_back = at_gate(phase=Phase.STARTING)
-    began = StartedFrom(snapshot="up", id="up", app_uid="u1", lineage=1, uri="s3://streams", of_lineage=1)
+    began = StartedFrom(snapshot_name="up", id="up", app_uid="u1", lineage=1, uri="s3://streams", of_lineage=1)
     status = msgspec.structs.replace(taken_back.status, start_from=began)
     rolling = upgrading(
         msgspec.structs.replace(taken_back, status=status), app_with({IMAGE: A}), UpgradePhase.ROLLING_BACK, lineage=1

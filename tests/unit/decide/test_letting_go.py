@@ -31,7 +31,7 @@ from tidegate_testing.observations import (
 from tidegate_testing.plans import settled
 
 FORK = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}}}, name="variant", uid="u-9")
-RECORD = StartedFrom(snapshot="nightly", id="nightly-1", app_uid="u-0", lineage=1, uri="s3://far/apps/shop/orders")
+RECORD = StartedFrom(snapshot_name="nightly", id="nightly-1", app_uid="u-0", lineage=1, uri="s3://far/apps/shop/orders")
 
 
 def doomed(*, begun: bool = False) -> StreamingApp:
@@ -59,7 +59,7 @@ def test_it_lets_go_where_the_snapshot_is_when_nothing_runs_any_more() -> None:
 
 
 def test_it_lets_go_with_what_it_reached_the_snapshot() -> None:
-    far = msgspec.structs.replace(RECORD, credentials_secret="far-keys")
+    far = msgspec.structs.replace(RECORD, credentials_secret_name="far-keys")
     app = deleted(launched(FORK, start_from=far))
     (create,) = [a for a in decide(observe(app), NOW).actions if isinstance(a, CreateOriginRelease)]
     assert [v["secret"]["secretName"] for v in create.manifest["spec"]["volumes"] if "secret" in v] == ["far-keys"]

@@ -41,7 +41,7 @@ EIGHT: dict[str, Any] = {"state.partitions": 8}
 TINY: dict[str, Any] = {"state.repartition.resources": {"requests": {"memory": "100Mi"}}}
 POD = "orders-repartition-2"
 WANTED = RepartitionStatus(partitions=8, before=4)
-ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN)
+ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN)
 UNFIT = Unfit("repartition", OVER_THE_LIMIT)
 AGAIN = "Then change spec.restartNonce to try again; to do without, set spec.state.partitions back."
 WORDS = (

@@ -36,7 +36,7 @@ ONCE_MORE = "the upgrade begins anew by itself (time {} of 2)."
 
 def dividing(deferrals: int = 0) -> StreamingApp:
     known = RepartitionStatus(
-        partitions=8, before=4, snapshot=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN, deferrals=deferrals
+        partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN, deferrals=deferrals
     )
     app = under_test(UpgradePhase.REPARTITIONING, EIGHT, repartition=known, epoch=0, last_lineage=2)
     return msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, state_partitions=4))

@@ -167,7 +167,7 @@ def test_what_is_not_about_the_pod_itself_is_said_as_the_api_server_says_it() ->
     assert (plan.reason, plan.message) == ("LaunchRefused", "exceeded quota.")
 
 
-def at_gate(rollback: RollbackPolicy = RollbackPolicy.AUTO) -> StreamingApp:
+def at_gate(rollback: RollbackPolicy = RollbackPolicy.ON_FAILURE) -> StreamingApp:
     """Version B, with a pod that is refused, launched a moment ago after version A was stable."""
     stopping = edited(new_app(UpgradePhase.STOPPING), TYPO)
     assert stopping.status.upgrade is not None

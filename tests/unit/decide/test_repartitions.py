@@ -55,7 +55,7 @@ IN_FOUR = StateFacts("RocksDB", 4, ("stateStoreSave",))
 POD = "orders-repartition-2"
 WANTED = RepartitionStatus(partitions=8, before=4)
 BEGUN_ATTEMPT = RepartitionStatus(
-    partitions=8, before=4, snapshot=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN
+    partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN
 )
 
 SEEN_ATTEMPT = msgspec.structs.replace(BEGUN_ATTEMPT, pod_uid="r-1")
@@ -175,7 +175,7 @@ def test_when_the_old_driver_is_gone_an_attempt_is_recorded_with_an_epoch_and_a_
     assert (upgrade.phase, status.epoch, status.lineage) == (UpgradePhase.REPARTITIONING, 3, 1)
     attempt = upgrade.repartition
     assert attempt is not None
-    assert (attempt.epoch, attempt.lineage, attempt.snapshot, attempt.attempts) == (3, 2, PIN, 1)
+    assert (attempt.epoch, attempt.lineage, attempt.snapshot_id, attempt.attempts) == (3, 2, PIN, 1)
     assert not any(isinstance(action, do.CreateDriver) for action in plan.actions)
     order = created(plan)
     assert (order.partitions, order.of_lineage, order.lineage, order.image) == (8, 1, 2, "shop/orders:1")

@@ -143,7 +143,7 @@ def test_what_ended_to_be_started_again_is_while_its_pod_goes(spec: dict[str, An
 @pytest.mark.parametrize("change", [{"restartNonce": 1}, {"application.args": ["--mended"]}])
 def test_a_changed_spec_starts_a_failed_application_with_a_whole_budget(change: dict[str, Any]) -> None:
     failures = (datetime.datetime.fromtimestamp(NOW - 10, datetime.UTC),)
-    old = written(exhausted(launched(app_with(), restarts=RestartsStatus(recent_failures=failures))))
+    old = written(exhausted(launched(app_with(), restarts=RestartsStatus(recent_failure_times=failures))))
     app = app_with(change, status=old.status)
     with_pod = decide(observe(app, driver=driver_of(old, **ENDED, ended=ended(Reason.BUDGET_EXHAUSTED))), NOW)
     assert acts(with_pod, DeleteDriver)
@@ -154,7 +154,7 @@ def test_a_changed_spec_starts_a_failed_application_with_a_whole_budget(change: 
 
 def test_a_driver_whose_pod_was_lost_keeps_the_failures_that_were_counted() -> None:
     when = datetime.datetime.fromtimestamp(int(NOW - 10), datetime.UTC)
-    app = launched(app_with(), phase=Phase.RUNNING, restarts=RestartsStatus(recent_failures=(when,)))
+    app = launched(app_with(), phase=Phase.RUNNING, restarts=RestartsStatus(recent_failure_times=(when,)))
     plan = decide(observe(app), NOW + 60)
     assert config_of(plan).restart.failures == (when.timestamp(),)
 
@@ -261,7 +261,7 @@ def test_each_end_that_nobody_asked_for_is_counted_once() -> None:
     once = status_of(decide(seen, NOW)).restarts
     assert once is not None
     assert (once.total, once.last_reason) == (1, "ApplicationFailed")
-    assert [t.timestamp() for t in once.recent_failures] == [NOW - 5]
+    assert [t.timestamp() for t in once.recent_failure_times] == [NOW - 5]
     back = observe(written(seen), driver=running_driver(app, restarts=1, ended=end))
     again = written(back).status.restarts
     assert again is not None
@@ -337,7 +337,7 @@ def test_failures_older_than_the_window_are_forgotten() -> None:
     report = report_of(driver, failures=(NOW - 100, NOW - 10))
     restarts = status_of(decide(observe(app, driver=driver, agent=report), NOW)).restarts
     assert restarts is not None
-    assert [t.timestamp() for t in restarts.recent_failures] == [NOW - 10]
+    assert [t.timestamp() for t in restarts.recent_failure_times] == [NOW - 10]
 
 
 def test_a_batch_that_was_cut_off_is_told_once() -> None:

@@ -77,15 +77,17 @@ def test_a_new_schedule_begins_with_its_next_time() -> None:
     o = observe(launched(app_with({"snapshots": HOURLY}), phase=Phase.RUNNING))
     look = look_at_schedule(o, NOW + 60)
     assert (look.actions, look.wake_after) == ((), HOUR - 60)
-    assert look.status == ScheduleStatus(schedule="0 * * * *", start_time=at(NOW + 60), next_time=at(NOW + HOUR))
+    assert look.status == ScheduleStatus(
+        schedule="0 * * * *", start_time=at(NOW + 60), next_schedule_time=at(NOW + HOUR)
+    )
     changed = app({"intervalSeconds": 21600}, snapshots=ScheduleStatus(schedule="0 * * * *", start_time=at(NOW - 9e6)))
     assert (names(observe(changed)), status_after(observe(changed)).start_time) == ([], at(NOW))
 
 
 def test_what_was_taken_counts_and_not_what_was_remembered() -> None:
     o = observe(app(), snapshots=(scheduled(NOW),))
-    assert (names(o), status_after(o).last_time) == ([], at(NOW))
-    assert status_after(o).next_time == at(NOW + HOUR)
+    assert (names(o), status_after(o).last_schedule_time) == ([], at(NOW))
+    assert status_after(o).next_schedule_time == at(NOW + HOUR)
 
 
 def test_of_the_times_that_nobody_saw_one_is_made_up_for() -> None:
@@ -122,7 +124,7 @@ def test_what_would_be_the_same_as_the_newest_is_not_taken() -> None:
     look = look_at_schedule(o, NOW)
     assert look.actions == ()
     assert look.status is not None
-    assert (look.status.last_time, look.status.message) == (
+    assert (look.status.last_schedule_time, look.status.message) == (
         at(NOW),
         "The newest snapshot has all batches; none was taken.",
     )
@@ -142,7 +144,7 @@ def test_of_an_application_that_never_ran_there_is_nothing() -> None:
     fresh = msgspec.structs.replace(app(), status=msgspec.structs.replace(app().status, epoch=0))
     o = observe(fresh)
     assert names(o) == []
-    assert status_after(o).last_time == at(NOW)
+    assert status_after(o).last_schedule_time == at(NOW)
 
 
 @pytest.mark.parametrize("spec", [None, {"suspend": True, **HOURLY}, {"retention": {"maxCount": 3}}])
@@ -193,10 +195,10 @@ def test_what_the_api_server_refuses_is_tried_again_later() -> None:
 
 def test_a_clock_that_was_ahead_for_a_while_does_not_stop_the_schedule() -> None:
     ahead = NOW + 9000 * HOUR
-    known = ScheduleStatus(schedule="0 * * * *", start_time=at(NOW - HOUR), last_time=at(ahead))
+    known = ScheduleStatus(schedule="0 * * * *", start_time=at(NOW - HOUR), last_schedule_time=at(ahead))
     o = observe(app(snapshots=known), snapshots=(scheduled(ahead, status=final()),))
     assert names(o, NOW + 60) == ["orders-20270115-0800"]
-    assert status_after(o, NOW + 60).next_time == at(NOW + HOUR)
+    assert status_after(o, NOW + 60).next_schedule_time == at(NOW + HOUR)
 
 
 def test_a_schedule_that_began_in_a_wrong_future_begins_now() -> None:

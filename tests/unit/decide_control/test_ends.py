@@ -80,7 +80,7 @@ def test_every_state_has_a_meaning() -> None:
 def test_acknowledgements_are_written_by_query_and_summed_up() -> None:
     queries = {"b": QueryAcknowledgement(9, 1, 2, ("E: x",), 3), "a": QueryAcknowledgement(7, 4, 4)}
     status = statuses(decide_control(told_of(MessageState.IN_FORCE, queries=queries), NOW))["faster"]
-    assert [(q.name, q.batch, q.applied, q.ran, q.errors, q.more_errors) for q in status.queries] == [
+    assert [(q.name, q.batch_id, q.applied, q.ran, q.errors, q.more_errors) for q in status.queries] == [
         ("a", 7, 4, 4, (), 0),
         ("b", 9, 1, 2, ("E: x",), 3),
     ]
@@ -110,7 +110,7 @@ def test_what_no_condition_takes_is_cut_or_left_out() -> None:
     (query,) = status.queries
     assert status.conditions[0].reason == "HandlerFailed"
     assert len(status.conditions[0].message) == LONGEST_WORDS
-    assert (len(query.name), query.batch, query.applied) == (253, None, 0)
+    assert (len(query.name), query.batch_id, query.applied) == (253, None, 0)
     assert (len(query.errors), {len(error) for error in query.errors}) == (MOST_ERRORS, {LONGEST_ERROR})
     assert (len(status.results), {len(text) for text in status.results.values()}) == (16, {1024})
 

@@ -93,7 +93,7 @@ def test_a_pod_looks_at_it_where_it_is_with_the_credentials_that_are_given() -> 
     status = status_of(plan)
     assert (status.snapshot_id, status.app) == ("weekly-99887766", None)
     assert status.storage == SnapshotStorage(
-        uri="s3://far/apps/shop/orders", endpoint="http://far:9000", credentials_secret="far-keys"
+        uri="s3://far/apps/shop/orders", endpoint="http://far:9000", credentials_secret_name="far-keys"
     )
 
 

@@ -118,7 +118,7 @@ def test_the_flights_that_begin_with_a_dump_differ_in_their_beginning_alone() ->
     first, again = load(FLIGHTS), load(FLIGHTS_FROM_DUMP)
     assert again["metadata"] == first["metadata"]
     begin = again["spec"].pop("startFrom")
-    assert begin == {"export": "s3://tidegate-demo/flights/exports/learned/manifest.json"}
+    assert begin == {"exportedState": {"uri": "s3://tidegate-demo/flights/exports/learned/manifest.json"}}
     assert again["spec"]["application"]["args"].pop() == "--begin-with-dump"
     assert again == first
     assert not parse_flights(first["spec"]["application"]["args"]).begin_with_dump

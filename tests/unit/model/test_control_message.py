@@ -33,7 +33,7 @@ def test_the_smallest_message_is_for_an_application_and_never_expires() -> None:
 
 
 def test_a_message_expires_so_many_seconds_after_its_creation() -> None:
-    message = decode_message(stored(ttlSeconds=600))
+    message = decode_message(stored(expirationSeconds=600))
     assert message.expires == message.created + 600
 
 

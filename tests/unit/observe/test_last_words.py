@@ -52,7 +52,11 @@ def test_the_end_is_told_and_counted_and_only_then_is_the_driver_gone() -> None:
     assert ("GracePeriodExceeded" in told, acts(plan, CreateDriver)) == (True, False)
     assert status.last_exit is not None
     assert status.restarts is not None
-    assert (status.last_exit.reason, status.restarts.total, len(status.restarts.recent_failures)) == ("Stopped", 1, 1)
+    assert (status.last_exit.reason, status.restarts.total, len(status.restarts.recent_failure_times)) == (
+        "Stopped",
+        1,
+        1,
+    )
     index.replace_app(written(seen))
     again = look(index)
     following = decide(again, NOW)

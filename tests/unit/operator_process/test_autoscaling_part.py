@@ -133,7 +133,7 @@ class SixExecutors(World):
     """One that has six to begin with."""
 
     def __init__(self, window: int) -> None:
-        self.asked = {"autoscaling.windowSeconds": window, "executor.instances": 6}
+        self.asked = {"autoscaling.metricsWindowSeconds": window, "executor.instances": 6}
         super().__init__()
 
 

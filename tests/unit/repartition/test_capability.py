@@ -62,7 +62,7 @@ def test_the_second_way_is_named_for_state_that_a_script_can_begin_with(
 ) -> None:
     unfit = why_unfit({"main": StateFacts("RocksDB", 4, operators)}, 8, "4.1.2")
     assert unfit is not None
-    assert ("startFrom.export" in unfit.message) == named
+    assert ("startFrom.exportedState" in unfit.message) == named
     assert ("docs/recipes.md" in unfit.message) == named
 
 

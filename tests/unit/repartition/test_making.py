@@ -191,7 +191,7 @@ def test_where_spark_fails_the_second_way_is_named_if_there_is_one(
     with pytest.raises(RepartitionError, match="can not divide the state anew") as raised:
         world.make()
     assert raised.value.what is RepartitionWhat.SPARK
-    assert ("spec.startFrom.export" in str(raised.value)) is named
+    assert ("spec.startFrom.exportedState" in str(raised.value)) is named
     assert world.stored(MARK) is None
 
 

@@ -32,7 +32,7 @@ def test_it_is_known_again_and_says_where_it_came_from() -> None:
     of = stored()
     assert (of.is_from_channel, of.log_id, of.app_uid) == (True, ID, APP.metadata.uid)
     assert of.origin == MessageOrigin(channel="kafka", source="/pricing/eu", id="7f2c")
-    assert (of.spec.type, of.spec.payload, of.spec.ttl_seconds) == ("dump-state", {"format": "Csv"}, 0)
+    assert (of.spec.type, of.spec.payload, of.spec.expiration_seconds) == ("dump-state", {"format": "Csv"}, 0)
     assert of.metadata.labels["tidegate.dev/app"] == "orders"
 
 

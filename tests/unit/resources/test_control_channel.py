@@ -51,7 +51,7 @@ def test_a_topic_is_told_with_all_that_was_said_of_it() -> None:
         "control.channel.kafka.startingOffsets": "Latest",
         "control.channel.kafka.options": {"security.protocol": "SSL"},
         "control.channel.credentialsSecretRef.name": "broker",
-        "control.channel.types": ["ping"],
+        "control.channel.allowedTypes": ["ping"],
     }
     kafka = KafkaSettings("b:9092", "control", "replies", from_latest=True, options={"security.protocol": "SSL"})
     assert config({**KAFKA, **more}).channel == ChannelSettings(kafka, None, "broker", types=("ping",))

@@ -29,7 +29,7 @@ from tidegate_testing.upgrades import PIN, under_test
 
 Pod = dict[str, Any]
 Change = dict[str, Any]
-ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot=PIN, epoch=2, lineage=3, attempts=1)
+ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=3, attempts=1)
 
 
 def templated(container: str, limit: object) -> Change:
@@ -60,7 +60,7 @@ def export_pod_of_one_that_is_gone(change: Change) -> Pod:
 
 
 def release_pod(change: Change) -> Pod:
-    began = StartedFrom(snapshot="other", id=ID, app_uid="u-9", lineage=1, uri="s3://elsewhere/apps/shop/other")
+    began = StartedFrom(snapshot_name="other", id=ID, app_uid="u-9", lineage=1, uri="s3://elsewhere/apps/shop/other")
     return build_release_pod(launched(app_with(change), start_from=began), PLATFORM)
 
 

@@ -144,7 +144,7 @@ def test_the_configuration_of_a_launch() -> None:
         (None, False),
         ({"snapshotRef": {"name": "nightly"}}, True),
         ({"snapshotRef": {"name": "nightly"}, "outputs": "TakeOver"}, False),
-        ({"export": "s3://far/exports/a-1/manifest.json"}, False),
+        ({"exportedState": {"uri": "s3://far/exports/a-1/manifest.json"}}, False),
     ],
 )
 def test_who_begins_with_another_ones_snapshot_writes_elsewhere_unless_it_takes_its_place(

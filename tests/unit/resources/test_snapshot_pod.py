@@ -99,6 +99,6 @@ def test_what_is_remembered_names_no_secret_but_by_name() -> None:
         endpoint="http://minio:9000",
         region="eu-1",
         path_style_access=True,
-        credentials_secret="keys",
+        credentials_secret_name="keys",
         service_account_name="streams",
     )

@@ -61,7 +61,7 @@ def let_expire(s: Seen, now: float) -> MessageVerdict | None:
         return None
     ready = s.message.status.condition(Health.READY.value)
     why = f" Before: {ready.message}" if ready is not None and ready.message else ""
-    message = f"Not delivered within spec.ttlSeconds ({s.message.spec.ttl_seconds}).{why}"
+    message = f"Not delivered within spec.expirationSeconds ({s.message.spec.expiration_seconds}).{why}"
     return MessageVerdict(MessagePhase.EXPIRED, Health.STALLED, "Expired", message)
 
 

@@ -70,7 +70,7 @@ def _refused(s: Seen, report: MessageReport) -> str:
 
 
 def _too_late(s: Seen, report: MessageReport) -> str:
-    return "Logged, but spec.ttlSeconds had passed when its batch was planned."
+    return "Logged, but spec.expirationSeconds had passed when its batch was planned."
 
 
 def _taken_back(s: Seen, report: MessageReport) -> str:

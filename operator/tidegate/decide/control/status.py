@@ -69,7 +69,7 @@ def _applied(s: Seen, verdict: MessageVerdict) -> Condition:
 def _with_report(status: ControlMessageStatus, report: MessageReport, now: datetime.datetime) -> ControlMessageStatus:
     named = sorted(report.queries.items())[:MOST_QUERIES]
     queries = tuple(_query(name, it) for name, it in named)
-    batches = [query.batch for query in queries if query.batch is not None]
+    batches = [query.batch_id for query in queries if query.batch_id is not None]
     sequence = report.sequence if 0 < report.sequence < _LARGEST else status.sequence
     return msgspec.structs.replace(
         status,
@@ -90,7 +90,7 @@ def _some(results: dict[str, str]) -> dict[str, str]:
 def _query(name: str, it: QueryAcknowledgement) -> MessageQuery:
     return MessageQuery(
         name=name[:LONGEST_NAME],
-        batch=it.batch if 0 <= it.batch < _LARGEST else None,
+        batch_id=it.batch if 0 <= it.batch < _LARGEST else None,
         applied=_plausible(it.applied),
         ran=_plausible(it.ran),
         errors=tuple(error[:LONGEST_ERROR] for error in it.errors[:MOST_ERRORS]),

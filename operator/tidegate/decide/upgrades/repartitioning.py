@@ -259,7 +259,7 @@ def _attempt(o: Observation, upgrade: UpgradeStatus, reason: str, message: str, 
     epoch, lineage = o.app.status.epoch + 1, next_lineage(o)
     attempt = msgspec.structs.replace(
         known,
-        snapshot=upgrade.rollback_snapshot.id,
+        snapshot_id=upgrade.rollback_snapshot.id,
         epoch=epoch,
         lineage=lineage,
         pod_uid="",

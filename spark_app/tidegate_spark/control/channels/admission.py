@@ -45,7 +45,7 @@ def _checked(draft: Entry, types: Collection[str]) -> Entry:
     if draft.kind is not Kind.MESSAGE:
         return draft
     if types and draft.type not in types:
-        words = f"Messages of type {draft.type!r} are not taken from the channel (spec.control.channel.types)."
+        words = f"Messages of type {draft.type!r} are not taken from the channel (spec.control.channel.allowedTypes)."
         return rejected(draft, NOT_ALLOWED, words)
     size = len(draft.payload.encode())
     if has_part(draft) and size > LONGEST_ASKED:
