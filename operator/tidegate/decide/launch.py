@@ -172,7 +172,10 @@ def pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
         pods = _pods(o, status.epoch + 1)
     except SpecError:
         return ()  # that is said without asking anybody
-    needed = {ROLE_DRIVER: status.epoch > 0, ROLE_EXECUTOR: bool(o.app.spec.executor.pod_template)}
+    needed = {
+        ROLE_DRIVER: status.epoch > 0,
+        ROLE_EXECUTOR: bool(o.app.spec.pod_template or o.app.spec.executor.pod_template),
+    }
     return tuple((role, pod) for role, pod in pods if needed[role])
 
 

@@ -347,6 +347,7 @@ class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     storage: StorageSpec
     spark_conf: dict[str, str] = field(default_factory=dict)
     service_account_name: str = ""
+    pod_template: dict[str, Any] = field(default_factory=dict)
     driver: Driver = Driver()
     executor: Executor = Executor()
     state: State = State()

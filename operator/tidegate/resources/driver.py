@@ -13,7 +13,7 @@ from tidegate.resources.driver_config import build_driver_config, service_accoun
 from tidegate.resources.metadata import labels, owner_reference
 from tidegate.resources.names import DRIVER_CONTAINER, agent_secret_name, driver_pod_name
 from tidegate.resources.platform import Platform
-from tidegate.resources.pod_template import lay_over
+from tidegate.resources.pod_template import DRIVER_FIELD, lay_over
 from tidegate_spark.protocol import (
     AGENT_TOKEN_FILE,
     ANNOTATION_APP_UID,
@@ -29,7 +29,6 @@ from tidegate_spark.protocol import (
     to_json,
 )
 
-FIELD = "spec.driver.podTemplate"
 # Environment variables for each Service of the namespace: slow to start with, and in nobody's interest.
 _DEFAULTS = {"enableServiceLinks": False}
 _AGENT_VOLUME, _ORIGIN_VOLUME = "tidegate-agent", "tidegate-origin-credentials"
@@ -50,7 +49,9 @@ def build_driver_pod(
     Raises:
         SpecError: the spec is well-formed, but memory does not fit or a template cannot be merged.
     """
-    pod, user_env = pod_parts.build_users_pod(app, DRIVER_CONTAINER, _DEFAULTS, app.spec.driver.pod_template, FIELD)
+    pod, user_env = pod_parts.build_users_pod(
+        app, DRIVER_CONTAINER, _DEFAULTS, app.spec.driver.pod_template, DRIVER_FIELD
+    )
     config = build_driver_config(app, epoch, lineage, platform, failures)
     env = [*pod_parts.owned_env(app, user_env, platform), *_launch_env(to_json(config))]
     spec = _owned_spec(app, platform, env)
@@ -58,7 +59,7 @@ def build_driver_pod(
         _mount_origins_credentials(spec, config.start_from.credentials_secret)
     mount_credentials(spec, app)
     owned = {"metadata": _metadata(app, epoch), "spec": spec}
-    return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, FIELD, owned=True)}
+    return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, DRIVER_FIELD, owned=True)}
 
 
 def _metadata(app: StreamingApp, epoch: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tidegate.resources.cpu_limits import executor_limit
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import EXECUTOR_CONTAINER, executor_prefix
 from tidegate.resources.platform import Platform
-from tidegate.resources.pod_template import lay_over
+from tidegate.resources.pod_template import EXECUTOR_FIELD, lay_over
 from tidegate_spark.protocol import (
     ANNOTATION_APP_UID,
     EXECUTOR_CONFIG_VARIABLE,
@@ -24,7 +24,6 @@ from tidegate_spark.protocol import (
     to_json,
 )
 
-FIELD = "spec.executor.podTemplate"
 # Executors talk to the driver, never to the API server.
 _DEFAULTS = {"automountServiceAccountToken": False}
 
@@ -36,9 +35,9 @@ def build_executor_template(app: StreamingApp, epoch: int, storage: Storage, pla
         SpecError: the user's template cannot be merged.
     """
     users = app.spec.executor.pod_template
-    pod, user_env = pod_parts.build_users_pod(app, EXECUTOR_CONTAINER, _DEFAULTS, users, FIELD)
+    pod, user_env = pod_parts.build_users_pod(app, EXECUTOR_CONTAINER, _DEFAULTS, users, EXECUTOR_FIELD)
     owned = _owned(app, epoch, storage, platform, user_env)
-    return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, FIELD, owned=True)}
+    return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, EXECUTOR_FIELD, owned=True)}
 
 
 def build_executor_to_try(app: StreamingApp, epoch: int, storage: Storage, platform: Platform) -> dict[str, Any]:
@@ -59,7 +58,7 @@ def build_executor_to_try(app: StreamingApp, epoch: int, storage: Storage, platf
     }
     metadata = {"name": f"{executor_prefix(app.metadata.name, epoch)}-exec-1", "namespace": app.metadata.namespace}
     owned = {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": [container]}}
-    return lay_over(template, owned, FIELD, owned=True)
+    return lay_over(template, owned, EXECUTOR_FIELD, owned=True)
 
 
 def _other_resources(app: StreamingApp) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from tidegate.model.streaming_app import Resources, Runtime, StreamingApp
 from tidegate.resources.cpu_limits import small_requirements
 from tidegate.resources.names import RUNTIME_CONTAINER
 from tidegate.resources.platform import Platform
-from tidegate.resources.pod_template import lay_over
+from tidegate.resources.pod_template import COMMON_FIELD, lay_over
 from tidegate.resources.reserved_env import refuse_reserved
 from tidegate_spark.protocol import (
     ACCESS_KEY,
@@ -168,14 +168,16 @@ def owned_env(app: StreamingApp, user_env: list[dict[str, Any]], platform: Platf
 def build_users_pod(
     app: StreamingApp, container: str, spec: Mapping[str, Any], template: Mapping[str, Any], field: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return a pod as far as it is the user's: the defaults, over them the template, over it the application's env.
+    """Return a pod as far as it is the user's: the defaults, over them the templates, over these the application's env.
+
+    The application's template is below the one of the kind of pod.
 
     Args:
         app: the application.
         container: the name of Tidegate's container in the pod.
         spec: defaults that only this kind of pod has.
-        template: the user's pod template.
-        field: path of the template in the spec, for errors.
+        template: the user's pod template for this kind of pod.
+        field: path of that template in the spec, for errors.
 
     Returns:
         The pod, and the variables of its container, which are the user's and the defaults.
@@ -191,7 +193,8 @@ def build_users_pod(
     }
     pod_spec = {**spec, "securityContext": pod_security(), "containers": [default], "volumes": scratch_volumes()}
     env = {"spec": {"containers": [{"name": container, "env": list(app.spec.application.env)}]}}
-    templates = lay_over({"metadata": {}, "spec": pod_spec}, template, field)
+    common = lay_over({"metadata": {}, "spec": pod_spec}, app.spec.pod_template, COMMON_FIELD)
+    templates = lay_over(common, template, field)
     pod = lay_over(templates, env, field, owned=True)
     refuse_reserved(_env_of(templates, container), app, f"{field}.spec.containers[{container}].env")
     refuse_reserved(app.spec.application.env, app, "spec.application.env")

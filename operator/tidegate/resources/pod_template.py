@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.model.errors import SpecError
+from tidegate.model.streaming_app import StreamingApp
 
 _IDENTITY: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
@@ -34,6 +35,8 @@ _IDENTITY: dict[str, tuple[str, ...]] = {
 }
 _DEFAULTS = {"protocol": "TCP"}
 """What the API server fills in: an item that says it and one that does not are the same."""
+COMMON_FIELD = "spec.podTemplate"
+DRIVER_FIELD, EXECUTOR_FIELD = "spec.driver.podTemplate", "spec.executor.podTemplate"
 _REPLACED_LISTS = frozenset({"command", "args"})
 _WHOLE = frozenset({"volumes", "env", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"})
 
@@ -60,6 +63,15 @@ def lay_over(below: Mapping[str, Any], above: Mapping[str, Any], field: str, *, 
         else:
             result[key] = _join(key, result[key], value, where, owned)
     return result
+
+
+def driver_template(app: StreamingApp) -> dict[str, Any]:
+    """Return the user's template of the driver: the application's, over it the driver's own.
+
+    Raises:
+        SpecError: the two cannot be merged.
+    """
+    return lay_over(app.spec.pod_template, app.spec.driver.pod_template, DRIVER_FIELD)
 
 
 def _join(key: str, below: Any, above: Any, where: str, owned: bool) -> Any:

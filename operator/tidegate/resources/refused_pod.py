@@ -14,8 +14,8 @@ from typing import Any
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.resources.pod_template import find_item
-from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR, ROLE_REPARTITION
+from tidegate.resources.pod_template import COMMON_FIELD, DRIVER_FIELD, EXECUTOR_FIELD, find_item
+from tidegate_spark.protocol import ROLE_EXECUTOR, ROLE_REPARTITION
 
 _PREFIX = re.compile(
     r'^(Pod in version "v1" cannot be handled as a Pod: (strict decoding error: )?|Pod "\S+" is invalid: '
@@ -69,8 +69,9 @@ def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any
         text = f"{text[: typed.start()]}{named(path, found)}: {kind}{text[typed.end() :]}"
     else:
         text = _PATH.sub(lambda match: named(match.group()), text)
-    if not fields and known.template:
-        text = f"{text} ({known.template_field} is merged into the pod)"
+    if not fields and known.templates:
+        merged = " and ".join(field for field, _ in known.templates)
+        text = f"{text} ({merged} {'is' if len(known.templates) == 1 else 'are'} merged into the pod)"
     return Complaint(text, tuple(dict.fromkeys(fields)))
 
 
@@ -92,9 +93,13 @@ class _Origin:
     def __init__(self, app: StreamingApp, role: str, pod: Mapping[str, Any]) -> None:
         of_executor, divides = role == ROLE_EXECUTOR, role == ROLE_REPARTITION
         group = app.spec.executor if of_executor else app.spec.driver
-        self.template: Mapping[str, Any] = group.pod_template
-        # What the pod that divides state takes of a template, it takes of the driver's.
-        self.template_field = f"spec.{ROLE_EXECUTOR if of_executor else ROLE_DRIVER}.podTemplate"
+        # What the pod that divides state takes of a template, it takes of the driver's; what wins comes first.
+        own = EXECUTOR_FIELD if of_executor else DRIVER_FIELD
+        given: tuple[tuple[str, Mapping[str, Any]], ...] = (
+            (own, group.pod_template),
+            (COMMON_FIELD, app.spec.pod_template),
+        )
+        self.templates = tuple((field, template) for field, template in given if template)
         self.resources_field = "spec.state.repartition.resources" if divides else f"spec.{role}.resources"
         self._container, self._pod, self._app = role, pod, app
         self._of_tidegate = {
@@ -114,15 +119,16 @@ class _Origin:
         variable = self._variable(steps)
         if variable:
             return variable  # what the application sets wins over the template
-        places = _places(self.template, self._pod, steps, "")
-        whole = next((each for place, value in places for each in _with_kind(value, found, place)), "")
-        if whole:
-            return f"{self.template_field}{whole}"
+        for field, template in self.templates:
+            places = _places(template, self._pod, steps, "")
+            whole = next((each for place, value in places for each in _with_kind(value, found, place)), "")
+            if whole:
+                return f"{field}{whole}"
         return self._own(steps) or self._nearest(steps)
 
     def no_quantities(self) -> tuple[SpecError, ...]:
-        """Return what stands in the template where there has to be a quantity, and is none."""
-        return tuple(_no_quantities(self.template, self.template_field))
+        """Return what stands in the templates where there has to be a quantity, and is none."""
+        return tuple(wrong for field, template in self.templates for wrong in _no_quantities(template, field))
 
     def _own(self, steps: tuple[str, ...]) -> str:
         """Return the field that a part of Tidegate's container, or of the pod around it, is made of."""
@@ -151,8 +157,11 @@ class _Origin:
 
     def _nearest(self, steps: tuple[str, ...]) -> str:
         """Return the template's item of a list in which something is missing: what is missing is not found there."""
-        within = next((place for place, _ in _places(self.template, self._pod, steps[:-1], "")), "")
-        return f"{self.template_field}{within}.{steps[-1]}" if within.count("[") else ""
+        for field, template in self.templates:
+            within = next((place for place, _ in _places(template, self._pod, steps[:-1], "")), "")
+            if within.count("["):
+                return f"{field}{within}.{steps[-1]}"
+        return ""
 
 
 def _places(template: Any, pod: Any, steps: tuple[str, ...], at: str) -> Iterator[tuple[str, Any]]:

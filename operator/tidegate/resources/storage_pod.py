@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.model.errors import SpecError
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.resources import pod_parts
@@ -25,6 +26,7 @@ from tidegate.resources.driver_config import app_storage, build_driver_config, s
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import DRIVER_CONTAINER
 from tidegate.resources.platform import Platform
+from tidegate.resources.pod_template import driver_template
 from tidegate_spark.protocol import (
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,
@@ -89,7 +91,7 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
         "annotations": {ANNOTATION_APP_UID: app.metadata.uid, ANNOTATION_SPEC_HASH: errand.made_of or spec_hash(app)},
         "ownerReferences": [dict(errand.owner)],
     }
-    template = app.spec.driver.pod_template.get("spec") or {}
+    template = _template_of(app)
     bare, env = _without_what_runs(app, errand), _env_for_storage(app)
     volumes, mounts = _files_for_storage(template, env)
     spec: dict[str, Any] = {
@@ -115,6 +117,15 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
+def _template_of(app: StreamingApp) -> dict[str, Any]:
+    """Return what the templates say of the driver's pod; the driver's own alone if the two cannot be merged."""
+    try:
+        template = driver_template(app)
+    except SpecError:  # which keeps drivers from being made, and must not keep an application from being deleted
+        template = app.spec.driver.pod_template
+    return template.get("spec") or {}
+
+
 def hash_of_taken(app: StreamingApp, *beside: object) -> str:
     """Return 16 hexadecimal digits over what such a pod takes of the application, and could be wrong in it.
 
@@ -125,7 +136,7 @@ def hash_of_taken(app: StreamingApp, *beside: object) -> str:
         app: the application.
         beside: what else a pod takes, as JSON can hold it.
     """
-    template = app.spec.driver.pod_template.get("spec") or {}
+    template = _template_of(app)
     env, secret = _env_for_storage(app), app.spec.storage.credentials_secret_ref
     taken = (
         dataclasses.astuple(app_storage(app)),

@@ -245,6 +245,11 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "a Python file elsewhere": ("spec/application/pyFiles", ["lib.zip"], ["spec.application.pyFiles[0]", "local:///"]),
     "a setting that is a number": ("spec/sparkConf", {"spark.x": 3}, ["spec.sparkConf.spark.x", "string"]),
     "a setting that is not Spark's": ("spec/sparkConf", {"sparkx": "3"}, ["spec.sparkConf", "start with 'spark.'"]),
+    "the driver's container in the template of all pods": (
+        "spec/podTemplate",
+        {"spec": {"containers": [{"name": "driver", "tty": True}]}},
+        ["podTemplate.spec.containers", "use driver.podTemplate or executor.podTemplate"],
+    ),
     "negative CPU": ("spec/driver", driver(cpu="-1"), ["spec.driver.resources.requests", "quantities above zero"]),
     "negative CPU as a number": (
         "spec/driver",

@@ -106,6 +106,7 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
             },
         },
         "serviceAccountName": "streams",
+        "podTemplate": {"spec": {"containers": [{"name": "sidecar", "image": "s:1"}], "nodeSelector": {"a": "b"}}},
         "executor": {
             "instances": 3,
             "cores": 2,

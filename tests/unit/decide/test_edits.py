@@ -49,6 +49,7 @@ OTHER: dict[str, Any] = {
     "driver.resources.requests": {"cpu": "3", "memory": "3Gi"},
     "driver.stopGracePeriodSeconds": 77,
     "serviceAccountName": "other",
+    "podTemplate": {"metadata": {"labels": {"team": "b"}}},
     "driver.podTemplate": {"metadata": {"labels": {"other": "x"}}},
     "executor.instances": 7,
     "executor.cores": 3,

@@ -63,6 +63,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "driver.resources.requests": requests,
     "driver.stopGracePeriodSeconds": st.integers(10, 86400),
     "serviceAccountName": names,
+    "podTemplate": templates,
     "driver.podTemplate": templates,
     "executor.instances": st.integers(1, 100),
     "executor.cores": st.integers(1, 16),

@@ -1,8 +1,13 @@
 """The executors' pod template, whole."""
 
+import pytest
+
+from tidegate.model.errors import SpecError
+from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template, build_executor_to_try
 from tidegate.resources.platform import Platform
+from tidegate.resources.refused_pod import complaint_of
 from tidegate_spark.protocol import ExecutorConfig, from_json
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
@@ -59,3 +64,32 @@ def test_resources_that_spark_does_not_set_are_in_the_template_and_the_others_ar
         "requests": {"ephemeral-storage": "5Gi", "memory": "3Gi", "cpu": "2"},
         "limits": {"nvidia.com/gpu": "1", "cpu": "2", "memory": "3Gi"},
     }
+
+
+def test_the_applications_template_is_in_driver_and_executors_below_their_own() -> None:
+    both = {
+        "metadata": {"labels": {"team": "a"}},
+        "spec": {"nodeSelector": {"disk": "slow", "zone": "b"}, "containers": [{"name": "sidecar", "image": "s:1"}]},
+    }
+    orders = app({"podTemplate": both, "executor.podTemplate": {"spec": {"nodeSelector": {"disk": "fast"}}}})
+    executor = build_executor_template(orders, 1, app_storage(orders), PLATFORM)
+    driver = build_driver_pod(orders, 1, 1, PLATFORM)
+    assert [pod["metadata"]["labels"]["team"] for pod in (driver, executor)] == ["a", "a"]
+    assert driver["spec"]["nodeSelector"] == {"disk": "slow", "zone": "b"}
+    assert executor["spec"]["nodeSelector"] == {"disk": "fast", "zone": "b"}
+    assert all("sidecar" in {c["name"] for c in pod["spec"]["containers"]} for pod in (driver, executor))
+
+
+def test_what_is_wrong_with_the_applications_template_is_said_of_that_one() -> None:
+    orders = app(
+        {"podTemplate": {"spec": {"nodeSelector": ["fast"]}}, "driver.podTemplate": {"spec": {"dnsPolicy": "x"}}}
+    )
+    with pytest.raises(SpecError, match=r"spec\.driver\.podTemplate|spec\.podTemplate"):
+        build_driver_pod(app({"podTemplate": {"spec": {"containers": {}}}}), 1, 1, PLATFORM)
+    said = complaint_of(
+        "json: cannot unmarshal array into Go struct field PodSpec.spec.nodeSelector of type map[string]string",
+        orders,
+        "driver",
+        build_driver_pod(orders, 1, 1, PLATFORM),
+    )
+    assert said.fields == ("spec.podTemplate.spec.nodeSelector",)

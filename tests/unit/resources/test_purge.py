@@ -136,3 +136,13 @@ BROKEN: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN.keys())
 def test_an_app_that_could_never_start_can_be_deleted(change: dict[str, Any]) -> None:
     assert build_purge_pod(app(change), PLATFORM)["metadata"]["name"] == "orders-purge"
+
+
+def test_the_purge_goes_where_the_applications_template_says_and_two_that_cannot_be_merged_do_not_keep_it() -> None:
+    placed = {"podTemplate": {"spec": {"nodeSelector": {"disk": "fast"}}}}
+    assert build_purge_pod(app(placed), PLATFORM)["spec"]["nodeSelector"] == {"disk": "fast"}
+    torn = {
+        "podTemplate": {"spec": {"nodeSelector": ["fast"]}},
+        "driver.podTemplate": {"spec": {"nodeSelector": {"a": "b"}}},
+    }
+    assert build_purge_pod(app(torn), PLATFORM)["spec"]["nodeSelector"] == {"a": "b"}
