@@ -58,11 +58,12 @@ def test_executors_go_from_one_to_three_to_one_while_batches_commit(world: World
 def test_a_driver_that_is_lost_right_after_a_command_has_the_number_all_the_same(world: World, numbers: Tally) -> None:
     for number, grace in ((3, "0"), (1, "30")):
         scale(numbers, number)
+        epoch = numbers.status()["epoch"]
         options = ("--force",) if grace == "0" else ()
         world.kubectl.run(
             "delete", "pod", f"{numbers.name}-driver", "-n", NAMESPACE, f"--grace-period={grace}", *options
         )
-        numbers.await_executors(number)
+        numbers.await_executors(number, after=epoch)
     # In place, by the kubelet: the new process was launched with the number of before.
     scale(numbers, 2)
     kill_jvm(world, NAMESPACE, numbers.name)

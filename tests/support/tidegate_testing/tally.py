@@ -138,12 +138,16 @@ class Tally:
 
         return wait_for(f"the upgrade to be {phase}", probe, timeout=900, interval=1)
 
-    def await_executors(self, number: int) -> dict[str, Any]:
-        """Wait until so many are wanted and run; return the status."""
+    def await_executors(self, number: int, after: int = 0) -> dict[str, Any]:
+        """Wait until so many are wanted and run, of an epoch after that one; return the status.
+
+        A driver that is about to go has the number as well.
+        """
 
         def probe() -> dict[str, Any]:
             status = self.status()
             seen = status.get("executors", {})
+            assert (status.get("epoch", 0) > after, status["phase"]) == (True, "Running"), status
             assert (seen.get("wanted"), seen.get("running")) == (number, number), (seen, status.get("conditions"))
             return status
 
