@@ -48,12 +48,12 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "a type of channel without one": (
         "spec/control",
         {"channel": {"type": "Kafka"}},
-        ["spec.control.channel", "control.channel.type Kafka go together"],
+        ["spec.control.channel", "control.channel.type Kafka needs"],
     ),
     "two channels": (
         "spec/control",
         {"channel": {**kafka()["channel"], "rabbitmq": {"uri": "amqp://b", "queue": "q"}}},
-        ["spec.control.channel", "control.channel.type RabbitMQ go together"],
+        ["spec.control.channel", "control.channel.type RabbitMQ needs"],
     ),
     "a Secret for no channel": (
         "spec/control",
