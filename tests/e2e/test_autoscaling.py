@@ -60,7 +60,7 @@ def await_recommended(app: Tally, number: int) -> dict[str, Any]:
     def probe() -> dict[str, Any]:
         status = app.status()
         found = status.get("autoscaling", {})
-        assert (found.get("recommended"), "figures" in found) == (number, True), json.dumps(found)
+        assert (found.get("recommended"), "metrics" in found) == (number, True), json.dumps(found)
         return status
 
     return wait_for(f"{number} executors to be recommended", probe, timeout=420, interval=1)
