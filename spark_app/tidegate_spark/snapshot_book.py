@@ -226,7 +226,7 @@ def begun(job: Job, now: float) -> Job:
     return dataclasses.replace(job, began=now if job.began is None else job.began)
 
 
-def deferrals(job: Job, trouble: Trouble, now: float) -> Job:
+def put_off(job: Job, trouble: Trouble, now: float) -> Job:
     """Return the job after an attempt that failed: to be done again, or to be given up; disposing is never given up."""
     tries = {**job.tries, trouble.reason: job.tries.get(trouble.reason, 0) + 1}
     pause = min(LONGEST_PAUSE_SECONDS, 2.0 ** min(sum(tries.values()) - 1, 10))

@@ -216,7 +216,7 @@ class SnapshotKeeper:
         trouble = trouble_of(error, config.storage, config.credentials_secret, runs=self._runs)
         if trouble.reason not in job.tries:
             _log_trouble(job, trouble, error)
-        return book.deferrals(job, trouble, now)
+        return book.put_off(job, trouble, now)
 
     def _show(self, job: Job) -> None:
         self._book.put(job)

@@ -25,8 +25,8 @@ OVER = ("Done", "RolledBack", "Refused", "Withdrawn")
 
 def has_ended(upgrade: dict[str, Any], after: int) -> bool:
     """Return whether an upgrade after that number is over; one that was put off begins anew by itself, and is not."""
-    deferrals = upgrade.get("reason") == "StatePartitionsKept"
-    return upgrade.get("number", 0) > after and upgrade["phase"] in OVER and not deferrals
+    put_off = upgrade.get("reason") == "StatePartitionsKept"
+    return upgrade.get("number", 0) > after and upgrade["phase"] in OVER and not put_off
 
 
 class Flow:
