@@ -7,8 +7,7 @@ and start are bounded by spec.upgrade.timeoutSeconds, and of which a rollback is
 
 from __future__ import annotations
 
-import datetime
-
+from tidegate.decide.conditions import transition_time
 from tidegate.decide.upgrades.step import UNDER_WAY
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Condition, Phase, UpgradeStatus
@@ -48,12 +47,11 @@ def available_condition(
         message = "An upgrade stops and starts the driver. It is rolled back if the new version is not stable in time."
     else:
         status, reason, message = "False", verdict.reason, verdict.message
-    time = datetime.datetime.fromtimestamp(int(now), datetime.UTC)
     return Condition(
         type=AVAILABLE,
         status=status,
         reason=reason,
         message=message,
         observed_generation=o.app.metadata.generation,
-        last_transition_time=known.last_transition_time if known is not None and known.status == status else time,
+        last_transition_time=transition_time(known, status, now),
     )

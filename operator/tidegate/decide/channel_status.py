@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-
+from tidegate.decide.conditions import transition_time
 from tidegate.decide.verdict import Verdict
 from tidegate.model.status import ControlStatus
 from tidegate.model.streaming_app import ChannelType, Condition, Phase
@@ -28,7 +27,6 @@ def channel_condition(o: Observation, verdict: Verdict, now: float) -> tuple[Con
     if report is None and known is not None and verdict.phase not in _AT_REST and not verdict.launch:
         return (known,)
     status, reason, message = _said(report)
-    time = datetime.datetime.fromtimestamp(int(now), datetime.UTC)
     return (
         Condition(
             type=CONTROL_CHANNEL,
@@ -36,7 +34,7 @@ def channel_condition(o: Observation, verdict: Verdict, now: float) -> tuple[Con
             reason=reason,
             message=message,
             observed_generation=o.app.metadata.generation,
-            last_transition_time=known.last_transition_time if known and known.status == status else time,
+            last_transition_time=transition_time(known, status, now),
         ),
     )
 

@@ -12,7 +12,6 @@ from tidegate.model.status import Condition
 def build_conditions(old: Iterable[Condition], verdict: Judged, generation: int, now: float) -> tuple[Condition, ...]:
     """Return the three conditions; a transition time changes only with its condition's status."""
     before = {condition.type: condition for condition in old}
-    time = datetime.datetime.fromtimestamp(int(now), datetime.UTC)
     built = []
     for health in Health:
         status = "True" if health is verdict.health else "False"
@@ -24,7 +23,14 @@ def build_conditions(old: Iterable[Condition], verdict: Judged, generation: int,
                 reason=verdict.reason,
                 message=verdict.message if status == "True" or health is Health.READY else "",
                 observed_generation=generation,
-                last_transition_time=known.last_transition_time if known and known.status == status else time,
+                last_transition_time=transition_time(known, status, now),
             )
         )
     return tuple(built)
+
+
+def transition_time(known: Condition | None, status: str, now: float) -> datetime.datetime:
+    """Return when a condition got its status: that of ``known`` as long as the status is the same."""
+    if known is not None and known.status == status:
+        return known.last_transition_time
+    return datetime.datetime.fromtimestamp(int(now), datetime.UTC)
