@@ -1,4 +1,8 @@
-"""One query has read all files of a folder, the other's next trigger is an hour away."""
+"""One query has read all files of a folder, the other's next trigger is decades away.
+
+Spark fires at multiples of the interval since 1970, not that long after the start: an hour would end at the full hour,
+also one that comes a second after the first batch.
+"""
 
 import sys
 
@@ -6,7 +10,7 @@ from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
-rows.writeStream.format("console").trigger(processingTime="1 hour").queryName("sleeping").start()
+rows.writeStream.format("console").trigger(processingTime="36500 days").queryName("sleeping").start()
 words = spark.readStream.schema("value STRING").text(sys.argv[1])
 counts = words.groupBy("value").count()
 counts.writeStream.outputMode("update").format("noop").queryName("idle").start().awaitTermination()
