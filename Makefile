@@ -56,6 +56,7 @@ lint: setup ## the same without the tests of the layout, which are in the unit t
 	$(PYTHON) docs/generate_reference.py --check
 	$(PYTHON) docs/generate_metrics.py --check
 	$(PYTHON) docs/generate_sources_and_sinks.py --check
+	$(PYTHON) docs/generate_reasons.py --check
 
 format: setup ## mend what the checks of style can mend
 	$(VENV)/bin/ruff format .
@@ -66,6 +67,7 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 	$(PYTHON) charts/sync_crds.py
 	$(PYTHON) docs/generate_metrics.py
 	$(PYTHON) docs/generate_sources_and_sinks.py
+	$(PYTHON) docs/generate_reasons.py
 
 golden: setup ## write the golden files that tests compare whole pods with; read the difference then
 	TIDEGATE_GOLDEN=write $(VENV)/bin/pytest -q $$(grep -rl --include='test_*.py' 'assert_golden(__file__' tests)

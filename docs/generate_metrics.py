@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
 from docs.generated_page import replace_between, write_or_check
-from tidegate.autoscaling.evaluate import Evaluation, Step
+from tidegate.autoscaling.evaluate import Evaluation
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice
@@ -40,6 +40,7 @@ from tidegate_spark.control_protocol import ChannelReport
 from tidegate_spark.metrics import build_registry
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_metrics import SnapshotFigures
 
 PAGE = Path(__file__).with_name("metrics.md")
@@ -95,7 +96,7 @@ def exercised_operator() -> CollectorRegistry:
 
 def _advice() -> Advice:
     past = Past(target=2, packing=1.0)
-    evaluation = Evaluation(step=Step.UP, current=1, recommended=2, due=True, past=past)
+    evaluation = Evaluation(step=Reason.SCALE_UP, current=1, recommended=2, due=True, past=past)
     measured = Measured(60.0, 2, 1, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5, saturated=False, lag_rows=0, backlog=0.0)
     return Advice(Mode.ACTIVE, evaluation, "", measured, 0.0)
 

@@ -11,7 +11,6 @@ import structlog
 
 from tidegate.act.carry_out import Actor
 from tidegate.act.outcome import Outcome
-from tidegate.act.unreadable import REASON as INVALID
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
 from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
@@ -31,6 +30,7 @@ from tidegate.observe.unreadable import observe_unreadable
 from tidegate.resources.platform import Platform
 from tidegate.trials import Trials
 from tidegate.workqueue import Key
+from tidegate_spark.reasons import Reason
 
 log = structlog.get_logger()
 
@@ -140,7 +140,7 @@ class Reconciler:
 
     async def _treat_unreadable(self, known: UnreadableApp, now: float) -> float | None:
         if known.metadata.deletion_timestamp is None:
-            self.figures.show_health(known.key, health=Health.STALLED.value, reason=INVALID)
+            self.figures.show_health(known.key, health=Health.STALLED.value, reason=Reason.INVALID_SPEC)
             await self.unreadable.tell(known, now)
             return None
         observation = observe_unreadable(self.index, known, self.platform)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import structlog
 
-from tidegate.autoscaling.evaluate import Step
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice, recommend
 from tidegate.autoscaling.samples import History
@@ -31,6 +30,7 @@ from tidegate.observe.quotas import Quotas
 from tidegate.resources.names import driver_pod_name
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR
+from tidegate_spark.reasons import Reason
 
 PERIOD = 10.0
 """Seconds between two looks."""
@@ -113,5 +113,5 @@ def _begin(app: StreamingApp, settings: Settings, before: Watched | None) -> tup
 
 def _news(advice: Advice) -> tuple[object, ...]:
     evaluation = advice.evaluation
-    step = evaluation.step if evaluation.step is not Step.MEASURING else Step.STEADY
+    step = evaluation.step if evaluation.step is not Reason.MEASURING else Reason.STEADY
     return (advice.mode, step, evaluation.recommended, evaluation.past.target, int(evaluation.past.scaled_at))

@@ -46,10 +46,10 @@ from tidegate_spark.protocol import (
     DriverConfig,
     DriverState,
     Fault,
-    Reason,
     Termination,
 )
 from tidegate_spark.queries import Queries
+from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
 from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, judge, run_script
@@ -278,8 +278,8 @@ class Driver:
         if fault is not None:
             # Whether this lasts a second or a day, and what the JVM has to be told then, is not known.
             self._end_ahead()
-            extra = {"action": "wait", "reason": fault.reason.value}
-            log.warning("waiting: %s: %s", fault.reason.value, fault.message, extra=extra)
+            extra = {"action": "wait", "reason": fault.reason}
+            log.warning("waiting: %s: %s", fault.reason, fault.message, extra=extra)
         self._progress.enter(DriverState.STARTING if fault is None else DriverState.WAITING, fault)
 
     def _observe(self, session: SparkSession) -> None:
@@ -373,8 +373,8 @@ class Driver:
         self._output.secrets.add(self._agent.token.value())
         self._progress.enter(DriverState.ENDED)
         self._end_ahead()
-        extra = {"action": "end", "reason": termination.reason.value}
-        log.info("end: %s: %s", termination.reason.value, termination.message, extra=extra)
+        extra = {"action": "end", "reason": termination.reason}
+        log.info("end: %s: %s", termination.reason, termination.message, extra=extra)
         write_termination(self._environment.termination_log, termination, self._output.secrets)
         budget = Budget.of(self._config.stop_grace_seconds)
         session = self._session

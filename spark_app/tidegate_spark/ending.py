@@ -17,8 +17,9 @@ from py4j.protocol import Py4JError
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.logs import within
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import DriverConfig, DriverState, Reason, Termination
+from tidegate_spark.protocol import DriverConfig, DriverState, Termination
 from tidegate_spark.queries import Queries
+from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
 from tidegate_spark.stopping import Stopped, last_commit, stop_at_boundary
 
@@ -102,8 +103,8 @@ class Ending:
         outcome = self._outcome
         self._progress.enter(DriverState.STOPPING)
         self._queries.close()
-        extra = {"action": "stop", "reason": outcome.reason.value}
-        log.info("stopping: %s, at most %d s", outcome.reason.value, self._config.stop_grace_seconds, extra=extra)
+        extra = {"action": "stop", "reason": outcome.reason}
+        log.info("stopping: %s, at most %d s", outcome.reason, self._config.stop_grace_seconds, extra=extra)
         stopped = self._stop_queries()
         for each in stopped:
             self._progress.query_ended(each.name, each.commits if each.commits is not None else -1)

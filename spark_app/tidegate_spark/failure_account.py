@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate_spark.protocol import Reason, RestartSettings
+from tidegate_spark.protocol import RestartSettings
+from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
 
 ACCOUNT, MARK = "failures.json", "process-runs"
@@ -133,7 +134,7 @@ class FailureAccount:
             f"{failures} of the application within {settings.window_seconds} s, and spec.restart.maxFailures is "
             f"{settings.max_failures}. The last: {self._failures.last or 'in a pod before this one'}"
         )
-        return Outcome(Reason.BUDGET_EXHAUSTED, message)
+        return Outcome(Reason.RESTART_BUDGET_EXHAUSTED, message)
 
     def _read(self) -> Failures | None:
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
-from tidegate_spark.protocol import Reason
+from tidegate_spark.reasons import Reason
 
 CHAIN_LIMIT = 20
 MESSAGE_LIMIT = 1500

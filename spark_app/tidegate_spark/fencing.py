@@ -18,7 +18,8 @@ from tidegate_spark import fence, storage
 from tidegate_spark.fence import FenceContendedError, Fenced, Held, Holder
 from tidegate_spark.json_form import NewerFormatError
 from tidegate_spark.preflight import BehindError, faults_of
-from tidegate_spark.protocol import FENCE_FILE, DriverConfig, Fault, Reason, Storage
+from tidegate_spark.protocol import FENCE_FILE, DriverConfig, Fault, Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
 from tidegate_spark.storage import Credentials, FaultError
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.reasons import Reason
 
 METADATA = "_spark_metadata"
 FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
@@ -128,7 +129,7 @@ def take_back(
         place.getFileSystem(session._jsc.hadoopConfiguration()).delete(place, False)
     if going:
         notice(
-            "FileSinkTakenBack",
+            Reason.FILE_SINK_ROLLED_BACK,
             f"{sink.path}: what its log says of batches after {last} was taken back ({len(going)} files of the log); "
             "they are run again. Files that those batches wrote stay, and who reads by the log does not see them.",
         )
@@ -155,7 +156,7 @@ def note_without_output(session: Any, sink: Sink, batch: int, notice: Callable[[
     sink_log = classes.FileStreamSinkLog(version, session._jsparkSession, log, usual_retention)
     nothing = session.sparkContext._gateway.new_array(classes.SinkFileStatus, 0)
     sink_log.add(batch, nothing)
-    notice("FileSinkContinued", f"{sink.path}: its log says that batch {batch}, a repartition, put nothing out.")
+    notice(Reason.FILE_SINK_CONTINUED, f"{sink.path}: its log says that batch {batch}, a repartition, put nothing out.")
 
 
 def lacks(names: Iterable[str], batch: int) -> bool:

@@ -6,6 +6,8 @@ of the things it reports.
 
 import json
 
+from tidegate_spark.reasons import Reason
+
 TERMINATION_LOG = "/dev/termination-log"
 LONGEST_MESSAGE = 500
 """Characters; as JSON escapes they still fit into a termination message."""
@@ -20,7 +22,7 @@ def last_words(error: BaseException, config_text: str) -> str:
     """
     return json.dumps(
         {
-            "reason": "ApplicationFailed",
+            "reason": Reason.APPLICATION_FAILED,
             "message": f"The driver could not start: {error}"[:LONGEST_MESSAGE],
             "exception": type(error).__name__,
             "epoch": _epoch(config_text),

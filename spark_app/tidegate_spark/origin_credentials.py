@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 
 from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import Fault, Reason, StartFrom
+from tidegate_spark.protocol import Fault, StartFrom
+from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import Credentials, FaultError, mounted_credentials
 
 

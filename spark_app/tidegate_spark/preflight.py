@@ -26,10 +26,10 @@ from tidegate_spark.protocol import (
     PROTOCOL,
     DriverConfig,
     Fault,
-    Reason,
     Storage,
     works_with,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import Credentials, FaultError
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from tidegate_spark.places import LOG_PREFIX as LOG_PREFIX  # noqa: PLC0414 - li
 from tidegate_spark.places import UPGRADE_PREFIX as UPGRADE_PREFIX  # noqa: PLC0414 - likewise
 from tidegate_spark.places import Storage as Storage  # noqa: PLC0414 - likewise
 from tidegate_spark.places import application_uri as application_uri  # noqa: PLC0414 - likewise
+from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd
 from tidegate_spark.repartition_protocol import RepartitionEnd
 from tidegate_spark.snapshot_protocol import SnapshotReport
@@ -250,32 +251,6 @@ class ExecutorConfig:
 # --- report, runtime -> operator -------------------------------------------------------------------------------------
 
 
-class Reason(str, Enum):
-    """Why a driver is not running, or why it ended: one word for agent, termination message and condition."""
-
-    COMPLETED = "Completed"
-    STOPPED = "Stopped"
-    APPLICATION_FAILED = "ApplicationFailed"
-    MAIN_NOT_FOUND = "MainNotFound"
-    QUERY_REFUSED = "QueryRefused"
-    BUCKET_NOT_FOUND = "BucketNotFound"
-    CREDENTIALS_MISSING = "CredentialsMissing"
-    CREDENTIALS_REJECTED = "CredentialsRejected"
-    STORAGE_UNAVAILABLE = "StorageUnavailable"
-    STORAGE_UNSUITABLE = "StorageUnsuitable"
-    STORAGE_OWNED = "StorageOwned"
-    NEWER_FORMAT = "NewerFormat"
-    PROTOCOL_MISMATCH = "ProtocolMismatch"
-    CONNECTOR_MISSING = "ConnectorMissing"
-    BROKER_UNAVAILABLE = "BrokerUnavailable"
-    DRIVER_CRASHED = "DriverCrashed"
-    STALLED = "Stalled"
-    FENCED = "Fenced"
-    SNAPSHOT_UNUSABLE = "SnapshotUnusable"
-    STATE_MISSING = "StateMissing"
-    BUDGET_EXHAUSTED = "RestartBudgetExhausted"
-
-
 DEPENDENCY_REASONS = frozenset(
     {
         Reason.BUCKET_NOT_FOUND,
@@ -420,7 +395,7 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.FENCED: EXIT_OK,
     Reason.SNAPSHOT_UNUSABLE: EXIT_OK,
     Reason.STATE_MISSING: EXIT_OK,
-    Reason.BUDGET_EXHAUSTED: EXIT_OK,
+    Reason.RESTART_BUDGET_EXHAUSTED: EXIT_OK,
 }
 """The one table of ends. 0 means: the kubelet must not start it again (restartPolicy OnFailure); the reason in the
 termination message tells the operator whether that is success or refusal."""

@@ -28,10 +28,10 @@ from tidegate_spark.protocol import (
     EXIT_CODES,
     DriverConfig,
     Fault,
-    Reason,
     Termination,
     from_json,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.storage import FaultError
 from tidegate_spark.termination import write_termination
@@ -86,7 +86,7 @@ def main() -> int:
         if fault is None:
             raise
         reason, message = fault.reason, fault.message
-    log.info("%s: %s", reason.value, message, extra={"action": "purge", "reason": reason.value})
+    log.info("%s: %s", reason, message, extra={"action": "purge", "reason": reason})
     secrets = Secrets(credentials.secrets if credentials else ())
     write_termination(environment.termination_log, Termination(reason, message, config.epoch), secrets)
     return EXIT_CODES[reason]

@@ -24,6 +24,7 @@ from tidegate_spark.file_sinks import Sink, SinkRefusedError, sink_of
 from tidegate_spark.outputs import Output, output_of
 from tidegate_spark.places import checkpoint_directory as checkpoint_directory  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.progress import Progress
+from tidegate_spark.reasons import Reason
 from tidegate_spark.sparkconf import SHUFFLE_PARTITIONS
 
 UNNAMED = "main"
@@ -254,7 +255,7 @@ class Queries:
     def _say_redirected(self, name: str, own_location: Any, location: str) -> None:
         if own_location and str(own_location).rstrip("/") != location:
             self._progress.notice(
-                "CheckpointRedirected",
+                Reason.CHECKPOINT_REDIRECTED,
                 f"Query {name!r}: checkpointLocation {own_location!r} of the script is not used; "
                 f"the checkpoint is at {location}.",
             )
@@ -271,7 +272,7 @@ class Queries:
         if scripts_own == self._state_partitions:
             return {}
         self._progress.notice(
-            "ConfigurationIgnored",
+            Reason.CONFIGURATION_IGNORED,
             f"{SHUFFLE_PARTITIONS}={scripts_own} of the script is not used for streaming queries: "
             f"spec.state.partitions ({self._state_partitions}) decides.",
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tidegate_spark.places import Storage
+from tidegate_spark.reasons import Reason
 
 REHEARSAL_MODULE = "tidegate_spark.rehearse"
 """What a rehearsal's pod runs. Not the module of drivers: a runtime that is older than rehearsals would take the
@@ -47,39 +48,12 @@ class RehearsalResult(str, Enum):
     """Nothing, for or against it."""
 
 
-class RehearsalWhat(str, Enum):
-    """What failed, or what was in the way of a result."""
-
-    NONE = ""
-    PLAN = "Plan"
-    """A query does not fit its checkpoint, or Spark does not accept it."""
-    STATE_SCHEMA = "StateSchema"
-    """The state has another schema than the version wants."""
-    EXCEPTION = "Exception"
-    START = "Start"
-    """The version's process does not come up: its image, its program, its libraries."""
-    STATE = "State"
-    """The state can not be begun with."""
-    NO_COPY = "NoCopy"
-    """There was no copy of the state to rehearse on."""
-    NO_INPUT = "NoInput"
-    NO_ROOM = "NoRoom"
-    """Its pod was not admitted, or found no node."""
-    MEMORY = "Memory"
-    """It needed more than its own memory."""
-    DEPENDENCY = "Dependency"
-    """A storage or a broker did not answer."""
-    TIME_LIMIT = "TimeLimit"
-    STOPPED = "Stopped"
-    """It was ended from outside."""
-
-
 @dataclass(frozen=True)
 class RehearsalEnd:
     """The part of a rehearsal's termination message that a driver's has not."""
 
     result: RehearsalResult
-    what: RehearsalWhat = RehearsalWhat.NONE
+    what: Reason = Reason.NONE
     committed: dict[str, int] = field(default_factory=dict)
     """How many batches each query has committed."""
 

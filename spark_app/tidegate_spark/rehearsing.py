@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import DEPENDENCY_REASONS, DriverConfig, Fault, Reason, Termination
+from tidegate_spark.protocol import DEPENDENCY_REASONS, DriverConfig, Fault, Termination
+from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import (
     REHEARSAL_VARIABLE,
     Rehearsal,
     RehearsalEnd,
     RehearsalResult,
-    RehearsalWhat,
 )
 from tidegate_spark.script import Outcome
 
@@ -42,18 +42,18 @@ _MEMORY_CLASSES = ("OutOfMemoryError", "MemoryError", "SparkOutOfMemoryError")
 _KILLED = (-9, 137)
 
 _AT_THE_START = {
-    Reason.MAIN_NOT_FOUND: (FAILED, RehearsalWhat.START),
-    Reason.CONNECTOR_MISSING: (FAILED, RehearsalWhat.START),
-    Reason.QUERY_REFUSED: (FAILED, RehearsalWhat.PLAN),
-    Reason.SNAPSHOT_UNUSABLE: (FAILED, RehearsalWhat.STATE),
-    Reason.STATE_MISSING: (FAILED, RehearsalWhat.STATE),
-    Reason.STORAGE_OWNED: (INCONCLUSIVE, RehearsalWhat.DEPENDENCY),
-    Reason.PROTOCOL_MISMATCH: (FAILED, RehearsalWhat.START),
-    Reason.NEWER_FORMAT: (INCONCLUSIVE, RehearsalWhat.DEPENDENCY),
-    Reason.STORAGE_UNSUITABLE: (INCONCLUSIVE, RehearsalWhat.DEPENDENCY),
-    Reason.STOPPED: (INCONCLUSIVE, RehearsalWhat.STOPPED),
-    Reason.FENCED: (INCONCLUSIVE, RehearsalWhat.STOPPED),
-    **dict.fromkeys(DEPENDENCY_REASONS, (INCONCLUSIVE, RehearsalWhat.DEPENDENCY)),
+    Reason.MAIN_NOT_FOUND: (FAILED, Reason.START_FAILED),
+    Reason.CONNECTOR_MISSING: (FAILED, Reason.START_FAILED),
+    Reason.QUERY_REFUSED: (FAILED, Reason.PLAN_INCOMPATIBLE),
+    Reason.SNAPSHOT_UNUSABLE: (FAILED, Reason.STATE_INCOMPATIBLE),
+    Reason.STATE_MISSING: (FAILED, Reason.STATE_INCOMPATIBLE),
+    Reason.STORAGE_OWNED: (INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE),
+    Reason.PROTOCOL_MISMATCH: (FAILED, Reason.START_FAILED),
+    Reason.NEWER_FORMAT: (INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE),
+    Reason.STORAGE_UNSUITABLE: (INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE),
+    Reason.STOPPED: (INCONCLUSIVE, Reason.STOPPED),
+    Reason.FENCED: (INCONCLUSIVE, Reason.STOPPED),
+    **dict.fromkeys(DEPENDENCY_REASONS, (INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE)),
 }
 """Ends that say the same whatever was done before."""
 
@@ -129,7 +129,7 @@ class Rehearsing:
 
     def _judge(
         self, termination: Termination, committed: dict[str, int], jvm_exit_code: int | None
-    ) -> tuple[RehearsalResult, RehearsalWhat, str]:
+    ) -> tuple[RehearsalResult, Reason, str]:
         reason, message = termination.reason, termination.message
         if reason is Reason.COMPLETED:
             return self._judge_completed(committed)
@@ -139,37 +139,37 @@ class Rehearsing:
             return (*_AT_THE_START[reason], message)
         killed = reason is Reason.DRIVER_CRASHED and jvm_exit_code in _KILLED
         if killed or termination.exception.rpartition(".")[2] in _MEMORY_CLASSES:
-            return INCONCLUSIVE, RehearsalWhat.MEMORY, message
+            return INCONCLUSIVE, Reason.OUT_OF_MEMORY, message
         return FAILED, what_failed(termination.exception, message), message
 
-    def _judge_completed(self, committed: dict[str, int]) -> tuple[RehearsalResult, RehearsalWhat, str]:
+    def _judge_completed(self, committed: dict[str, int]) -> tuple[RehearsalResult, Reason, str]:
         if self._enough:
-            return PASSED, RehearsalWhat.NONE, f"{_words(committed)} without a failure{self._dropped()}"
+            return PASSED, Reason.NONE, f"{_words(committed)} without a failure{self._dropped()}"
         # A script that reads what there is, and ends.
         if committed and all(committed.values()):
-            return PASSED, RehearsalWhat.NONE, f"The application has finished: {_words(committed)}"
-        return INCONCLUSIVE, RehearsalWhat.NO_INPUT, f"The application has finished: {_words(committed)}"
+            return PASSED, Reason.NONE, f"The application has finished: {_words(committed)}"
+        return INCONCLUSIVE, Reason.NO_INPUT, f"The application has finished: {_words(committed)}"
 
     def _dropped(self) -> str:
         dropped = self._unstarted()
         names = ", ".join(repr(name) for name in dropped)
         return f"; {names} of the version before was not started, and counts as dropped" if dropped else ""
 
-    def _judge_unfinished(self, committed: dict[str, int]) -> tuple[RehearsalResult, RehearsalWhat, str]:
+    def _judge_unfinished(self, committed: dict[str, int]) -> tuple[RehearsalResult, Reason, str]:
         wanted = f"{self._wanted.batches} of each were asked for in {self._wanted.timeout_seconds} s"
         if self._fault is not None:
-            return INCONCLUSIVE, RehearsalWhat.DEPENDENCY, ""
-        what = RehearsalWhat.NO_INPUT if self._idle else RehearsalWhat.TIME_LIMIT
+            return INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE, ""
+        what = Reason.NO_INPUT if self._idle else Reason.DEADLINE_EXCEEDED
         return INCONCLUSIVE, what, f"{_words(committed)}; {wanted}"
 
 
-def what_failed(exception: str, message: str) -> RehearsalWhat:
+def what_failed(exception: str, message: str) -> Reason:
     """Return which kind of failure an exception is, by its class and by Spark's error conditions. Pure."""
     if _STATE_SCHEMA.search(message):
-        return RehearsalWhat.STATE_SCHEMA
+        return Reason.STATE_SCHEMA
     if _PLAN.search(message) or exception.rpartition(".")[2].endswith(_PLAN_CLASSES):
-        return RehearsalWhat.PLAN
-    return RehearsalWhat.EXCEPTION
+        return Reason.PLAN_INCOMPATIBLE
+    return Reason.APPLICATION_FAILED
 
 
 def rehearsing_of(

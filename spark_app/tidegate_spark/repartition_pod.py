@@ -28,14 +28,14 @@ from tidegate_spark.protocol import (
     EXIT_STOPPED,
     DriverConfig,
     Fault,
-    Reason,
     Termination,
     from_json,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.making import cause_of, config_for_spark, end_of
-from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, Repartition, RepartitionEnd, RepartitionWhat
+from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, Repartition, RepartitionEnd
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_spark.snapshots.copying import Progress
 from tidegate_spark.snapshots.reach import reach_library
@@ -62,8 +62,8 @@ def main() -> int:
     making = Making(config, order, environment)
     snapshot_progress.serve(environment.bind_address, environment.status_port, lambda: (making.told,))
     termination = making.make()
-    extra = {"action": "repartition", "reason": termination.reason.value}
-    log.info("end: %s: %s", termination.reason.value, termination.message, extra=extra)
+    extra = {"action": "repartition", "reason": termination.reason}
+    log.info("end: %s: %s", termination.reason, termination.message, extra=extra)
     write_termination(environment.termination_log, termination, making.secrets)
     return exit_code(termination)
 
@@ -103,7 +103,7 @@ class Making:
             log.exception("no lineage was made")
             return end_of(config, *cause_of(error.what, str(error), self._jvm_exit_code()))
         except preflight.BehindError as error:
-            return end_of(config, RepartitionWhat.FENCED, error.fault.message, Reason.FENCED)
+            return end_of(config, Reason.FENCED, error.fault.message, Reason.FENCED)
         except FaultError as error:
             fault = error.fault
         except Exception as error:
@@ -111,9 +111,9 @@ class Making:
             if found is None:
                 log.exception("no lineage was made")
                 words = f"{type(error).__name__}: {error}"
-                return end_of(config, *cause_of(RepartitionWhat.SPARK, words, self._jvm_exit_code()))
+                return end_of(config, *cause_of(Reason.SPARK_FAILED, words, self._jvm_exit_code()))
             fault = found
-        what = RepartitionWhat.DEPENDENCY if fault.reason in DEPENDENCY_REASONS else RepartitionWhat.STATE
+        what = Reason.DEPENDENCY_UNAVAILABLE if fault.reason in DEPENDENCY_REASONS else Reason.STATE_UNREADABLE
         return end_of(config, what, fault.message, fault.reason)
 
     def _make(self) -> Termination:
@@ -124,7 +124,7 @@ class Making:
             from tidegate_spark.repartition.job import Repartitioner  # noqa: PLC0415 - imports PySpark
         except ModuleNotFoundError as error:
             message = f"The image has no {error.name or 'PySpark'}: state is divided anew by the image that wrote it."
-            raise RepartitionError(RepartitionWhat.START, message) from error
+            raise RepartitionError(Reason.START_FAILED, message) from error
         config, directory = self._config, self._environment.credentials_directory
         # It is ended from outside when its time is over.
         credentials = preflight.wait_for_storage(config, directory, threading.Event(), _log_fault)
@@ -165,7 +165,7 @@ class Making:
         port = fencing.FenceObject(storage.connect(self._config.storage, self._credentials), self._config.storage)
         found = fence.check(port, self._held)
         if found is not None:
-            raise RepartitionError(RepartitionWhat.FENCED, _fenced_words(found))
+            raise RepartitionError(Reason.FENCED, _fenced_words(found))
 
     def _jvm_exit_code(self) -> int | None:
         if self._session is None:
@@ -196,7 +196,7 @@ def _fenced_words(found: Fenced) -> str:
 
 def _log_fault(fault: Fault | None) -> None:
     if fault is not None:
-        log.warning("waiting: %s: %s", fault.reason.value, fault.message, extra={"action": "wait"})
+        log.warning("waiting: %s: %s", fault.reason, fault.message, extra={"action": "wait"})
 
 
 if __name__ == "__main__":

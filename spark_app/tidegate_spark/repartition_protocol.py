@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import StateFacts
 
 REPARTITION_VARIABLE = "TIDEGATE_REPARTITION"
@@ -66,33 +66,6 @@ class Repartition:
     """Settings of the application's by which state is read and its storage reached."""
 
 
-class RepartitionWhat(str, Enum):
-    """Why state is not divided anew."""
-
-    NONE = ""
-    SPARK_TOO_OLD = "SparkTooOld"
-    PROVIDER = "UnsupportedProvider"
-    OPERATOR = "UnsupportedOperator"
-    ONE_PLACE = "StateInOnePlace"
-    """An operator keeps all of its state at one place, whatever the number of partitions."""
-    STATE = "StateUnreadable"
-    """What is to be divided can not be read, or begun with."""
-    UNCOMMITTED = "BatchUncommitted"
-    """The version before was ended inside a batch, which has to be run again under its own number."""
-    SPARK = "SparkFailed"
-    DIFFERENT = "StateDiffers"
-    """What was there before is not what was there after."""
-    START = "Start"
-    """The image has no Spark, or it does not come up."""
-    MEMORY = "Memory"
-    DEPENDENCY = "Dependency"
-    FENCED = "Fenced"
-    """Another one took the storage over."""
-    TIME_LIMIT = "TimeLimit"
-    NO_ROOM = "NoRoom"
-    """Its pod was not admitted, or found no node, or was lost again and again."""
-
-
 @dataclass(frozen=True)
 class RepartitionedQuery:
     """One query in the new lineage."""
@@ -109,7 +82,7 @@ class RepartitionedQuery:
 class RepartitionEnd:
     """The part of the pod's termination message that a driver's has not."""
 
-    what: RepartitionWhat = RepartitionWhat.NONE
+    what: Reason = Reason.NONE
     """None: the lineage is whole."""
     lineage: int = 0
     rows: int = 0
@@ -126,7 +99,7 @@ class RepartitionEnd:
 class Unfit:
     """Why state can not be divided anew, and what to do about it."""
 
-    what: RepartitionWhat
+    what: Reason
     message: str
 
 
@@ -165,7 +138,7 @@ def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version:
             f"to one of Spark {first} or later, wait until that is stable, and change spec.state.partitions then."
             f"{second_way(queries, partitions)}"
         )
-        return Unfit(RepartitionWhat.SPARK_TOO_OLD, message)
+        return Unfit(Reason.SPARK_TOO_OLD, message)
     found = (_why_query_unfit(name, facts) for name, facts in concerned.items())
     return next((unfit for unfit in found if unfit is not None), None)
 
@@ -197,18 +170,18 @@ def _why_query_unfit(name: str, facts: StateFacts) -> Unfit | None:
             f"divides only {ROCKSDB}'s anew. Begin a new lineage with spark.sql.streaming.stateStore.providerClass of "
             "RocksDB, or keep the number."
         )
-        return Unfit(RepartitionWhat.PROVIDER, message)
+        return Unfit(Reason.UNSUPPORTED_PROVIDER, message)
     unknown = sorted(set(facts.operators) - OPERATORS)
     if unknown:
         message = (
             f"Query {name!r} has state of {', '.join(unknown)}, and Spark can not tell which key is whose there. Keep "
             "the number, or take that operator out of the query in a version of its own."
         )
-        return Unfit(RepartitionWhat.OPERATOR, message)
+        return Unfit(Reason.UNSUPPORTED_OPERATOR, message)
     if facts.one_place:
         message = (
             f"Query {name!r} aggregates without a key: that state is at one place, in the first partition, and Spark's "
             "repartition would put it where the query does not look. Keep the number, or group by a key."
         )
-        return Unfit(RepartitionWhat.ONE_PLACE, message)
+        return Unfit(Reason.STATE_IN_ONE_PLACE, message)
     return None

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from tidegate_spark import faults
 from tidegate_spark.preflight import Main
-from tidegate_spark.protocol import Fault, Reason
+from tidegate_spark.protocol import Fault
 from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
+from tidegate_spark.reasons import Reason
 
 
 @dataclass(frozen=True)

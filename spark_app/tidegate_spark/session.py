@@ -21,7 +21,8 @@ from tidegate_spark.environment import Environment
 from tidegate_spark.fence import Held
 from tidegate_spark.head_start import HeadStart
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import DriverConfig, Fault, Reason
+from tidegate_spark.protocol import DriverConfig, Fault
+from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import FaultError
 
 _CLASS_MISSING = (
@@ -60,14 +61,14 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
         raise FaultError(Fault(Reason.CONNECTOR_MISSING, _connector_message(config, environment.jars_directory)))
     available = _has_class(gateway.jvm, sparkconf.CHECKPOINT_FILES_CLASS)
     if not available:
-        progress.notice("CheckpointClassMissing", _CLASS_MISSING, warning=True)
+        progress.notice(Reason.CHECKPOINT_CLASS_MISSING, _CLASS_MISSING, warning=True)
     conf.setAll(list(sparkconf.checkpoint_files(settings, available).items()))
     conf.setAll(list(sparkconf.fence_settings(config, process.held.etag).items()))
     process.before_executors()
     SparkContext(conf=conf, gateway=gateway)
     session = SparkSession.builder.getOrCreate()
     for key in sparkconf.ignored_keys(config):
-        progress.notice("ConfigurationIgnored", _ignored_message(key, "spec.sparkConf"))
+        progress.notice(Reason.CONFIGURATION_IGNORED, _ignored_message(key, "spec.sparkConf"))
     _guard_builder(progress, environment.master)
     return session
 
@@ -139,7 +140,7 @@ def _guard_builder(progress: Progress, master: str) -> None:
         for key in [key for key in builder._options if key in sparkconf.OWNED_KEYS]:
             value = builder._options.pop(key)
             if value != master:
-                progress.notice("ConfigurationIgnored", _ignored_message(key, f"the script ({value})"))
+                progress.notice(Reason.CONFIGURATION_IGNORED, _ignored_message(key, f"the script ({value})"))
         return original(builder)
 
     SparkSession.Builder.getOrCreate = get_or_create  # type: ignore[assignment, method-assign] # where every script gets its session

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union
 
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_faults import Trouble
 from tidegate_spark.snapshot_protocol import (
     EXPORT_FORMATS,
@@ -20,7 +21,6 @@ from tidegate_spark.snapshot_protocol import (
     ExportOrder,
     SnapshotOrder,
     SnapshotOrders,
-    SnapshotReason,
     SnapshotReport,
     SnapshotState,
     VerifyOrder,
@@ -75,7 +75,7 @@ class Job:
     """When the next attempt is to be; as all times here in seconds of one clock."""
     began: float | None = None
     """The first attempt."""
-    tries: Mapping[SnapshotReason, int] = field(default_factory=dict)
+    tries: Mapping[Reason, int] = field(default_factory=dict)
     verdict: Trouble | None = None
     """Why it was given up; what was begun is still to be disposed of."""
 
@@ -230,7 +230,7 @@ def put_off(job: Job, trouble: Trouble, now: float) -> Job:
     """Return the job after an attempt that failed: to be done again, or to be given up; disposing is never given up."""
     tries = {**job.tries, trouble.reason: job.tries.get(trouble.reason, 0) + 1}
     pause = min(LONGEST_PAUSE_SECONDS, 2.0 ** min(sum(tries.values()) - 1, 10))
-    state = SnapshotState.HELD if trouble.reason is SnapshotReason.HELD else SnapshotState.WAITING
+    state = SnapshotState.HELD if trouble.reason is Reason.HELD else SnapshotState.WAITING
     report = dataclasses.replace(job.report, state=state, reason=trouble.reason, message=trouble.message)
     later = dataclasses.replace(job, tries=tries, due=now + pause, report=_timed(report, job, now))
     if job.task in (Task.DISPOSE, Task.RELEASE) or job.verdict is not None or tries[trouble.reason] < trouble.tries:

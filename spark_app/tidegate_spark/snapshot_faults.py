@@ -9,7 +9,7 @@ from tidegate_spark import storage as store
 from tidegate_spark.exports import errors as exports
 from tidegate_spark.objects.store import MismatchError, NewerStorageError, NotDeletedError, SnapshotError, VanishedError
 from tidegate_spark.protocol import Storage
-from tidegate_spark.snapshot_protocol import SnapshotReason
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.catalog import (
     DisposedError,
     HeldError,
@@ -32,7 +32,7 @@ ALWAYS = sys.maxsize
 class Trouble:
     """Why an attempt failed."""
 
-    reason: SnapshotReason
+    reason: Reason
     message: str
     tries: int
     """Attempts in all that are worth while, if each of them fails for this reason."""
@@ -41,36 +41,36 @@ class Trouble:
 @dataclass(frozen=True)
 class _Kind:
     error: type[Exception]
-    reason: SnapshotReason
+    reason: Reason
     tries: int
     remedy: str = ""
 
 
 _KINDS = (
-    _Kind(NothingCommittedError, SnapshotReason.NOTHING_COMMITTED, ALWAYS),
-    _Kind(BatchLostError, SnapshotReason.BATCH_LOST, 1, "Take a snapshot without a batch's number, of the newest."),
-    _Kind(TooFastError, SnapshotReason.TOO_FAST, 2),
-    _Kind(DisposedError, SnapshotReason.DISPOSED, 1, "Take another one, of another name."),
-    _Kind(UnknownSnapshotError, SnapshotReason.MISSING, ALWAYS, "It is looked for again."),
-    _Kind(NotReadyError, SnapshotReason.MISSING, ALWAYS, "It is looked for again."),
-    _Kind(DamagedError, SnapshotReason.DAMAGED, 1, "Restore its files from a replica or the bucket's versions."),
-    _Kind(UnreadableManifestError, SnapshotReason.DAMAGED, 1),
-    _Kind(NewerStorageError, SnapshotReason.NEWER_FORMAT, ALWAYS),
-    _Kind(HeldError, SnapshotReason.HELD, ALWAYS, "It goes when they do not need it any more."),
-    _Kind(CatalogLostError, SnapshotReason.CATALOG_LOST, ALWAYS),
-    _Kind(UnreadableCatalogError, SnapshotReason.CATALOG_LOST, ALWAYS, "Restore the object."),
-    _Kind(CatalogContendedError, SnapshotReason.STORAGE_UNAVAILABLE, ALWAYS),
-    _Kind(NotDeletedError, SnapshotReason.STORAGE_UNAVAILABLE, ALWAYS, "Let the credentials delete objects."),
+    _Kind(NothingCommittedError, Reason.NOTHING_COMMITTED, ALWAYS),
+    _Kind(BatchLostError, Reason.BATCH_LOST, 1, "Take a snapshot without a batch's number, of the newest."),
+    _Kind(TooFastError, Reason.CLEANED_TOO_FAST, 2),
+    _Kind(DisposedError, Reason.DISPOSED_MEANWHILE, 1, "Take another one, of another name."),
+    _Kind(UnknownSnapshotError, Reason.SNAPSHOT_MISSING, ALWAYS, "It is looked for again."),
+    _Kind(NotReadyError, Reason.SNAPSHOT_MISSING, ALWAYS, "It is looked for again."),
+    _Kind(DamagedError, Reason.SNAPSHOT_DAMAGED, 1, "Restore its files from a replica or the bucket's versions."),
+    _Kind(UnreadableManifestError, Reason.SNAPSHOT_DAMAGED, 1),
+    _Kind(NewerStorageError, Reason.NEWER_FORMAT, ALWAYS),
+    _Kind(HeldError, Reason.HELD, ALWAYS, "It goes when they do not need it any more."),
+    _Kind(CatalogLostError, Reason.CATALOG_LOST, ALWAYS),
+    _Kind(UnreadableCatalogError, Reason.CATALOG_LOST, ALWAYS, "Restore the object."),
+    _Kind(CatalogContendedError, Reason.STORAGE_UNAVAILABLE, ALWAYS),
+    _Kind(NotDeletedError, Reason.STORAGE_UNAVAILABLE, ALWAYS, "Let the credentials delete objects."),
     # A listing is not made in one moment: what it lacked may be there the next time.
-    _Kind(VanishedError, SnapshotReason.UNREADABLE_CHECKPOINT, 3, "The checkpoint is not whole."),
-    _Kind(UnreadableCheckpointError, SnapshotReason.UNREADABLE_CHECKPOINT, 1),
-    _Kind(MismatchError, SnapshotReason.INTERNAL, 3, "The store does not copy soundly."),
-    _Kind(SnapshotError, SnapshotReason.INTERNAL, 1),
-    _Kind(exports.StateNotFoundError, SnapshotReason.STATE_NOT_FOUND, 1),
-    _Kind(exports.FormatUnfitError, SnapshotReason.FORMAT_UNFIT, 1),
-    _Kind(exports.StateUnreadableError, SnapshotReason.STATE_UNREADABLE, 2),
-    _Kind(exports.ExportExistsError, SnapshotReason.EXPORT_EXISTS, 1),
-    _Kind(exports.ExportError, SnapshotReason.EXPORT_FAILED, 1),
+    _Kind(VanishedError, Reason.UNREADABLE_CHECKPOINT, 3, "The checkpoint is not whole."),
+    _Kind(UnreadableCheckpointError, Reason.UNREADABLE_CHECKPOINT, 1),
+    _Kind(MismatchError, Reason.INTERNAL_ERROR, 3, "The store does not copy soundly."),
+    _Kind(SnapshotError, Reason.INTERNAL_ERROR, 1),
+    _Kind(exports.StateNotFoundError, Reason.STATE_NOT_FOUND, 1),
+    _Kind(exports.FormatUnfitError, Reason.FORMAT_UNSUITABLE, 1),
+    _Kind(exports.StateUnreadableError, Reason.STATE_UNREADABLE, 2),
+    _Kind(exports.ExportExistsError, Reason.EXPORT_EXISTS, 1),
+    _Kind(exports.ExportError, Reason.EXPORT_FAILED, 1),
 )
 """The first that fits."""
 
@@ -85,15 +85,15 @@ def trouble_of(error: Exception, place: Storage, secret: str, *, runs: bool) -> 
         runs: whether the application runs, so that it may commit something.
     """
     if isinstance(error, FaultError):
-        return Trouble(SnapshotReason.STORAGE_UNAVAILABLE, error.fault.message, ALWAYS)
+        return Trouble(Reason.STORAGE_UNAVAILABLE, error.fault.message, ALWAYS)
     for kind in _KINDS:
         if isinstance(error, kind.error):
-            tries = 1 if kind.reason is SnapshotReason.NOTHING_COMMITTED and not runs else kind.tries
+            tries = 1 if kind.reason is Reason.NOTHING_COMMITTED and not runs else kind.tries
             return Trouble(kind.reason, f"{_sentence(str(error))} {kind.remedy}".strip(), tries)
     fault = store.fault_of(error, place, secret)
     if fault is not None:
-        return Trouble(SnapshotReason.STORAGE_UNAVAILABLE, fault.message, ALWAYS)
-    return Trouble(SnapshotReason.INTERNAL, f"{type(error).__name__}: {_sentence(str(error))}", 1)
+        return Trouble(Reason.STORAGE_UNAVAILABLE, fault.message, ALWAYS)
+    return Trouble(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {_sentence(str(error))}", 1)
 
 
 def _sentence(text: str) -> str:

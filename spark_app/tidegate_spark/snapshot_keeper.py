@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tidegate_spark import snapshot_book as book
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_book import Job, OrderBook, Task
 from tidegate_spark.snapshot_faults import Trouble, trouble_of
 from tidegate_spark.snapshot_protocol import (
@@ -22,7 +23,6 @@ from tidegate_spark.snapshot_protocol import (
     ExportOrder,
     SnapshotOrder,
     SnapshotOrders,
-    SnapshotReason,
     SnapshotReport,
     SnapshotState,
     VerifyOrder,
@@ -182,7 +182,7 @@ class SnapshotKeeper:
     def _take(self, job: Job, order: SnapshotOrder) -> SnapshotReport:
         tell = self._teller(job)
         # Else a newer batch does, and Spark is left alone.
-        pin = self._runs and (job.is_exact or SnapshotReason.TOO_FAST in job.tries)
+        pin = self._runs and (job.is_exact or Reason.CLEANED_TOO_FAST in job.tries)
         return self._carrier.take(order, tell, pin, lambda: self._book.has_urgent(job))
 
     def _teller(self, job: Job) -> Callable[[Progress], None]:
@@ -224,13 +224,13 @@ class SnapshotKeeper:
         if job.ended:
             batches = {name: pin.batch for name, pin in report.queries.items()}
             words = (job.id, report.state.value, report.seconds, report.files, report.bytes, report.new_bytes, batches)
-            extra = {"action": "snapshot", "reason": report.reason.value}
+            extra = {"action": "snapshot", "reason": report.reason}
             log.info(
                 "snapshot %s: %s after %.1f s, %d files, %d bytes, %d of them new, batches %s", *words, extra=extra
             )
 
 
 def _log_trouble(job: Job, trouble: Trouble, error: Exception) -> None:
-    extra = {"action": "snapshot", "reason": trouble.reason.value}
-    unforeseen = error if trouble.reason is SnapshotReason.INTERNAL else None
+    extra = {"action": "snapshot", "reason": trouble.reason}
+    unforeseen = error if trouble.reason is Reason.INTERNAL_ERROR else None
     log.warning("snapshot %s: %s", job.id, trouble.message, extra=extra, exc_info=unforeseen)

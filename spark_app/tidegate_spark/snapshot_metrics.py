@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
+from tidegate_spark.snapshot_protocol import SNAPSHOT_FAILURES, SnapshotReport, SnapshotState
 
 LABELS = ("namespace", "app", "epoch")
 DURATIONS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
@@ -45,7 +45,7 @@ class SnapshotFigures(Collector):
                 self._seconds += report.seconds
                 self._shared += report.bytes - report.new_bytes
             elif report.state is SnapshotState.FAILED:
-                self._failures[report.reason.value] = self._failures.get(report.reason.value, 0) + 1
+                self._failures[report.reason] = self._failures.get(report.reason, 0) + 1
 
     def newest(self, created: float | None) -> None:
         """Take note of when the newest snapshot was begun, None if there is none."""
@@ -73,9 +73,8 @@ class SnapshotFigures(Collector):
         words = "Snapshots that were given up since this driver started."
         failed = CounterMetricFamily("tidegate_snapshot_failures", words, labels=(*LABELS, "reason"))
         # An alert on a rate must see the first of them too, which a counter that begins with 1 would hide.
-        for reason in SnapshotReason:
-            if reason not in (SnapshotReason.NONE, SnapshotReason.HELD):
-                failed.add_metric((*self._labels, reason.value), failures.get(reason.value, 0))
+        for reason in SNAPSHOT_FAILURES:
+            failed.add_metric((*self._labels, reason), failures.get(reason, 0))
         yield failed
 
     def _durations(self, buckets: list[int], seconds: float) -> Metric:

@@ -29,13 +29,13 @@ from tidegate_spark.protocol import (
     from_json,
     to_json,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.snapshot_book import ENDED
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_protocol import (
     ORDERS_VARIABLE,
     SnapshotOrders,
-    SnapshotReason,
     SnapshotReport,
     SnapshotReports,
     SnapshotState,
@@ -46,10 +46,10 @@ from tidegate_spark.storage import FaultError
 
 FOR_THE_KUBELET = frozenset(
     (
-        SnapshotReason.STORAGE_UNAVAILABLE,
-        SnapshotReason.CATALOG_LOST,
-        SnapshotReason.MISSING,
-        SnapshotReason.NEWER_FORMAT,
+        Reason.STORAGE_UNAVAILABLE,
+        Reason.CATALOG_LOST,
+        Reason.SNAPSHOT_MISSING,
+        Reason.NEWER_FORMAT,
     )
 )
 """Reasons to end and be started again, with pauses that are the kubelet's."""
@@ -125,7 +125,7 @@ def carry_out(keeper: SnapshotKeeper, pause: Callable[[float], None]) -> int:
         pause(seconds or 0.0)
     unfinished = [report for report in keeper.reports() if not has_ended(report)]
     for report in unfinished:
-        extra = {"action": "snapshot", "reason": report.reason.value}
+        extra = {"action": "snapshot", "reason": report.reason}
         log.warning("snapshot %s: to be tried again: %s", report.id, report.message, extra=extra)
     return EXIT_DEPENDENCY if unfinished else EXIT_OK
 

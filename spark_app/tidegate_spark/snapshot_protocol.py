@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tidegate_spark.reasons import Reason
+
 ORDERS_VARIABLE = "TIDEGATE_SNAPSHOT_ORDERS"
 """Environment variable of a snapshot pod's container that holds :class:`SnapshotOrders` as JSON."""
 
@@ -159,27 +161,25 @@ class SnapshotState(str, Enum):
     """Its state was written as plain files."""
 
 
-class SnapshotReason(str, Enum):
-    """Why an order waits or failed."""
-
-    NONE = ""
-    NOTHING_COMMITTED = "NothingCommitted"
-    BATCH_LOST = "BatchLost"
-    TOO_FAST = "CleanedTooFast"
-    UNREADABLE_CHECKPOINT = "UnreadableCheckpoint"
-    STORAGE_UNAVAILABLE = "StorageUnavailable"
-    CATALOG_LOST = "CatalogLost"
-    DISPOSED = "DisposedMeanwhile"
-    STATE_NOT_FOUND = "StateNotFound"
-    STATE_UNREADABLE = "StateUnreadable"
-    FORMAT_UNFIT = "FormatUnfit"
-    EXPORT_EXISTS = "ExportExists"
-    EXPORT_FAILED = "ExportFailed"
-    MISSING = "SnapshotMissing"
-    DAMAGED = "SnapshotDamaged"
-    NEWER_FORMAT = "NewerFormat"
-    HELD = "Held"
-    INTERNAL = "InternalError"
+SNAPSHOT_FAILURES = (
+    Reason.NOTHING_COMMITTED,
+    Reason.BATCH_LOST,
+    Reason.CLEANED_TOO_FAST,
+    Reason.UNREADABLE_CHECKPOINT,
+    Reason.STORAGE_UNAVAILABLE,
+    Reason.CATALOG_LOST,
+    Reason.DISPOSED_MEANWHILE,
+    Reason.STATE_NOT_FOUND,
+    Reason.STATE_UNREADABLE,
+    Reason.FORMAT_UNSUITABLE,
+    Reason.EXPORT_EXISTS,
+    Reason.EXPORT_FAILED,
+    Reason.SNAPSHOT_MISSING,
+    Reason.SNAPSHOT_DAMAGED,
+    Reason.NEWER_FORMAT,
+    Reason.INTERNAL_ERROR,
+)
+"""Why an order failed, or waits because of a fault."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class SnapshotReport:
 
     id: str
     state: SnapshotState
-    reason: SnapshotReason = SnapshotReason.NONE
+    reason: Reason = Reason.NONE
     message: str = ""
     """For a person: what it is, and what to do."""
     files: int = 0

@@ -27,7 +27,8 @@ from tidegate_spark.json_form import from_stored
 from tidegate_spark.objects.store import NewerStorageError, SnapshotError, naming_newer
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
-from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, Reason, StartFrom, to_json
+from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, StartFrom, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import attempts
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshot_work import Carrier
@@ -172,7 +173,7 @@ class Filler:
 
     def _tell(self, made: Manifest, batches: dict[str, int]) -> None:
         after = ", ".join(f"{name!r} after batch {batch}" for name, batch in batches.items())
-        self.notice("StartedFromSnapshot", f"Started from {self._snapshot}: {after}.")
+        self.notice(Reason.STARTED_FROM_SNAPSHOT, f"Started from {self._snapshot}: {after}.")
         for name, query in sorted(made.queries.items()):
             partitions = query.facts.get("partitions")
             if query.facts.get("stateless") or not partitions or partitions == self.config.state_partitions:
@@ -181,7 +182,7 @@ class Filler:
                 f"The state of query {name!r} keeps the {partitions} partitions that it has in the snapshot; "
                 f"spec.state.partitions, {self.config.state_partitions}, is for queries that begin anew."
             )
-            self.notice("StatePartitionsKept", message)
+            self.notice(Reason.STATE_PARTITIONS_KEPT, message)
 
     def _let_go(self, mark: dict[str, Any]) -> None:
         """Say that the snapshot is not needed any more: the lineage has everything. What fails is done again later."""

@@ -13,7 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, Fault, Reason, Storage
+from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, Fault, Storage
+from tidegate_spark.reasons import Reason
 
 if TYPE_CHECKING:
     from botocore.loaders import Loader
@@ -47,7 +48,7 @@ class FaultError(Exception):
 
     def __init__(self, fault: Fault) -> None:
         """Carry ``fault``."""
-        super().__init__(f"{fault.reason.value}: {fault.message}")
+        super().__init__(f"{fault.reason}: {fault.message}")
         self.fault = fault
 
 

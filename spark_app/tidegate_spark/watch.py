@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark import executor_work, executors, faults
 from tidegate_spark.progress import Leaving, Progress
-from tidegate_spark.protocol import Reason
 from tidegate_spark.queries import Entry, Queries
+from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
 from tidegate_spark.session import jvm_exit_code
 

@@ -19,7 +19,7 @@ DONE, REFUSED = "Done", "Refused"
 ENDS = frozenset({DONE, REFUSED, "RolledBack", "Failed", "Withdrawn"})
 PUT_OFF = "StatePartitionsKept"
 """Why an upgrade is refused that begins anew by itself, and so has not ended."""
-BY_FAULTS = frozenset({"BatchUncommitted", "Dependency", "Fenced", "NoRoom", "TimeLimit"})
+BY_FAULTS = frozenset({"BatchUncommitted", "DependencyUnavailable", "Fenced", "NoRoom", "DeadlineExceeded"})
 """Reasons for which a repartition is refused when something is killed or away; any other is a mistake."""
 
 

@@ -17,6 +17,7 @@ from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.event import build_event
 from tidegate.resources.platform import Platform
 from tidegate.resources.purge import build_purge_pod
+from tidegate_spark.reasons import Reason
 from tidegate_testing.kubectl import Kubectl
 
 PLATFORM = Platform(operator_image="example/tidegate-operator:1")
@@ -88,14 +89,14 @@ def test_a_purge_pod_is_admitted(api_kubectl: Kubectl, app: StreamingApp) -> Non
 
 
 def test_the_rest_of_an_apps_objects_is_accepted(api_kubectl: Kubectl, app: StreamingApp) -> None:
-    event = build_event(app.metadata, reason="Launched", message="é" * 4000, now=datetime.now(UTC))
+    event = build_event(app.metadata, reason=Reason.LAUNCHED, message="é" * 4000, now=datetime.now(UTC))
     for manifest in (*build_access(app.metadata.namespace), build_agent_secret(app, "secret"), event):
         stored = api_kubectl.create(manifest)
         assert stored["metadata"]["namespace"] == app.metadata.namespace
 
 
 def test_kubectl_describe_tells_the_events_of_an_app(api_kubectl: Kubectl, app: StreamingApp) -> None:
-    api_kubectl.create(build_event(app.metadata, reason="Launched", message="epoch 1", now=datetime.now(UTC)))
+    api_kubectl.create(build_event(app.metadata, reason=Reason.LAUNCHED, message="epoch 1", now=datetime.now(UTC)))
     described = api_kubectl.run("describe", "sapp", app.metadata.name, "-n", app.metadata.namespace)
     (line,) = [line.split() for line in described.splitlines() if "Launched" in line]
     assert line[:2] + line[3:] == ["Normal", "Launched", "tidegate", "epoch", "1"]

@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from devcluster.apiserver import ApiServer
-from tidegate_spark.protocol import Reason, Termination, to_json
+from tidegate_spark.protocol import Termination, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_testing import audit_log
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.crd import changed
@@ -299,7 +300,7 @@ def test_a_namespace_that_is_being_deleted_lets_an_application_go_whose_storage_
     wait_for("the end of the application", lambda: not app(kubectl, space), GENEROUS, 0.1)
 
     def lines() -> list[str]:
-        return [line for line in operator.log.read_text().splitlines() if "StorageKept" in line and space in line]
+        return [line for line in operator.log.read_text().splitlines() if "StorageRetained" in line and space in line]
 
     told = wait_for("a line of the log", lines, GENEROUS, 0.1)
     assert {f"s3://bucket/apps/{space}/orders" in line for line in told} == {True}
@@ -315,7 +316,7 @@ def test_a_deleted_resource_of_another_version_of_the_crd_ends_with_its_driver_a
     assert pod(kubectl, space)
     kubectl.delete("streamingapp", "orders", space)
     wait_for("the end of the application", lambda: not app(kubectl, space), GENEROUS, 0.1)
-    wait_for_event(kubectl, space, "StorageKept")
+    wait_for_event(kubectl, space, "StorageRetained")
     left = kubectl.list("pods,secrets,serviceaccounts,roles,rolebindings", space)
     assert [f"{item['kind']}/{item['metadata']['name']}" for item in left] == []
 

@@ -7,13 +7,14 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.autoscaling.evaluate import Evaluation, Step, evaluate, need
+from tidegate.autoscaling.evaluate import Evaluation, evaluate, need
 from tidegate.autoscaling.large_batches import LargeBatches, remember
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Quota, Situation
 from tidegate.autoscaling.words import explain
+from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import NOW, measured, situation
 from tidegate_testing.examples import gate_share
 
@@ -103,7 +104,7 @@ def test_what_is_recommended_lies_within_the_bounds_and_what_is_done_was_recomme
             moved = found.past.target != (before.target or now.wanted)
             assert moved == found.due
             assert found.past.target == (found.recommended if found.due else found.current)
-        if found.due and found.step is not Step.BOUNDS:
+        if found.due and found.step is not Reason.OUT_OF_BOUNDS:
             assert not now.not_running
             assert now.excluded_until <= now.now
             assert found.recommended != found.current
@@ -116,7 +117,7 @@ def test_between_a_change_and_a_step_down_lies_the_interval_unless_somebody_set_
     wanted: int, asks: Settings, story: list[tuple[float, Measured | None, str, float, int]]
 ) -> None:
     for now, found, before in lives(wanted, asks, story):
-        if found.due and found.step is Step.DOWN and asks.mode is Mode.ACTIVE:
+        if found.due and found.step is Reason.SCALE_DOWN and asks.mode is Mode.ACTIVE:
             assert now.now - before.scaled_at >= asks.down_interval - 1e-3
             least = min(math.ceil(found.current * (1 - asks.down_share) - 1e-6), found.current - 1)
             assert found.recommended >= least
@@ -244,7 +245,7 @@ def test_under_a_steady_load_it_comes_to_rest_in_few_changes_of_one_direction(
         )
         found = evaluate(asks, situation(seen, 30.0 * look, wanted=executors), past)
         past = found.past
-        if found.due and found.step is not Step.BOUNDS:
+        if found.due and found.step is not Reason.OUT_OF_BOUNDS:
             changes.append(found.recommended - executors)
         executors = past.target
     assert len({change > 0 for change in changes}) <= 1

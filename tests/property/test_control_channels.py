@@ -15,6 +15,7 @@ from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control_log.entries import Kind
 from tidegate_spark.control_protocol import ControlOrder, ControlOrders
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
@@ -36,7 +37,7 @@ class Reader(MemoryChannel):
     def receive(self, seconds: float) -> Delivery:
         self._left -= 1
         if self._left < 0:
-            raise ChannelError("Test", "that is enough")
+            raise ChannelError(Reason.CHANNEL_UNAVAILABLE, "that is enough")
         return super().receive(seconds)
 
     def taken(self, delivery: Delivery) -> None:

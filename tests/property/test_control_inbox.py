@@ -26,6 +26,7 @@ from tidegate_spark.control_protocol import InboxSettings
 from tidegate_spark.control_writer import ControlWriter, Pace
 from tidegate_spark.control_writer import writer as writers
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
@@ -115,7 +116,7 @@ class Reader(StorageChannel):
     def receive(self, seconds: float) -> Delivery:
         self._left -= 1
         if self._left < 0:
-            raise ChannelError("Test", "that is enough")
+            raise ChannelError(Reason.CHANNEL_UNAVAILABLE, "that is enough")
         return super().receive(seconds)
 
 

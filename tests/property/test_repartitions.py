@@ -13,7 +13,7 @@ from tidegate.decide.upgrades.step import UNDER_WAY, version_held
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RollbackPolicy, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
-from tidegate_spark.repartition_protocol import RepartitionWhat
+from tidegate_spark.reasons import Reason
 from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.observations import app_with
 from tidegate_testing.plans import written
@@ -31,10 +31,10 @@ HAPPENINGS: dict[str, Callable[[RepartitionCluster], object]] = {
     "kill repartition": RepartitionCluster.kill_repartition,
     "evict repartition": RepartitionCluster.evict_repartition,
     "remove repartition": RepartitionCluster.remove_repartition,
-    "Spark fails": lambda c: setattr(c, "wrong", RepartitionWhat.SPARK),
-    "batch cut": lambda c: setattr(c, "wrong", RepartitionWhat.UNCOMMITTED),
-    "storage away": lambda c: setattr(c, "wrong", RepartitionWhat.DEPENDENCY),
-    "it works": lambda c: setattr(c, "wrong", RepartitionWhat.NONE),
+    "Spark fails": lambda c: setattr(c, "wrong", Reason.SPARK_FAILED),
+    "batch cut": lambda c: setattr(c, "wrong", Reason.BATCH_UNCOMMITTED),
+    "storage away": lambda c: setattr(c, "wrong", Reason.DEPENDENCY_UNAVAILABLE),
+    "it works": lambda c: setattr(c, "wrong", Reason.NONE),
     "HDFS": lambda c: setattr(c, "provider", "HDFS"),
     "RocksDB": lambda c: setattr(c, "provider", "RocksDB"),
     "broken": RepartitionCluster.break_version,
@@ -103,7 +103,7 @@ def calm(cluster: RepartitionCluster) -> None:
     cluster.set_quota(False)
     cluster.suspend(False)
     cluster.ask_for_no_pod(False)
-    cluster.wrong = RepartitionWhat.NONE
+    cluster.wrong = Reason.NONE
 
 
 def at_once(*happenings: str) -> Course:
@@ -201,8 +201,8 @@ def test_pods_that_are_lost_are_followed_by_others_until_the_state_is_divided(pa
     assert cluster.divisions[cluster.app.status.lineage] == partitions
 
 
-@given(st.sampled_from([RepartitionWhat.SPARK, RepartitionWhat.DIFFERENT, RepartitionWhat.DEPENDENCY]))
-def test_after_a_repartition_that_failed_the_old_version_goes_on_in_the_old_lineage(what: RepartitionWhat) -> None:
+@given(st.sampled_from([Reason.SPARK_FAILED, Reason.STATE_DIFFERS, Reason.DEPENDENCY_UNAVAILABLE]))
+def test_after_a_repartition_that_failed_the_old_version_goes_on_in_the_old_lineage(what: Reason) -> None:
     cluster = begin()
     before = cluster.lineages[1]
     cluster.wrong = what
@@ -226,13 +226,13 @@ def test_a_version_that_is_ended_inside_a_batch_is_divided_when_it_has_run_that_
     cluster.divide(8)
     for _ in range(100):
         step(cluster)
-        cluster.wrong = RepartitionWhat.UNCOMMITTED if len(cluster.orders) <= times else RepartitionWhat.NONE
+        cluster.wrong = Reason.BATCH_UNCOMMITTED if len(cluster.orders) <= times else Reason.NONE
         cluster.kubelet()
         cluster.commit()
     assert cluster.app is not None
     upgrade = cluster.app.status.upgrade
     assert upgrade is not None
-    refused = (UpgradePhase.REFUSED, RepartitionWhat.UNCOMMITTED.value)
+    refused = (UpgradePhase.REFUSED, Reason.BATCH_UNCOMMITTED)
     assert (upgrade.phase, upgrade.reason) == (refused if times == 3 else (UpgradePhase.DONE, "Stable"))
     assert (len(cluster.orders), cluster.app.status.state_partitions) == ((3, 4) if times == 3 else (times + 1, 8))
     assert (cluster.pods[DRIVER].running, cluster.trouble) == (True, [])

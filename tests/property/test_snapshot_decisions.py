@@ -80,7 +80,7 @@ def step(world: SnapshotWorld, crash_after: int | None = None) -> SnapshotPlan |
         keeps = observation.snapshot.spec.deletion_policy is DeletionPolicy.RETAIN
         assert keeps or world.stored == "", "let go while the files are there"
         given_up = any(
-            isinstance(action, do.PublishEvent) and action.reason == "SnapshotKept" for action in plan.actions
+            isinstance(action, do.PublishEvent) and action.reason == "SnapshotRetained" for action in plan.actions
         )
         assert world.stored != "taking" or given_up, "let go half taken, and nobody was told"
     was_ready = observation.snapshot.status.phase is SnapshotPhase.READY

@@ -29,11 +29,11 @@ from tidegate_spark.protocol import (
     Fault,
     Notice,
     QueryReport,
-    Reason,
     RestartSettings,
     Termination,
     to_json,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
 from tidegate_spark.storage import FaultError
 

@@ -14,7 +14,8 @@ from tests.scenario.object_store import StoreClient
 from tests.scenario.surroundings import Surroundings
 from tidegate_spark import storage
 from tidegate_spark.fence import Holder
-from tidegate_spark.protocol import DriverConfig, Fault, Reason, StartFrom
+from tidegate_spark.protocol import DriverConfig, Fault, StartFrom
+from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import rehearsal_place
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.clearing import clear_left

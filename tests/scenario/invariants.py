@@ -32,15 +32,15 @@ from tidegate_spark.protocol import (
     ROLE_REHEARSAL,
     ROLE_REPARTITION,
     DriverConfig,
-    Reason,
     RestartSettings,
 )
+from tidegate_spark.reasons import Reason
 
 _RETRIED = tuple(
     f'"reason":"{reason.value}"' for reason in (Reason.STORAGE_OWNED, Reason.STORAGE_UNSUITABLE, Reason.FENCED)
 )
 """In the termination message of a driver whose replacement needs no other intent."""
-_COMPLETED = f'"reason":"{Reason.COMPLETED.value}"'
+_COMPLETED = f'"reason":"{Reason.COMPLETED}"'
 """In that of a driver whose replacement needs the policy Always."""
 
 

@@ -8,16 +8,17 @@ from tests.scenario.cluster import Container, Ended
 from tests.scenario.object_store import StoreClient
 from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import storage
-from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, EXIT_CODES, Reason, Termination, to_json
-from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult, RehearsalWhat
+from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, EXIT_CODES, Termination, to_json
+from tidegate_spark.reasons import Reason
+from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult
 
 PLACES = "/rehearsals/"
-PASSED = (Reason.COMPLETED, RehearsalResult.PASSED, RehearsalWhat.NONE)
-FAILED = (Reason.APPLICATION_FAILED, RehearsalResult.FAILED, RehearsalWhat.PLAN)
-UNFED = (Reason.STOPPED, RehearsalResult.INCONCLUSIVE, RehearsalWhat.NO_INPUT)
-STOPPED = (Reason.STOPPED, RehearsalResult.INCONCLUSIVE, RehearsalWhat.STOPPED)
-AWAY = (Reason.STORAGE_UNAVAILABLE, RehearsalResult.INCONCLUSIVE, RehearsalWhat.DEPENDENCY)
-End = tuple[Reason, RehearsalResult, RehearsalWhat]
+PASSED = (Reason.COMPLETED, RehearsalResult.PASSED, Reason.NONE)
+FAILED = (Reason.APPLICATION_FAILED, RehearsalResult.FAILED, Reason.PLAN_INCOMPATIBLE)
+UNFED = (Reason.STOPPED, RehearsalResult.INCONCLUSIVE, Reason.NO_INPUT)
+STOPPED = (Reason.STOPPED, RehearsalResult.INCONCLUSIVE, Reason.STOPPED)
+AWAY = (Reason.STORAGE_UNAVAILABLE, RehearsalResult.INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE)
+End = tuple[Reason, RehearsalResult, Reason]
 
 
 class RehearsalProcess:

@@ -18,7 +18,8 @@ from tests.scenario.object_store import FencePort, StoreClient
 from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import fence, preflight, storage
 from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.protocol import DEPENDENCY_REASONS, Fault, Reason, Termination, from_json, to_json
+from tidegate_spark.protocol import DEPENDENCY_REASONS, Fault, Termination, from_json, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.making import end_of
 from tidegate_spark.repartition_protocol import (
@@ -26,7 +27,6 @@ from tidegate_spark.repartition_protocol import (
     Repartition,
     RepartitionedQuery,
     RepartitionEnd,
-    RepartitionWhat,
 )
 from tidegate_spark.storage import FaultError
 
@@ -102,12 +102,12 @@ class RepartitionProcess:
         try:
             told = await self._make()
         except (FencedError, preflight.BehindError) as error:
-            told = end_of(config, RepartitionWhat.FENCED, str(error))
+            told = end_of(config, Reason.FENCED, str(error))
         except Exception as error:
             fault = error.fault if isinstance(error, FaultError) else storage.fault_of(error, config.storage, "")
             if fault is None:
                 raise
-            what = RepartitionWhat.DEPENDENCY if fault.reason in DEPENDENCY_REASONS else RepartitionWhat.STATE
+            what = Reason.DEPENDENCY_UNAVAILABLE if fault.reason in DEPENDENCY_REASONS else Reason.STATE_UNREADABLE
             told = end_of(config, what, fault.message, fault.reason)
         assert told.repartition is not None
         self._world.count(f"repartition {told.repartition.what.value or 'done'}")
@@ -128,13 +128,13 @@ class RepartitionProcess:
         attempts.clear(own, order.lineage)
         batch = self._pin()
         if self._newest("offsets") > batch:
-            return end_of(config, RepartitionWhat.UNCOMMITTED, "The last batch was not committed.")
+            return end_of(config, Reason.BATCH_UNCOMMITTED, "The last batch was not committed.")
         attempts.begin(own, order)
         await self._pause(0.2, 5.0)
         self._put(f"lineages/{order.lineage}/{QUERY}/commits/{batch}", {})
         await self._pause(0.5, 30.0)
         if self._world.rng.random() < 0.1:
-            return end_of(config, RepartitionWhat.SPARK, "Spark does not like it.")
+            return end_of(config, Reason.SPARK_FAILED, "Spark does not like it.")
         self._check(taken)
         self._put(f"lineages/{order.lineage}/{QUERY}/commits/{batch + 1}", {})
         new = Holder(config.uid, config.epoch, order.lineage, self._holder.pod_uid, self._holder.process)

@@ -17,9 +17,10 @@ from typing import Any
 from tests.scenario.api_server import ApiServer, Body, Change
 from tests.scenario.surroundings import config_of
 from tidegate_spark.fence import Holder
-from tidegate_spark.protocol import ANNOTATION_APP_UID, ANNOTATION_SPEC_HASH, Reason, RestartSettings
+from tidegate_spark.protocol import ANNOTATION_APP_UID, ANNOTATION_SPEC_HASH, RestartSettings
+from tidegate_spark.reasons import Reason
 
-FOR_GOOD = (Reason.BUDGET_EXHAUSTED.value, Reason.FENCED.value, "NoRestart")
+FOR_GOOD = (Reason.RESTART_BUDGET_EXHAUSTED, Reason.FENCED, "RestartPolicyNever")
 """Reasons of applications that wait for a person."""
 _NOT_THE_APPLICATION = frozenset(
     {
@@ -81,7 +82,7 @@ class RestartRules:
             self.violated(f"epoch {new['epoch']} of {path} is launched with another spec than it has")
         same = old.get("appliedSpecHash") == spec_hash
         policy = before["spec"].get("restart", {}).get("policy", "OnFailure")
-        taken_back = reason_of(before) == "NoRestart" and policy != "Never"
+        taken_back = reason_of(before) == "RestartPolicyNever" and policy != "Never"
         if same and old.get("phase") == "Failed" and reason_of(before) in FOR_GOOD and not taken_back:
             self.violated(
                 f"epoch {new['epoch']} of {path} is launched; it was {reason_of(before)}, and nothing changed"
@@ -92,7 +93,7 @@ class RestartRules:
         true = {each["type"]: each for each in status["conditions"] if each["status"] == "True"}
         if status.get("phase") != "Failed" or true.keys() & {"Ready", "Reconciling", "Stalled"} != {"Stalled"}:
             self.violated(f"{path} is {reason}, {status.get('phase')}, {sorted(true)}")
-        elif reason == Reason.BUDGET_EXHAUSTED.value and "The last: " not in true["Stalled"]["message"]:
+        elif reason == Reason.RESTART_BUDGET_EXHAUSTED and "The last: " not in true["Stalled"]["message"]:
             self.violated(f"{path} does not tell its last failure: {true['Stalled']['message']}")
 
     # --- pods ---

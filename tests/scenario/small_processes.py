@@ -8,7 +8,8 @@ from tests.scenario.cluster import Container, Ended
 from tests.scenario.object_store import StoreClient
 from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import purge, storage
-from tidegate_spark.protocol import EXIT_CODES, Reason, Termination, to_json
+from tidegate_spark.protocol import EXIT_CODES, Termination, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import FaultError
 
 

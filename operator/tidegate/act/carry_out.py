@@ -18,7 +18,6 @@ from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide import actions as do
-from tidegate.decide.actions import LAUNCH_REFUSED, NAMESPACE_TERMINATING
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import (
     FAILURES,
@@ -40,6 +39,7 @@ from tidegate.observe.pods import Pod, PodRecord, build_record, process_of
 from tidegate.resources.names import ACCESS_NAME, agent_secret_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import FINALIZER
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 
 QUICK = 600.0
@@ -252,12 +252,12 @@ class Actor:
                 f"{answer.kind} {ACCESS_NAME} exists and is not Tidegate's. Remove it, or use another name for it; "
                 "Tidegate then makes its own."
             )
-            return self._refuse_launch(run, "AccessNameTaken", message)
+            return self._refuse_launch(run, Reason.ACCESS_NAME_TAKEN, message)
         return None if answer is None else self._not_made(run, answer, "the drivers' access")
 
     def _not_made(self, run: _Run, answer: Failure, what: str) -> Outcome:
         if isinstance(answer, Invalid | Forbidden):
-            return self._refuse_launch(run, LAUNCH_REFUSED, refused(what, answer))
+            return self._refuse_launch(run, Reason.LAUNCH_REFUSED, refused(what, answer))
         raise RetryLaterError(f"creation of {what}: {answer}")
 
     async def _ensure_agent_secret(self, run: _Run) -> Outcome:
@@ -267,7 +267,7 @@ class Actor:
                 f"{answer.kind} {agent_secret_name(run.key[1])} exists and is not Tidegate's. Move it to another name, "
                 "or create the application under another one."
             )
-            return self._refuse_launch(run, "SecretNameTaken", message)
+            return self._refuse_launch(run, Reason.SECRET_NAME_TAKEN, message)
         if isinstance(answer, ClearedAway):
             return LookAgain("a Secret without this application's token was in the way")
         if answer is not None:
@@ -284,11 +284,13 @@ class Actor:
             answer = await self._client.get(path_of(manifest), StreamSnapshot)
             if not isinstance(answer, FAILURES) and owner_uid(answer) != run.app.metadata.uid:
                 message = f"StreamSnapshot {name} exists and is not of this application's schedule. Remove it."
-                return await self._refuse_snapshot(run, name, "SnapshotNameTaken", message)
+                return await self._refuse_snapshot(run, name, Reason.SNAPSHOT_NAME_TAKEN, message)
         if isinstance(answer, Invalid | Forbidden):
             goes = isinstance(answer, Forbidden) and answer.namespace_terminating
             message = f"The API server refuses StreamSnapshot {name}: {answer.message.rstrip('.')}. Mend what it names."
-            return await self._refuse_snapshot(run, name, NAMESPACE_TERMINATING if goes else "SnapshotRefused", message)
+            return await self._refuse_snapshot(
+                run, name, Reason.NAMESPACE_TERMINATING if goes else Reason.SNAPSHOT_REFUSED, message
+            )
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of StreamSnapshot {name}: {answer}")
         self._index.snapshots.put(answer)
@@ -296,7 +298,7 @@ class Actor:
         self._wake(run.key)
         return None
 
-    async def _refuse_snapshot(self, run: _Run, name: str, reason: str, message: str) -> Outcome:
+    async def _refuse_snapshot(self, run: _Run, name: str, reason: Reason, message: str) -> Outcome:
         self._remember(run.key, snapshot_refusal=SnapshotRefusal(name, reason, message, run.now))
         await self._events.publish(run.app.metadata, do.PublishEvent(reason, message, True, name), run.now)
         return LookAgain(message)
@@ -320,7 +322,7 @@ class Actor:
                 f"Pod {record.name} exists and is not of this application. Remove that pod, or create the application "
                 "under another name."
             )
-            self._refuse(run, record.name, "PodNameTaken", message, recorded=recorded)
+            self._refuse(run, record.name, Reason.POD_NAME_TAKEN, message, recorded=recorded)
         else:
             self._remember(run.key, refusal=None)
             self._index.put_pod(record)
@@ -336,10 +338,12 @@ class Actor:
             self._index.namespaces_with_access.discard(run.key[0])
             if isinstance(answer, Forbidden) and answer.namespace_terminating:
                 message = f"Namespace {run.key[0]} is being deleted and takes no pod any more."
-                self._refuse(run, name, NAMESPACE_TERMINATING, message, recorded=True)
+                self._refuse(run, name, Reason.NAMESPACE_TERMINATING, message, recorded=True)
             else:
                 words = answer.message if is_about_object(answer) else ""
-                self._refuse(run, name, LAUNCH_REFUSED, refused(f"pod {name}", answer), recorded=True, words=words)
+                self._refuse(
+                    run, name, Reason.LAUNCH_REFUSED, refused(f"pod {name}", answer), recorded=True, words=words
+                )
             return LookAgain("the pod was refused")
         # Whatever else was said, the pod is there or may be: whoever tries again is another launch, of another epoch.
         self._remember(run.key, refusal=None)
@@ -359,7 +363,7 @@ class Actor:
         return self._take_in_found(run, answer, recorded=True)
 
     def _refuse(  # noqa: PLR0913 - what there is to be said of it
-        self, run: _Run, pod_name: str, reason: str, message: str, *, recorded: bool, words: str = ""
+        self, run: _Run, pod_name: str, reason: Reason, message: str, *, recorded: bool, words: str = ""
     ) -> None:
         entry, known = self._index.app(run.key), self._index.memory(run.key).refusal
         if not isinstance(entry, KnownApp):
@@ -379,7 +383,7 @@ class Actor:
         )
         self._remember(run.key, refusal=refusal)
 
-    def _refuse_launch(self, run: _Run, reason: str, message: str) -> Outcome:
+    def _refuse_launch(self, run: _Run, reason: Reason, message: str) -> Outcome:
         """Refuse what has to be there before a driver; one that runs already is not held up by it."""
         deleted = run.app.metadata.deletion_timestamp is not None
         # What is made while the application goes is made for the purge.

@@ -36,6 +36,7 @@ from tidegate.observe.watched import UnreadableResource
 from tidegate.resources.names import ACCESS_NAME
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import LABEL_SNAPSHOT, SNAPSHOT_FINALIZER
+from tidegate_spark.reasons import Reason
 
 _BOOKKEEPING = (about_snapshots.WriteSnapshotStatus, do.PublishEvent)
 log = structlog.get_logger()
@@ -116,7 +117,7 @@ class SnapshotActor:
         if SNAPSHOT_FINALIZER not in metadata.finalizers:
             return
         message = f"The snapshot's files were not removed: the resource can not be read ({unreadable.problem})."
-        told = do.PublishEvent("SnapshotKept", message, True, "kept")
+        told = do.PublishEvent(Reason.SNAPSHOT_RETAINED, message, True, "kept")
         await self._events.publish(metadata, told, now, SNAPSHOT_KIND)
         left = [name for name in metadata.finalizers if name != SNAPSHOT_FINALIZER]
         change = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": left}}
@@ -233,7 +234,7 @@ class SnapshotActor:
             message = (
                 f"{answer.kind} {ACCESS_NAME} exists and is not Tidegate's. Remove it, or use another name for it."
             )
-            return self._refuse(run, "AccessNameTaken", message)
+            return self._refuse(run, Reason.ACCESS_NAME_TAKEN, message)
         if isinstance(answer, Invalid | Forbidden):
             return self._refuse_as_told(run, answer, "the drivers' access")
         must(answer, "creation of the drivers' access")
@@ -261,17 +262,17 @@ class SnapshotActor:
             raise RetryLaterError(f"read of pod {name}: {answer}")
         if answer.metadata.labels.get(LABEL_SNAPSHOT) != snapshot_id(run.snapshot.metadata):
             message = f"Pod {name} exists and is not of this snapshot. Remove that pod."
-            return self._refuse(run, "PodNameTaken", message)
+            return self._refuse(run, Reason.POD_NAME_TAKEN, message)
         self._index.put_pod(build_record(answer))
         return LookAgain("the pod is there")
 
     def _refuse_as_told(self, run: _Run, answer: Failure, what: str) -> Outcome:
         if isinstance(answer, Forbidden) and answer.namespace_terminating:
             message = f"Namespace {run.key[0]} is being deleted and takes no pod any more."
-            return self._refuse(run, do.NAMESPACE_TERMINATING, message)
-        return self._refuse(run, "LaunchRefused", refused(what, answer))
+            return self._refuse(run, Reason.NAMESPACE_TERMINATING, message)
+        return self._refuse(run, Reason.LAUNCH_REFUSED, refused(what, answer))
 
-    def _refuse(self, run: _Run, reason: str, message: str) -> Outcome:
+    def _refuse(self, run: _Run, reason: Reason, message: str) -> Outcome:
         known = self._index.snapshots.memory(run.key).refusal
         attempts = known.attempts + 1 if known is not None and known.pod_name == run.pod_name else 1
         self._remember(run.key, refusal=PodRefusal(run.pod_name, reason, message, run.now, attempts))

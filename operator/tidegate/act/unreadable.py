@@ -20,8 +20,8 @@ from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
 from tidegate.kube.paths import item
 from tidegate.model.streaming_app import KIND, Metadata, Phase
 from tidegate.workqueue import Key, RetryLaterError
+from tidegate_spark.reasons import Reason
 
-REASON = "InvalidSpec"
 log = structlog.get_logger()
 
 
@@ -67,10 +67,10 @@ class UnreadableTeller:
         message = f"The resource can not be read: {app.problem}. Correct the field; nothing is done until then."
         if _is_told(app, message):
             return
-        log.error(message, reason=REASON)
-        event = PublishEvent(REASON, message, True, f"generation {app.metadata.generation}")
+        log.error(message, reason=Reason.INVALID_SPEC)
+        event = PublishEvent(Reason.INVALID_SPEC, message, True, f"generation {app.metadata.generation}")
         await self._events.publish(app.metadata, event, now, kind)
-        verdict = Verdict(Phase.PENDING, Health.STALLED, REASON, message)
+        verdict = Verdict(Phase.PENDING, Health.STALLED, Reason.INVALID_SPEC, message)
         conditions = msgspec.to_builtins(build_conditions((), verdict, app.metadata.generation, now))
         # Not the uid: a change of the status is carried out whatever uid it names. The version is another one, too, if
         # an object of the same name has taken the place of the one that was read.
@@ -85,13 +85,13 @@ class UnreadableTeller:
             return  # there is a later version, or none: the watch brings it
         if isinstance(answer, FAILURES):
             # The event has told it; a resource that breaks its own schema may take no status.
-            log.warning("conditions not written", reason=REASON, why=str(answer))
+            log.warning("conditions not written", reason=Reason.INVALID_SPEC, why=str(answer))
 
 
 def _is_told(app: Unreadable, message: str) -> bool:
     ready = app.ready
     return (ready.get("reason"), ready.get("message"), ready.get("observedGeneration")) == (
-        REASON,
+        Reason.INVALID_SPEC,
         message,
         app.metadata.generation,
     )

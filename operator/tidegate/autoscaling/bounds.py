@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.settings import TOLERANCE, Settings
 from tidegate.autoscaling.situation import Situation
+from tidegate_spark.reasons import Reason
 
-
-class Limit(StrEnum):
-    """What keeps more executors away; each is a reason in status."""
-
-    MAXIMUM = "AtMaximum"
-    PARTITIONS = "PartitionsCeiling"
-    IDLE = "ExecutorsIdle"
-    THROTTLED = "BatchesLimited"
-    QUOTA = "QuotaReached"
-    MISSING = "ExecutorsMissing"
-    INEFFECTIVE = "IneffectiveScaling"
+LIMITS = (
+    Reason.AT_MAXIMUM,
+    Reason.PARTITIONS_CEILING,
+    Reason.EXECUTORS_IDLE,
+    Reason.BATCHES_LIMITED,
+    Reason.QUOTA_REACHED,
+    Reason.EXECUTORS_MISSING,
+    Reason.INEFFECTIVE_SCALING,
+)
+"""What keeps more executors away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class Bounds:
 
     low: int
     high: int
-    limit: Limit
+    limit: Reason
 
 
 def partitions_ceiling(measured: Measured, cores: int, seen: int = 0) -> int | None:
@@ -70,19 +69,19 @@ def find_bounds(settings: Settings, situation: Situation, current: int, held: in
         seen: tasks at a time, if there were more than partitions.
     """
     measured, quota = situation.measured, situation.quota
-    found = [(settings.most, Limit.MAXIMUM)]
+    found = [(settings.most, Reason.AT_MAXIMUM)]
     ceiling = partitions_ceiling(measured, situation.cores, seen) if measured is not None else None
     if ceiling is not None:
-        found.append((ceiling, Limit.PARTITIONS))
+        found.append((ceiling, Reason.PARTITIONS_CEILING))
     if measured is not None and measured.saturated and measured.idle_executors > 0:
-        found.append((current, Limit.IDLE))
+        found.append((current, Reason.EXECUTORS_IDLE))
     if measured is not None and measured.throttled:
-        found.append((current, Limit.THROTTLED))
+        found.append((current, Reason.BATCHES_LIMITED))
     if quota is not None and not quota.unsure:
-        found.append((max(quota.most, current), Limit.QUOTA))
+        found.append((max(quota.most, current), Reason.QUOTA_REACHED))
     if measured is not None and measured.executors < situation.wanted:
-        found.append((current, Limit.MISSING))
+        found.append((current, Reason.EXECUTORS_MISSING))
     if held:
-        found.append((held, Limit.INEFFECTIVE))
+        found.append((held, Reason.INEFFECTIVE_SCALING))
     high, limit = min(found, key=lambda each: each[0])
     return Bounds(settings.fewest, max(settings.fewest, high), limit)

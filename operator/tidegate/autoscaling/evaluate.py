@@ -10,15 +10,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 
-from tidegate.autoscaling.bounds import Bounds, Limit, find_bounds, tasks_beyond
+from tidegate.autoscaling.bounds import Bounds, find_bounds, tasks_beyond
 from tidegate.autoscaling.effect import held_to, judge, to_be_judged, worth_up_to
 from tidegate.autoscaling.large_batches import remember, usable_rate
 from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import ROUNDING, TOLERANCE, Mode, Settings
 from tidegate.autoscaling.situation import Situation
+from tidegate_spark.reasons import Reason
 
 _NO_RATE = 1e-6
 _LEAST_PACKING = 0.05
@@ -27,27 +27,11 @@ _GRAINS = 100
 """Into how many parts the interval is divided of which the highest need is remembered."""
 
 
-class Step(StrEnum):
-    """What follows from the figures, if no bound does; each is a reason in status, as those of Limit are."""
-
-    STEADY = "Steady"
-    UP = "ScaleUp"
-    UP_SOON = "ScaleUpSoon"
-    DOWN = "ScaleDown"
-    DOWN_SOON = "ScaleDownSoon"
-    BOUNDS = "OutOfBounds"
-    EXCLUDED = "ExcludedPeriod"
-    MEASURING = "Measuring"
-    UNKNOWN = "RateUnknown"
-    NOT_RUNNING = "NotRunning"
-    UPGRADING = "UpgradeUnderWay"
-
-
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """The result: ``recommended`` executors, ``due`` if they are to be had now."""
 
-    step: Step | Limit
+    step: Reason
     current: int
     recommended: int
     due: bool
@@ -74,11 +58,11 @@ def evaluate(settings: Settings, situation: Situation, past: Past) -> Evaluation
     within = min(max(current, settings.fewest), settings.most)
     if within != current and settings.mode is Mode.ACTIVE:
         # What a person allows holds at any time, whatever else keeps the number as it is.
-        return _take(Evaluation(Step.BOUNDS, current, within, True, past), situation)
+        return _take(Evaluation(Reason.OUT_OF_BOUNDS, current, within, True, past), situation)
     # Whatever is learned about the need is learned also while nothing may be done about it.
     if situation.not_running:
         idle = dataclasses.replace(past, above_since=0.0, below_since=0.0)
-        why = Step.UPGRADING if situation.upgrading else Step.NOT_RUNNING
+        why = Reason.UPGRADE_UNDER_WAY if situation.upgrading else Reason.NOT_RUNNING
         return Evaluation(why, current, current, False, idle)
     measured = situation.measured
     if measured is not None:
@@ -89,7 +73,7 @@ def evaluate(settings: Settings, situation: Situation, past: Past) -> Evaluation
     result = _decide(settings, situation, past, current, needed)
     if result.recommended != current and situation.excluded_until > situation.now:
         wait = situation.excluded_until - situation.now
-        return dataclasses.replace(result, step=Step.EXCLUDED, due=False, wait=wait)
+        return dataclasses.replace(result, step=Reason.EXCLUDED_PERIOD, due=False, wait=wait)
     return _take(result, situation) if result.due and settings.mode is Mode.ACTIVE else result
 
 
@@ -125,18 +109,18 @@ def _drag(past: Past) -> float:
 def _decide(settings: Settings, situation: Situation, past: Past, current: int, needed: float | None) -> Evaluation:
     bounds = find_bounds(settings, situation, current, held_to(past, current, situation.now), past.tasks_at_once)
 
-    def say(step: Step | Limit, recommended: int, due: bool, wait: float | None = None) -> Evaluation:
+    def say(step: Reason, recommended: int, due: bool, wait: float | None = None) -> Evaluation:
         after = dataclasses.replace(
             past,
-            above_since=past.above_since if step in (Step.UP, Step.UP_SOON) else 0.0,
-            below_since=past.below_since if step in (Step.DOWN, Step.DOWN_SOON) else 0.0,
+            above_since=past.above_since if step in (Reason.SCALE_UP, Reason.SCALE_UP_SOON) else 0.0,
+            below_since=past.below_since if step in (Reason.SCALE_DOWN, Reason.SCALE_DOWN_SOON) else 0.0,
         )
         return Evaluation(step, current, recommended, due, after, needed or 0.0, bounds, wait, soon)
 
     soon = _needed_soon(settings, situation, past, needed) if needed is not None else 0.0
     within = min(max(current, settings.fewest), settings.most)
     if within != current:
-        return say(Step.BOUNDS, within, True)
+        return say(Reason.OUT_OF_BOUNDS, within, True)
     if needed is None:
         return say(_why_nothing_is_known(settings, situation), current, False)
     if needed > current * (1 + TOLERANCE):
@@ -148,31 +132,31 @@ def _decide(settings: Settings, situation: Situation, past: Past, current: int, 
             wait = past.above_since + settings.stabilization - situation.steady
             if situation.measured is not None and situation.measured.saturated:
                 wait = 0.0  # no passing peak: it has fallen behind while it was measured
-            return say(Step.UP, worth, True) if wait <= 0 else say(Step.UP_SOON, worth, False, wait)
+            return say(Reason.SCALE_UP, worth, True) if wait <= 0 else say(Reason.SCALE_UP_SOON, worth, False, wait)
         if bounds.high > current * (1 - TOLERANCE):
-            return say(Limit.INEFFECTIVE if more > current else bounds.limit, current, False)
+            return say(Reason.INEFFECTIVE_SCALING if more > current else bounds.limit, current, False)
         # Those beyond the partitions have no task, however much is needed.
     enough = enough_executors(past, current, bounds)
     # The tolerance is for the need, which is never exact: a step may be as small as a person wants it.
     if enough > current * (1 - TOLERANCE):
-        return say(Step.STEADY, current, False)
+        return say(Reason.STEADY, current, False)
     fewer = max(enough, _lowest_after_step(settings, current))
     past = dataclasses.replace(past, below_since=past.below_since or situation.steady)
     # What the load fell to is known when no figure is a mean of before and after: one step goes there, and not two.
     since = max(past.peaks_since, past.changed_at)
     wait = max(since + settings.down_interval, past.below_since + settings.window) - situation.steady
-    return say(Step.DOWN, fewer, True) if wait <= 0 else say(Step.DOWN_SOON, fewer, False, wait)
+    return say(Reason.SCALE_DOWN, fewer, True) if wait <= 0 else say(Reason.SCALE_DOWN_SOON, fewer, False, wait)
 
 
-def _why_nothing_is_known(settings: Settings, situation: Situation) -> Step | Limit:
+def _why_nothing_is_known(settings: Settings, situation: Situation) -> Reason:
     if situation.measured is not None:
-        return Step.UNKNOWN
+        return Reason.RATE_UNKNOWN
     short = situation.lasting_shortage
     if short is None:
-        return Step.MEASURING
+        return Reason.MEASURING
     # Of executors that are not there, or come and go, there will never be figures; of few that stay, with batches.
     stays = short.running > 0 and situation.same_for >= settled_after(settings.window)
-    return Step.MEASURING if stays else Limit.MISSING
+    return Reason.MEASURING if stays else Reason.EXECUTORS_MISSING
 
 
 def _needed_soon(settings: Settings, situation: Situation, past: Past, needed: float) -> float:
@@ -198,7 +182,7 @@ def _lowest_after_step(settings: Settings, current: int) -> int:
 
 def _take(result: Evaluation, situation: Situation) -> Evaluation:
     """Return the evaluation with what follows for the next ones when it is acted upon."""
-    measured = situation.measured if result.step is Step.UP else None
+    measured = situation.measured if result.step is Reason.SCALE_UP else None
     past = dataclasses.replace(
         to_be_judged(result.past, measured, result.current),
         target=result.recommended,

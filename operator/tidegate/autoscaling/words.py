@@ -5,18 +5,19 @@ from __future__ import annotations
 import datetime
 import math
 
-from tidegate.autoscaling.bounds import Limit, partitions_ceiling, state_ceiling
+from tidegate.autoscaling.bounds import LIMITS, partitions_ceiling, state_ceiling
 from tidegate.autoscaling.effect import held_seconds
-from tidegate.autoscaling.evaluate import Evaluation, Step, enough_executors, usable_share
+from tidegate.autoscaling.evaluate import Evaluation, enough_executors, usable_share
 from tidegate.autoscaling.large_batches import usable_rate
 from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.settings import Settings
 from tidegate.autoscaling.situation import Situation
+from tidegate_spark.reasons import Reason
 
-_MORE = (Step.UP, Step.UP_SOON, *Limit)
-_FEWER = (Step.DOWN, Step.DOWN_SOON, Step.STEADY)
+_MORE = (Reason.SCALE_UP, Reason.SCALE_UP_SOON, *LIMITS)
+_FEWER = (Reason.SCALE_DOWN, Reason.SCALE_DOWN_SOON, Reason.STEADY)
 _CAUSES = "A hot key, the driver's part of a batch or a slow sink may be what takes the time."
-_UNDECIDED = (Step.NOT_RUNNING, Step.UPGRADING)
+_UNDECIDED = (Reason.NOT_RUNNING, Reason.UPGRADE_UNDER_WAY)
 
 
 def summarize(settings: Settings, situation: Situation, result: Evaluation) -> str:
@@ -28,7 +29,7 @@ def explain(settings: Settings, situation: Situation, result: Evaluation) -> str
     """Return one or two sentences: what is, why, and what would change it."""
     what = _what(settings, situation, result)
     figures = _figures(settings, situation, result)
-    missing = "" if result.step is Limit.MISSING else _missing(situation)
+    missing = "" if result.step is Reason.EXECUTORS_MISSING else _missing(situation)
     parts = (what, figures, _given_back(situation, result), _ceiling(situation, result), missing)
     return " ".join(part for part in parts if part)
 
@@ -36,24 +37,24 @@ def explain(settings: Settings, situation: Situation, result: Evaluation) -> str
 def _what(settings: Settings, situation: Situation, result: Evaluation) -> str:  # noqa: PLR0911 - one arm each
     now, then, wait = result.current, result.recommended, _seconds(result.wait)
     match result.step:
-        case Step.STEADY:
+        case Reason.STEADY:
             return f"{_executors(now)} {'is' if now == 1 else 'are'} right."
-        case Step.UP | Step.DOWN:
+        case Reason.SCALE_UP | Reason.SCALE_DOWN:
             return f"{_executors(then)} instead of {now}."
-        case Step.UP_SOON:
+        case Reason.SCALE_UP_SOON:
             return f"{_executors(then)} instead of {now}, if that many are needed for {wait} more."
-        case Step.DOWN_SOON:
+        case Reason.SCALE_DOWN_SOON:
             return f"{_executors(then)} instead of {now}, if no more are needed for {wait}."
-        case Step.BOUNDS:
+        case Reason.OUT_OF_BOUNDS:
             return f"{_executors(then)} instead of {now}: from {settings.fewest} to {settings.most} are allowed."
-        case Step.EXCLUDED:
+        case Reason.EXCLUDED_PERIOD:
             until = _time(situation.excluded_until)
             return f"{_executors(then)} would do instead of {now}; an excluded period lasts until {until}."
-        case Step.MEASURING:
+        case Reason.MEASURING:
             return f"The number stays at {now} until there are figures of enough batches."
-        case Step.UNKNOWN:
+        case Reason.RATE_UNKNOWN:
             return f"The number stays at {now}: the driver does not tell how busy executors are."
-        case Step.NOT_RUNNING | Step.UPGRADING:
+        case Reason.NOT_RUNNING | Reason.UPGRADE_UNDER_WAY:
             return f"Nothing is decided: {situation.not_running}."
         case _:
             return _limited(settings, situation, result)
@@ -62,21 +63,21 @@ def _what(settings: Settings, situation: Situation, result: Evaluation) -> str: 
 def _limited(settings: Settings, situation: Situation, result: Evaluation) -> str:  # noqa: PLR0911 - one arm each
     more = f"More than {_executors(result.current)} would be needed"
     match result.step:
-        case Limit.MAXIMUM:
+        case Reason.AT_MAXIMUM:
             return f"{more}; spec.autoscaling.maxExecutors is {settings.most}."
-        case Limit.PARTITIONS:
+        case Reason.PARTITIONS_CEILING:
             return f"{more}, and would have no task."
-        case Limit.IDLE:
+        case Reason.EXECUTORS_IDLE:
             idle = situation.measured.idle_executors if situation.measured is not None else 0
             return f"{more}, but {idle} of them have had no task for a while: there are not more tasks at a time."
-        case Limit.THROTTLED:
+        case Reason.BATCHES_LIMITED:
             return (
                 f"More than {_executors(result.current)} would not help: input waits{_waiting(situation)}. Let batches "
                 "take more (maxOffsetsPerTrigger, maxFilesPerTrigger), or begin sooner (the trigger's interval)."
             )
-        case Limit.QUOTA:
+        case Reason.QUOTA_REACHED:
             return f"{more}; {situation.quota.words if situation.quota is not None else 'a ResourceQuota has no room'}."
-        case Limit.MISSING:
+        case Reason.EXECUTORS_MISSING:
             if situation.measured is None:
                 return f"{_missing(situation)} {_unmeasured(settings, situation)}"
             return f"{more}, but only {situation.measured.executors} of the {situation.wanted} that are wanted run."
@@ -86,7 +87,7 @@ def _limited(settings: Settings, situation: Situation, result: Evaluation) -> st
 
 def _figures(settings: Settings, situation: Situation, result: Evaluation) -> str:
     m = situation.measured
-    if m is None or result.bounds is None or result.step in (Step.UNKNOWN, Step.MEASURING):
+    if m is None or result.bounds is None or result.step in (Reason.RATE_UNKNOWN, Reason.MEASURING):
         return ""
     if not m.rate:
         return "Nothing arrives."
@@ -131,7 +132,7 @@ def _highest(settings: Settings, situation: Situation, result: Evaluation) -> st
             min(settings.down_interval, situation.steady - since) if since > 0 else settings.down_interval
         )
         text = f"; at most {peak:.1f} were in the last {lately}"
-    if result.step is Step.STEADY or result.bounds is None:
+    if result.step is Reason.STEADY or result.bounds is None:
         return text
     if result.recommended > enough_executors(past, result.current, result.bounds):
         # A share of them that is less than one is one all the same.
@@ -166,21 +167,27 @@ def _brought(situation: Situation, result: Evaluation) -> str:
 
 def _given_back(situation: Situation, result: Evaluation) -> str:
     """Return why there are to be fewer than are needed, empty if there are not."""
-    held = result.bounds is not None and result.bounds.limit is Limit.INEFFECTIVE
-    if not held or result.step not in (Step.DOWN, Step.DOWN_SOON) or result.needed <= result.recommended:
+    held = result.bounds is not None and result.bounds.limit is Reason.INEFFECTIVE_SCALING
+    if (
+        not held
+        or result.step not in (Reason.SCALE_DOWN, Reason.SCALE_DOWN_SOON)
+        or result.needed <= result.recommended
+    ):
         return ""
     return f"More brought next to nothing{_brought(situation, result)}. {_CAUSES}"
 
 
 def _ceiling(situation: Situation, result: Evaluation) -> str:
     m = situation.measured
-    if m is None or result.step in (*_UNDECIDED, Step.UNKNOWN):
+    if m is None or result.step in (*_UNDECIDED, Reason.RATE_UNKNOWN):
         return ""
     of_state = state_ceiling(m, situation.cores)
     of_all = partitions_ceiling(m, situation.cores, result.past.tasks_at_once)
-    by_partitions = result.bounds is not None and result.bounds.limit is Limit.PARTITIONS
-    of_no_use = result.step is Limit.INEFFECTIVE and result.current >= min(of_state or math.inf, of_all or math.inf)
-    reached = result.step in (Limit.PARTITIONS, Limit.IDLE) or of_no_use
+    by_partitions = result.bounds is not None and result.bounds.limit is Reason.PARTITIONS_CEILING
+    of_no_use = result.step is Reason.INEFFECTIVE_SCALING and result.current >= min(
+        of_state or math.inf, of_all or math.inf
+    )
+    reached = result.step in (Reason.PARTITIONS_CEILING, Reason.EXECUTORS_IDLE) or of_no_use
     if not reached and not (by_partitions and result.needed > result.recommended):
         return _beyond_state(m, situation, result, of_state)
     tasks = f"{_executors(of_all)} with {_tasks(situation.cores)} each at a time" if of_all else ""

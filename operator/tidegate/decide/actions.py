@@ -11,12 +11,8 @@ from typing import Any, TypeAlias
 
 from tidegate.model.streaming_app import StreamingAppStatus
 from tidegate.observe.pods import PodRecord
+from tidegate_spark.reasons import AnyReason
 from tidegate_spark.snapshot_protocol import SnapshotOrders
-
-LAUNCH_REFUSED = "LaunchRefused"
-"""The reason of an application whose driver pod the API server does not take."""
-NAMESPACE_TERMINATING = "NamespaceTerminating"
-"""Reason of a refusal by a namespace that is being deleted: it takes no pod any more, ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +180,7 @@ class CreateSnapshot:
 class PublishEvent:
     """Tell people, as a Kubernetes Event; ``occasion`` makes its name, so that the same thing is told once."""
 
-    reason: str
+    reason: AnyReason
     message: str
     warning: bool
     occasion: str
@@ -234,7 +230,7 @@ class Plan:
 
     rule: str
     """The rule that decided."""
-    reason: str
+    reason: AnyReason
     message: str
     actions: tuple[Action, ...] = ()
     """Empty: nothing is to be done, for the reason given."""

@@ -10,7 +10,7 @@ import datetime
 
 import msgspec
 
-from tidegate.autoscaling.bounds import Limit
+from tidegate.autoscaling.bounds import LIMITS
 from tidegate.autoscaling.evaluate import usable_share
 from tidegate.autoscaling.large_batches import LargeBatches, usable_rate
 from tidegate.autoscaling.past import SATURATED, Past
@@ -25,8 +25,9 @@ from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.status import AutoscalingMetrics, AutoscalingStatus, LastScale
 from tidegate.model.times import fault_of
 from tidegate.observe.observation import Observation
+from tidegate_spark.reasons import Reason, reason_from
 
-TOLD_ONCE = frozenset(Limit) - {Limit.MISSING}
+TOLD_ONCE = frozenset(LIMITS) - {Reason.EXECUTORS_MISSING}
 """What keeps executors away that are needed: told by an event when it begins. Of those that are missing Ready tells."""
 
 
@@ -118,13 +119,13 @@ def tell_scaling(o: Observation, now: float) -> tuple[PublishEvent, ...]:
     before = known.last_scale if known is not None else None
     scale = new.last_scale
     if scale is not None and scale.time is not None and (before is None or before.time != scale.time):
-        told = (PublishEvent("Autoscaled", scale.message, False, f"{scale.time.timestamp():.0f}"),)
+        told = (PublishEvent(Reason.AUTOSCALED, scale.message, False, f"{scale.time.timestamp():.0f}"),)
     limited = o.advice.evaluation.step in TOLD_ONCE
     if limited and (known is None or known.reason != new.reason):
         occasion = f"{o.app.metadata.generation}/{new.target}/{o.advice.at // 3600:.0f}"
         # Without figures, which are others each time: near a bound it begins again and again, and is told once an hour.
         words = f"{o.advice.summary} status.autoscaling.metrics has the numbers." if o.advice.summary else new.message
-        told = (*told, PublishEvent(new.reason, words, new.reason != Limit.MAXIMUM.value, occasion))
+        told = (*told, PublishEvent(reason_from(new.reason), words, new.reason != Reason.AT_MAXIMUM, occasion))
     return told
 
 

@@ -12,11 +12,10 @@ from tidegate.decide.upgrades.step import UNDER_WAY
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Condition, Phase, UpgradeStatus
 from tidegate.observe.observation import Observation
+from tidegate_spark.reasons import AnyReason, Reason
 
 AVAILABLE = "Available"
 """Type of the condition."""
-UPGRADING = "Upgrading"
-"""Its reason while an upgrade keeps it True."""
 _OUT_OF_WORK = frozenset({Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED, Phase.DELETING})
 
 
@@ -38,12 +37,13 @@ def available_condition(
         runs: whether its queries run, whatever version they are of.
     """
     known = o.app.status.condition(AVAILABLE)
+    reason: AnyReason
     before = known is not None and known.status == "True"
     under_way = upgrade is not None and upgrade.phase in UNDER_WAY
     if runs:
-        status, reason, message = "True", "Running", "The queries run."
+        status, reason, message = "True", Reason.RUNNING, "The queries run."
     elif before and under_way and verdict.health is not Health.STALLED and verdict.phase not in _OUT_OF_WORK:
-        status, reason = "True", UPGRADING
+        status, reason = "True", Reason.UPGRADING
         message = "An upgrade stops and starts the driver. It is rolled back if the new version is not stable in time."
     else:
         status, reason, message = "False", verdict.reason, verdict.message

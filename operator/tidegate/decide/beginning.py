@@ -10,6 +10,7 @@ from tidegate.model.stream_snapshot import SnapshotPhase
 from tidegate.model.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
 from tidegate.observe.observation import Observation
 from tidegate_spark.protocol import DriverState
+from tidegate_spark.reasons import Reason
 
 
 def wait_for_origin(o: Observation, now: float) -> Verdict | None:
@@ -25,17 +26,17 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
         return None
     name, origin = start.snapshot_name, o.origin
     if o.origin_unreadable:
-        reason, what = "SnapshotUnreadable", f"StreamSnapshot {name} can not be read (see its conditions)"
+        reason, what = Reason.SNAPSHOT_UNREADABLE, f"StreamSnapshot {name} can not be read (see its conditions)"
     elif origin is None:
-        reason, what = "SnapshotNotFound", f"There is no StreamSnapshot {name} in this namespace"
+        reason, what = Reason.SNAPSHOT_NOT_FOUND, f"There is no StreamSnapshot {name} in this namespace"
     elif origin.metadata.deletion_timestamp is not None:
-        reason, what = "SnapshotDeleting", f"StreamSnapshot {name} is being deleted"
+        reason, what = Reason.SNAPSHOT_DELETING, f"StreamSnapshot {name} is being deleted"
     elif origin.status.phase is SnapshotPhase.FAILED:
-        reason, what = "SnapshotFailed", f"StreamSnapshot {name} has failed"
+        reason, what = Reason.SNAPSHOT_FAILED, f"StreamSnapshot {name} has failed"
     else:
         phase = origin.status.phase.value if origin.status.phase is not None else SnapshotPhase.PENDING.value
         message = f"The application begins with StreamSnapshot {name}, which is {phase}; it is waited for."
-        return Verdict(Phase.PENDING, Health.RECONCILING, "SnapshotNotReady", message)
+        return Verdict(Phase.PENDING, Health.RECONCILING, Reason.SNAPSHOT_NOT_READY, message)
     message = f"{what}. Make one of that name, or the application anew with another spec.startFrom."
     return Verdict(Phase.PENDING, Health.STALLED, reason, message)
 

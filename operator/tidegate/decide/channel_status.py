@@ -8,10 +8,10 @@ from tidegate.model.status import ControlStatus
 from tidegate.model.streaming_app import ChannelType, Condition, Phase
 from tidegate.observe.observation import Observation
 from tidegate_spark.control_protocol import ChannelReport, MessageState
+from tidegate_spark.reasons import Reason
 
 CONTROL_CHANNEL = "ControlChannelConnected"
 """Type of the condition."""
-CONNECTED, NOT_KNOWN, CONNECTING = "Connected", "NoDriver", "Connecting"
 _PLACES = {ChannelType.STORAGE.value: "the inbox in the application's storage"}
 _AT_REST = frozenset({Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED, Phase.DELETING})
 
@@ -65,13 +65,13 @@ def _report(o: Observation) -> ChannelReport | None:
 def _said(report: ChannelReport | None) -> tuple[str, str, str]:
     """Return status, reason and message of the condition."""
     if report is None:
-        return "Unknown", NOT_KNOWN, "No driver reads the channel; messages wait there."
+        return "Unknown", Reason.NO_DRIVER, "No driver reads the channel; messages wait there."
     if report.connected:
         return (
             "True",
-            report.reason or CONNECTED,
+            report.reason or Reason.CONNECTED,
             report.message or f"Control messages are read from {_PLACES.get(report.kind, report.kind)}.",
         )
     if not report.reason:
-        return "Unknown", CONNECTING, f"The driver begins to read from {report.kind} when the application runs."
+        return "Unknown", Reason.CONNECTING, f"The driver begins to read from {report.kind} when the application runs."
     return "False", report.reason, f"{report.message} The application goes on; the driver tries again by itself."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tidegate.decide.actions import (
-    NAMESPACE_TERMINATING,
     Action,
     ConfirmDriverGone,
     CreatePurge,
@@ -34,7 +33,8 @@ from tidegate.observe.pods import PodRecord
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.purge import build_purge_pod
-from tidegate_spark.protocol import FINALIZER, Reason
+from tidegate_spark.protocol import FINALIZER
+from tidegate_spark.reasons import Reason
 
 _WAY_OUT = " To keep what is stored and finish the deletion, set spec.storage.deletionPolicy to Retain."
 
@@ -43,7 +43,9 @@ def leave_released_alone(o: Observation, now: float) -> Verdict | None:
     """Leave alone what our finalizer is not on: others' finalizers are none of our business."""
     if FINALIZER in o.app.metadata.finalizers:
         return None
-    return Verdict(Phase.DELETING, Health.RECONCILING, "Released", "Nothing of the application is left.", silent=True)
+    return Verdict(
+        Phase.DELETING, Health.RECONCILING, Reason.RELEASED, "Nothing of the application is left.", silent=True
+    )
 
 
 def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
@@ -56,13 +58,13 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
         return Verdict(
             Phase.DELETING,
             Health.STALLED,
-            "DriverNotGone",
+            Reason.DRIVER_NOT_GONE,
             not_confirmed(driver),
         )
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,
-        "DriverStopping",
+        Reason.DRIVER_STOPPING,
         f"Driver pod {driver.name} stops at a batch boundary.",
         after=() if driver.terminating else (DeleteDriver(driver),),
         wake_after=overdue_at - now if driver.terminating else None,
@@ -71,23 +73,23 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
 
 def remove_executors(o: Observation, now: float) -> Verdict | None:
     """Remove the executors: nothing may write any more when the storage is treated."""
-    return _remove(o.executors, DeleteExecutor, ("ExecutorsStopping", "The executors are removed."), now)
+    return _remove(o.executors, DeleteExecutor, (Reason.EXECUTORS_STOPPING, "The executors are removed."), now)
 
 
 def remove_rehearsals(o: Observation, now: float) -> Verdict | None:
     """Remove the pod of a rehearsal: what it writes is within the storage that is to be treated."""
-    words = ("RehearsalStopping", "The rehearsal of a new version is ended.")
+    words = (Reason.REHEARSAL_STOPPING, "The rehearsal of a new version is ended.")
     return _remove(o.rehearsals, DeleteRehearsal, words, now)
 
 
 def remove_repartitions(o: Observation, now: float) -> Verdict | None:
     """Remove the pod that divides the state anew, likewise."""
-    words = ("RepartitionStopping", "The repartition of the state is ended.")
+    words = (Reason.REPARTITION_STOPPING, "The repartition of the state is ended.")
     return _remove(o.repartitions, DeleteRepartition, words, now)
 
 
 def _remove(
-    pods: Sequence[PodRecord], delete: Callable[[PodRecord], Action], words: tuple[str, str], now: float
+    pods: Sequence[PodRecord], delete: Callable[[PodRecord], Action], words: tuple[Reason, str], now: float
 ) -> Verdict | None:
     """Remove pods and wait until they are gone; ``words`` are a reason and a message."""
     if not pods:
@@ -116,7 +118,7 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
         problem = name_end(purge)
     if problem is not None:
         return Verdict(Phase.DELETING, Health.STALLED, problem.reason, problem.message + _WAY_OUT)
-    return Verdict(Phase.DELETING, Health.RECONCILING, "StoragePurging", f"Pod {purge.name} removes the storage.")
+    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.STORAGE_PURGING, f"Pod {purge.name} removes the storage.")
 
 
 def _replace_purge(purge: PodRecord, now: float) -> Verdict:
@@ -126,7 +128,7 @@ def _replace_purge(purge: PodRecord, now: float) -> Verdict:
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,
-        "StoragePurging",
+        Reason.STORAGE_PURGING,
         "The pod that removes the storage is replaced.",
         after=() if purge.terminating else (DeletePurge(purge),),
         wake_after=overdue,
@@ -171,7 +173,7 @@ def _release(o: Observation, *told: PublishEvent) -> Verdict:
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,
-        "Released",
+        Reason.RELEASED,
         "Nothing of the application is left.",
         after=(*actions, RemoveFinalizer()),
         silent=True,
@@ -182,20 +184,20 @@ def _tell_purge(purge: PodRecord) -> PublishEvent:
     # Exit code 0 is also that of a purge that refused: the storage is another application's.
     told = read_termination(purge.ended)
     if told is not None and told.reason is Reason.COMPLETED:
-        return PublishEvent("StoragePurged", "The application's storage was removed.", False, "purged")
+        return PublishEvent(Reason.STORAGE_PURGED, "The application's storage was removed.", False, "purged")
     why = told.message if told is not None else f"Pod {purge.name} did not say that it removed it."
-    return PublishEvent("StorageKept", f"The application's storage was not removed: {why}", True, "kept")
+    return PublishEvent(Reason.STORAGE_RETAINED, f"The application's storage was not removed: {why}", True, "kept")
 
 
 def _tell_kept(where: str, why: str) -> PublishEvent:
     message = f"What the application has stored {where}was not removed: {why} Remove it by hand if it is not needed."
-    return PublishEvent("StorageKept", message, True, "kept")
+    return PublishEvent(Reason.STORAGE_RETAINED, message, True, "kept")
 
 
 def _namespace_goes(o: Observation) -> bool:
     refusal = o.memory.refusal
     name = purge_pod_name(o.app.metadata.name)
-    return refusal is not None and (refusal.pod_name, refusal.reason) == (name, NAMESPACE_TERMINATING)
+    return refusal is not None and (refusal.pod_name, refusal.reason) == (name, Reason.NAMESPACE_TERMINATING)
 
 
 def _confirm(o: Observation) -> tuple[Action, ...]:
@@ -216,6 +218,6 @@ def _begin_purge(o: Observation, now: float) -> Verdict:
     try:
         create = CreatePurge(build_purge_pod(o.app, o.platform))
     except SpecError as error:
-        return Verdict(Phase.DELETING, Health.STALLED, "InvalidSpec", f"{error}{_WAY_OUT}")
+        return Verdict(Phase.DELETING, Health.STALLED, Reason.INVALID_SPEC, f"{error}{_WAY_OUT}")
     message = f"Pod {name} removes the storage."
-    return Verdict(Phase.DELETING, Health.RECONCILING, "StoragePurging", message, before=before, after=(create,))
+    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.STORAGE_PURGING, message, before=before, after=(create,))

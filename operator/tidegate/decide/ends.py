@@ -7,9 +7,9 @@ from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RestartPolicy
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import DEPENDENCY_REASONS, Reason, Termination
+from tidegate_spark.protocol import DEPENDENCY_REASONS, Termination
+from tidegate_spark.reasons import Reason
 
-NO_RESTART = "NoRestart"
 _AFRESH = "Mend it and change the spec, or change spec.restartNonce, to start the application afresh."
 _NOT_THE_APPLICATION = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED}
 
@@ -33,11 +33,11 @@ def ended_for_good_with(driver: PodRecord | None, reason: Reason) -> Termination
 
 def judge_exhausted_driver(o: Observation, now: float) -> Verdict | None:
     """Say that the application failed too often, and why it did the last time."""
-    told = ended_for_good_with(o.driver, Reason.BUDGET_EXHAUSTED)
+    told = ended_for_good_with(o.driver, Reason.RESTART_BUDGET_EXHAUSTED)
     if told is None:
         return None
     message = f"{_what(told)} {_AFRESH} A change of spec.restart alone does not."
-    return Verdict(Phase.FAILED, Health.STALLED, Reason.BUDGET_EXHAUSTED.value, message)
+    return Verdict(Phase.FAILED, Health.STALLED, Reason.RESTART_BUDGET_EXHAUSTED, message)
 
 
 def obey_policy_never(o: Observation, now: float) -> Verdict | None:
@@ -52,7 +52,9 @@ def obey_policy_never(o: Observation, now: float) -> Verdict | None:
         return None
     # Not the remedy of an ordinary failure, which is that it is started again.
     what = name_end(driver).message if told is None else _what(told, told.exception)
-    return Verdict(Phase.FAILED, Health.STALLED, NO_RESTART, f"{what} spec.restart.policy is Never. {_AFRESH}")
+    return Verdict(
+        Phase.FAILED, Health.STALLED, Reason.RESTART_POLICY_NEVER, f"{what} spec.restart.policy is Never. {_AFRESH}"
+    )
 
 
 def _what(told: Termination, exception: str = "") -> str:

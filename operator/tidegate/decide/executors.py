@@ -15,17 +15,11 @@ from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import COMMAND_PORT, PROTOCOL, AgentReport, DriverState, Reason, works_with
+from tidegate_spark.protocol import COMMAND_PORT, PROTOCOL, AgentReport, DriverState, works_with
+from tidegate_spark.reasons import Reason
 
-EXECUTORS_MISSING = "ExecutorsMissing"
-"""The condition's word for executors that are wanted and do not run."""
 SILENT_SECONDS = 180.0
 """The same of executors whose pods run: an image that is large, or a busy node, keeps them for a while."""
-EXECUTORS_LINGER = "ExecutorsLinger"
-"""The condition's word for executors that were to go, and have not gone."""
-AGENT_SILENT = "AgentSilent"
-OTHER_PROTOCOL = Reason.PROTOCOL_MISMATCH.value
-"""The condition's word for a driver that runs, and whose agent takes no commands."""
 LINGER_SECONDS = 600.0
 """For how long one may end its tasks before that is told: those of a catch-up batch take minutes."""
 
@@ -76,7 +70,7 @@ def rescale_live(o: Observation, now: float) -> tuple[Action, ...]:
         # The autoscaler's own event says why.
         return (SetExecutors(o.driver, wanted),)
     told = PublishEvent(
-        "Rescaled",
+        Reason.RESCALED,
         f"Executors from {report.executors_wanted} to {wanted}, without a restart.",
         False,
         f"{o.driver.epoch}/{o.app.metadata.generation}",
@@ -122,7 +116,7 @@ def name_shortage(o: Observation, driver: PodRecord, now: float) -> Problem | No
     if problem is not None:
         return Problem(problem.reason, f"{problem.message} {lingering.message}")
     short = o.agent is not None and o.agent.report.executors_running < o.agent.report.executors_wanted
-    return Problem(EXECUTORS_MISSING, lingering.message) if short else None
+    return Problem(Reason.EXECUTORS_MISSING, lingering.message) if short else None
 
 
 def name_silence(o: Observation) -> Problem | None:
@@ -143,7 +137,7 @@ def name_silence(o: Observation) -> Problem | None:
         "for it. See the driver's log, and network policies, which have to let the operator reach port "
         f"{COMMAND_PORT} of the pod."
     )
-    return Problem(AGENT_SILENT, message)
+    return Problem(Reason.AGENT_UNREACHABLE, message)
 
 
 def name_other_protocol(o: Observation) -> Problem | None:
@@ -156,22 +150,22 @@ def name_other_protocol(o: Observation) -> Problem | None:
     its = o.agent.report.protocol
     if its > PROTOCOL:
         too_old = f"The operator (protocol {PROTOCOL}) is too old for its runtime (protocol {its})."
-        return Problem(OTHER_PROTOCOL, f"{too_old} Upgrade the operator.")
+        return Problem(Reason.PROTOCOL_MISMATCH, f"{too_old} Upgrade the operator.")
     too_old = f"Its runtime (protocol {its}) is too old for the operator (protocol {PROTOCOL})."
     remedy = (
         "Change spec.restartNonce, which brings the operator's runtime; with spec.application.runtime Image, use an "
         "image with a newer one."
     )
-    return Problem(OTHER_PROTOCOL, f"{too_old} {remedy}")
+    return Problem(Reason.PROTOCOL_MISMATCH, f"{too_old} {remedy}")
 
 
 def _missing_without_a_word(o: Observation, report: AgentReport, pods: int, now: float) -> Problem | None:
     wanted = report.executors_wanted
     if lacks_pods(o, now):
-        return Problem(EXECUTORS_MISSING, f"Of {wanted - pods} there is no pod: {_why_no_pods(o, wanted)}")
+        return Problem(Reason.EXECUTORS_MISSING, f"Of {wanted - pods} there is no pod: {_why_no_pods(o, wanted)}")
     if is_short(report, now, SILENT_SECONDS):
         silent = f"Of {_missing(report)} there is a pod, but no word to the driver"
-        return Problem(EXECUTORS_MISSING, f"{silent}: see the pods' logs, and network policies.")
+        return Problem(Reason.EXECUTORS_MISSING, f"{silent}: see the pods' logs, and network policies.")
     return None
 
 
@@ -197,7 +191,7 @@ def name_lingering(o: Observation, driver: PodRecord, now: float) -> Problem | N
         f"{also}.{waits} See its log, and its node; deleting {f'pod {pod}' if pod else 'its pod'} ends it, and its "
         "tasks are run again by others."
     )
-    return Problem(EXECUTORS_LINGER, message)
+    return Problem(Reason.EXECUTORS_LINGER, message)
 
 
 def look_again_in(o: Observation, now: float) -> float | None:

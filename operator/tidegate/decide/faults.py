@@ -21,9 +21,9 @@ from tidegate_spark.protocol import (
     ROLE_REPARTITION,
     ROLE_SNAPSHOT,
     SECRET_KEY,
-    Reason,
     Termination,
 )
+from tidegate_spark.reasons import Reason
 
 IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _REFUSED_REASONS = frozenset(
@@ -97,7 +97,7 @@ REMEDIES: dict[Reason, str] = {
 class Problem:
     """A named fault; the message says what it is and what to do."""
 
-    reason: str
+    reason: Reason
     message: str
 
 
@@ -137,22 +137,22 @@ def name_end(pod: PodRecord) -> Problem:
 def _name_silent_end(pod: PodRecord, ended: Exit | None) -> Problem:
     if ended is not None and ended.reason == KILLED_BY_MEMORY:
         return Problem(
-            "OutOfMemory",
+            Reason.OUT_OF_MEMORY,
             f"Pod {pod.name} needed more than its memory and was killed. Raise spec.driver.resources.requests.memory.",
         )
     if pod.reason:
-        return Problem("DriverLost", f"Pod {pod.name} was ended: {pod.reason}. {pod.message}".strip())
+        return Problem(Reason.DRIVER_LOST, f"Pod {pod.name} was ended: {pod.reason}. {pod.message}".strip())
     if lost_from_sight(ended):
         message = f"The node of pod {pod.name} lost sight of its process, as when the node itself is started again."
-        return Problem("DriverLost", message)
+        return Problem(Reason.DRIVER_LOST, message)
     if ended is not None and ended.exit_code == SIGKILL:
         return Problem(
-            "DriverCrashed",
+            Reason.DRIVER_CRASHED,
             f"The process in pod {pod.name} was killed by SIGKILL; often for want of memory, then raise "
             "spec.driver.resources.requests.memory.",
         )
     code = f"exit code {ended.exit_code}" if ended else "no exit code"
-    return Problem("DriverCrashed", f"The process in pod {pod.name} ended without a word ({code}). See its logs.")
+    return Problem(Reason.DRIVER_CRASHED, f"The process in pod {pod.name} ended without a word ({code}). See its logs.")
 
 
 def name_reported(fault: protocol.Fault) -> Problem:
@@ -168,7 +168,7 @@ def name_start_problem(pod: PodRecord) -> Problem | None:
         return _init_problem(pod, pod.init_ended)
     if pod.waiting is not None and pod.waiting.reason in _REFUSED_REASONS:
         return Problem(
-            "ContainerRefused",
+            Reason.CONTAINER_REFUSED,
             f"Container {pod.waiting.container} of pod {pod.name} can not be started: {pod.waiting.message}",
         )
     if pod.unschedulable:
@@ -179,13 +179,13 @@ def name_start_problem(pod: PodRecord) -> Problem | None:
             remedy = (
                 f"Free resources, add nodes, or ask for less in spec.{_RESOURCES.get(pod.role, 'driver')}.resources."
             )
-        return Problem("Unschedulable", f"No node takes pod {pod.name}: {pod.unschedulable} {remedy}")
+        return Problem(Reason.UNSCHEDULABLE, f"No node takes pod {pod.name}: {pod.unschedulable} {remedy}")
     return None
 
 
 def _init_problem(pod: PodRecord, ended: Exit) -> Problem:
     return Problem(
-        "InitFailed",
+        Reason.INIT_FAILED,
         f"Init container {pod.init_name} of pod {pod.name} failed (exit code {ended.exit_code}). "
         f"See its logs: kubectl logs {pod.name} -c {pod.init_name}",
     )
@@ -196,7 +196,7 @@ def _name_end_of_purge(pod: PodRecord, ended: Exit | None) -> Problem:
     how = "needed more than its memory" if ended and ended.reason == KILLED_BY_MEMORY else f"left no word ({code})"
     # Its memory is fixed, and every start goes on with what is still there.
     return Problem(
-        "PurgeFailed",
+        Reason.PURGE_FAILED,
         f"The process in pod {pod.name} {how}. It is started again and goes on where it was; if that recurs, see its "
         f"logs: kubectl logs {pod.name} --previous.",
     )
@@ -211,7 +211,7 @@ def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
     else:
         remedy = "Check the image's name and"
     return Problem(
-        "ImagePullFailed",
+        Reason.IMAGE_PULL_FAILED,
         f"Image {waiting.image} of container {waiting.container} can not be pulled. {remedy} "
         f"spec.application.imagePullSecrets; the registry's answer: kubectl describe pod {pod.name} -n {pod.namespace}",
     )
@@ -219,6 +219,6 @@ def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
 
 def _with_remedy(reason: Reason, message: str) -> Problem:
     remedy = REMEDIES.get(reason, "")
-    text = message.strip() or reason.value
+    text = message.strip() or reason
     ending = "" if text.endswith((".", "!", "?")) else "."
-    return Problem(reason.value, f"{text}{ending} {remedy}".strip())
+    return Problem(reason, f"{text}{ending} {remedy}".strip())

@@ -15,6 +15,7 @@ from tidegate.decide.upgrades.orders import order_copies
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import FINALIZER
+from tidegate_spark.reasons import reason_from
 
 
 def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
@@ -45,7 +46,7 @@ def tell_notices(o: Observation, now: float) -> tuple[Action, ...]:
     new = [notice for notice in report.notices if notice.sequence > known]
     if not new:
         return ()
-    told = tuple(PublishEvent(n.reason, n.message, n.warning, f"{report.epoch}/{n.sequence}") for n in new)
+    told = tuple(PublishEvent(reason_from(n.reason), n.message, n.warning, f"{report.epoch}/{n.sequence}") for n in new)
     return (*told, RememberTold(report.epoch, max(n.sequence for n in new)))
 
 

@@ -15,11 +15,10 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.decide.executors import is_autoscaled
 from tidegate.model.streaming_app import AutoscalingBasis, Condition, StreamingApp
 from tidegate.observe.observation import Observation
+from tidegate_spark.reasons import Reason
 
 INSTANCES_IGNORED = "InstancesIgnored"
 """Type of the condition, and reason of the event."""
-AUTOSCALER_ACTIVE = "AutoscalerActive"
-"""The condition's reason."""
 _EVENT = (
     "executor.instances was changed, and has no effect: spec.autoscaling.mode is Active. Set the mode to Off or "
     "Advise, and it holds; or change minExecutors and maxExecutors. The condition InstancesIgnored has the numbers."
@@ -67,7 +66,7 @@ def instances_condition(o: Observation, now: float) -> tuple[Condition, ...]:
         Condition(
             type=INSTANCES_IGNORED,
             status="True",
-            reason=AUTOSCALER_ACTIVE,
+            reason=Reason.AUTOSCALER_ACTIVE,
             message=message,
             observed_generation=o.app.metadata.generation,
             last_transition_time=known.last_transition_time
@@ -83,4 +82,6 @@ def tell_ignored_instances(o: Observation, now: float) -> tuple[PublishEvent, ..
     if basis is None or basis.ignored is None:
         return ()
     told = known.basis.ignored if known is not None and known.basis is not None else None
-    return (PublishEvent(INSTANCES_IGNORED, _EVENT, True, f"{now // 3600:.0f}"),) if told != basis.ignored else ()
+    return (
+        (PublishEvent(Reason.INSTANCES_IGNORED, _EVENT, True, f"{now // 3600:.0f}"),) if told != basis.ignored else ()
+    )

@@ -12,11 +12,10 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.model.streaming_app import Condition, StreamingApp
 from tidegate.model.times import fault_of
 from tidegate.observe.observation import Observation
+from tidegate_spark.reasons import Reason
 
 PERIODS_IGNORED = "ExcludedPeriodsIgnored"
 """Type of the condition."""
-SCHEDULE_INVALID = "ScheduleInvalid"
-"""Its reason, and that of the event: as of a schedule of snapshots."""
 
 
 def periods_condition(o: Observation, now: float) -> tuple[Condition, ...]:
@@ -32,7 +31,7 @@ def periods_condition(o: Observation, now: float) -> tuple[Condition, ...]:
         Condition(
             type=PERIODS_IGNORED,
             status="True",
-            reason=SCHEDULE_INVALID,
+            reason=Reason.SCHEDULE_INVALID,
             message=message,
             observed_generation=o.app.metadata.generation,
             last_transition_time=known.last_transition_time
@@ -47,7 +46,7 @@ def tell_ignored_periods(o: Observation) -> tuple[PublishEvent, ...]:
     message, known = _message(o.app), o.app.status.condition(PERIODS_IGNORED)
     if not message or (known is not None and known.message == message):
         return ()
-    return (PublishEvent(SCHEDULE_INVALID, message, True, f"generation {o.app.metadata.generation}"),)
+    return (PublishEvent(Reason.SCHEDULE_INVALID, message, True, f"generation {o.app.metadata.generation}"),)
 
 
 def _message(app: StreamingApp) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.decide.actions import NAMESPACE_TERMINATING, CreateSnapshot, PublishEvent
+from tidegate.decide.actions import CreateSnapshot, PublishEvent
 from tidegate.decide.launch import time_left
 from tidegate.decide.schedule import REFUSED_PAUSE
 from tidegate.decide.verdict import Health, Verdict
@@ -10,9 +10,9 @@ from tidegate.model.stream_snapshot import SnapshotPhase, owner_uid
 from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_last, last_name
+from tidegate_spark.reasons import Reason
 
 _WAY_OUT = " To finish the deletion without it, set spec.snapshots.finalSnapshot to false."
-_TAKING = "LastSnapshot"
 
 
 def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
@@ -29,8 +29,8 @@ def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
     stalled = found.status.condition(Health.STALLED.value)
     if stalled is not None and stalled.status == "True":
         message = f"StreamSnapshot {name}: {stalled.message}{_WAY_OUT}"
-        return Verdict(Phase.DELETING, Health.STALLED, _TAKING, message)
-    return Verdict(Phase.DELETING, Health.RECONCILING, _TAKING, f"StreamSnapshot {name} is taken.")
+        return Verdict(Phase.DELETING, Health.STALLED, Reason.FINAL_SNAPSHOT, message)
+    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.FINAL_SNAPSHOT, f"StreamSnapshot {name} is taken.")
 
 
 def is_asked_for(o: Observation) -> bool:
@@ -52,7 +52,7 @@ def tell_missing(o: Observation) -> tuple[PublishEvent, ...]:
     ready = found.status.condition(Health.READY.value) if found is not None else None
     why = ready.message if ready is not None else "it could not be made."
     message = f"No snapshot was taken at the end of the application: {why} What it stored is kept."
-    return (PublishEvent("LastSnapshotMissing", message, True, "last"),)
+    return (PublishEvent(Reason.FINAL_SNAPSHOT_MISSING, message, True, "last"),)
 
 
 def _begin(o: Observation, name: str, now: float) -> Verdict:
@@ -60,12 +60,14 @@ def _begin(o: Observation, name: str, now: float) -> Verdict:
     if refusal is not None and refusal.name == name:
         left = time_left(refusal.at, REFUSED_PAUSE, now)
         if left:
-            return Verdict(Phase.DELETING, Health.STALLED, _TAKING, refusal.message + _WAY_OUT, wake_after=left)
+            return Verdict(
+                Phase.DELETING, Health.STALLED, Reason.FINAL_SNAPSHOT, refusal.message + _WAY_OUT, wake_after=left
+            )
     create = CreateSnapshot(build_last(o.app))
     message = f"StreamSnapshot {name} is taken."
-    return Verdict(Phase.DELETING, Health.RECONCILING, _TAKING, message, after=(create,))
+    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.FINAL_SNAPSHOT, message, after=(create,))
 
 
 def _namespace_goes(o: Observation) -> bool:
     refusal = o.memory.snapshot_refusal
-    return refusal is not None and refusal.reason == NAMESPACE_TERMINATING
+    return refusal is not None and refusal.reason == Reason.NAMESPACE_TERMINATING

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from tidegate.decide.actions import (
-    LAUNCH_REFUSED,
     Action,
     AddFinalizer,
     ConfirmDriverGone,
@@ -32,6 +31,7 @@ from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.names import driver_pod_name
 from tidegate.resources.refused_pod import complaint_of
 from tidegate_spark.protocol import FINALIZER, ROLE_DRIVER, ROLE_EXECUTOR, ROLE_REPARTITION
+from tidegate_spark.reasons import Reason
 
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between launches that nobody asked for."""
@@ -46,7 +46,7 @@ def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
     return Verdict(
         Phase.PENDING,
         Health.STALLED,
-        "StorageConflict",
+        Reason.STORAGE_CONFLICT,
         f"The storage of this application overlaps that of {o.rival}, which is older. Create it anew with another "
         "spec.storage.uri, or delete the other one.",
     )
@@ -58,7 +58,7 @@ def leave_finished_alone(o: Observation, now: float) -> Verdict | None:
     finished = status.phase == Phase.COMPLETED and status.applied_spec_hash == o.spec_hash
     if o.driver is not None or not finished or o.app.spec.restart.policy is RestartPolicy.ALWAYS:
         return None
-    return Verdict(Phase.COMPLETED, Health.READY, "Completed", "The application has finished.")
+    return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, "The application has finished.")
 
 
 def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
@@ -100,11 +100,11 @@ def wait_before_relaunch(o: Observation, now: float) -> Verdict | None:
             f"The API server could not create pod {driver_pod_name(o.app.metadata.name)}: "
             f"{o.memory.not_created.rstrip('.')}. Mend what it names; it is tried again."
         )
-        return Verdict(Phase.PENDING, Health.STALLED, LAUNCH_REFUSED, message, unplanned=True, wake_after=left)
+        return Verdict(Phase.PENDING, Health.STALLED, Reason.LAUNCH_REFUSED, message, unplanned=True, wake_after=left)
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
-        "RelaunchDelayed",
+        Reason.RELAUNCH_DELAYED,
         f"The driver pod was lost {o.memory.quick_relaunches} times in quick succession; the next one follows later.",
         unplanned=True,
         wake_after=left,
@@ -121,7 +121,7 @@ def launch(o: Observation, now: float) -> Verdict | None:
         # What the API server found is asked anew after a while: it may know more by then, or a webhook be mended.
         again = LONGEST_REFUSED_PAUSE if o.unfit is not None else None
         finalizer = _finalizer(o)
-        return Verdict(Phase.PENDING, Health.STALLED, "InvalidSpec", why_not, before=finalizer, wake_after=again)
+        return Verdict(Phase.PENDING, Health.STALLED, Reason.INVALID_SPEC, why_not, before=finalizer, wake_after=again)
     create = _create(o, epoch)
     before: tuple[Action, ...] = _finalizer(o)
     if lacks_access(o) or _is_first(o):
@@ -133,7 +133,7 @@ def launch(o: Observation, now: float) -> Verdict | None:
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
-        "DriverStarting",
+        Reason.DRIVER_STARTING,
         starting_message(o, epoch),
         before=before,
         after=create,
@@ -249,7 +249,7 @@ def _may_have_run(o: Observation) -> bool:
     if status.applied_spec_hash != o.spec_hash or refusal_of(o) is not None or o.memory.not_created:
         return False
     ready = status.condition(Health.READY.value)
-    return ready is None or ready.reason != LAUNCH_REFUSED
+    return ready is None or ready.reason != Reason.LAUNCH_REFUSED
 
 
 def _driver_pod(o: Observation, epoch: int) -> dict[str, Any]:

@@ -7,7 +7,6 @@ for it: the origin may be another cluster's. So it is let go here, before the ap
 from __future__ import annotations
 
 from tidegate.decide.actions import (
-    NAMESPACE_TERMINATING,
     Action,
     CreateOriginRelease,
     DeleteOriginRelease,
@@ -23,10 +22,10 @@ from tidegate.observe.observation import Observation, lacks_access
 from tidegate.resources.driver_config import fork_holder
 from tidegate.resources.names import release_pod_name
 from tidegate.resources.release_pod import build_release_pod
+from tidegate_spark.reasons import Reason
 
 PATIENCE = 300.0
 """Seconds from the deletion until it is given up: the origin's storage may be gone for good."""
-_RELEASING = "OriginReleasing"
 
 
 def let_go_of_origin(o: Observation, now: float) -> Verdict | None:
@@ -46,7 +45,7 @@ def let_go_of_origin(o: Observation, now: float) -> Verdict | None:
         problem = name_end(pod)
     if problem is not None:
         message = f"{problem.message} It is tried for {PATIENCE:.0f} seconds in all."
-        return Verdict(Phase.DELETING, Health.RECONCILING, _RELEASING, message, wake_after=left)
+        return Verdict(Phase.DELETING, Health.RECONCILING, Reason.ORIGIN_RELEASING, message, wake_after=left)
     return _verdict(f"Pod {pod.name} lets go of the snapshot that the application was to begin with.", left)
 
 
@@ -70,7 +69,7 @@ def tell_held(o: Observation) -> tuple[PublishEvent, ...]:
         f"Snapshot {began.id} in {began.uri} may still be held by {holder}, which was not released. When the snapshot "
         f"is deleted, its StreamSnapshot says so: annotate that with tidegate.dev/release-holders={holder}."
     )
-    return (PublishEvent("OriginStillHeld", message, True, "held"),)
+    return (PublishEvent(Reason.ORIGIN_STILL_HELD, message, True, "held"),)
 
 
 def remove_release_pod(o: Observation) -> tuple[Action, ...]:
@@ -94,7 +93,15 @@ def _begin(o: Observation, now: float, left: float) -> Verdict:
 
 
 def _verdict(message: str, left: float, *, before: tuple[Action, ...] = (), after: tuple[Action, ...] = ()) -> Verdict:
-    return Verdict(Phase.DELETING, Health.RECONCILING, _RELEASING, message, before=before, after=after, wake_after=left)
+    return Verdict(
+        Phase.DELETING,
+        Health.RECONCILING,
+        Reason.ORIGIN_RELEASING,
+        message,
+        before=before,
+        after=after,
+        wake_after=left,
+    )
 
 
 def patience_left(metadata: Metadata, now: float) -> float:
@@ -108,4 +115,4 @@ def patience_left(metadata: Metadata, now: float) -> float:
 
 def _namespace_goes(o: Observation) -> bool:
     refusal = o.memory.refusal
-    return refusal is not None and refusal.reason == NAMESPACE_TERMINATING
+    return refusal is not None and refusal.reason == Reason.NAMESPACE_TERMINATING

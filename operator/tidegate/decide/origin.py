@@ -9,10 +9,9 @@ from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imp
 from tidegate.model.streaming_app import StartedFrom, StreamingApp, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.resources.driver_config import app_storage
+from tidegate_spark.reasons import Reason
 
 FIRST_LINEAGE = 1
-NEEDED_BY_FORK = "NeededByFork"
-"""Reason of a snapshot's deletion that waits for applications which are to begin with it: it is whole, and they may."""
 
 
 def lineage_of(o: Observation) -> int:
@@ -38,7 +37,7 @@ def is_usable(origin: StreamSnapshot | None) -> bool:
     if origin.metadata.deletion_timestamp is None:
         return origin.status.phase is SnapshotPhase.READY
     ready = origin.status.condition(Health.READY.value)
-    kept = origin.status.phase is SnapshotPhase.DELETING and ready is not None and ready.reason == NEEDED_BY_FORK
+    kept = origin.status.phase is SnapshotPhase.DELETING and ready is not None and ready.reason == Reason.NEEDED_BY_FORK
     return kept and origin.status.ready_time is not None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import PodRecord
+from tidegate_spark.reasons import Reason
 
 OVERDUE = 60.0
 """Seconds after the end of its grace period at which a pod that is still there is called stuck."""
@@ -17,7 +18,7 @@ def wait_for_end(pods: Iterable[PodRecord], phase: Phase, now: float) -> Verdict
     terminating = [pod for pod in pods if pod.terminating]
     late = next((pod for pod in terminating if now >= pod.delete_by + OVERDUE), None)
     if late is not None:
-        return Verdict(phase, Health.STALLED, "PodNotGone", not_confirmed(late))
+        return Verdict(phase, Health.STALLED, Reason.POD_NOT_GONE, not_confirmed(late))
     return min((pod.delete_by + OVERDUE - now for pod in terminating), default=None)
 
 

@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 
 from tidegate.decide.actions import DeleteDriver, PublishEvent
-from tidegate.decide.ends import NO_RESTART, ended_for_good_with, judge_exhausted_driver, obey_policy_never
+from tidegate.decide.ends import ended_for_good_with, judge_exhausted_driver, obey_policy_never
 from tidegate.decide.faults import name_end, read_termination
 from tidegate.decide.running import ends_to_be_retried, judge_ended_driver
 from tidegate.decide.verdict import Health, Verdict
@@ -18,9 +18,9 @@ from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
 from tidegate.observe.observation import Observation, is_told
 from tidegate.observe.pods import time_from_seconds
-from tidegate_spark.protocol import Reason
+from tidegate_spark.reasons import Reason, reason_from
 
-_FINAL = frozenset({Reason.BUDGET_EXHAUSTED.value, Reason.FENCED.value, NO_RESTART})
+_FINAL = frozenset({Reason.RESTART_BUDGET_EXHAUSTED, Reason.FENCED, Reason.RESTART_POLICY_NEVER})
 """Reasons of an application that failed for good: the loss of its pod is no reason to start it again."""
 
 
@@ -67,7 +67,7 @@ def adopt_lost_epoch(o: Observation, now: float) -> Verdict | None:
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
-        "EpochAdopted",
+        Reason.EPOCH_ADOPTED,
         f"The storage knows epoch {told.adopt_epoch} of this application, its status only {o.app.status.epoch}: the "
         "status was lost. The application goes on from what the storage knows.",
         after=(DeleteDriver(driver),),
@@ -84,11 +84,13 @@ def judge_fenced_driver(o: Observation, now: float) -> Verdict | None:
     if told.adopt_epoch and told.adopt_epoch <= o.app.status.epoch:
         # Its epoch was already adopted; only this pod is still in the way.
         message = f"Driver pod {o.driver.name} of an older epoch is replaced."
-        return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", message, after=(DeleteDriver(o.driver),))
+        return Verdict(
+            Phase.STARTING, Health.RECONCILING, Reason.DRIVER_STARTING, message, after=(DeleteDriver(o.driver),)
+        )
     return Verdict(
         Phase.FAILED,
         Health.STALLED,
-        Reason.FENCED.value,
+        Reason.FENCED,
         f"{told.message} It is not started again by itself. If this application shall have the storage, end the other "
         "one and change spec.restartNonce.",
     )
@@ -104,7 +106,7 @@ def start_finished_again(o: Observation, now: float) -> Verdict | None:
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
-        "StartedAgain",
+        Reason.RESTARTED,
         "The application has finished; spec.restart.policy is Always, so it is started again.",
         after=(DeleteDriver(driver),),
     )
@@ -131,11 +133,11 @@ def _as_it_ended(o: Observation) -> Verdict | None:
     if ready is None or status.applied_spec_hash != o.spec_hash:
         return None
     if status.phase is Phase.COMPLETED:
-        return Verdict(Phase.COMPLETED, Health.READY, ready.reason, ready.message)
-    if ready.reason == NO_RESTART and o.app.spec.restart.policy is not RestartPolicy.NEVER:
+        return Verdict(Phase.COMPLETED, Health.READY, reason_from(ready.reason), ready.message)
+    if ready.reason == Reason.RESTART_POLICY_NEVER and o.app.spec.restart.policy is not RestartPolicy.NEVER:
         return None  # somebody took back what it waits for
     final = status.phase is Phase.FAILED and ready.reason in _FINAL
-    return Verdict(Phase.FAILED, Health.STALLED, ready.reason, ready.message) if final else None
+    return Verdict(Phase.FAILED, Health.STALLED, reason_from(ready.reason), ready.message) if final else None
 
 
 def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
@@ -150,7 +152,7 @@ def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
         "batches take longer."
     )
     assert o.driver is not None
-    return (PublishEvent("GracePeriodExceeded", message, True, f"{o.driver.epoch}/{ended.completion_time:.0f}"),)
+    return (PublishEvent(Reason.GRACE_PERIOD_EXCEEDED, message, True, f"{o.driver.epoch}/{ended.completion_time:.0f}"),)
 
 
 def is_new_end(o: Observation) -> bool:
@@ -190,14 +192,14 @@ def _unplanned_end(o: Observation, verdict: Verdict) -> str:
     """Return one word for an end of the driver that is to be counted now, or an empty string."""
     if o.driver is None:
         # With the first look at its absence: the status that is written then knows no driver any more.
-        return "DriverLost" if verdict.unplanned and _ran_when_last_seen(o.app.status) else ""
+        return Reason.DRIVER_LOST if verdict.unplanned and _ran_when_last_seen(o.app.status) else ""
     asked = o.app.spec.suspend or o.driver.spec_hash != o.spec_hash
     taken_back = o.driver.terminating and stop_was_asked_for(o.app.status)
     if asked or taken_back or not is_new_end(o):
         return ""
     told = read_termination(o.driver.ended)
     if told is not None and told.reason in (Reason.COMPLETED, Reason.STOPPED):
-        return "" if told.reason is Reason.COMPLETED else Reason.STOPPED.value
+        return "" if told.reason is Reason.COMPLETED else Reason.STOPPED
     return name_end(o.driver).reason
 
 

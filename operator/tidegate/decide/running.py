@@ -8,7 +8,6 @@ from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.ends import ended_for_good
 from tidegate.decide.executors import (
-    EXECUTORS_MISSING,
     is_short,
     look_again_in,
     name_lingering,
@@ -32,11 +31,12 @@ from tidegate.decide.suspension import suspending_message
 from tidegate.decide.upgrades.repartitioning import is_pending
 from tidegate.decide.upgrades.step import runs_ready
 from tidegate.decide.verdict import Health, Verdict
-from tidegate.model.stops import RESUMING, ROLLING_BACK, stop_was_asked_for
+from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
-from tidegate_spark.protocol import AgentReport, DriverState, Reason
+from tidegate_spark.protocol import AgentReport, DriverState
+from tidegate_spark.reasons import Reason
 
 AGENT_PATIENCE = 10.0
 """Seconds for the agent of a driver that has just become ready to tell more than the kubelet: one write, not two."""
@@ -66,7 +66,7 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
         return Verdict(
             Phase.STOPPING,
             Health.STALLED,
-            "DriverNotGone",
+            Reason.DRIVER_NOT_GONE,
             f"Node {driver.node} does not confirm the end of pod {driver.name}. If the node is down for good, taint it "
             "node.kubernetes.io/out-of-service, and the application goes on elsewhere.",
         )
@@ -74,7 +74,7 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
         return Verdict(
             Phase.STOPPING,
             Health.RECONCILING,
-            "Suspending",
+            Reason.SUSPENDING,
             suspending_message(driver),
             wake_after=overdue_at - now,
         )
@@ -85,7 +85,7 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
         return Verdict(
             Phase.STOPPING,
             Health.RECONCILING,
-            "NodeTainted",
+            Reason.NODE_TAINTED,
             f"Driver pod {driver.name} has to leave node {driver.node}, which was tainted. If the node answers, the "
             "driver stops at a batch boundary and a new one follows. If it does not, the new one follows when the "
             "node is back, or is tainted node.kubernetes.io/out-of-service because it is down for good.",
@@ -95,7 +95,7 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
     if changed:
         reason, then = why_another_version(o)
     else:
-        reason = RESUMING if stop_was_asked_for(o.app.status) else "DriverStopping"
+        reason = Reason.RESUMING if stop_was_asked_for(o.app.status) else Reason.DRIVER_STOPPING
         then = "a new one follows."
     message = f"Driver pod {driver.name} {_going(driver)}; {then}"
     return Verdict(Phase.STOPPING, Health.RECONCILING, reason, message, wake_after=overdue_at - now)
@@ -109,7 +109,7 @@ def stop_driver_of_earlier_app(o: Observation, now: float) -> Verdict | None:
     return Verdict(
         Phase.PENDING,
         Health.RECONCILING,
-        "EarlierDriver",
+        Reason.EARLIER_DRIVER,
         f"Pod {driver.name} belongs to an application of the same name that was deleted; it is stopped first.",
         after=(DeleteDriver(driver),),
     )
@@ -125,7 +125,7 @@ def keep_driver_of_unusable_spec(o: Observation, now: float) -> Verdict | None:
         return None
     phase = Phase.RUNNING if runs_ready(o) else Phase.STARTING
     message = f"{why_not.rstrip('.')}. Driver pod {driver.name}, of the version before, is left as it is."
-    return Verdict(phase, Health.STALLED, "InvalidSpec", message)
+    return Verdict(phase, Health.STALLED, Reason.INVALID_SPEC, message)
 
 
 def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:
@@ -147,19 +147,19 @@ def _going(driver: PodRecord) -> str:
     return "has ended and is removed" if driver.finished else "stops at a batch boundary"
 
 
-def why_another_version(o: Observation) -> tuple[str, str]:
+def why_another_version(o: Observation) -> tuple[Reason, str]:
     """Return why another version than the driver's is to run, in one word, and which."""
     upgrade = o.app.status.upgrade
     if upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK:
-        return ROLLING_BACK, "the last stable version is started then."
+        return Reason.UPGRADE_ROLLING_BACK, "the last stable version is started then."
     why_not = why_not_built(o)
     if why_not:
-        return "SpecChanged", f"{why_not[0].lower()}{why_not[1:].rstrip('.')}."
+        return Reason.SPEC_CHANGED, f"{why_not[0].lower()}{why_not[1:].rstrip('.')}."
     known = upgrade.repartition if upgrade is not None and is_pending(upgrade) else None
     if known is not None:
         divides = f"a pod divides its state from {known.before} into {known.partitions} partitions then"
-        return "SpecChanged", f"{divides}, and the changed spec is started."
-    return "SpecChanged", "the changed spec is started then."
+        return Reason.SPEC_CHANGED, f"{divides}, and the changed spec is started."
+    return Reason.SPEC_CHANGED, "the changed spec is started then."
 
 
 def replace_lost_driver(o: Observation, now: float) -> Verdict | None:
@@ -186,9 +186,9 @@ def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
     told = read_termination(driver.ended)
     if told is None and driver.ended is not None and driver.ended.message.startswith("{"):
         message = f"The driver in pod {driver.name} ended with words that this operator does not know: upgrade it."
-        return Verdict(Phase.FAILED, Health.STALLED, "UnknownEnd", message)
+        return Verdict(Phase.FAILED, Health.STALLED, Reason.UNKNOWN_TERMINATION, message)
     if told is None or told.reason is Reason.COMPLETED:
-        return Verdict(Phase.COMPLETED, Health.READY, "Completed", "The application has finished.")
+        return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, "The application has finished.")
     problem = name_end(driver)
     if not ends_to_be_retried(driver):
         return _stalled(Phase.FAILED, problem)
@@ -221,7 +221,10 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
         if not o.driver.terminating and o.app.status.phase in (Phase.STARTING, Phase.FAILED):
             return None  # it ends by itself before it has run: how, is told in a moment
         return Verdict(
-            phase, Health.RECONCILING, "DriverStopping", f"The driver in pod {o.driver.name} stops at a batch boundary."
+            phase,
+            Health.RECONCILING,
+            Reason.DRIVER_STOPPING,
+            f"The driver in pod {o.driver.name} stops at a batch boundary.",
         )
     return None
 
@@ -235,7 +238,9 @@ def _judge_readiness(o: Observation, driver: PodRecord, ready: bool, now: float)
     if short is not None or not ran:
         return short
     message = f"The script in pod {driver.name} runs, and not each of its queries does."
-    return Verdict(Phase.RUNNING, Health.RECONCILING, "DriverNotReady", message, wake_after=look_again_in(o, now))
+    return Verdict(
+        Phase.RUNNING, Health.RECONCILING, Reason.DRIVER_NOT_READY, message, wake_after=look_again_in(o, now)
+    )
 
 
 def _without_executors(o: Observation, driver: PodRecord, now: float, phase: Phase) -> Verdict | None:
@@ -266,7 +271,7 @@ def judge_ready_driver(o: Observation, now: float) -> Verdict | None:
     # A node's clock that is ahead must not make it wait.
     if first_start and driver.ready_time - 1 <= now < answer_due:
         message = starting_message(o, max(driver.epoch, o.app.status.epoch))
-        return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", message, wake_after=answer_due - now)
+        return Verdict(Phase.STARTING, Health.RECONCILING, Reason.DRIVER_STARTING, message, wake_after=answer_due - now)
     return _running(o, driver, now)
 
 
@@ -280,11 +285,11 @@ def judge_silent_driver(o: Observation, now: float) -> Verdict | None:
     if known.phase is Phase.STOPPING:
         # The agent goes before its process does.
         message = f"The driver in pod {driver.name} stops at a batch boundary."
-        return Verdict(Phase.STOPPING, Health.RECONCILING, "DriverStopping", message)
+        return Verdict(Phase.STOPPING, Health.RECONCILING, Reason.DRIVER_STOPPING, message)
     if known.phase is not Phase.RUNNING:
         return None
     message = f"The driver in pod {driver.name} is not ready, and its agent does not answer."
-    return Verdict(Phase.RUNNING, Health.RECONCILING, "DriverNotReady", message)
+    return Verdict(Phase.RUNNING, Health.RECONCILING, Reason.DRIVER_NOT_READY, message)
 
 
 def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
@@ -314,7 +319,9 @@ def wait_for_driver_to_start(o: Observation, now: float) -> Verdict | None:
         message = f"The driver in pod {o.driver.name} was stopped and is started again."
     else:
         message = starting_message(o, max(o.driver.epoch, o.app.status.epoch))
-    return Verdict(Phase.STARTING, Health.RECONCILING, "DriverStarting", message, wake_after=look_again_in(o, now))
+    return Verdict(
+        Phase.STARTING, Health.RECONCILING, Reason.DRIVER_STARTING, message, wake_after=look_again_in(o, now)
+    )
 
 
 def ends_to_be_retried(driver: PodRecord) -> bool:
@@ -346,13 +353,13 @@ def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
     if problem is None and o.agent is not None and o.agent.report.control.paused:
         # What somebody asked for is no fault: neither Stalled nor on its way.
         words = f"{message} A control message has paused its queries; send resume to go on."
-        return Verdict(Phase.RUNNING, Health.READY, "Paused", words)
+        return Verdict(Phase.RUNNING, Health.READY, Reason.PAUSED, words)
     if problem is None:
         # One is paid for, and the other one keeps the application from being steered; nothing is wrong with batches.
         aside = name_lingering(o, driver, now) or name_silence(o) or name_other_protocol(o)
         again = look_again_in(o, now)
         if aside is None:
-            return Verdict(Phase.RUNNING, Health.READY, "Running", message, wake_after=again)
+            return Verdict(Phase.RUNNING, Health.READY, Reason.RUNNING, message, wake_after=again)
         words = f"{message} {aside.message}"
         return Verdict(Phase.RUNNING, Health.READY, aside.reason, words, wake_after=again, warning=True)
     # Without any executor no batch is ever finished.
@@ -363,7 +370,7 @@ def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
 def _lacking(o: Observation, driver: PodRecord, problem: Problem, phase: Phase, health: Health) -> Verdict:
     running, wanted = running_executors(o), target_executors(o)
     message = f"The driver in pod {driver.name} runs with {running} of {wanted} executors. {problem.message}"
-    return Verdict(phase, health, EXECUTORS_MISSING, message, warning=True)
+    return Verdict(phase, health, Reason.EXECUTORS_MISSING, message, warning=True)
 
 
 def _stalled(

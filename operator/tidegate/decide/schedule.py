@@ -19,6 +19,7 @@ from tidegate.model.streaming_app import ScheduleStatus, SnapshotsSpec
 from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_scheduled, scheduled_name
+from tidegate_spark.reasons import Reason
 
 REFUSED_PAUSE = 300.0
 """Seconds until a StreamSnapshot is made again that the API server did not take."""
@@ -149,7 +150,7 @@ def _dealt_with(look: ScheduleLook, slot: float, message: str) -> ScheduleLook:
 
 def _invalid(o: Observation, text: str, why: str) -> ScheduleLook:
     message = f"spec.snapshots.schedule: {why}. No snapshots are taken until it is corrected."
-    told = PublishEvent("ScheduleInvalid", message, True, f"generation {o.app.metadata.generation}")
+    told = PublishEvent(Reason.SCHEDULE_INVALID, message, True, f"generation {o.app.metadata.generation}")
     known = o.app.status.snapshots
     is_told = known is not None and known.message == message
     return ScheduleLook(ScheduleStatus(schedule=text, message=message), () if is_told else (told,))

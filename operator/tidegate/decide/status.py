@@ -226,7 +226,7 @@ def _last_exit(driver: PodRecord | None) -> LastExit | None:
         return None
     told = read_termination(ended)
     return LastExit(
-        reason=told.reason.value if told else driver.reason or ended.reason,
+        reason=told.reason if told else driver.reason or ended.reason,
         exception=told.exception if told else "",
         message=told.message if told else driver.message,
         exit_code=ended.exit_code,

@@ -9,7 +9,7 @@ from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import Reason
+from tidegate_spark.reasons import Reason
 
 
 def stop_driver_of_suspended(o: Observation, now: float) -> Verdict | None:
@@ -20,7 +20,7 @@ def stop_driver_of_suspended(o: Observation, now: float) -> Verdict | None:
     return Verdict(
         Phase.STOPPING,
         Health.RECONCILING,
-        "Suspending",
+        Reason.SUSPENDING,
         suspending_message(driver),
         after=(DeleteDriver(driver),),
     )
@@ -35,11 +35,11 @@ def stay_suspended(o: Observation, now: float) -> Verdict | None:
         if isinstance(overdue, Verdict):
             return overdue
         message = "The executors are removed."
-        return Verdict(Phase.STOPPING, Health.RECONCILING, "Suspending", message, wake_after=overdue)
+        return Verdict(Phase.STOPPING, Health.RECONCILING, Reason.SUSPENDING, message, wake_after=overdue)
     return Verdict(
         Phase.SUSPENDED,
         Health.READY,
-        "Suspended",
+        Reason.SUSPENDED,
         "The application is suspended and its state is kept. Set spec.suspend to false to go on with the next batch.",
     )
 

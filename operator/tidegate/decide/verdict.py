@@ -8,6 +8,7 @@ from typing import Protocol
 
 from tidegate.decide.actions import Action
 from tidegate.model.streaming_app import Phase
+from tidegate_spark.reasons import AnyReason
 
 
 class Health(Enum):
@@ -26,7 +27,7 @@ class Judged(Protocol):
         """Which condition is true."""
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> AnyReason:
         """One word, CamelCase."""
 
     @property
@@ -40,7 +41,7 @@ class Verdict:
 
     phase: Phase
     health: Health
-    reason: str
+    reason: AnyReason
     """One word, CamelCase; the conditions' and the event's reason."""
     message: str
     """For a person: what is, and what to do if something must be done."""

@@ -12,24 +12,25 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tidegate.model.control_message import ControlMessage, MessagePhase
+from tidegate_spark.reasons import Reason
 
 Key = tuple[str, str]
 """Namespace and name."""
 _SECONDS = (1, 2, 3, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 1800, 3600)
 _REASONS = frozenset(
     {
-        "AppReplaced",
-        "ExportFailed",
-        "HandlerFailed",
-        "InvalidPayload",
-        "MessageLost",
-        "ModelDamaged",
-        "ModelNotFound",
-        "PayloadTooLarge",
-        "Rejected",
-        "RolledBack",
-        "SnapshotFailed",
-        "UnknownType",
+        Reason.APP_REPLACED,
+        Reason.EXPORT_FAILED,
+        Reason.HANDLER_FAILED,
+        Reason.INVALID_PAYLOAD,
+        Reason.MESSAGE_LOST,
+        Reason.MODEL_DAMAGED,
+        Reason.MODEL_NOT_FOUND,
+        Reason.PAYLOAD_TOO_LARGE,
+        Reason.REJECTED,
+        Reason.ROLLED_BACK,
+        Reason.SNAPSHOT_FAILED,
+        Reason.UNKNOWN_TYPE,
     }
 )
 OTHER = "Other"

@@ -10,19 +10,17 @@ from dataclasses import dataclass
 
 from tidegate.model.status import Phase, StreamingAppStatus, UpgradePhase
 from tidegate.model.stops import stop_was_asked_for
-from tidegate_spark.protocol import Reason
+from tidegate_spark.protocol import EXIT_CODES
+from tidegate_spark.reasons import Reason
 
-LOST, CRASHED, OUT_OF_MEMORY = "DriverLost", "DriverCrashed", "OutOfMemory"
-SPEC_CHANGED, RESUMED, ROLLED_BACK = "SpecChanged", "Resumed", "RolledBack"
-STARTING = "DriverStarting"
-"""The condition's word from the record of a launch until there is news of its driver."""
-_TOLD = frozenset(reason.value for reason in Reason)
+RESUMED = "Resumed"
+_TOLD = frozenset(EXIT_CODES)
 _OF_THE_KUBELET = {
-    "OOMKilled": OUT_OF_MEMORY,
-    "Error": CRASHED,
-    "ContainerCannotRun": CRASHED,
-    "StartError": CRASHED,
-    "": CRASHED,
+    "OOMKilled": Reason.OUT_OF_MEMORY,
+    "Error": Reason.DRIVER_CRASHED,
+    "ContainerCannotRun": Reason.DRIVER_CRASHED,
+    "StartError": Reason.DRIVER_CRASHED,
+    "": Reason.DRIVER_CRASHED,
 }
 """The kubelet's words for the end of a container, in those that conditions use."""
 
@@ -61,7 +59,7 @@ def _had_a_process(status: StreamingAppStatus) -> bool:
     if status.phase is Phase.PENDING:
         return False  # its pod was refused, or never made
     ready, driver = status.condition("Ready"), status.driver
-    if status.phase is not Phase.STARTING or ready is None or ready.reason != STARTING:
+    if status.phase is not Phase.STARTING or ready is None or ready.reason != Reason.DRIVER_STARTING:
         return True
     return driver is not None and (driver.start_time is not None or driver.restarts > 0)
 
@@ -71,16 +69,16 @@ def _reason_of_launch(old: StreamingAppStatus, new: StreamingAppStatus) -> str:
         return RESUMED
     if old.applied_spec_hash and new.applied_spec_hash != old.applied_spec_hash:
         back = new.upgrade is not None and new.upgrade.phase is UpgradePhase.ROLLING_BACK
-        return ROLLED_BACK if back else SPEC_CHANGED
+        return Reason.ROLLED_BACK if back else Reason.SPEC_CHANGED
     if stop_was_asked_for(old):
         return RESUMED  # the wish was taken back before the driver had ended
     last, driver = old.last_exit, old.driver
     started = driver.start_time if driver else None
     if last is None or (started and last.time and last.time < started):
-        return LOST  # the last word, if there is one, is of an earlier process
+        return Reason.DRIVER_LOST  # the last word, if there is one, is of an earlier process
     return _word(last.reason)
 
 
 def _word(reason: str) -> str:
     # What neither the runtime nor the kubelet says of a container is said of the whole pod: Evicted, NodeShutdown …
-    return reason if reason in _TOLD else _OF_THE_KUBELET.get(reason, LOST)
+    return reason if reason in _TOLD else _OF_THE_KUBELET.get(reason, Reason.DRIVER_LOST)

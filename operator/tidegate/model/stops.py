@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from tidegate.model.status import Phase, StreamingAppStatus
+from tidegate_spark.reasons import Reason
 
-RESUMING, ROLLING_BACK = "Resuming", "UpgradeRollingBack"
-REPARTITIONING = "UpgradeRepartitioning"
-_ASKED_FOR = frozenset({"Suspending", "SpecChanged", RESUMING, ROLLING_BACK, REPARTITIONING})
+_ASKED_FOR = frozenset(
+    {
+        Reason.SUSPENDING,
+        Reason.SPEC_CHANGED,
+        Reason.RESUMING,
+        Reason.UPGRADE_ROLLING_BACK,
+        Reason.UPGRADE_REPARTITIONING,
+    }
+)
 
 
 def stop_was_asked_for(status: StreamingAppStatus) -> bool:

@@ -12,6 +12,7 @@ from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
 from tidegate.observe.snapshot_observation import PodProgress
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import AgentReport
+from tidegate_spark.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Refusal:
     pod_name: str
     spec_hash: str
     epoch: int
-    reason: str
+    reason: Reason
     message: str
     at: float
     attempts: int
@@ -57,7 +58,7 @@ class SnapshotRefusal:
     """The API server's refusal to create a StreamSnapshot."""
 
     name: str
-    reason: str
+    reason: Reason
     message: str
     at: float
 

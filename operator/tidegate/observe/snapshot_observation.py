@@ -9,6 +9,7 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import AgentReport
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
 
@@ -17,7 +18,7 @@ class PodRefusal:
     """The API server's refusal to create the snapshot's pod."""
 
     pod_name: str
-    reason: str
+    reason: Reason
     message: str
     at: float
     attempts: int

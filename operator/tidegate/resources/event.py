@@ -8,6 +8,7 @@ from typing import Any
 
 from tidegate.model.streaming_app import API_VERSION, KIND, Metadata
 from tidegate_spark.protocol import LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.reasons import AnyReason
 
 COMPONENT = "tidegate"
 MESSAGE_LIMIT = 1024
@@ -17,7 +18,7 @@ MESSAGE_LIMIT = 1024
 def build_event(  # noqa: PLR0913 - the parts of one sentence, all but the first by name
     about: Metadata,
     *,
-    reason: str,
+    reason: AnyReason,
     message: str,
     now: datetime,
     warning: bool = False,

@@ -23,6 +23,7 @@ from tidegate_spark.control_protocol import (
     MessageState,
     QueryAcknowledgement,
 )
+from tidegate_spark.reasons import Reason
 
 OF_THE_DRIVER = frozenset({PAUSE, RESUME, SET_LOG_LEVEL})
 """What no query has to take part in."""
@@ -144,10 +145,10 @@ def report_of(
         return replace(base, state=MessageState.REJECTED, reason=reason, message=message)
     if verdict is Verdict.EXPIRED:
         message = "Its time had passed when the next batch was planned."
-        return replace(base, state=MessageState.EXPIRED, reason="Expired", message=message)
+        return replace(base, state=MessageState.EXPIRED, reason=Reason.EXPIRED, message=message)
     if verdict is Verdict.ROLLED_BACK and not (account.done and not needs.queries):
         message = "The application was rolled back to before it, and it is not in force there: send it again if wanted."
-        return replace(base, state=MessageState.ROLLED_BACK, reason="RolledBack", message=message)
+        return replace(base, state=MessageState.ROLLED_BACK, reason=Reason.ROLLED_BACK, message=message)
     return _of_one_in_force(base, account, needs, asking)
 
 
@@ -163,10 +164,10 @@ def _of_one_in_force(
         return replace(base, state=begun, message=message)
     if begun is MessageState.LOGGED:
         message = "No query takes part: pass one's input through tidegate_spark.control.controlled()."
-        return replace(base, reason="NoQueryAsks", message=message)
+        return replace(base, reason=Reason.NO_QUERY_LISTENS, message=message)
     errors = [error for each in account.queries.values() for error in each.errors]
     if errors and not account.failed:
-        return replace(base, state=MessageState.FAILED, reason="HandlerFailed", message=errors[0])
+        return replace(base, state=MessageState.FAILED, reason=Reason.HANDLER_FAILED, message=errors[0])
     return replace(base, state=MessageState.FAILED if account.failed else MessageState.DONE)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.handlers import FAIL, Handler, message_of
 from tidegate_spark.control_log.entries import ControlLogError, Entry
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 
 log = logging.getLogger("tidegate")
@@ -43,5 +44,5 @@ def call_handlers(
             words = f"{type(error).__name__}: {error}"
             if handler.raises == FAIL:
                 raise ControlLogError(f"the handler for {entry.type!r} failed: {words}") from error
-            account = replace(account, failed=True, reason="HandlerFailed", message=words)
+            account = replace(account, failed=True, reason=Reason.HANDLER_FAILED, message=words)
         book.put(replace(account, done=True))

@@ -16,6 +16,7 @@ from tidegate_spark.control_protocol import (
     RELOAD_MODEL,
     SET_LOG_LEVEL,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import EXPORT_FORMATS
 
 LOG_LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
@@ -77,15 +78,15 @@ def check(draft: Entry, vocabulary: Vocabulary) -> None:
     size = len(draft.payload.encode())
     if size > LARGEST_PAYLOAD:
         raise RejectedError(
-            "PayloadTooLarge", f"The payload has {size} bytes, and at most {LARGEST_PAYLOAD} are taken."
+            Reason.PAYLOAD_TOO_LARGE, f"The payload has {size} bytes, and at most {LARGEST_PAYLOAD} are taken."
         )
     try:
         payload = json.loads(draft.payload)
     except (ValueError, RecursionError) as error:
-        raise RejectedError("InvalidPayload", f"The payload is not JSON: {error}.") from error
+        raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload is not JSON: {error}.") from error
     if _is_deeper(payload, DEEPEST):
         # Whoever reads it later may have less room for calls within calls than there is here.
-        raise RejectedError("InvalidPayload", f"The payload has values within values more than {DEEPEST} deep.")
+        raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload has values within values more than {DEEPEST} deep.")
     if draft.type in BUILT_IN_TYPES:
         _check_built_in(draft.type, payload, vocabulary)
     elif draft.type in vocabulary.types:
@@ -95,11 +96,11 @@ def check(draft: Entry, vocabulary: Vocabulary) -> None:
     elif not vocabulary.any_type:
         known = ", ".join(sorted({*BUILT_IN_TYPES, *vocabulary.types}))
         raise RejectedError(
-            "UnknownType", f"The application has no handler for type {draft.type!r}; it understands {known}."
+            Reason.UNKNOWN_TYPE, f"The application has no handler for type {draft.type!r}; it understands {known}."
         )
     elif draft.type not in vocabulary.seen and len(vocabulary.seen) >= MOST_TYPES:
         words = f"The application was sent messages of {MOST_TYPES} types, and takes no other than those from now on."
-        raise RejectedError("UnknownType", words)
+        raise RejectedError(Reason.UNKNOWN_TYPE, words)
 
 
 def check_object(payload: Any, schema: Schema) -> None:
@@ -110,14 +111,14 @@ def check_object(payload: Any, schema: Schema) -> None:
     """
     if not isinstance(payload, dict):
         names = f" with {', '.join(sorted(schema))}" if schema else ""
-        raise RejectedError("InvalidPayload", f"The payload must be an object{names}.")
+        raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload must be an object{names}.")
     missing = sorted(schema.keys() - payload.keys())
     if missing:
-        raise RejectedError("InvalidPayload", f"The payload has no {missing[0]!r}.")
+        raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload has no {missing[0]!r}.")
     for name, kind in schema.items():
         if not is_a(payload[name], kind):
             raise RejectedError(
-                "InvalidPayload", f"{name!r} of the payload must be {kind.__name__}, not {payload[name]!r:.80}."
+                Reason.INVALID_PAYLOAD, f"{name!r} of the payload must be {kind.__name__}, not {payload[name]!r:.80}."
             )
 
 
@@ -144,14 +145,16 @@ def _check_built_in(kind: str, payload: Any, vocabulary: Vocabulary) -> None:
         check_object(payload, {"name": str, "uri": str, "sha256": str})
         digits = payload["sha256"].lower()
         if len(digits) != _SHA256_DIGITS or set(digits) - set("0123456789abcdef"):
-            raise RejectedError("InvalidPayload", "'sha256' of the payload must be 64 hexadecimal digits.")
+            raise RejectedError(Reason.INVALID_PAYLOAD, "'sha256' of the payload must be 64 hexadecimal digits.")
     elif kind == SET_LOG_LEVEL:
         check_object(payload, {"level": str})
         if payload["level"].upper() not in LOG_LEVELS:
-            raise RejectedError("InvalidPayload", f"'level' of the payload must be one of {', '.join(LOG_LEVELS)}.")
+            raise RejectedError(
+                Reason.INVALID_PAYLOAD, f"'level' of the payload must be one of {', '.join(LOG_LEVELS)}."
+            )
     elif kind == DUMP_STATE and payload is not None:
         check_object(payload, {})
         if payload.get("format", EXPORT_FORMATS[0]) not in EXPORT_FORMATS:
             raise RejectedError(
-                "InvalidPayload", f"'format' of the payload must be one of {', '.join(EXPORT_FORMATS)}."
+                Reason.INVALID_PAYLOAD, f"'format' of the payload must be one of {', '.join(EXPORT_FORMATS)}."
             )

@@ -32,8 +32,9 @@ from tidegate_spark.environment import Environment
 from tidegate_spark.logs import within
 from tidegate_spark.places import checkpoint_directory
 from tidegate_spark.progress import Commit, Progress
-from tidegate_spark.protocol import DriverConfig, DriverState, Reason
+from tidegate_spark.protocol import DriverConfig, DriverState
 from tidegate_spark.queries import Queries
+from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets, clean_message
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshots.reach import connector

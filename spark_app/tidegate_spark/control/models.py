@@ -19,6 +19,7 @@ from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.fold import Model
 from tidegate_spark.control_protocol import RELOAD_MODEL
 from tidegate_spark.places import Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import status_of
 
 PIECE = 1 << 20
@@ -89,10 +90,10 @@ def inspected(entry: Entry, fetch: Fetch) -> Entry:
     except Exception as error:
         if not _is_refusal(error):
             raise
-        return rejected(entry, "ModelNotFound", f"{said['uri']} cannot be had: {type(error).__name__}: {error}")
+        return rejected(entry, Reason.MODEL_NOT_FOUND, f"{said['uri']} cannot be had: {type(error).__name__}: {error}")
     if sink.made.hexdigest() != said["sha256"].lower():
         words = f"{said['uri']} has the SHA-256 {sink.made.hexdigest()}, and {said['sha256']} was said"
-        return rejected(entry, "ModelDamaged", words)
+        return rejected(entry, Reason.MODEL_DAMAGED, words)
     return entry
 
 

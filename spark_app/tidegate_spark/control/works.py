@@ -26,6 +26,7 @@ from tidegate_spark.control_protocol import (
 )
 from tidegate_spark.places import checkpoint_directory
 from tidegate_spark.progress import Progress
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_spark.snapshots.library import Library
@@ -113,7 +114,7 @@ class DriverWorks:
             if not self._tell_spark(entry):
                 return None
         except Exception as error:  # whatever Spark says to it
-            return failed(account, "SparkRefused", f"{type(error).__name__}: {error}")
+            return failed(account, Reason.SPARK_REFUSED, f"{type(error).__name__}: {error}")
         return dataclasses.replace(account, done=True)
 
     def _tell_spark(self, entry: Entry) -> bool:
@@ -149,7 +150,7 @@ class DriverWorks:
         if report is None or report.state not in (SnapshotState.READY, SnapshotState.FAILED):
             return None
         if report.state is SnapshotState.FAILED:
-            return failed(account, report.reason.value, report.message)
+            return failed(account, report.reason, report.message)
         results = {"snapshot": report.id, "manifest": report.manifest, "digest": report.digest}
         if entry.type == DUMP_STATE:
             results["format"] = str((_payload(entry) or {}).get("format", EXPORT_FORMATS[0]))

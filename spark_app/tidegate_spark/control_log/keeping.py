@@ -11,6 +11,7 @@ from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.offsets import position_in
 from tidegate_spark.control_protocol import DUMP_STATE, PAUSE, RESUME, SNAPSHOT
 from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.reasons import Reason
 
 OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})
 """What an application was told to do itself, once: nobody has told it to one that begins with its snapshot."""
@@ -78,4 +79,4 @@ def _taken_along(entry: Entry) -> Entry:
     if entry.kind is not Kind.MESSAGE or entry.type not in OF_THE_ORIGINAL:
         return entry
     words = "It was sent to the application of the snapshot with which this one begins."
-    return replace(entry, kind=Kind.REJECTED, payload="null", reason="NotSentHere", message=words)
+    return replace(entry, kind=Kind.REJECTED, payload="null", reason=Reason.NOT_SENT_HERE, message=words)

@@ -11,11 +11,11 @@ from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control.checking import RejectedError, Vocabulary, check
 from tidegate_spark.control_log.entries import Kind
 from tidegate_spark.control_writer.errors import InvalidMessageError
+from tidegate_spark.reasons import Reason
 
 Expires = float | datetime.timedelta | datetime.datetime | None
 """Seconds from now, or a time that knows its zone; None: never."""
 _ANY_TYPE = Vocabulary({}, any_type=True)
-INVALID_EXPIRES, INVALID_PAYLOAD, TOO_LARGE = "InvalidExpires", "InvalidPayload", "EventTooLarge"
 
 
 def event_of(  # noqa: PLR0913 - the parts of one message
@@ -40,10 +40,10 @@ def event_of(  # noqa: PLR0913 - the parts of one message
     try:
         body = json.dumps({**event, "data": payload}, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidMessageError(INVALID_PAYLOAD, f"The payload is not what JSON can say: {error}.") from error
+        raise InvalidMessageError(Reason.INVALID_PAYLOAD, f"The payload is not what JSON can say: {error}.") from error
     if len(body) > LARGEST_EVENT:
         words = f"The message has {len(body)} bytes as JSON, and at most {LARGEST_EVENT} are taken."
-        raise InvalidMessageError(TOO_LARGE, words)
+        raise InvalidMessageError(Reason.EVENT_TOO_LARGE, words)
     entry = entry_of(Received("", body))
     if entry.kind is not Kind.MESSAGE:
         raise InvalidMessageError(entry.reason, entry.message)
@@ -57,12 +57,12 @@ def event_of(  # noqa: PLR0913 - the parts of one message
 def _moment_of(expires: Expires, now: float) -> float:
     if isinstance(expires, datetime.datetime):
         if expires.tzinfo is None:
-            raise InvalidMessageError(INVALID_EXPIRES, "'expires' is a time that does not know its zone.")
+            raise InvalidMessageError(Reason.INVALID_EXPIRES, "'expires' is a time that does not know its zone.")
         return expires.timestamp()
     seconds = expires.total_seconds() if isinstance(expires, datetime.timedelta) else expires
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
         words = f"'expires' must be seconds from now, a timedelta or a time, and not {expires!r:.80}."
-        raise InvalidMessageError(INVALID_EXPIRES, words)
+        raise InvalidMessageError(Reason.INVALID_EXPIRES, words)
     return now + seconds
 
 
@@ -70,5 +70,5 @@ def _text_of(seconds: float) -> str:
     try:
         moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)  # noqa: UP017 - older Pythons
     except (ValueError, OverflowError, OSError) as error:
-        raise InvalidMessageError(INVALID_EXPIRES, f"'expires' is no time: {error}.") from error
+        raise InvalidMessageError(Reason.INVALID_EXPIRES, f"'expires' is no time: {error}.") from error
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -21,7 +21,7 @@ from tidegate_spark.control_writer.outbox import Outbox, Pace
 from tidegate_spark.control_writer.outcomes import Outcome, outcome_of
 from tidegate_spark.objects.store import ObjectStore
 from tidegate_spark.places import INBOX_PREFIX, Storage
-from tidegate_spark.protocol import Reason
+from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import Credentials, connect, fault_of
 
 SOURCE = "/control-writer"

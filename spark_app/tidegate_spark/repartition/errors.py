@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tidegate_spark.repartition_protocol import RepartitionWhat
+from tidegate_spark.reasons import Reason
 
 
 class RepartitionError(Exception):
     """The lineage is not made; what is wrong, in one word and in words for a person."""
 
-    def __init__(self, what: RepartitionWhat, message: str) -> None:
+    def __init__(self, what: Reason, message: str) -> None:
         """Carry both."""
         super().__init__(message)
         self.what = what

@@ -25,13 +25,13 @@ from tidegate_spark.exports import state_reader
 from tidegate_spark.exports.tables import StoreMetadata
 from tidegate_spark.objects.store import Entry, SnapshotError, VanishedError
 from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import attempts, fingerprints
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.fingerprints import Contents
 from tidegate_spark.repartition_protocol import (
     Repartition,
     RepartitionedQuery,
-    RepartitionWhat,
     is_divided_otherwise,
     second_way,
     why_unfit,
@@ -117,14 +117,14 @@ class Repartitioner:
             return manifest.read(self.own, order.pin, known)
         except SnapshotError as error:
             message = f"The state of lineage {order.of_lineage} can not be pinned: {str(error).rstrip('.')}."
-            raise RepartitionError(RepartitionWhat.STATE, message) from error
+            raise RepartitionError(Reason.STATE_UNREADABLE, message) from error
 
     def _check_boundary(self, batches: Mapping[str, int]) -> None:
         for query, batch in sorted(batches.items()):
             newest = self._newest_offsets(query)
             if newest > batch:
                 raise RepartitionError(
-                    RepartitionWhat.UNCOMMITTED,
+                    Reason.BATCH_UNCOMMITTED,
                     f"Query {query!r} was ended inside batch {newest}, which has to be run again under that number for "
                     "sinks that go by it, and a repartition takes a number of its own. The version before runs it now. "
                     "Raise spec.driver.stopGracePeriodSeconds if batches take longer.",
@@ -148,7 +148,7 @@ class Repartitioner:
             restore.restore(origin, Target(self.own, self.order.lineage), holder, Copiers(USUAL.number, self.report))
         except SnapshotError as error:
             message = f"Lineage {self.order.lineage} can not begin with {made.id}: {str(error).rstrip('.')}."
-            raise RepartitionError(RepartitionWhat.STATE, message) from error
+            raise RepartitionError(Reason.STATE_UNREADABLE, message) from error
         finally:
             restore.release(origin, holder)
 
@@ -173,7 +173,7 @@ class Repartitioner:
         wrong = fingerprints.difference(before, after)
         if wrong:
             message = f"The state of query {query!r} is not the same after the repartition: {wrong}."
-            raise RepartitionError(RepartitionWhat.DIFFERENT, message)
+            raise RepartitionError(Reason.STATE_DIFFERS, message)
         log.info("query %r: %d rows, the same as before", query, after.rows, extra={"action": "repartition"})
         return RepartitionedQuery(at.batch, after.rows, facts.partitions)
 
@@ -199,7 +199,7 @@ class Repartitioner:
                 f"{rows} rows of {store} are not in the partition that the hash of their key says: Spark's repartition "
                 "would put them where the query does not look."
             )
-            raise RepartitionError(RepartitionWhat.ONE_PLACE, message)
+            raise RepartitionError(Reason.STATE_IN_ONE_PLACE, message)
         return stores, before
 
     def _read(
@@ -220,7 +220,7 @@ class Repartitioner:
             words = state_reader.words_of(error).rstrip(".")
             # What the operator could not know of before, such as a variable of a type that Spark does not take along.
             message = f"Spark can not divide the state anew: {words}.{second_way(self._facts, self.order.partitions)}"
-            raise RepartitionError(RepartitionWhat.SPARK, message) from error
+            raise RepartitionError(Reason.SPARK_FAILED, message) from error
 
     def _remove_superseded(self, query: str, batch: int) -> None:
         """Remove what only batches before ``batch`` need of the state.
@@ -235,7 +235,7 @@ class Repartitioner:
             needed = self.layout.needed_files(listing, _reader(self.own, listing), batch, each)
         except SnapshotError as error:
             message = f"What Spark made of the state of query {query!r} is no whole checkpoint: {error}."
-            raise RepartitionError(RepartitionWhat.DIFFERENT, message) from error
+            raise RepartitionError(Reason.STATE_DIFFERS, message) from error
         kept = {file.path for file in needed.files}
         self.own.store.delete(
             [entry.key for path, entry in listing.items() if path.startswith(f"{STATE}/") and path not in kept]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from tidegate_spark.protocol import DriverConfig, Reason, Termination
-from tidegate_spark.repartition_protocol import Repartition, RepartitionEnd, RepartitionWhat
+from tidegate_spark.protocol import DriverConfig, Termination
+from tidegate_spark.reasons import Reason
+from tidegate_spark.repartition_protocol import Repartition, RepartitionEnd
 
 _REASONS = {
-    RepartitionWhat.FENCED: Reason.FENCED,
-    RepartitionWhat.STATE: Reason.STATE_MISSING,
+    Reason.FENCED: Reason.FENCED,
+    Reason.STATE_UNREADABLE: Reason.STATE_MISSING,
 }
 _KILLED = (-9, 137)
 """How a JVM ends that the kernel has killed. Without cgroup v2 its container is not, and nobody else tells of it."""
@@ -28,13 +29,13 @@ def config_for_spark(config: DriverConfig, order: Repartition) -> DriverConfig:
     )
 
 
-def end_of(config: DriverConfig, what: RepartitionWhat, message: str, reason: Reason | None = None) -> Termination:
+def end_of(config: DriverConfig, what: Reason, message: str, reason: Reason | None = None) -> Termination:
     """Return the last words of an attempt of which no lineage came."""
     said = reason or _REASONS.get(what, Reason.APPLICATION_FAILED)
     return Termination(said, message, config.epoch, repartition=RepartitionEnd(what))
 
 
-def cause_of(what: RepartitionWhat, message: str, jvm_exit_code: int | None) -> tuple[RepartitionWhat, str]:
+def cause_of(what: Reason, message: str, jvm_exit_code: int | None) -> tuple[Reason, str]:
     """Return what a failure comes down to, and its words: Spark does not fail because of the state if it lacks memory.
 
     Args:
@@ -42,9 +43,9 @@ def cause_of(what: RepartitionWhat, message: str, jvm_exit_code: int | None) -> 
         message: likewise.
         jvm_exit_code: of Spark's JVM, None if it runs or there was none.
     """
-    if what is not RepartitionWhat.SPARK or (jvm_exit_code not in _KILLED and _NO_HEAP not in message):
+    if what is not Reason.SPARK_FAILED or (jvm_exit_code not in _KILLED and _NO_HEAP not in message):
         return what, message
-    return RepartitionWhat.MEMORY, (
+    return Reason.OUT_OF_MEMORY, (
         f"Spark needed more memory than it has ({message.rstrip('.')}). "
         "Raise spec.state.repartition.resources.requests.memory."
     )

@@ -9,7 +9,8 @@ from devcluster import kafka
 from devcluster.site import LocalSite
 from tidegate_spark.control.channels.credentials import ChannelSecret
 from tidegate_spark.control.channels.kafka import KafkaChannel
-from tidegate_spark.control.channels.ports import MISCONFIGURED, UNAVAILABLE, ChannelError
+from tidegate_spark.control.channels.ports import ChannelError
+from tidegate_spark.reasons import Reason
 from tidegate_testing.channel_contract import Application, ChannelContract, Scene, messages, opened, received, until
 from tidegate_testing.channels import event
 from tidegate_testing.kafka_scene import KafkaScene
@@ -81,4 +82,4 @@ def test_an_address_that_nobody_knows_may_be_known_later_and_a_setting_that_is_n
             channel.open({})
         channel.close()
         reasons.append(raised.value.reason)
-    assert reasons == [UNAVAILABLE, MISCONFIGURED]
+    assert reasons == [Reason.CHANNEL_UNAVAILABLE, Reason.CHANNEL_MISCONFIGURED]

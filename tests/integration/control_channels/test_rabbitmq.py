@@ -5,7 +5,8 @@ import json
 import pytest
 
 from devcluster.site import LocalSite
-from tidegate_spark.control.channels.ports import IN_USE, MISSING, ChannelError, Reply
+from tidegate_spark.control.channels.ports import ChannelError, Reply
+from tidegate_spark.reasons import Reason
 from tidegate_testing.channel_contract import ChannelContract, Scene, messages, opened, received, until
 from tidegate_testing.channels import event
 from tidegate_testing.rabbitmq_scene import RabbitScene
@@ -28,7 +29,7 @@ def test_a_second_reader_is_told_to_wait_and_reads_when_the_first_one_is_gone(qu
         with pytest.raises(ChannelError) as raised:
             second.open({})
         second.close()
-        assert raised.value.reason == IN_USE
+        assert raised.value.reason == Reason.CHANNEL_IN_USE
     queue.send(event())
     with opened(queue) as channel:
         assert len(messages(received(channel, 1))) == 1
@@ -40,7 +41,7 @@ def test_a_queue_that_is_removed_is_noticed(queue: RabbitScene) -> None:
             connection.channel().queue_delete(queue.queue)
         with pytest.raises(ChannelError) as raised:
             received(channel, 1)
-        assert raised.value.reason == MISSING
+        assert raised.value.reason == Reason.CHANNEL_MISSING
 
 
 def test_a_reply_that_finds_no_queue_is_no_reply_and_messages_come_all_the_same(queue: RabbitScene) -> None:
@@ -49,7 +50,7 @@ def test_a_reply_that_finds_no_queue_is_no_reply_and_messages_come_all_the_same(
     with opened(queue) as channel:
         with pytest.raises(ChannelError) as raised:
             channel.answer([Reply("1", b"{}")])
-        assert raised.value.reason == MISSING
+        assert raised.value.reason == Reason.CHANNEL_MISSING
         queue.send(event())
         assert len(messages(received(channel, 1))) == 1
 

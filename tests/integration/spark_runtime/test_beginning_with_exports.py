@@ -17,8 +17,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from devcluster import kafka
 from devcluster.site import LocalSite
 from tidegate_spark import initial_state, starting_offsets
-from tidegate_spark.protocol import EXIT_OK, Reason
-from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrder, SnapshotOrders, SnapshotReason, SnapshotState
+from tidegate_spark.protocol import EXIT_OK
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_spark.sparkconf import ROCKSDB_CLASS
 from tidegate_testing import spark_jars
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
@@ -63,7 +64,7 @@ def test_what_a_pod_exports_is_what_another_application_begins_with(
 
     other = ExportOrder("look", "a", "a-1", "Csv", heap_mib=512)
     code, reports = pod(SnapshotOrders(export=(other,)), tmp_path / "pod-3")
-    assert (code, reports["look"].reason) == (EXIT_OK, SnapshotReason.EXPORT_EXISTS)
+    assert (code, reports["look"].reason) == (EXIT_OK, Reason.EXPORT_EXISTS)
 
     # Four of each key in each batch, on top of what was there.
     again = start_driver("again", "remembering.py", args=("begin",), export=found.manifest, state_partitions=3)

@@ -20,7 +20,8 @@ from tidegate_spark.control_protocol import (
     MessageState,
     QueryAcknowledgement,
 )
-from tidegate_spark.protocol import EXIT_OK, AgentReport, Reason, StartFrom, to_json
+from tidegate_spark.protocol import EXIT_OK, AgentReport, StartFrom, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.waiting import wait_for
 

@@ -19,12 +19,12 @@ from tidegate_spark.protocol import (
     PROCESS_VARIABLE,
     SECRET_KEY,
     ExecutorConfig,
-    Reason,
     Storage,
     Termination,
     from_json,
     to_json,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import SOURCES, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for
 

@@ -11,7 +11,8 @@ import pytest
 
 from tidegate_spark.fence import Holder, take
 from tidegate_spark.fencing import FenceObject
-from tidegate_spark.protocol import EXIT_DEPENDENCY, EXIT_OK, FENCE_FILE, Reason, Storage
+from tidegate_spark.protocol import EXIT_DEPENDENCY, EXIT_OK, FENCE_FILE, Storage
+from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.store_front import Request, Rule, StoreFront
 from tidegate_testing.waiting import wait_for

@@ -7,7 +7,8 @@ import pytest
 
 from tidegate_spark.output_book import OUTPUTS_FILE
 from tidegate_spark.outputs import Output, Outputs
-from tidegate_spark.protocol import EXIT_OK, Reason, StartFrom, Storage, from_json, to_json
+from tidegate_spark.protocol import EXIT_OK, StartFrom, Storage, from_json, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SNAPSHOT_COMMAND, SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.waiting import wait_for
@@ -87,4 +88,4 @@ def test_who_takes_the_originals_place_runs_the_batches_again_that_it_had_writte
     heir.await_batch(last + 3, "files")
     report = heir.report()
     assert report is not None
-    assert "FileSinkTakenBack" in {notice.reason for notice in report.notices}
+    assert "FileSinkRolledBack" in {notice.reason for notice in report.notices}

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_OK, Reason, StartFrom, Storage, to_json
-from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, RehearsalWhat, rehearsal_place
+from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_OK, StartFrom, Storage, to_json
+from tidegate_spark.reasons import Reason
+from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, rehearsal_place
 from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.local_apps import await_end, order
@@ -178,12 +179,12 @@ def test_what_a_file_sink_remembers_is_not_touched(rehearsed: Rehearsed) -> None
 
 # --- what fails is named ---------------------------------------------------------------------------------------------
 
-CHANGES: dict[str, tuple[str, RehearsalWhat]] = {
-    "a state schema": ("schema", RehearsalWhat.STATE_SCHEMA),
-    "another operator": ("operator", RehearsalWhat.PLAN),
-    "one source more": ("source", RehearsalWhat.PLAN),
-    "a column that is not there": ("column", RehearsalWhat.PLAN),
-    "an exception": ("exception", RehearsalWhat.EXCEPTION),
+CHANGES: dict[str, tuple[str, Reason]] = {
+    "a state schema": ("schema", Reason.STATE_SCHEMA),
+    "another operator": ("operator", Reason.PLAN_INCOMPATIBLE),
+    "one source more": ("source", Reason.PLAN_INCOMPATIBLE),
+    "a column that is not there": ("column", Reason.PLAN_INCOMPATIBLE),
+    "an exception": ("exception", Reason.APPLICATION_FAILED),
 }
 
 
@@ -198,7 +199,7 @@ def changes() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("change", "what"), list(changes()))
 def test_what_fails_is_named(
-    change: str, what: RehearsalWhat, copied: DriverProcess, start_driver: StartDriver, object_store: ObjectStore
+    change: str, what: Reason, copied: DriverProcess, start_driver: StartDriver, object_store: ObjectStore
 ) -> None:
     place, far = copied.config.storage, str(next_row(copied) + 40)
     new = rehearse(start_driver, place, "evolving.py", change, OFTEN, far, batches=30)

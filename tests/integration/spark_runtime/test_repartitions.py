@@ -19,10 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.integration.spark_runtime.conftest import ACCESS, SECRET, StartDriver
 from tests.integration.spark_runtime.stateful_kinds import KINDS, grouped, in_one_place
 from tidegate_spark.exports import state_reader
-from tidegate_spark.protocol import CONFIG_VARIABLE, Reason, Termination, from_json, to_json
+from tidegate_spark.protocol import CONFIG_VARIABLE, Termination, from_json, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import fingerprints, job
 from tidegate_spark.repartition.fingerprints import Contents
-from tidegate_spark.repartition_protocol import OPERATORS, REPARTITION_VARIABLE, Repartition, RepartitionWhat, why_unfit
+from tidegate_spark.repartition_protocol import OPERATORS, REPARTITION_VARIABLE, Repartition, why_unfit
 from tidegate_spark.snapshot_work import state_facts
 from tidegate_spark.snapshots.manifest import QueryAt
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
@@ -118,14 +119,14 @@ def test_a_row_that_is_lost_or_changed_shows(spark: SparkSession, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("settings", "query", "what"),
-    [(HDFS, grouped, RepartitionWhat.PROVIDER), (OURS, in_one_place, RepartitionWhat.ONE_PLACE)],
+    [(HDFS, grouped, Reason.UNSUPPORTED_PROVIDER), (OURS, in_one_place, Reason.STATE_IN_ONE_PLACE)],
 )
 def test_what_spark_can_not_divide_is_known_from_the_checkpoint_alone(
     spark: SparkSession,
     tmp_path: Path,
     settings: Mapping[str, str],
     query: Callable[[SparkSession], DataFrame],
-    what: RepartitionWhat,
+    what: Reason,
 ) -> None:
     bench = Bench(spark, {**settings, **PARTITIONS}, lambda: query(spark), "update")
     bench.run(tmp_path / "query", LAST)

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrder, ControlOrders, MessageReport, MessageState
-from tidegate_spark.protocol import EXIT_OK, Pin, Reason, StartFrom, Storage, to_json
+from tidegate_spark.protocol import EXIT_OK, Pin, StartFrom, Storage, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.waiting import wait_for
 
@@ -221,7 +222,7 @@ def values_by_the_log(place: Path) -> list[int]:
 
 
 def test_a_file_sink_leaves_no_batch_out_that_comes_again(rollback: Rollback) -> None:
-    assert "FileSinkTakenBack" in rollback.notices
+    assert "FileSinkRolledBack" in rollback.notices
     ran = {way: rollback.end[way] - batch for way, batch in rollback.last.items()}
     assert rollback.back.termination.committed == sum(ran.values())
     values = values_by_the_log(rollback.folder / "files")

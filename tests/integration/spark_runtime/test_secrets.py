@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SECRET_VARIABLES, Reason
+from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SECRET_VARIABLES
+from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import TOKEN, DriverProcess, ObjectStore
 
 from .conftest import SECRET, StartDriver

@@ -17,12 +17,12 @@ from tidegate_spark.protocol import (
     EXIT_DEPENDENCY,
     EXIT_OK,
     DriverConfig,
-    Reason,
     StartFrom,
     Storage,
     from_json,
     to_json,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import (
     LARGEST_ORDERS,
     ORDERS_VARIABLE,
@@ -31,7 +31,6 @@ from tidegate_spark.snapshot_protocol import (
     ReleaseOrder,
     SnapshotOrder,
     SnapshotOrders,
-    SnapshotReason,
     SnapshotReport,
     SnapshotReports,
     SnapshotState,
@@ -196,7 +195,7 @@ def look_after(config: DriverConfig, object_store: ObjectStore, last: int, folde
     kept = object_store.client.get_object(Bucket=place.bucket, Key=place.key(lost))["Body"].read()
     object_store.client.put_object(Bucket=place.bucket, Key=place.key(lost), Body=b"?" * len(kept))
     code, reports = run_pod(config, SnapshotOrders(verify=(VerifyOrder("look", "b"),)), folder / "pod-7")
-    assert (code, reports["look"].reason) == (EXIT_OK, SnapshotReason.DAMAGED)
+    assert (code, reports["look"].reason) == (EXIT_OK, Reason.SNAPSHOT_DAMAGED)
     assert lost in reports["look"].message
 
 
@@ -213,9 +212,7 @@ def test_a_driver_that_is_killed_while_it_takes_a_snapshot_is_followed_by_one_th
     front.add(Rule(is_manifest, refuse=True))
     take(driver, "a")
     report = await_state(driver, "a", SnapshotState.WAITING)
-    wait_for(
-        "the refusal", lambda: (report_of(driver, "a") or report).reason is SnapshotReason.STORAGE_UNAVAILABLE, 300
-    )
+    wait_for("the refusal", lambda: (report_of(driver, "a") or report).reason is Reason.STORAGE_UNAVAILABLE, 300)
     driver.kill()
     copied = set(below(object_store, place, "objects"))
     assert below(object_store, place, "snapshots", "a")
@@ -271,7 +268,7 @@ def test_a_pod_that_does_not_reach_the_storage_asks_to_be_started_again(place: S
     config = driver_config("app", "local:///main.py", place)
     code, reports = run_pod(config, SnapshotOrders(take=(SnapshotOrder("a"),)), tmp_path / "pod", secret="wrong")
     assert (code, reports["a"].state) == (EXIT_DEPENDENCY, SnapshotState.WAITING)
-    assert reports["a"].reason is SnapshotReason.STORAGE_UNAVAILABLE
+    assert reports["a"].reason is Reason.STORAGE_UNAVAILABLE
     assert "credentials" in reports["a"].message
 
 

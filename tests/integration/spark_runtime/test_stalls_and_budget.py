@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_OK, Reason, RestartSettings
+from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_OK, RestartSettings
+from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import ObjectStore
 from tidegate_testing.waiting import wait_for
 
@@ -57,7 +58,7 @@ def test_a_script_that_raises_is_named_after_its_queries_stopped_and_ends_for_go
     second = start_driver("raising", "raising.py", restart=settings, variables=pod)
     assert second.exit_code() == EXIT_OK, second.output[-3000:]
     ended = second.termination
-    assert ended.reason is Reason.BUDGET_EXHAUSTED
+    assert ended.reason is Reason.RESTART_BUDGET_EXHAUSTED
     assert ended.exception == first.termination.exception
     assert first.termination.message in ended.message
     assert len(ended.failures) == 2
@@ -71,5 +72,5 @@ def test_a_driver_that_was_killed_counts_at_its_next_start(start_driver: StartDr
     first.kill()
     second = start_driver("killed", "counting.py", restart=settings, variables=pod)
     assert second.exit_code() == EXIT_OK, second.output[-3000:]
-    assert second.termination.reason is Reason.BUDGET_EXHAUSTED
+    assert second.termination.reason is Reason.RESTART_BUDGET_EXHAUSTED
     assert "without a word" in second.termination.message

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.protocol import EXIT_STOPPED, AgentReport, DriverState, Reason
+from tidegate_spark.protocol import EXIT_STOPPED, AgentReport, DriverState
+from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.waiting import wait_for
 

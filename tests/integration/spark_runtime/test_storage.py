@@ -20,9 +20,9 @@ from tidegate_spark.protocol import (
     DriverConfig,
     DriverState,
     Fault,
-    Reason,
     Storage,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for

@@ -3,7 +3,8 @@
 from tests.scenario.api_server import Body
 from tests.scenario.happenings.registry import happening
 from tests.scenario.world import BILLING, BINDING, BUCKET, INNER, NAMESPACE, ORDERS, ROLE, World
-from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY, Reason
+from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
 
 UNUSABLE = {"spark.driver.memory": "64g"}

@@ -42,6 +42,7 @@ from tidegate_spark.control_protocol import ControlOrders, ControlReport
 from tidegate_spark.json_form import from_json, to_json
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.protocol import AgentReport, DriverState
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.channels import MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock
@@ -136,7 +137,7 @@ class Reader(MemoryChannel):
     def receive(self, seconds: float) -> Delivery:
         self._left -= 1
         if self._left < 0:
-            raise ChannelError("Test", "that is enough")
+            raise ChannelError(Reason.CHANNEL_UNAVAILABLE, "that is enough")
         return super().receive(seconds)
 
     def taken(self, delivery: Delivery) -> None:

@@ -18,9 +18,6 @@ from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.envelope import entry_of
 from tidegate_spark.control.channels.intake import Broker, Intake
 from tidegate_spark.control.channels.ports import (
-    CREDENTIALS_REJECTED,
-    MISSING,
-    UNAVAILABLE,
     Channel,
     ChannelError,
     Delivery,
@@ -32,6 +29,7 @@ from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.objects.memory import Buckets
+from tidegate_spark.reasons import Reason
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import library_in
 from tidegate_testing.control_works import FakeWorks
@@ -212,13 +210,13 @@ class ChannelContract:
         channel = scene.channel(password="wrong")
         with closing(channel), pytest.raises(ChannelError) as raised:
             channel.open({})
-        assert raised.value.reason == CREDENTIALS_REJECTED
+        assert raised.value.reason == Reason.CHANNEL_CREDENTIALS_REJECTED
 
     def test_a_topic_or_queue_that_is_not_there_is_said_to_be_missing(self, scene: Scene) -> None:
         channel = scene.channel(name="of-nobody")
         with closing(channel), pytest.raises(ChannelError) as raised:
             channel.open({})
-        assert raised.value.reason == MISSING
+        assert raised.value.reason == Reason.CHANNEL_MISSING
 
     def test_a_broker_that_goes_away_is_noticed_and_found_again(self, scene: Scene) -> None:
         with opened(scene) as channel:
@@ -226,7 +224,7 @@ class ChannelContract:
             try:
                 with pytest.raises(ChannelError) as raised:
                     received(channel, 1)
-                assert raised.value.reason == UNAVAILABLE
+                assert raised.value.reason == Reason.CHANNEL_UNAVAILABLE
             finally:
                 scene.start()
         with opened(scene) as channel:
@@ -261,14 +259,17 @@ class ChannelContract:
         until(lambda: intake.report().connected, "a connection")
         scene.stop()
         until(lambda: not intake.report().connected, "a report")
-        assert intake.report().reason == UNAVAILABLE
+        assert intake.report().reason == Reason.CHANNEL_UNAVAILABLE
         scene.start()
         scene.send(event("after"))
         until(lambda: bool(application.logged()), "the log")
         until(lambda: intake.report().connected, "a connection")
-        assert (application.notices[0], application.notices[-1]) == (UNAVAILABLE, "ControlChannelConnected")
+        assert (application.notices[0], application.notices[-1]) == (
+            Reason.CHANNEL_UNAVAILABLE,
+            "ControlChannelConnected",
+        )
 
     def test_wrong_credentials_are_waited_for_too(self, scene: Scene, application: Application) -> None:
         intake = application.start(password="wrong")
-        until(lambda: intake.report().reason == CREDENTIALS_REJECTED, "a report")
+        until(lambda: intake.report().reason == Reason.CHANNEL_CREDENTIALS_REJECTED, "a report")
         assert not intake.report().connected

@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate_spark.control.channels.ports import (
-    CREDENTIALS_REJECTED,
-    MISSING,
-    UNAVAILABLE,
     ChannelError,
     Delivery,
     Received,
     Reply,
 )
+from tidegate_spark.reasons import Reason
 
 TOPIC, QUEUE = "topic", "queue"
 MOST_AT_ONCE = 4
@@ -61,11 +59,11 @@ class MemoryBroker:
 
     def look(self, password: str) -> None:
         if not self.is_up:
-            raise ChannelError(UNAVAILABLE, "The broker does not answer.")
+            raise ChannelError(Reason.CHANNEL_UNAVAILABLE, "The broker does not answer.")
         if password != self.password:
-            raise ChannelError(CREDENTIALS_REJECTED, "The broker rejects the credentials.")
+            raise ChannelError(Reason.CHANNEL_CREDENTIALS_REJECTED, "The broker rejects the credentials.")
         if not self.is_there:
-            raise ChannelError(MISSING, "There is no such topic or queue.")
+            raise ChannelError(Reason.CHANNEL_MISSING, "There is no such topic or queue.")
 
 
 class MemoryChannel:
@@ -104,7 +102,7 @@ class MemoryChannel:
     def answer(self, replies: Sequence[Reply]) -> None:
         self._broker.look(self._password)
         if not self._broker.takes_replies:
-            raise ChannelError(MISSING, "There is no such topic or queue for replies.")
+            raise ChannelError(Reason.CHANNEL_MISSING, "There is no such topic or queue for replies.")
         self._broker.replies.extend(json.loads(reply.body) for reply in replies)
 
     def waiting(self) -> int:

@@ -24,8 +24,8 @@ from tidegate_spark.protocol import (
     ROLE_REPARTITION,
     AgentReport,
     DriverState,
-    Reason,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_testing.observations import NOW, PLATFORM, deleted, driver_of, ended_with, executor_of
 
@@ -141,7 +141,7 @@ class Cluster:
             known = self.memory.refusal
             attempts = known.attempts + 1 if known and known.pod_name == name else 1
             epoch = self.app.status.epoch
-            refusal = Refusal(name, version, epoch, "LaunchRefused", "quota", self.now, attempts)
+            refusal = Refusal(name, version, epoch, Reason.LAUNCH_REFUSED, "quota", self.now, attempts)
             self._remember(refusal=refusal)
             return False
         self._serial += 1
@@ -220,7 +220,7 @@ class Cluster:
 
     def exhaust_driver(self) -> None:
         """The application fails once too often."""
-        self._change_driver(phase="Succeeded", running=False, ended=ended_with(Reason.BUDGET_EXHAUSTED, 0))
+        self._change_driver(phase="Succeeded", running=False, ended=ended_with(Reason.RESTART_BUDGET_EXHAUSTED, 0))
 
     def fence_driver(self) -> None:
         """Another cluster's driver takes the storage."""

@@ -9,8 +9,9 @@ from tidegate.decide.actions import Plan
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
 from tidegate.observe.pods import Exit, PodRecord
-from tidegate_spark.protocol import DriverConfig, Reason, Termination, from_json, to_json
-from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult, RehearsalWhat
+from tidegate_spark.protocol import DriverConfig, Termination, from_json, to_json
+from tidegate_spark.reasons import Reason
+from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult
 from tidegate_testing.observations import NOW, app_with, driver_of
 from tidegate_testing.upgrades import BEGUN, IMAGE, A, runs, under_test
 
@@ -18,7 +19,7 @@ POD = "orders-rehearsal-1"
 ASKED: dict[str, Any] = {"upgrade.rehearsal": {"batches": 3, "timeoutSeconds": 300}}
 BEGUN_REHEARSAL = RehearsalStatus(start_time=BEGUN)
 PASSED = RehearsalEnd(RehearsalResult.PASSED, committed={"main": 3})
-FAILED = RehearsalEnd(RehearsalResult.FAILED, RehearsalWhat.STATE_SCHEMA, {"main": 0})
+FAILED = RehearsalEnd(RehearsalResult.FAILED, Reason.STATE_SCHEMA, {"main": 0})
 
 
 def rehearsing(change: dict[str, Any] | None = None, **fields: Any) -> StreamingApp:

@@ -13,13 +13,13 @@ import msgspec
 from tidegate.decide import actions as do
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import Exit, PodRecord
-from tidegate_spark.protocol import DriverConfig, Reason, Termination, from_json, to_json
+from tidegate_spark.protocol import DriverConfig, Termination, from_json, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition_protocol import (
     REPARTITION_VARIABLE,
     Repartition,
     RepartitionedQuery,
     RepartitionEnd,
-    RepartitionWhat,
 )
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotState, StateFacts
 from tidegate_testing.cluster_simulation import DRIVER
@@ -46,7 +46,7 @@ class RepartitionCluster(UpgradeCluster):
     seen: set[int] = field(default_factory=set)
     """Lineages of whose attempts the status has named a pod."""
     provider: str = "RocksDB"
-    wrong: RepartitionWhat = RepartitionWhat.NONE
+    wrong: Reason = Reason.NONE
     """How each attempt ends."""
     zombies: list[PodRecord] = field(default_factory=list)
     """Pods that are gone from the API and go on."""
@@ -89,7 +89,7 @@ class RepartitionCluster(UpgradeCluster):
         """Do the next thing: begin the lineage, or finish it."""
         order, epoch = self.orders[pod.uid]
         if self.fence[0] > epoch or (self.fence[0] == epoch and self.fence[1] != pod.uid):
-            return self._end(pod, RepartitionWhat.FENCED)
+            return self._end(pod, Reason.FENCED)
         self.fence = (epoch, pod.uid)
         if order.lineage not in self.unfinished:
             self._clear([number for number in self.waiting if number < order.lineage and number != order.of_lineage])
@@ -110,13 +110,13 @@ class RepartitionCluster(UpgradeCluster):
         self.divisions[order.lineage] = order.partitions
         self.waiting.add(order.lineage)
         del self.unfinished[order.lineage]
-        return self._end(pod, RepartitionWhat.NONE, order.lineage)
+        return self._end(pod, Reason.NONE, order.lineage)
 
-    def _end(self, pod: PodRecord, what: RepartitionWhat, lineage: int = 0) -> bool:
+    def _end(self, pod: PodRecord, what: Reason, lineage: int = 0) -> bool:
         if pod in self.zombies:
             self.zombies.remove(pod)
             return True
-        done = what is RepartitionWhat.NONE
+        done = what is Reason.NONE
         reason = Reason.COMPLETED if done else Reason.APPLICATION_FAILED
         queries = {"main": RepartitionedQuery(len(self.lineages[lineage]) - 1, 5, FIRST)} if done else {}
         words = to_json(Termination(reason, "words", pod.epoch, repartition=RepartitionEnd(what, lineage, 5, queries)))

@@ -23,9 +23,9 @@ from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.snapshot_pod import storage_of
 from tidegate.resources.storage_pod import hash_of_taken
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER, AgentReport, DriverState, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import (
     QueryPin,
-    SnapshotReason,
     SnapshotReport,
     SnapshotReports,
     SnapshotState,
@@ -84,7 +84,7 @@ def deleted(of: StreamSnapshot, policy: DeletionPolicy | None = None) -> StreamS
     return msgspec.structs.replace(of, metadata=metadata, spec=spec)
 
 
-def report(state: SnapshotState, reason: SnapshotReason = SnapshotReason.NONE, **fields: Any) -> SnapshotReport:
+def report(state: SnapshotState, reason: Reason = Reason.NONE, **fields: Any) -> SnapshotReport:
     """Return what is told of the snapshot; of a complete one, everything."""
     known: dict[str, Any] = {"message": "because" if reason.value else ""}
     if state is SnapshotState.READY:

@@ -17,7 +17,8 @@ from tidegate.model.streaming_app import DeletionPolicy, Phase, StreamingApp
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, LABEL_ROLE, SNAPSHOT_FINALIZER
-from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 from tidegate_testing.snapshot_observations import (
     ID,
@@ -143,7 +144,7 @@ class SnapshotWorld:
         assert name not in self.pods, "the API server would have refused a second one"
         if self.quota:
             attempts = self.memory.refusal.attempts + 1 if self.memory.refusal else 1
-            self._remember(refusal=PodRefusal(name, "LaunchRefused", "quota", self.now, attempts))
+            self._remember(refusal=PodRefusal(name, Reason.LAUNCH_REFUSED, "quota", self.now, attempts))
             return False
         self._remember(refusal=None)
         role, made_of = made["labels"][LABEL_ROLE], made["annotations"][ANNOTATION_SPEC_HASH]
@@ -187,7 +188,7 @@ class SnapshotWorld:
     def _step(self, known: SnapshotReport, *, disposing: bool) -> SnapshotReport:
         if disposing:
             if self.holder and self.stored == "ready":
-                return report(SnapshotState.HELD, SnapshotReason.HELD, message="dispose")
+                return report(SnapshotState.HELD, Reason.HELD, message="dispose")
             self.stored = ""
             return report(SnapshotState.DISPOSED)
         if known.state is SnapshotState.WAITING:

@@ -20,15 +20,14 @@ from tidegate_spark.protocol import (
     DriverConfig,
     DriverState,
     QueryReport,
-    Reason,
     StartFrom,
     from_json,
 )
-from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult, RehearsalWhat
+from tidegate_spark.reasons import Reason
+from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult
 from tidegate_spark.snapshot_protocol import (
     QueryPin,
     SnapshotOrders,
-    SnapshotReason,
     SnapshotReport,
     SnapshotState,
 )
@@ -198,7 +197,7 @@ class UpgradeCluster(Cluster):
 
     def starve_rehearsal(self) -> None:
         """No input comes in time."""
-        end = RehearsalEnd(RehearsalResult.INCONCLUSIVE, RehearsalWhat.NO_INPUT)
+        end = RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.NO_INPUT)
         for pod in self._rehearsing():
             self._end_rehearsal(pod, Exit(143, "Error", words(end, Reason.STOPPED), self.now), leaves=False)
 
@@ -226,7 +225,7 @@ class UpgradeCluster(Cluster):
         upgrade = self.app.status.upgrade
         for take in orders.take:
             if self.unreadable:
-                reason = SnapshotReason.UNREADABLE_CHECKPOINT
+                reason = Reason.UNREADABLE_CHECKPOINT
                 self.reports[take.id] = SnapshotReport(take.id, SnapshotState.FAILED, reason, "What is this?")
             else:
                 self.reports.setdefault(take.id, SnapshotReport(take.id, SnapshotState.COPYING))

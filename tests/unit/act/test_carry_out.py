@@ -39,6 +39,7 @@ from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.stream_snapshot import build_scheduled
 from tidegate.workqueue import RetryLaterError
+from tidegate_spark.reasons import ForeignReason, Reason
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
 
@@ -63,7 +64,7 @@ class World:
         return [o["message"] for path, o in self.api.objects.items() if "/events/" in path]
 
     async def do(self, *actions: Action) -> Outcome:
-        plan = Plan("rule", "Reason", "message", actions)
+        plan = Plan("rule", ForeignReason("Reason"), "message", actions)
         return await self.actor.carry_out(APP, plan, NOW)
 
     def shown(self) -> Plan:
@@ -185,7 +186,7 @@ async def test_what_the_api_server_refuses_before_a_launch_is_said(action: Actio
 @pytest.mark.parametrize("how", ["it is there", "nobody knows"])
 async def test_an_epoch_that_was_refused_is_not_tried_again_once_its_pod_may_have_been_there(how: str) -> None:
     world = World()
-    refusal = Refusal("orders-driver", "hash", 1, "LaunchRefused", "quota", NOW - 60, 1)
+    refusal = Refusal("orders-driver", "hash", 1, Reason.LAUNCH_REFUSED, "quota", NOW - 60, 1)
     world.index.memories[KEY] = Memory(refusal=refusal)
     manifest = build_driver_pod(APP, 1, 1, PLATFORM)
     if how == "it is there":
@@ -217,7 +218,11 @@ async def test_what_is_told_of_a_launch_waits_and_what_is_told_of_anything_else_
     publisher = asyncio.create_task(world.events.run_worker())
     await asyncio.sleep(0)
     create = CreateDriver(build_driver_pod(APP, 1, 1, PLATFORM), 1)
-    await world.do(PublishEvent("Before", "before", False, "1"), create, PublishEvent("After", "after", False, "2"))
+    await world.do(
+        PublishEvent(ForeignReason("Before"), "before", False, "1"),
+        create,
+        PublishEvent(ForeignReason("After"), "after", False, "2"),
+    )
     assert "/api/v1/namespaces/shop/pods/orders-driver" in world.api.objects
     assert world.told == ["before"], "the worker is free without it"
     world.events.stop()
@@ -257,7 +262,7 @@ async def test_a_pod_that_was_refused_is_no_launch() -> None:
     world = World()
     world.api.refusing["/api/v1/namespaces/shop/pods"] = Invalid("no")
     create = CreateDriver(build_driver_pod(APP, 1, 1, PLATFORM), 1)
-    assert isinstance(await world.do(create, PublishEvent("After", "after", False, "2")), LookAgain)
+    assert isinstance(await world.do(create, PublishEvent(ForeignReason("After"), "after", False, "2")), LookAgain)
     assert world.told == []
 
 
@@ -321,7 +326,7 @@ async def test_a_pod_of_a_record_that_says_so_no_more_is_not_made(version: str, 
     world.index.put_app(seen)
     world.api.keep(path, app_with(resourceVersion=version))
     purge = CreatePurge(build_driver_pod(APP, 1, 1, PLATFORM))
-    plan = Plan("rule", "Reason", "message", (ConfirmRecord(), purge))
+    plan = Plan("rule", ForeignReason("Reason"), "message", (ConfirmRecord(), purge))
     outcome = await world.actor.carry_out(seen, plan, NOW)
     assert (outcome is None) is made
     assert ("/api/v1/namespaces/shop/pods/orders-driver" in world.api.objects) is made

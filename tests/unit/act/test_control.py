@@ -205,7 +205,7 @@ async def test_an_agent_that_does_not_take_them_is_named_and_asked_again_later()
     await world.look()
     stalled = world.stored(FIRST).status.condition("Stalled")
     assert stalled is not None
-    assert (stalled.reason, "HTTP 404" in stalled.message) == ("NotTaken", True)
+    assert (stalled.reason, "HTTP 404" in stalled.message) == ("OrderRefused", True)
     world.agent.refusal, world.now = "", NOW + NOT_TAKEN_PAUSE
     world.runs()
     await world.look()

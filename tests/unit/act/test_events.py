@@ -11,6 +11,7 @@ import pytest
 from tidegate.act.events import BURST, REFILL_SECONDS, WAITING, EventPublisher
 from tidegate.decide.actions import PublishEvent
 from tidegate.leadership import NotLeadingError
+from tidegate_spark.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with
 
 ABOUT = app_with().metadata
@@ -32,7 +33,7 @@ async def publish(times: list[float]) -> int:
     api: Any = ApiServer()
     publisher = EventPublisher(api)
     for number, now in enumerate(times):
-        await publisher.publish(ABOUT, PublishEvent("Reason", "message", False, str(number)), now)
+        await publisher.publish(ABOUT, PublishEvent(ForeignReason("Reason"), "message", False, str(number)), now)
     return len(api.events)
 
 
@@ -82,7 +83,9 @@ async def later(publisher: EventPublisher, *numbers: int) -> None:
     for number in numbers:
         # Each of an application of its own, so that none has used up what it may have.
         about = msgspec.structs.replace(ABOUT, uid=f"u-{number}")
-        await publisher.publish_later(about, PublishEvent("Reason", f"{number}", False, f"{number}"), NOW)
+        await publisher.publish_later(
+            about, PublishEvent(ForeignReason("Reason"), f"{number}", False, f"{number}"), NOW
+        )
 
 
 async def let_everything_run() -> None:

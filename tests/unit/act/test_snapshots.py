@@ -196,7 +196,7 @@ async def test_the_series_of_a_snapshot_that_is_gone_are_gone() -> None:
     await world.settle()
     world.runs(report(SnapshotState.FAILED))
     await world.settle()
-    assert world.series()["tidegate_snapshots_failed_total", "shop", "orders", "Failed"] == 1.0
+    assert world.series()["tidegate_snapshots_failed_total", "shop", "orders", "InternalError"] == 1.0
     world.index.snapshots.remove(KEY, snapshot().metadata.uid)
     await world.look()
     assert world.series() == {}
@@ -238,7 +238,7 @@ async def test_one_that_can_not_be_read_goes_and_leaves_its_files() -> None:
     await world.look()
     assert world.stored().metadata.finalizers == ()
     (event,) = [path for path in world.api.objects if "/events/" in path]
-    assert world.api.objects[event]["reason"] == "SnapshotKept"
+    assert world.api.objects[event]["reason"] == "SnapshotRetained"
 
 
 # --- retention ---

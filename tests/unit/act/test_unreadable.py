@@ -111,7 +111,7 @@ async def test_deleted_it_ends_with_its_pods_and_its_storage_is_kept() -> None:
     assert (world.api.deleted[1:], world.api.patches) == ([executor.name], [])
     world.index.remove_pod(executor)
     await world.reconciler.reconcile(KEY)
-    assert world.api.events == ["StorageKept"]
+    assert world.api.events == ["StorageRetained"]
     assert world.api.patches == [(PATH, {"metadata": {"resourceVersion": "7", "finalizers": ["another/one"]}})]
 
 

@@ -44,9 +44,9 @@ HELD = {
 TRANSIENT = {
     *("Starting", "Stopping", "Repartitioning", "Deleting", "Copying", "Rehearsing", "Gate", "RollingBack"),
     *("Resuming", "Suspending", "SpecChanged", "DriverStarting", "DriverStopping", "ExecutorsStopping"),
-    *("RehearsalStopping", "RepartitionStopping", "OriginReleasing", "StoragePurging", "LastSnapshot", "StartedAgain"),
+    *("RehearsalStopping", "RepartitionStopping", "OriginReleasing", "StoragePurging", "FinalSnapshot", "Restarted"),
     *("UpgradeCopying", "UpgradeRehearsing", "UpgradeStopping", "UpgradeGate", "UpgradeRepartitioning"),
-    *("UpgradeRollingBack", "NodeTainted", "PodStarting", "PodAtWork", "PodReplaced", "PodStopping", "Ordered"),
+    *("UpgradeRollingBack", "NodeTainted", "PodStarting", "PodRunning", "PodReplaced", "PodStopping", "Ordered"),
     *("Offered", "Queued", "Logged", "Published", "Connecting", "Exporting", "Disposing"),
 }
 """Phases and reasons through which a resource only passes: who polls for one may miss it."""

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tidegate.autoscaling.bounds import Limit
 from tidegate.autoscaling.effect import HELD_SECONDS, worth_up_to
-from tidegate.autoscaling.evaluate import Step, evaluate
+from tidegate.autoscaling.evaluate import evaluate
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.words import explain
+from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
 
 
@@ -33,13 +33,13 @@ def tried(hours: float = 0.25) -> Autoscaled:
 def test_executors_that_make_no_batch_shorter_are_given_back() -> None:
     app = tried(0.5)
     assert app.changes == [(4, 7), (7, 4)]
-    assert app.said[-1].step is Limit.INEFFECTIVE
+    assert app.said[-1].step is Reason.INEFFECTIVE_SCALING
 
 
 def test_until_they_are_it_is_said_why_fewer_are_right_though_more_are_needed() -> None:
     app = tried(0.1)
     said = app.said[-1]
-    assert (said.step, said.recommended) == (Step.DOWN_SOON, 4)
+    assert (said.step, said.recommended) == (Reason.SCALE_DOWN_SOON, 4)
     assert (
         "More brought next to nothing: from 4 to 7 executors it came from 525 to 525 rows for each second"
         in explain(SETTINGS, situation(hot(executors=7), app.at), said)
@@ -57,7 +57,9 @@ def test_those_that_make_batches_shorter_are_kept_and_followed_by_more() -> None
 
 def test_it_is_tried_again_after_an_hour_and_then_after_twice_as_long_each_time() -> None:
     app = tried(20)
-    steps = [NOW + 10.0 * (place + 1) for place, each in enumerate(app.said) if each.due and each.step is Step.UP]
+    steps = [
+        NOW + 10.0 * (place + 1) for place, each in enumerate(app.said) if each.due and each.step is Reason.SCALE_UP
+    ]
     waits = [round((after - before) / HELD_SECONDS, 1) for before, after in pairwise(steps)]
     assert waits == [1.0, 2.0, 4.0, 8.0]
 
@@ -159,13 +161,13 @@ def test_executors_only_shorten_what_executors_work_at(utilization: float, satur
 def test_of_a_step_that_is_too_large_as_much_is_taken_as_is_of_use() -> None:
     app = Autoscaled()
     said = app.for_seconds(70, measured(2_800.0, busy=0.8, utilization=0.4))
-    assert (said.step, app.changes) == (Step.UP, [(4, 16)])
+    assert (said.step, app.changes) == (Reason.SCALE_UP, [(4, 16)])
 
 
 def test_where_executors_wait_for_most_of_a_batch_no_more_are_even_tried() -> None:
     app, figures = Autoscaled(), measured(420.0, busy=0.8, utilization=0.12)
     said = app.for_seconds(600, figures)
-    assert (app.executors, said.step) == (4, Limit.INEFFECTIVE)
+    assert (app.executors, said.step) == (4, Reason.INEFFECTIVE_SCALING)
     words = explain(SETTINGS, situation(figures, app.at), said)
     assert "they would bring little: executors work for 15% of a batch's time, and wait for the rest." in words
     assert "A hot key, the driver's part of a batch or a slow sink" in words
@@ -176,11 +178,14 @@ def test_what_was_of_no_use_once_is_not_named_where_it_is_not_what_keeps_them_aw
     few = measured(420.0, busy=0.8, utilization=0.12, executors=1)
     past = dataclasses.replace(app.past, held_arriving=0.0, target=1)
     said = evaluate(SETTINGS, situation(few, app.at, wanted=1), past)
-    assert (said.step, said.bounds.limit if said.bounds else None) == (Limit.INEFFECTIVE, Limit.INEFFECTIVE)
+    assert (said.step, said.bounds.limit if said.bounds else None) == (
+        Reason.INEFFECTIVE_SCALING,
+        Reason.INEFFECTIVE_SCALING,
+    )
     assert "the last ones" not in explain(SETTINGS, situation(few, app.at, wanted=1), said)
 
 
 def test_executors_that_are_missing_are_not_called_useless() -> None:
     figures = measured(900.0, executors=1, busy=1.0, utilization=0.55, saturated=True)
     said = evaluate(SETTINGS, situation(figures, wanted=8), Past(version="v", target=8))
-    assert said.step is Limit.MISSING
+    assert said.step is Reason.EXECUTORS_MISSING

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tidegate.autoscaling.bounds import Limit
-from tidegate.autoscaling.evaluate import Step, evaluate, need
+from tidegate.autoscaling.evaluate import evaluate, need
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Quota, Shortage
+from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
 
 
@@ -36,8 +36,8 @@ def test_of_fewer_executors_batches_can_use_more() -> None:
 def test_more_come_after_the_stabilization_and_all_at_once() -> None:
     app = Autoscaled()
     soon = app.for_seconds(60, measured(700.0))
-    assert (soon.step, soon.recommended, soon.due, app.executors) == (Step.UP_SOON, 10, False, 4)
-    assert (app.for_seconds(10, measured(700.0)).step, app.changes) == (Step.UP, [(4, 10)])
+    assert (soon.step, soon.recommended, soon.due, app.executors) == (Reason.SCALE_UP_SOON, 10, False, 4)
+    assert (app.for_seconds(10, measured(700.0)).step, app.changes) == (Reason.SCALE_UP, [(4, 10)])
 
 
 def test_a_passing_peak_changes_nothing() -> None:
@@ -62,7 +62,7 @@ def test_what_still_grows_is_answered_as_it_is_now() -> None:
 
 def test_a_need_within_a_tenth_of_what_there_is_changes_nothing() -> None:
     app = Autoscaled()
-    assert app.for_seconds(3600, measured(300.0)).step is Step.STEADY
+    assert app.for_seconds(3600, measured(300.0)).step is Reason.STEADY
     assert app.changes == []
 
 
@@ -106,13 +106,13 @@ def test_without_input_the_fewest_are_left() -> None:
 def test_the_maximum_holds_and_is_named() -> None:
     app = Autoscaled(dataclasses.replace(SETTINGS, most=6))
     said = app.for_seconds(600, measured(7000.0))
-    assert (app.executors, said.step) == (6, Limit.MAXIMUM)
+    assert (app.executors, said.step) == (6, Reason.AT_MAXIMUM)
 
 
 def test_bounds_that_somebody_narrows_are_followed_at_once() -> None:
     app = Autoscaled(executors=12)
     app.settings = dataclasses.replace(SETTINGS, most=6)
-    assert app.for_seconds(10, None).step is Step.BOUNDS
+    assert app.for_seconds(10, None).step is Reason.OUT_OF_BOUNDS
     assert app.executors == 6
 
 
@@ -120,34 +120,34 @@ def test_bounds_that_somebody_narrows_are_followed_at_once() -> None:
 def test_there_are_no_more_executors_than_tasks(source: int, state: int, ceiling: int) -> None:
     app = Autoscaled()
     said = app.for_seconds(600, measured(7000.0, source_partitions=source, state_partitions=state))
-    assert (app.executors, said.step) == (ceiling, Limit.PARTITIONS)
+    assert (app.executors, said.step) == (ceiling, Reason.PARTITIONS_CEILING)
 
 
 def test_executors_beyond_the_ceiling_go_however_much_is_needed() -> None:
     app = Autoscaled(executors=12)
     busy = measured(7000.0, source_partitions=6, state_partitions=6)
     soon = app.for_seconds(300, busy)
-    assert (soon.step, soon.recommended, app.executors) == (Step.DOWN_SOON, 6, 12)
+    assert (soon.step, soon.recommended, app.executors) == (Reason.SCALE_DOWN_SOON, 6, 12)
     said = app.for_seconds(900, busy)
-    assert (app.changes, said.step) == ([(12, 6)], Limit.PARTITIONS)
+    assert (app.changes, said.step) == ([(12, 6)], Reason.PARTITIONS_CEILING)
 
 
 def test_one_executor_beyond_the_ceiling_is_left_as_it_is() -> None:
     app = Autoscaled(executors=11)
     said = app.for_seconds(1800, measured(7000.0, source_partitions=10, state_partitions=10))
-    assert (app.changes, said.step) == ([], Limit.PARTITIONS)
+    assert (app.changes, said.step) == ([], Reason.PARTITIONS_CEILING)
 
 
 def test_where_more_tasks_run_than_there_are_partitions_these_are_no_ceiling() -> None:
     app = Autoscaled(executors=12)
     busy = measured(7000.0, source_partitions=6, state_partitions=0, tasks_at_once=9.4)
     said = app.for_seconds(600, busy)
-    assert (app.executors, said.step, app.past.tasks_at_once) == (20, Limit.MAXIMUM, 10)
+    assert (app.executors, said.step, app.past.tasks_at_once) == (20, Reason.AT_MAXIMUM, 10)
     # With fewer executors there is no sign of it, and it is not forgotten.
     few = measured(210.0, source_partitions=2, tasks_at_once=0.5)
     app.for_seconds(2400, few)
     assert app.executors == 4
-    assert app.for_seconds(600, dataclasses.replace(few, arriving=560.0, arriving_lately=560.0)).step is Step.STEADY
+    assert app.for_seconds(600, dataclasses.replace(few, arriving=560.0, arriving_lately=560.0)).step is Reason.STEADY
     assert app.executors == 8
 
 
@@ -166,26 +166,26 @@ def test_executors_of_several_cores_reach_the_ceiling_sooner() -> None:
 def test_while_executors_have_nothing_to_do_an_application_that_is_behind_gets_no_more() -> None:
     app = Autoscaled()
     said = app.for_seconds(600, measured(7000.0, saturated=True, processed=400.0, idle_executors=2))
-    assert (app.executors, said.step) == (4, Limit.IDLE)
+    assert (app.executors, said.step) == (4, Reason.EXECUTORS_IDLE)
 
 
 def test_where_batches_are_limited_more_executors_would_not_help() -> None:
     app = Autoscaled()
     said = app.for_seconds(600, measured(7000.0, throttled=True))
-    assert (app.executors, said.step) == (4, Limit.THROTTLED)
+    assert (app.executors, said.step) == (4, Reason.BATCHES_LIMITED)
 
 
 def test_a_quota_bounds_what_is_asked_for() -> None:
     app = Autoscaled()
     said = app.for_seconds(600, measured(7000.0), quota=Quota(7, "team"))
-    assert (app.executors, said.step) == (7, Limit.QUOTA)
+    assert (app.executors, said.step) == (7, Reason.QUOTA_REACHED)
 
 
 def test_a_quota_of_which_nobody_knows_how_many_it_takes_bounds_nothing() -> None:
     bounded, free = Autoscaled(), Autoscaled()
     said = bounded.for_seconds(600, measured(7000.0), quota=Quota(2, "team", unsure=True))
     free.for_seconds(600, measured(7000.0))
-    assert (bounded.executors, said.step is Limit.QUOTA) == (free.executors, False)
+    assert (bounded.executors, said.step is Reason.QUOTA_REACHED) == (free.executors, False)
 
 
 def test_a_quota_that_is_used_up_takes_nothing_away() -> None:
@@ -197,22 +197,22 @@ def test_a_quota_that_is_used_up_takes_nothing_away() -> None:
 def test_nothing_more_is_asked_for_while_executors_are_missing() -> None:
     app = Autoscaled()
     said = app.for_seconds(600, measured(7000.0, executors=3), executors=3)
-    assert (app.executors, said.step) == (4, Limit.MISSING)
+    assert (app.executors, said.step) == (4, Reason.EXECUTORS_MISSING)
 
 
 def test_where_no_executor_is_there_or_none_stays_that_is_the_reason_and_not_that_it_measures() -> None:
     for running in (0, 3):
         app = Autoscaled()
         short = Shortage(running, 0, NOW)
-        assert app.for_seconds(50, None, shortage=short).step is Step.MEASURING
+        assert app.for_seconds(50, None, shortage=short).step is Reason.MEASURING
         said = app.for_seconds(600, None, shortage=short)
-        assert (said.step, said.recommended, app.changes) == (Limit.MISSING, 4, [])
+        assert (said.step, said.recommended, app.changes) == (Reason.EXECUTORS_MISSING, 4, [])
 
 
 def test_when_they_have_come_it_measures_and_decides_as_ever() -> None:
     app = Autoscaled()
     app.for_seconds(600, None, shortage=Shortage(0, 0, NOW))
-    assert app.for_seconds(30, None).step is Step.MEASURING
+    assert app.for_seconds(30, None).step is Reason.MEASURING
     app.for_seconds(70, measured(700.0))
     assert app.changes == [(4, 10)]
 
@@ -222,7 +222,7 @@ def test_executors_that_bring_next_to_nothing_are_not_followed_by_more() -> None
     app.for_seconds(10, measured(700.0, saturated=True, processed=400.0))
     assert app.executors == 10
     said = app.for_seconds(3000, measured(1400.0, saturated=True, processed=430.0))
-    assert (app.executors, said.step) == (10, Limit.INEFFECTIVE)
+    assert (app.executors, said.step) == (10, Reason.INEFFECTIVE_SCALING)
 
 
 def test_after_an_hour_more_executors_are_tried_again() -> None:
@@ -245,7 +245,7 @@ def test_executors_that_helped_once_are_followed_by_more_also_when_rows_have_got
     app.for_seconds(24 * 3600, measured(690.0))
     dear = measured(690.0, rate=40.0, saturated=True, processed=400.0)
     said = app.for_seconds(10, dear)
-    assert (said.step, app.changes) == (Step.UP, [(4, 10), (10, 20)])
+    assert (said.step, app.changes) == (Reason.SCALE_UP, [(4, 10), (10, 20)])
 
 
 def test_what_was_learned_of_one_version_says_nothing_of_another() -> None:
@@ -257,14 +257,14 @@ def test_what_was_learned_of_one_version_says_nothing_of_another() -> None:
 def test_in_an_excluded_period_nothing_is_done_and_it_is_said_what_would_be() -> None:
     app = Autoscaled()
     said = app.for_seconds(600, measured(700.0), excluded_until=NOW + 600)
-    assert (said.step, said.recommended, app.executors) == (Step.UP, 10, 10)
-    assert {each.step for each in app.said[:-1]} == {Step.EXCLUDED}
+    assert (said.step, said.recommended, app.executors) == (Reason.SCALE_UP, 10, 10)
+    assert {each.step for each in app.said[:-1]} == {Reason.EXCLUDED_PERIOD}
 
 
 def test_advice_is_the_same_and_nothing_is_done() -> None:
     app = Autoscaled(dataclasses.replace(SETTINGS, mode=Mode.ADVISE))
     said = app.for_seconds(600, measured(700.0))
-    assert (said.step, said.recommended, said.due) == (Step.UP, 10, True)
+    assert (said.step, said.recommended, said.due) == (Reason.SCALE_UP, 10, True)
     assert (app.executors, app.past.target, app.past.scaled_at) == (4, 0, 0.0)
 
 
@@ -272,12 +272,12 @@ def test_while_it_does_not_run_nothing_is_decided_and_the_target_stays() -> None
     app = Autoscaled()
     app.for_seconds(600, measured(700.0))
     said = app.for_seconds(3600, None, not_running="the application is suspended")
-    assert (said.step, app.executors) == (Step.NOT_RUNNING, 10)
+    assert (said.step, app.executors) == (Reason.NOT_RUNNING, 10)
 
 
 def test_of_a_driver_that_does_not_tell_enough_nothing_is_made() -> None:
     app = Autoscaled()
-    assert app.for_seconds(3600, measured(700.0, rate=0.0)).step is Step.UNKNOWN
+    assert app.for_seconds(3600, measured(700.0, rate=0.0)).step is Reason.RATE_UNKNOWN
     assert app.changes == []
 
 
@@ -301,6 +301,6 @@ def test_bounds_that_a_person_sets_hold_also_while_nothing_is_decided() -> None:
     kept: dict[str, Any]
     for kept in ({"not_running": "paused"}, {"not_running": "gate", "upgrading": True}, {"excluded_until": 1e12}):
         found = evaluate(Settings(most=5, fewest=3), situation(None, wanted=1, **kept), Past(target=1))
-        assert (found.step, found.recommended, found.past.target) == (Step.BOUNDS, 3, 3)
+        assert (found.step, found.recommended, found.past.target) == (Reason.OUT_OF_BOUNDS, 3, 3)
         advised = evaluate(Settings(most=5, fewest=3, mode=Mode.ADVISE), situation(None, wanted=1, **kept), Past())
         assert advised.past.target == 0

@@ -4,13 +4,13 @@ import datetime
 
 import pytest
 
-from tidegate.autoscaling.evaluate import Step
 from tidegate.autoscaling.excluded import excluded_until
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Sight, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import ExcludedPeriod, Settings
 from tidegate.model.times import ScheduleError
+from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import query, report
 
 MORNINGS = (ExcludedPeriod("0 8 * * MON-FRI", 7200.0),)
@@ -57,6 +57,6 @@ def test_what_would_be_done_is_done_when_the_period_is_over() -> None:
         if advice.evaluation.due:
             scaled.append(now)
         elif at("2026-11-23T08:05:00") <= now < at("2026-11-23T10:00:00"):
-            assert advice.evaluation.step is Step.EXCLUDED
+            assert advice.evaluation.step is Reason.EXCLUDED_PERIOD
             assert "an excluded period lasts until 2026-11-23T10:00:00Z" in advice.message
     assert scaled[0] == at("2026-11-23T10:00:00")

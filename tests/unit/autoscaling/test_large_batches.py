@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from tidegate.autoscaling.evaluate import Step, evaluate, need
+from tidegate.autoscaling.evaluate import evaluate, need
 from tidegate.autoscaling.large_batches import LargeBatches, remember, usable_rate
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.past import Past
+from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import SETTINGS, Autoscaled, measured, situation
 
 LARGE = LargeBatches(rate=100.0, rows=1000.0, shares=(1.0,))
@@ -108,7 +109,7 @@ def test_a_new_process_that_knows_nothing_of_large_batches_needs_more_and_not_fe
         evaluate(SETTINGS, situation(small), Past(large=each, version="v")) for each in (LARGE, LargeBatches())
     )
     assert (round(knows.needed, 1), round(new.needed, 1)) == (0.2, 4.0)
-    assert new.step is Step.STEADY
+    assert new.step is Reason.STEADY
 
 
 def test_rows_that_get_dearer_are_learned_when_it_falls_behind_and_not_forgotten_afterwards() -> None:

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegate.autoscaling.bounds import Limit
 from tidegate.autoscaling.effect import HELD_SECONDS
-from tidegate.autoscaling.evaluate import Step, evaluate
+from tidegate.autoscaling.evaluate import evaluate
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Sight, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.observe.gather_autoscaling import see
 from tidegate.observe.index import Index
 from tidegate_spark.protocol import AgentReport
+from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, STEADY, Autoscaled, measured, query, report, situation
 from tidegate_testing.observations import app_with, launched, report_of, running_driver
 
@@ -31,12 +31,12 @@ def set_back(by: float, after: float) -> Off:
     return lambda at: -by if at >= after else 0.0
 
 
-def decided(rows: int, lag: int = 0, looks: int = 1, off: Off = lambda at: 0.0) -> list[tuple[Step | Limit, int, int]]:
+def decided(rows: int, lag: int = 0, looks: int = 1, off: Off = lambda at: 0.0) -> list[tuple[Reason, int, int]]:
     """Return what is decided after each report, for how many executors, and how many reports that was made of.
 
     There are 16 executors to begin with, and a batch and a report every ten seconds for 35 minutes.
     """
-    history, past, executors, found, work = History(), Past(), 16, list[tuple[Step | Limit, int, int]](), 0.0
+    history, past, executors, found, work = History(), Past(), 16, list[tuple[Reason, int, int]](), 0.0
     for batch in range(210):
         at, work = 10.0 * (batch + 1), work + rows / 100
         one = query(batch, NOW + 10.0 * batch, 10.0, rows, lag_rows=lag * (batch + 1))
@@ -85,16 +85,22 @@ def test_executors_that_were_of_no_use_are_not_forgotten_by_a_clock_that_is_set_
     app.for_seconds(300, measured(1400.0, saturated=True, processed=430.0))
     figures = measured(1400.0, saturated=True, processed=430.0, executors=10)
     # Of a time that lies further ahead nobody can say when it was.
-    for back, step in ((0.001, Limit.INEFFECTIVE), (600.0, Limit.INEFFECTIVE), (2 * HELD_SECONDS, Step.UP)):
+    for back, step in (
+        (0.001, Reason.INEFFECTIVE_SCALING),
+        (600.0, Reason.INEFFECTIVE_SCALING),
+        (2 * HELD_SECONDS, Reason.SCALE_UP),
+    ):
         now = situation(figures, app.at, now=app.past.held_at - back, wanted=10)
         assert evaluate(SETTINGS, now, app.past).step is step
 
 
 def test_between_two_steps_down_lies_the_interval_whatever_the_clock_says() -> None:
-    steps = [number for number, (step, _, _) in enumerate(decided(140)) if step is Step.DOWN]
+    steps = [number for number, (step, _, _) in enumerate(decided(140)) if step is Reason.SCALE_DOWN]
     for back in (30.0, 86_400.0):
         off = set_back(back, after=10.0 * steps[0] + 60.0)
-        assert [number for number, (step, _, _) in enumerate(decided(140, off=off)) if step is Step.DOWN] == steps
+        assert [
+            number for number, (step, _, _) in enumerate(decided(140, off=off)) if step is Reason.SCALE_DOWN
+        ] == steps
 
 
 def of_older_runtime(executors_running: int) -> AgentReport:

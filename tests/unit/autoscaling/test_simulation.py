@@ -9,8 +9,8 @@ from tests.autoscaling.application import Model
 from tests.autoscaling.rules import CpuRule, DynamicAllocation, Tidegate
 from tests.autoscaling.run import MOST, enough, run
 from tests.autoscaling.traces import HOUR, make
-from tidegate.autoscaling.bounds import Limit
 from tidegate.autoscaling.settings import Settings
+from tidegate_spark.reasons import Reason
 from tidegate_testing.examples import gate_share
 
 MODELS = {
@@ -83,7 +83,7 @@ def test_before_a_slow_sink_it_notices_that_more_executors_are_of_no_use() -> No
     rule = Tidegate(Settings(MOST))
     trace = make("steady", HOUR, lambda t: 900.0)
     found = run(trace, rule, Model(knee=5, partitions=48), 1, 5)
-    assert Limit.INEFFECTIVE in {each.evaluation.step for each in rule.said}
+    assert Reason.INEFFECTIVE_SCALING in {each.evaluation.step for each in rule.said}
     assert found.executors[-1][1] < MOST
 
 
@@ -91,7 +91,7 @@ def test_partitions_are_its_ceiling_and_it_says_so() -> None:
     rule = Tidegate(Settings(MOST))
     found = run(make("steady", 2 * HOUR, lambda t: 1500.0), rule, Model(partitions=6), 1, 2)
     assert found.executors[-1][1] == 6
-    assert {each.evaluation.step for each in rule.said[-50:]} == {Limit.PARTITIONS}
+    assert {each.evaluation.step for each in rule.said[-50:]} == {Reason.PARTITIONS_CEILING}
     assert "state has 6 partitions" in rule.said[-1].message
 
 
@@ -99,7 +99,7 @@ def test_where_the_size_of_batches_is_the_limit_it_adds_no_executors_and_says_so
     rule = Tidegate(Settings(MOST))
     found = run(make("steady", 2 * HOUR, lambda t: 1000.0), rule, Model(most_rows=8_000.0), 1, 12)
     assert found.executors[-1][1] <= 18
-    assert Limit.THROTTLED in {each.evaluation.step for each in rule.said[-50:]}
+    assert Reason.BATCHES_LIMITED in {each.evaluation.step for each in rule.said[-50:]}
 
 
 def test_it_needs_fewer_executor_hours_than_dynamic_allocation_and_has_less_lag_than_the_cpu_rule() -> None:
@@ -190,7 +190,7 @@ def test_a_partition_that_has_most_of_the_rows_does_not_bring_the_maximum(share:
     """However many executors there are, a batch takes as long as the task that reads it."""
     rule, model = Tidegate(Settings(60)), Model(interval=60.0, hot=share, partitions=64)
     found = run(make("steady", 6 * HOUR, lambda t: rows), rule, model, seed, 3)
-    assert Limit.INEFFECTIVE in {each.evaluation.step for each in rule.said}
+    assert Reason.INEFFECTIVE_SCALING in {each.evaluation.step for each in rule.said}
     assert max(number for _, number in found.executors) <= 20
 
 

@@ -58,7 +58,7 @@ def test_a_message_is_logged_and_waits_for_a_query_that_asks() -> None:
     office = Office()
     office.offer(config("x"))
     said = office.said("x")
-    assert (said.state, said.sequence, said.reason) == (MessageState.LOGGED, 1, "NoQueryAsks")
+    assert (said.state, said.sequence, said.reason) == (MessageState.LOGGED, 1, "NoQueryListens")
     assert office.desk.report().last == 1
 
 

@@ -26,7 +26,7 @@ from tidegate_spark.control_protocol import ControlOrder, ControlOrders, Message
 from tidegate_spark.faults import Link, classify
 from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.places import Storage
-from tidegate_spark.protocol import Reason
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, library_in
 

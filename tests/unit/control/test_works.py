@@ -13,11 +13,11 @@ from tidegate_spark.control_protocol import QueryAcknowledgement
 from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverState, Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_protocol import (
     SnapshotOrder,
     SnapshotOrders,
-    SnapshotReason,
     SnapshotReport,
     SnapshotState,
 )
@@ -36,7 +36,7 @@ class Office:
         self.orders.update((order.id, order) for order in orders.take)
 
     def reports(self) -> tuple[SnapshotReport, ...]:
-        reason = SnapshotReason.BATCH_LOST if self.state is SnapshotState.FAILED else SnapshotReason.NONE
+        reason = Reason.BATCH_LOST if self.state is SnapshotState.FAILED else Reason.NONE
         return tuple(SnapshotReport(name, self.state, reason, "words") for name in self.orders)
 
 

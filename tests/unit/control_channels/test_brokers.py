@@ -12,19 +12,13 @@ from tidegate_spark.control.channels import kafka, making, rabbitmq
 from tidegate_spark.control.channels.credentials import ChannelSecret, read_secret
 from tidegate_spark.control.channels.kafka import KafkaChannel, client_settings, records_in
 from tidegate_spark.control.channels.ports import (
-    CONNECTOR_MISSING,
-    CREDENTIALS_MISSING,
-    CREDENTIALS_REJECTED,
-    IN_USE,
-    MISCONFIGURED,
-    MISSING,
-    UNAVAILABLE,
     ChannelError,
     Received,
 )
 from tidegate_spark.control.channels.rabbitmq import RabbitChannel, parameters
 from tidegate_spark.control_protocol import ChannelSettings, InboxSettings, KafkaSettings, RabbitSettings
 from tidegate_spark.faults import KAFKA_ERRORS, Link
+from tidegate_spark.reasons import Reason
 
 TOPIC = KafkaSettings("broker:9092", "control", "replies")
 QUEUE = RabbitSettings("amqp://broker/shop", "control", "replies")
@@ -47,7 +41,7 @@ def test_a_channel_that_names_no_secret_has_none() -> None:
 def test_a_secret_that_is_not_there_yet_is_said_to_be_missing(tmp_path: Path, there: bool) -> None:
     with pytest.raises(ChannelError, match="'broker'") as raised:
         read_secret(str(tmp_path if there else tmp_path / "none"), "broker")
-    assert raised.value.reason == CREDENTIALS_MISSING
+    assert raised.value.reason == Reason.CHANNEL_CREDENTIALS_MISSING
 
 
 def test_a_secret_is_not_shown_and_what_is_no_secret_of_it_may_be(tmp_path: Path) -> None:
@@ -92,14 +86,14 @@ def link(name: str, message: str = "") -> Link:
 @pytest.mark.parametrize(
     ("chain", "reason"),
     [
-        ([link("java.lang.NoClassDefFoundError")], CONNECTOR_MISSING),
-        ([Link((f"{KAFKA_ERRORS}SaslAuthenticationException", AUTHENTICATION))], CREDENTIALS_REJECTED),
-        ([link("x"), link(f"{KAFKA_ERRORS}AuthorizationException")], CREDENTIALS_REJECTED),
-        ([link("x"), link(f"{KAFKA_ERRORS}UnknownTopicOrPartitionException")], MISSING),
-        ([link(CONFIG, "No resolvable bootstrap urls given in …")], UNAVAILABLE),
-        ([link(CONFIG, "Invalid value")], MISCONFIGURED),
-        ([link(f"{KAFKA_ERRORS}TimeoutException")], UNAVAILABLE),
-        ([], UNAVAILABLE),
+        ([link("java.lang.NoClassDefFoundError")], Reason.CHANNEL_CONNECTOR_MISSING),
+        ([Link((f"{KAFKA_ERRORS}SaslAuthenticationException", AUTHENTICATION))], Reason.CHANNEL_CREDENTIALS_REJECTED),
+        ([link("x"), link(f"{KAFKA_ERRORS}AuthorizationException")], Reason.CHANNEL_CREDENTIALS_REJECTED),
+        ([link("x"), link(f"{KAFKA_ERRORS}UnknownTopicOrPartitionException")], Reason.CHANNEL_MISSING),
+        ([link(CONFIG, "No resolvable bootstrap urls given in …")], Reason.CHANNEL_UNAVAILABLE),
+        ([link(CONFIG, "Invalid value")], Reason.CHANNEL_MISCONFIGURED),
+        ([link(f"{KAFKA_ERRORS}TimeoutException")], Reason.CHANNEL_UNAVAILABLE),
+        ([], Reason.CHANNEL_UNAVAILABLE),
     ],
     ids=range(8),
 )
@@ -182,7 +176,7 @@ def test_latest_is_where_the_topic_ended_when_it_was_looked_at_first() -> None:
 def test_a_topic_that_ends_before_what_was_read_is_waited_for() -> None:
     with pytest.raises(ChannelError, match="ends before offset 10") as raised:
         channel_of(FakeTopic("0:0:9")).open({PART: 10})
-    assert raised.value.reason == UNAVAILABLE
+    assert raised.value.reason == Reason.CHANNEL_UNAVAILABLE
 
 
 def test_records_come_with_the_place_to_read_on_from_and_new_parts_are_found() -> None:
@@ -214,7 +208,7 @@ def test_without_our_jar_it_is_said_that_it_is_missing() -> None:
     channel._jvm.dev.tidegate.spark.ControlTopic = object()
     with pytest.raises(ChannelError) as raised:
         channel.open({})
-    assert raised.value.reason == CONNECTOR_MISSING
+    assert raised.value.reason == Reason.CHANNEL_CONNECTOR_MISSING
 
 
 # --- RabbitMQ ---
@@ -235,21 +229,27 @@ def test_an_address_says_where_and_the_secret_who(tmp_path: Path) -> None:
 def test_an_address_that_is_none_is_told_of(uri: str) -> None:
     with pytest.raises(ChannelError, match=r"spec\.control\.channel\.rabbitmq\.uri") as raised:
         parameters(RabbitSettings(uri, "q"), ChannelSecret(), "tidegate")
-    assert raised.value.reason == MISCONFIGURED
+    assert raised.value.reason == Reason.CHANNEL_MISCONFIGURED
 
 
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (exceptions.ProbableAuthenticationError("x"), CREDENTIALS_REJECTED),
-        (exceptions.ConnectionClosedByBroker(403, "ACCESS_REFUSED - Login was refused"), CREDENTIALS_REJECTED),
-        (exceptions.ConnectionClosedByBroker(530, "NOT_ALLOWED - vhost nope not found"), CREDENTIALS_REJECTED),
-        (exceptions.ChannelClosedByBroker(404, "NOT_FOUND - no queue 'q'"), MISSING),
-        (exceptions.ChannelClosedByBroker(403, "ACCESS_REFUSED - queue 'q' in exclusive use"), IN_USE),
-        (exceptions.UnroutableError([]), MISSING),
-        (exceptions.ConnectionClosedByBroker(320, "CONNECTION_FORCED"), UNAVAILABLE),
-        (exceptions.StreamLostError("x"), UNAVAILABLE),
-        (OSError("x"), UNAVAILABLE),
+        (exceptions.ProbableAuthenticationError("x"), Reason.CHANNEL_CREDENTIALS_REJECTED),
+        (
+            exceptions.ConnectionClosedByBroker(403, "ACCESS_REFUSED - Login was refused"),
+            Reason.CHANNEL_CREDENTIALS_REJECTED,
+        ),
+        (
+            exceptions.ConnectionClosedByBroker(530, "NOT_ALLOWED - vhost nope not found"),
+            Reason.CHANNEL_CREDENTIALS_REJECTED,
+        ),
+        (exceptions.ChannelClosedByBroker(404, "NOT_FOUND - no queue 'q'"), Reason.CHANNEL_MISSING),
+        (exceptions.ChannelClosedByBroker(403, "ACCESS_REFUSED - queue 'q' in exclusive use"), Reason.CHANNEL_IN_USE),
+        (exceptions.UnroutableError([]), Reason.CHANNEL_MISSING),
+        (exceptions.ConnectionClosedByBroker(320, "CONNECTION_FORCED"), Reason.CHANNEL_UNAVAILABLE),
+        (exceptions.StreamLostError("x"), Reason.CHANNEL_UNAVAILABLE),
+        (OSError("x"), Reason.CHANNEL_UNAVAILABLE),
     ],
     ids=range(9),
 )

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from tidegate_spark.control.channels.book import Ended
-from tidegate_spark.control.channels.intake import UNANSWERED, Broker, Intake
-from tidegate_spark.control.channels.ports import LOG_UNAVAILABLE, ChannelError, Delivery, Reply
+from tidegate_spark.control.channels.intake import Broker, Intake
+from tidegate_spark.control.channels.ports import ChannelError, Delivery, Reply
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import MessageReport, MessageState, QueryAcknowledgement
+from tidegate_spark.reasons import Reason
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import Clock
 
@@ -113,7 +114,7 @@ def test_a_queue_keeps_what_could_not_be_logged() -> None:
     scene.broker.send(event())
     with pytest.raises(ChannelError, match="no storage") as raised:
         scene.attend()
-    assert raised.value.reason == LOG_UNAVAILABLE
+    assert raised.value.reason == Reason.CONTROL_LOG_UNAVAILABLE
     assert len(scene.broker.messages) == 1
     scene.desk.is_out_of_order = False
     scene.attend()
@@ -178,8 +179,8 @@ def test_messages_are_taken_also_while_nobody_takes_replies() -> None:
     scene.broker.send(event())
     scene.desk.ended = [ended()]
     report = scene.attend().report()
-    assert (report.connected, report.reason) == (True, UNANSWERED)
-    assert [reason for reason, _ in scene.notices] == [UNANSWERED]
+    assert (report.connected, report.reason) == (True, Reason.CONTROL_REPLIES_REFUSED)
+    assert [reason for reason, _ in scene.notices] == [Reason.CONTROL_REPLIES_REFUSED]
     assert [entry.kind for entry in scene.desk.taken][:2] == [Kind.CONSUMED, Kind.MESSAGE]
     scene.broker.takes_replies = True
     scene.attend()

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.autoscaling.bounds import Limit
-from tidegate.autoscaling.evaluate import Evaluation, Step
+from tidegate.autoscaling.evaluate import Evaluation
 from tidegate.autoscaling.large_batches import LargeBatches
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice
@@ -21,6 +20,7 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.streaming_app import AutoscalingStatus, Phase, StreamingApp
 from tidegate_spark.protocol import DriverConfig, from_json
+from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import measured
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 
@@ -32,9 +32,9 @@ def scaled_app(mode: str = "Active", **status: Any) -> StreamingApp:
     return launched(app, phase=Phase.RUNNING, **status)
 
 
-def advice(step: Step | Limit = Step.UP, *, mode: Mode = Mode.ACTIVE, target: int = 6) -> Advice:
+def advice(step: Reason = Reason.SCALE_UP, *, mode: Mode = Mode.ACTIVE, target: int = 6) -> Advice:
     """Return the advice of an evaluation that has just raised the target from two."""
-    up = step is Step.UP
+    up = step is Reason.SCALE_UP
     past = Past(version="v") if mode is Mode.ADVISE else Past(target=target, version="v", packing=0.8)
     if up and mode is Mode.ACTIVE:
         past = Past(target, NOW - 1, 2, "ScaleUp", WORDS, 400.0, 2, packing=0.8, version="v")
@@ -95,7 +95,7 @@ def test_the_last_change_stays_in_the_status_when_something_else_is_said() -> No
     app = scaled_app()
     first = stored(app, plan_of(app, advice=advice()))
     past = advice().evaluation.past
-    now = Advice(Mode.ACTIVE, Evaluation(Step.STEADY, 6, 6, False, past), "6 executors are right.", None, NOW)
+    now = Advice(Mode.ACTIVE, Evaluation(Reason.STEADY, 6, 6, False, past), "6 executors are right.", None, NOW)
     status = written(plan_of(first, told=6, advice=now))
     assert status.reason == "Steady"
     assert first.status.autoscaling is not None
@@ -112,9 +112,9 @@ def test_advice_is_written_and_nothing_is_done() -> None:
 
 def test_what_keeps_executors_away_is_told_once_when_it_begins() -> None:
     app = scaled_app()
-    first = plan_of(app, advice=advice(Limit.QUOTA, target=2))
+    first = plan_of(app, advice=advice(Reason.QUOTA_REACHED, target=2))
     assert [e.reason for e in of_kind(first, PublishEvent) if e.reason == "QuotaReached"] == ["QuotaReached"]
-    assert of_kind(plan_of(stored(app, first), advice=advice(Limit.QUOTA, target=2)), PublishEvent) == []
+    assert of_kind(plan_of(stored(app, first), advice=advice(Reason.QUOTA_REACHED, target=2)), PublishEvent) == []
 
 
 def test_a_new_process_of_the_operator_goes_on_with_the_target_in_the_status() -> None:
@@ -162,7 +162,7 @@ def test_what_the_status_holds_is_what_the_next_process_begins_with() -> None:
     assert (past.scaled_at, past.scaled_message, past.version) == (float(int(NOW - 1)), WORDS, "v")
     learned = Past(6, held=6, held_at=NOW, held_from=2, held_before=400.0, held_after=430.5, tasks_at_once=9)
     learned = dataclasses.replace(learned, held_arriving=300.5, held_times=3)
-    held = Advice(Mode.ACTIVE, Evaluation(Step.STEADY, 6, 6, False, learned), "", None, NOW)
+    held = Advice(Mode.ACTIVE, Evaluation(Reason.STEADY, 6, 6, False, learned), "", None, NOW)
     again = past_of(written(plan_of(scaled_app(), advice=held)))
     assert (again.held, again.held_at) == (6, NOW)
     assert (again.held_from, again.held_before, again.held_after, again.tasks_at_once) == (2, 400.0, 430.5, 9)
@@ -171,7 +171,7 @@ def test_what_the_status_holds_is_what_the_next_process_begins_with() -> None:
 
 def test_what_was_done_before_several_small_steps_outlives_the_process() -> None:
     past = Past(6, NOW - 1, 5, "ScaleUp", WORDS, 400.0, 4, 0.8, version="v")
-    said = Advice(Mode.ACTIVE, Evaluation(Step.STEADY, 6, 6, False, past), "", None, NOW)
+    said = Advice(Mode.ACTIVE, Evaluation(Reason.STEADY, 6, 6, False, past), "", None, NOW)
     again = past_of(written(plan_of(scaled_app(), advice=said)))
     assert (again.scaled_from, again.capacity_before, again.capacity_with, again.capacity_busy) == (5, 400.0, 4, 0.8)
 
@@ -201,11 +201,11 @@ def test_the_metric_shows_the_rate_that_was_used_as_the_status_does() -> None:
 
 
 def steady(past: Past) -> Evaluation:
-    return Evaluation(Step.STEADY, 6, 6, False, past)
+    return Evaluation(Reason.STEADY, 6, 6, False, past)
 
 
 def test_what_keeps_executors_away_is_the_same_event_each_time_it_begins_within_the_hour() -> None:
-    limited = dataclasses.replace(advice(Limit.MAXIMUM), summary="More than 6 executors would be needed.")
+    limited = dataclasses.replace(advice(Reason.AT_MAXIMUM), summary="More than 6 executors would be needed.")
     told = [
         of_kind(
             plan_of(scaled_app(), advice=dataclasses.replace(limited, message=f"{rows} rows/s arrive.")), PublishEvent

@@ -4,9 +4,10 @@ import msgspec
 import pytest
 
 from tidegate.decide.actions import Plan
-from tidegate.decide.availability import AVAILABLE, UPGRADING
+from tidegate.decide.availability import AVAILABLE
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Condition, Phase, StreamingApp, UpgradePhase
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe
 from tidegate_testing.plans import status_of
 from tidegate_testing.upgrades import BEGUN, new_app, old_app, runs
@@ -32,7 +33,7 @@ def test_it_is_true_while_the_queries_run_and_false_before() -> None:
 
 @pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK])
 def test_it_stays_true_through_an_upgrade_in_which_nothing_runs_for_a_while(phase: UpgradePhase) -> None:
-    assert available(decide(observe(was_available(new_app(phase))), NOW)) == ("True", UPGRADING)
+    assert available(decide(observe(was_available(new_app(phase))), NOW)) == ("True", Reason.UPGRADING)
     assert available(decide(observe(was_available(new_app(phase), "False")), NOW))[0] == "False"
 
 

@@ -10,10 +10,11 @@ from tidegate.model.status import ControlStatus
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
 from tidegate_spark.control_protocol import ChannelReport, ControlReport
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 
-RUNNING = Verdict(Phase.RUNNING, Health.READY, "Running", "It runs.")
-REST = Verdict(Phase.SUSPENDED, Health.READY, "Suspended", "It rests.")
+RUNNING = Verdict(Phase.RUNNING, Health.READY, Reason.RUNNING, "It runs.")
+REST = Verdict(Phase.SUSPENDED, Health.READY, Reason.SUSPENDED, "It rests.")
 KAFKA = {
     "control.channel.type": "Kafka",
     "control.channel.kafka.bootstrapServers": "b:1",

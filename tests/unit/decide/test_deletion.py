@@ -21,7 +21,7 @@ from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import Exit, PodRecord, Waiting
-from tidegate_spark.protocol import Reason
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,
@@ -90,13 +90,13 @@ def test_a_purge_that_can_not_start_says_so_and_names_the_way_out() -> None:
 
 
 def test_a_refused_purge_is_tried_again_later() -> None:
-    refusal = Refusal("orders-purge", "", 1, "LaunchRefused", "quota", NOW - 1, 1)
+    refusal = Refusal("orders-purge", "", 1, Reason.LAUNCH_REFUSED, "quota", NOW - 1, 1)
     plan = decide(observe(EMPTIED, memory=Memory(refusal=refusal)), NOW)
     assert (plan.reason, destructive(plan), plan.wake_after) == ("LaunchRefused", [], 4.0)
 
 
 def test_a_refused_purge_gets_back_the_service_account_that_it_may_miss() -> None:
-    refusal = Refusal("orders-purge", "", 1, "LaunchRefused", "no service account", NOW - 60, 1)
+    refusal = Refusal("orders-purge", "", 1, Reason.LAUNCH_REFUSED, "no service account", NOW - 60, 1)
     world = observe(EMPTIED, memory=Memory(refusal=refusal), access_ready=False)
     kinds = [type(action) for action in decide(world, NOW).actions]
     assert kinds.index(EnsureAccess) < kinds.index(CreatePurge)
@@ -127,11 +127,15 @@ def test_a_purge_whose_image_is_not_there_names_tidegates_image() -> None:
 
 
 def test_a_namespace_that_is_being_deleted_keeps_the_storage_and_lets_the_resource_go() -> None:
-    refusal = Refusal("orders-purge", "", 1, "NamespaceTerminating", "takes no pod", NOW - 1, 1)
+    refusal = Refusal("orders-purge", "", 1, Reason.NAMESPACE_TERMINATING, "takes no pod", NOW - 1, 1)
     plan = decide(observe(EMPTIED, memory=Memory(refusal=refusal)), NOW)
     assert destructive(plan) == [DeleteAgentSecret, ReleaseAccess, RemoveFinalizer]
     (told,) = [action for action in plan.actions if isinstance(action, PublishEvent)]
-    assert (told.reason, told.warning, "s3://streams/apps/shop/orders" in told.message) == ("StorageKept", True, True)
+    assert (told.reason, told.warning, "s3://streams/apps/shop/orders" in told.message) == (
+        "StorageRetained",
+        True,
+        True,
+    )
 
 
 def test_an_application_that_never_ran_has_no_storage_to_empty() -> None:
@@ -160,7 +164,7 @@ def test_what_runs_of_an_unreadable_application_is_stopped_in_the_usual_order() 
 
 def test_an_unreadable_application_keeps_its_storage_and_says_so() -> None:
     (told,) = [action for action in of_unreadable().actions if isinstance(action, PublishEvent)]
-    assert (told.reason, told.warning, "spec.application.runtime" in told.message) == ("StorageKept", True, True)
+    assert (told.reason, told.warning, "spec.application.runtime" in told.message) == ("StorageRetained", True, True)
 
 
 def test_storage_that_was_removed_before_the_application_became_unreadable_is_not_said_to_be_kept() -> None:
@@ -181,8 +185,8 @@ def told_at_the_end(ended: Exit | None) -> list[tuple[str, bool]]:
 
 def test_only_a_purge_that_says_it_is_done_has_removed_the_storage() -> None:
     assert told_at_the_end(ended_with(Reason.COMPLETED, 0)) == [("StoragePurged", False)]
-    assert told_at_the_end(ended_with(Reason.STORAGE_OWNED, 0)) == [("StorageKept", True)]
-    assert told_at_the_end(None) == [("StorageKept", True)]
+    assert told_at_the_end(ended_with(Reason.STORAGE_OWNED, 0)) == [("StorageRetained", True)]
+    assert told_at_the_end(None) == [("StorageRetained", True)]
 
 
 def test_a_purge_has_its_service_account_made_again_that_somebody_removed() -> None:

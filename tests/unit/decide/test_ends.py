@@ -14,7 +14,8 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Memory, Observation
 from tidegate.observe.pods import Exit
-from tidegate_spark.protocol import DriverState, Reason
+from tidegate_spark.protocol import DriverState
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,
@@ -157,4 +158,4 @@ def test_refused_queries_wait_for_a_change_of_the_spec() -> None:
 def test_words_of_a_newer_runtime_are_not_taken_for_success() -> None:
     ended = Exit(0, "Completed", '{"reason": "Unheard", "message": "x", "epoch": 1}', NOW)
     plan = decide(observe(APP, driver=driver_of(APP, phase="Succeeded", ended=ended)), NOW)
-    assert verdict_of(plan) == (Phase.FAILED, "Stalled", "UnknownEnd")
+    assert verdict_of(plan) == (Phase.FAILED, "Stalled", "UnknownTermination")

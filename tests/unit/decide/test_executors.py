@@ -136,12 +136,12 @@ def test_who_can_not_rescale_because_no_agent_answers_is_told_so_and_what_to_loo
     driver = running_driver(EIGHT, ready=True, ready_time=NOW - 600)
     executors = tuple(executor_of(EIGHT, number) for number in range(there))
     plan = decide(observe(EIGHT, driver=driver, executors=executors, silence="no answer within 3 s"), NOW)
-    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "AgentSilent")
+    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "AgentUnreachable")
     assert "runs. Its agent does not answer the operator (no answer within 3 s)." in plan.message
     assert said in plan.message
     assert ("are wanted" in plan.message) == bool(said)
     assert "network policies, which have to let the operator reach port 8091" in plan.message
-    assert [each.reason for each in plan.actions if isinstance(each, PublishEvent)] == ["AgentSilent"]
+    assert [each.reason for each in plan.actions if isinstance(each, PublishEvent)] == ["AgentUnreachable"]
 
 
 def test_an_agent_that_was_not_asked_often_enough_is_no_reason_to_say_anything() -> None:

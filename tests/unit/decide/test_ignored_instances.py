@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from tidegate.decide.actions import Action, PublishEvent, SetExecutors, WriteStatus
-from tidegate.decide.ignored_instances import AUTOSCALER_ACTIVE, INSTANCES_IGNORED
+from tidegate.decide.ignored_instances import INSTANCES_IGNORED
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import AutoscalingBasis, AutoscalingStatus, Condition, Phase, StreamingApp
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 
 BEGAN = AutoscalingBasis(instances=2, min_executors=1, max_executors=12)
@@ -64,7 +65,7 @@ def test_a_number_that_somebody_sets_while_the_autoscaler_decides_is_answered_wi
     world.edit(executor__instances=6)
     condition = world.condition
     assert condition is not None
-    assert (condition.status, condition.reason) == ("True", AUTOSCALER_ACTIVE)
+    assert (condition.status, condition.reason) == ("True", Reason.AUTOSCALER_ACTIVE)
     assert "changed from 2 to 6, and has no effect" in condition.message
     assert "from 1 (minExecutors) to 12 (maxExecutors)" in condition.message
     assert "set the mode to Off or Advise, or change these bounds" in condition.message

@@ -7,10 +7,11 @@ import msgspec
 from tidegate.autoscaling.settings import ExcludedPeriod
 from tidegate.decide.actions import PublishEvent, WriteStatus
 from tidegate.decide.autoscaling import settings_of
-from tidegate.decide.ignored_periods import PERIODS_IGNORED, SCHEDULE_INVALID
+from tidegate.decide.ignored_periods import PERIODS_IGNORED
 from tidegate.decide.plan import decide
 from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.streaming_app import Condition, Phase, StreamingApp
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 
 GOOD = {"schedule": "0 8 * * *", "durationSeconds": 7200}
@@ -44,7 +45,7 @@ class World:
         for action in decide(observe(self.app, driver=driver, agent=report_of(driver)), NOW + seconds).actions:
             if isinstance(action, WriteStatus):
                 self.app = msgspec.structs.replace(self.app, status=action.status)
-            if isinstance(action, PublishEvent) and action.reason == SCHEDULE_INVALID:
+            if isinstance(action, PublishEvent) and action.reason == Reason.SCHEDULE_INVALID:
                 self.said.append(action)
 
     @property
@@ -55,7 +56,7 @@ class World:
 def test_a_period_that_never_comes_is_named_with_what_to_write_instead() -> None:
     world = World(GOOD, NEVER)
     assert world.condition is not None
-    assert (world.condition.status, world.condition.reason) == ("True", SCHEDULE_INVALID)
+    assert (world.condition.status, world.condition.reason) == ("True", Reason.SCHEDULE_INVALID)
     assert world.condition.message == (
         "Nothing is excluded by it: the autoscaler goes by the other periods until it is corrected. "
         "spec.autoscaling.excludedPeriods[1].schedule: '0 8 31 2 *' never comes: no month that it names has such a "

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from tidegate.decide.actions import (
-    NAMESPACE_TERMINATING,
     CreateSnapshot,
     PublishEvent,
     RemoveFinalizer,
@@ -17,6 +16,7 @@ from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.model.streaming_app import Condition, Phase, QueryStatus, StreamingApp
 from tidegate.observe.observation import Memory, Observation, SnapshotRefusal
+from tidegate_spark.reasons import Reason
 from tidegate_testing import snapshot_observations as snapshots
 from tidegate_testing.observations import (
     NOW,
@@ -57,7 +57,7 @@ def test_it_is_made_when_nothing_writes_any_more_and_waited_for() -> None:
     assert create.manifest["metadata"]["labels"]["tidegate.dev/at-deletion"] == "true"
     assert create.manifest["spec"] == {"appRef": {"name": "orders"}, "deletionPolicy": "Retain"}
     waiting = observe(app, snapshots=(last(),))
-    assert (decide(waiting, NOW).reason, "RemoveFinalizer" in names(waiting)) == ("LastSnapshot", False)
+    assert (decide(waiting, NOW).reason, "RemoveFinalizer" in names(waiting)) == ("FinalSnapshot", False)
 
 
 def test_the_application_goes_when_it_is_complete() -> None:
@@ -69,7 +69,7 @@ def test_one_that_failed_is_told_and_does_not_keep_the_application() -> None:
     ready = Condition(type="Ready", status="False", reason="x", message="No batch.", last_transition_time=TIME)
     plan = decide(observe(doomed(), snapshots=(last(phase=SnapshotPhase.FAILED, conditions=(ready,)),)), NOW)
     told = [action for action in plan.actions if isinstance(action, PublishEvent)]
-    assert [event.reason for event in told] == ["LastSnapshotMissing"]
+    assert [event.reason for event in told] == ["FinalSnapshotMissing"]
     assert "No batch." in told[0].message
     assert "RemoveFinalizer" in [type(action).__name__ for action in plan.actions]
 
@@ -92,7 +92,7 @@ def test_one_that_can_not_go_on_says_how_to_do_without() -> None:
 )
 def test_there_may_be_no_need(app: StreamingApp) -> None:
     assert "CreateSnapshot" not in names(observe(app))
-    assert "LastSnapshotMissing" not in str(decide(observe(app), NOW).actions)
+    assert "FinalSnapshotMissing" not in str(decide(observe(app), NOW).actions)
 
 
 def test_it_is_taken_also_if_the_newest_seems_to_have_all_batches() -> None:
@@ -101,11 +101,11 @@ def test_it_is_taken_also_if_the_newest_seems_to_have_all_batches() -> None:
 
 
 def test_a_namespace_that_goes_takes_none_and_one_that_refuses_says_so() -> None:
-    refusal = SnapshotRefusal(NAME, NAMESPACE_TERMINATING, "goes", NOW)
+    refusal = SnapshotRefusal(NAME, Reason.NAMESPACE_TERMINATING, "goes", NOW)
     o = observe(doomed(), memory=Memory(snapshot_refusal=refusal))
     assert "RemoveFinalizer" in names(o)
-    assert "LastSnapshotMissing" in str(decide(o, NOW).actions)
-    quota = dataclasses.replace(refusal, reason="SnapshotRefused", message="quota")
+    assert "FinalSnapshotMissing" in str(decide(o, NOW).actions)
+    quota = dataclasses.replace(refusal, reason=Reason.SNAPSHOT_REFUSED, message="quota")
     plan = decide(dataclasses.replace(o, memory=Memory(snapshot_refusal=quota)), NOW)
     assert ("quota" in plan.message, plan.wake_after) == (True, 300.0)
 

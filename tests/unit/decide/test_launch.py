@@ -15,6 +15,7 @@ from tidegate.decide.actions import (
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Memory, Observation, Refusal
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe
 from tidegate_testing.plans import acts, status_of, verdict_of
 
@@ -24,7 +25,7 @@ def kinds(plan: Plan) -> list[str]:
 
 
 def refused(o: Observation, **fields: object) -> Memory:
-    refusal = Refusal("orders-driver", o.spec_hash, o.app.status.epoch, "LaunchRefused", "quota", NOW - 1, 1)
+    refusal = Refusal("orders-driver", o.spec_hash, o.app.status.epoch, Reason.LAUNCH_REFUSED, "quota", NOW - 1, 1)
     return Memory(refusal=dataclasses.replace(refusal, **fields))  # type: ignore[arg-type] # names checked at run time
 
 

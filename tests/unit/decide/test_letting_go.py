@@ -5,7 +5,6 @@ import dataclasses
 import msgspec
 
 from tidegate.decide.actions import (
-    NAMESPACE_TERMINATING,
     CreateOriginRelease,
     DeleteOriginRelease,
     PublishEvent,
@@ -16,7 +15,8 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import StartedFrom, StreamingApp
 from tidegate.observe.observation import Memory, Observation, Refusal
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, Reason, from_json
+from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, SnapshotOrders
 from tidegate_testing.observations import (
     NOW,
@@ -106,13 +106,13 @@ def test_a_clock_that_is_behind_the_api_servers_gives_nothing_up() -> None:
 
 
 def test_a_namespace_that_goes_takes_no_pod_and_the_application_goes() -> None:
-    refusal = Refusal("variant-release", "", 1, NAMESPACE_TERMINATING, "", NOW, 1)
+    refusal = Refusal("variant-release", "", 1, Reason.NAMESPACE_TERMINATING, "", NOW, 1)
     plan = decide(observe(doomed(), memory=Memory(refusal=refusal)), NOW)
     assert any(isinstance(action, RemoveFinalizer) for action in plan.actions)
 
 
 def test_a_pod_that_the_api_server_refuses_is_tried_again() -> None:
-    refusal = Refusal("variant-release", "", 1, "LaunchRefused", "quota", NOW, 1)
+    refusal = Refusal("variant-release", "", 1, Reason.LAUNCH_REFUSED, "quota", NOW, 1)
     o = observe(doomed(), memory=Memory(refusal=refusal, status_written_at=NOW))
     assert decide(o, NOW).wake_after == 5.0
     assert "CreateOriginRelease" in [type(a).__name__ for a in decide(o, NOW + 5).actions]

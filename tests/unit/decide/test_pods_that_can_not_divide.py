@@ -18,6 +18,7 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
 )
 from tidegate.observe.observation import Memory, Observation, Refusal, Unfit
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import NOW, driver_of, launched, observe
 from tidegate_testing.plans import acts, verdict_of
 from tidegate_testing.pod_refusals import OVER_THE_LIMIT
@@ -70,7 +71,7 @@ def between(phase: UpgradePhase, known: RepartitionStatus = WANTED, **change: An
 def refused(app: StreamingApp, words: str, seconds: float = 1.0) -> Observation:
     """Return the observation with the attempt's pod refused."""
     message = f"The API server refuses pod {POD}: {words or 'exceeded quota'}. Mend what it names; it is tried again."
-    known = Refusal(POD, spec_hash(app), 2, "LaunchRefused", message, NOW - seconds, 1, words=words)
+    known = Refusal(POD, spec_hash(app), 2, Reason.LAUNCH_REFUSED, message, NOW - seconds, 1, words=words)
     return dataclasses.replace(observe(app), memory=Memory(refusal=known))
 
 

@@ -17,7 +17,7 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate_spark.protocol import Reason
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, running_driver
 from tidegate_testing.plans import status_of, written
@@ -134,7 +134,7 @@ def test_the_number_that_the_version_before_had_is_a_change_back_also_while_anot
     gate = at_gate()
     plan = decide(observe(asking(gate, {IMAGE: A, PARTITIONS: 8}), **runs(gate, 1)), NOW)
     upgrade = record(plan)
-    assert (upgrade.phase, upgrade.reason) == (UpgradePhase.ROLLING_BACK, "SpecChangedBack")
+    assert (upgrade.phase, upgrade.reason) == (UpgradePhase.ROLLING_BACK, "SpecReverted")
     assert upgrade.to_spec_hash == spec_hash(gate)  # so version A with the other number is still to be tried
 
 

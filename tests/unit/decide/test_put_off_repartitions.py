@@ -12,8 +12,9 @@ from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.observe.pods import Exit
 from tidegate_spark.control_protocol import ControlReport
-from tidegate_spark.protocol import QueryReport, Reason, Termination, to_json
-from tidegate_spark.repartition_protocol import RepartitionEnd, RepartitionWhat
+from tidegate_spark.protocol import QueryReport, Termination, to_json
+from tidegate_spark.reasons import Reason
+from tidegate_spark.repartition_protocol import RepartitionEnd
 from tidegate_testing.observations import NOW, driver_of, observe
 from tidegate_testing.plans import acts, status_of, verdict_of
 from tidegate_testing.upgrades import (
@@ -42,7 +43,7 @@ def dividing(deferrals: int = 0) -> StreamingApp:
     return msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, state_partitions=4))
 
 
-def ended(app: StreamingApp, what: RepartitionWhat = RepartitionWhat.UNCOMMITTED) -> Plan:
+def ended(app: StreamingApp, what: Reason = Reason.BATCH_UNCOMMITTED) -> Plan:
     """Return what is decided when the attempt's pod has said so."""
     words = to_json(Termination(Reason.APPLICATION_FAILED, IN_BATCH, 2, repartition=RepartitionEnd(what)))
     at = {"phase": "Failed", "running": False, "ended": Exit(1, "Error", words, NOW - 1)}
@@ -149,4 +150,4 @@ def test_the_number_set_back_withdraws_it() -> None:
 
 
 def test_what_else_an_attempt_comes_to_is_not_put_off() -> None:
-    assert record(ended(dividing(), RepartitionWhat.SPARK)).reason == "SparkFailed"
+    assert record(ended(dividing(), Reason.SPARK_FAILED)).reason == "SparkFailed"

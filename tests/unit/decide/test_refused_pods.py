@@ -17,6 +17,7 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
 )
 from tidegate.observe.observation import Memory, Observation, Refusal, Unfit
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, running_driver
 from tidegate_testing.plans import acts, status_of, verdict_of, written
 from tidegate_testing.pod_refusals import WRONG
@@ -47,7 +48,9 @@ def unfit(role: str) -> Unfit:
 def refused(o: Observation, words: str = WORDS, **fields: Any) -> Observation:
     """Return the observation with the driver's pod refused a moment ago."""
     told = f"The API server refuses pod orders-driver: {words}. Mend what it names; it is tried again."
-    known = Refusal("orders-driver", o.spec_hash, o.app.status.epoch, "LaunchRefused", told, NOW - 1, 1, words=words)
+    known = Refusal(
+        "orders-driver", o.spec_hash, o.app.status.epoch, Reason.LAUNCH_REFUSED, told, NOW - 1, 1, words=words
+    )
     return dataclasses.replace(o, memory=Memory(refusal=dataclasses.replace(known, **fields)))
 
 

@@ -11,8 +11,8 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import Reason
-from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult, RehearsalWhat
+from tidegate_spark.reasons import Reason
+from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, deleted, driver_of, observe, running_driver, waiting
 from tidegate_testing.plans import acts, settled, status_of, verdict_of
@@ -149,7 +149,10 @@ def test_a_version_that_failed_is_refused_and_the_old_one_runs_on() -> None:
 
 def refused() -> StreamingApp:
     return under_test(
-        UpgradePhase.REFUSED, ASKED, reason="RehearsalFailed", rehearsal=RehearsalStatus(result="Failed", cause="Plan")
+        UpgradePhase.REFUSED,
+        ASKED,
+        reason="RehearsalFailed",
+        rehearsal=RehearsalStatus(result="Failed", cause="PlanIncompatible"),
     )
 
 
@@ -191,25 +194,30 @@ def test_the_copy_of_a_version_that_failed_goes_when_its_pod_is_gone() -> None:
 
 
 TOLD: dict[str, tuple[RehearsalEnd | None, Reason, str, str]] = {
-    "the plan": (RehearsalEnd(RehearsalResult.FAILED, RehearsalWhat.PLAN), Reason.QUERY_REFUSED, "Failed", "Plan"),
-    "it could not even begin": (None, Reason.APPLICATION_FAILED, "Failed", "Start"),
+    "the plan": (
+        RehearsalEnd(RehearsalResult.FAILED, Reason.PLAN_INCOMPATIBLE),
+        Reason.QUERY_REFUSED,
+        "Failed",
+        "PlanIncompatible",
+    ),
+    "it could not even begin": (None, Reason.APPLICATION_FAILED, "Failed", "StartFailed"),
     "no input": (
-        RehearsalEnd(RehearsalResult.INCONCLUSIVE, RehearsalWhat.NO_INPUT),
+        RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.NO_INPUT),
         Reason.STOPPED,
         "Inconclusive",
         "NoInput",
     ),
     "a broker": (
-        RehearsalEnd(RehearsalResult.INCONCLUSIVE, RehearsalWhat.DEPENDENCY),
+        RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE),
         Reason.BROKER_UNAVAILABLE,
         "Inconclusive",
-        "Dependency",
+        "DependencyUnavailable",
     ),
     "its memory": (
-        RehearsalEnd(RehearsalResult.INCONCLUSIVE, RehearsalWhat.MEMORY),
+        RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.OUT_OF_MEMORY),
         Reason.DRIVER_CRASHED,
         "Inconclusive",
-        "Memory",
+        "OutOfMemory",
     ),
 }
 
@@ -224,12 +232,12 @@ def test_its_last_words_are_believed(end: RehearsalEnd | None, reason: Reason, r
 
 
 UNTOLD: dict[str, tuple[dict[str, Any], str, str]] = {
-    "killed for its memory": ({"exit_code": 137, "reason": "OOMKilled"}, "Inconclusive", "Memory"),
-    "no such program in the image": ({"exit_code": 127, "reason": "StartError"}, "Failed", "Start"),
+    "killed for its memory": ({"exit_code": 137, "reason": "OOMKilled"}, "Inconclusive", "OutOfMemory"),
+    "no such program in the image": ({"exit_code": 127, "reason": "StartError"}, "Failed", "StartFailed"),
     "ended at its deadline": (
         {"exit_code": 143, "reason": "Error", "fields": {"reason": "DeadlineExceeded"}},
         "Inconclusive",
-        "TimeLimit",
+        "DeadlineExceeded",
     ),
 }
 
@@ -243,7 +251,7 @@ def test_an_end_without_words_is_named_by_the_kubelets(end: dict[str, Any], resu
 
 
 def silent_ends(app: StreamingApp) -> dict[str, PodRecord]:
-    stopped = words(RehearsalEnd(RehearsalResult.INCONCLUSIVE, RehearsalWhat.STOPPED), Reason.STOPPED)
+    stopped = words(RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.STOPPED), Reason.STOPPED)
     return {
         "evicted": pod_of(app, phase="Failed", running=False, reason="Evicted"),
         "killed": ended_pod(app, "", 137),
@@ -271,7 +279,7 @@ def test_an_image_that_is_not_there_fails_after_some_patience() -> None:
     assert not acts(first, do.DeleteDriver)
     assert first.wake_after is not None
     plan = decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW + 120)
-    assert (rehearsal(plan).result, rehearsal(plan).cause) == ("Failed", "Start")
+    assert (rehearsal(plan).result, rehearsal(plan).cause) == ("Failed", "StartFailed")
 
 
 def test_a_pod_that_finds_no_node_says_nothing_of_the_version() -> None:
@@ -285,7 +293,7 @@ def test_a_pod_that_finds_no_node_says_nothing_of_the_version() -> None:
 
 def test_a_pod_that_the_api_server_refuses_is_tried_again_and_given_up_in_the_end() -> None:
     app = rehearsing()
-    refusal = Refusal(POD, "x", 1, "LaunchRefused", "exceeded quota: small", NOW, 1)
+    refusal = Refusal(POD, "x", 1, Reason.LAUNCH_REFUSED, "exceeded quota: small", NOW, 1)
     memory = Memory(refusal=refusal, status_written_at=NOW - 3600)
     soon = decide(observe(app, **old_runs(), memory=memory), NOW + 1)
     assert not acts(soon, do.CreateRehearsal)
@@ -301,7 +309,7 @@ def test_a_process_that_has_no_end_is_not_waited_for_for_ever() -> None:
     pod = pod_of(app)
     assert not acts(decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW + 600), do.DeleteRehearsal)
     plan = decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW + 660)
-    assert rehearsal(plan).cause == "TimeLimit"
+    assert rehearsal(plan).cause == "DeadlineExceeded"
     assert acts(plan, do.DeleteRehearsal)
 
 

@@ -21,13 +21,13 @@ from tidegate.model.streaming_app import (
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import Exit, PodRecord
 from tidegate.observe.snapshot_observation import PodProgress
-from tidegate_spark.protocol import Reason, Termination, from_json, to_json
+from tidegate_spark.protocol import Termination, from_json, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition_protocol import (
     REPARTITION_VARIABLE,
     Repartition,
     RepartitionedQuery,
     RepartitionEnd,
-    RepartitionWhat,
 )
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState, StateFacts
 from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe, running_driver
@@ -209,7 +209,7 @@ def test_the_old_version_that_goes_on_after_it_was_not_lost() -> None:
     assert waiting.status.phase is Phase.REPARTITIONING
     old = msgspec.structs.replace(waiting.status, applied_spec_hash=spec_hash(app_with({IMAGE: A})))
     failed = msgspec.structs.replace(waiting, status=old)
-    plan = decide(observe(failed, repartitions=(ended(failed, RepartitionEnd(RepartitionWhat.SPARK)),)), NOW)
+    plan = decide(observe(failed, repartitions=(ended(failed, RepartitionEnd(Reason.SPARK_FAILED)),)), NOW)
     assert version_launched(plan) == old.applied_spec_hash
     (launch,) = [action for action in plan.actions if isinstance(action, do.RecordLaunch)]
     assert not launch.unplanned
@@ -250,7 +250,7 @@ def test_progress_goes_with_its_attempt() -> None:
     known = msgspec.structs.replace(SEEN_ATTEMPT, progress=RepartitionProgress(files=3, of_files=9))
     app = between(UpgradePhase.REPARTITIONING, known, last_lineage=2)
     again = record(decide(observe(app), NOW)).repartition
-    failed = ended(app, RepartitionEnd(RepartitionWhat.SPARK))
+    failed = ended(app, RepartitionEnd(Reason.SPARK_FAILED))
     over = record(decide(observe(app, repartitions=(failed,)), NOW)).repartition
     assert again is not None
     assert over is not None
@@ -304,9 +304,9 @@ def test_what_was_seen_of_the_old_lineage_is_in_the_new_one_also_if_the_pods_wor
 
 @pytest.mark.parametrize(
     "what",
-    [RepartitionWhat.SPARK, RepartitionWhat.DIFFERENT, RepartitionWhat.PROVIDER],
+    [Reason.SPARK_FAILED, Reason.STATE_DIFFERS, Reason.UNSUPPORTED_PROVIDER],
 )
-def test_on_a_failure_the_old_version_is_launched_on_the_old_lineage_at_once(what: RepartitionWhat) -> None:
+def test_on_a_failure_the_old_version_is_launched_on_the_old_lineage_at_once(what: Reason) -> None:
     app = dividing()
     plan = decide(observe(app, repartitions=(ended(app, RepartitionEnd(what)),)), NOW)
     upgrade, config = record(plan), launch_of(plan)
@@ -415,7 +415,7 @@ def test_words_about_another_lineage_are_not_believed() -> None:
 def test_a_time_that_is_over_ends_it() -> None:
     app = dividing()
     plan = decide(observe(app, repartitions=(pod_of(app),)), NOW + 3601)
-    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "TimeLimit")
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "DeadlineExceeded")
     assert any(isinstance(action, do.DeleteRepartition) for action in plan.actions)
 
 

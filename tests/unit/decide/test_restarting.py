@@ -20,7 +20,8 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Memory, Observation
 from tidegate.observe.pods import Exit, time_from_seconds
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, Reason, Termination, from_json, to_json
+from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, Termination, from_json, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,
@@ -50,7 +51,7 @@ def config_of(plan: Plan) -> DriverConfig:
 
 
 def exhausted(app: StreamingApp) -> Observation:
-    return observe(app, driver=driver_of(app, **ENDED, ended=ended(Reason.BUDGET_EXHAUSTED)))
+    return observe(app, driver=driver_of(app, **ENDED, ended=ended(Reason.RESTART_BUDGET_EXHAUSTED)))
 
 
 def test_an_application_that_failed_too_often_stays_failed_and_says_what_to_do() -> None:
@@ -71,7 +72,11 @@ def test_it_stays_failed_when_its_pod_is_cleared_away() -> None:
 
 
 ENDS_FOR_GOOD: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[Phase, str]]] = {
-    "exhausted": ({}, {**ENDED, "ended": ended(Reason.BUDGET_EXHAUSTED)}, (Phase.FAILED, "RestartBudgetExhausted")),
+    "exhausted": (
+        {},
+        {**ENDED, "ended": ended(Reason.RESTART_BUDGET_EXHAUSTED)},
+        (Phase.FAILED, "RestartBudgetExhausted"),
+    ),
     "fenced": ({}, {**ENDED, "ended": ended(Reason.FENCED)}, (Phase.FAILED, "Fenced")),
     "finished": ({}, {**ENDED, "ended": ended(Reason.COMPLETED)}, (Phase.COMPLETED, "Completed")),
     "finished, then suspended": (
@@ -82,7 +87,7 @@ ENDS_FOR_GOOD: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[Phase, str]
     "failed under the policy Never": (
         {"restart.policy": "Never"},
         {**FAILED, "ended": ended_with(Reason.APPLICATION_FAILED, 1)},
-        (Phase.FAILED, "NoRestart"),
+        (Phase.FAILED, "RestartPolicyNever"),
     ),
 }
 
@@ -145,7 +150,7 @@ def test_a_changed_spec_starts_a_failed_application_with_a_whole_budget(change: 
     failures = (datetime.datetime.fromtimestamp(NOW - 10, datetime.UTC),)
     old = written(exhausted(launched(app_with(), restarts=RestartsStatus(recent_failure_times=failures))))
     app = app_with(change, status=old.status)
-    with_pod = decide(observe(app, driver=driver_of(old, **ENDED, ended=ended(Reason.BUDGET_EXHAUSTED))), NOW)
+    with_pod = decide(observe(app, driver=driver_of(old, **ENDED, ended=ended(Reason.RESTART_BUDGET_EXHAUSTED))), NOW)
     assert acts(with_pod, DeleteDriver)
     plan = decide(observe(app), NOW)
     assert verdict_of(plan) == (Phase.STARTING, "Reconciling", "DriverStarting")
@@ -185,7 +190,7 @@ def test_under_policy_never_a_failed_application_stays_failed() -> None:
     app = launched(app_with({"restart.policy": "Never"}), phase=Phase.RUNNING)
     seen = observe(app, driver=driver_of(app, **FAILED, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")))
     plan = decide(seen, NOW)
-    assert verdict_of(plan) == (Phase.FAILED, "Stalled", "NoRestart")
+    assert verdict_of(plan) == (Phase.FAILED, "Stalled", "RestartPolicyNever")
     assert plan.message.startswith("ValueError: because. spec.restart.policy is Never.")
     assert not acts(plan, DeleteDriver)
     assert decide(observe(written(seen)), NOW).rule == "leave_failed_alone"
@@ -220,7 +225,7 @@ def test_under_policy_always_a_finished_application_is_started_again() -> None:
     app = launched(app_with({"restart.policy": "Always"}), phase=Phase.RUNNING)
     seen = observe(app, driver=driver_of(app, **ENDED, ended=ended(Reason.COMPLETED)))
     plan = decide(seen, NOW)
-    assert verdict_of(plan) == (Phase.STARTING, "Reconciling", "StartedAgain")
+    assert verdict_of(plan) == (Phase.STARTING, "Reconciling", "Restarted")
     assert acts(plan, DeleteDriver)
     assert acts(decide(observe(written(seen)), NOW), CreateDriver)
 

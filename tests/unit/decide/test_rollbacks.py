@@ -18,7 +18,8 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
 )
 from tidegate.observe.observation import Memory, Refusal
-from tidegate_spark.protocol import EarlierPin, Pin, QueryReport, Reason, StartFrom, Storage
+from tidegate_spark.protocol import EarlierPin, Pin, QueryReport, StartFrom, Storage
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,
@@ -149,14 +150,14 @@ def test_a_pin_that_could_not_be_begun_with_is_tried_again_when_somebody_removes
 def test_a_launch_that_was_refused_is_tried_again_as_it_was() -> None:
     first = decide(observe(rolling_back()), NOW)
     app = msgspec.structs.replace(rolling_back(), status=status_of(first))
-    refusal = Refusal("orders-driver", first.spec_hash, 3, "LaunchRefused", "quota", NOW - 60, 1)
+    refusal = Refusal("orders-driver", first.spec_hash, 3, Reason.LAUNCH_REFUSED, "quota", NOW - 60, 1)
     again = decide(observe(app, memory=Memory(refusal=refusal)), NOW)
     assert launch_of(again) == launch_of(first)
     assert again.rule == "wait_after_refused_launch"
 
 
 def test_a_refusal_of_the_version_that_failed_is_none_of_the_one_before() -> None:
-    refusal = Refusal("orders-driver", spec_hash(version(B, 2)), 2, "LaunchRefused", "quota", NOW - 1, 9)
+    refusal = Refusal("orders-driver", spec_hash(version(B, 2)), 2, Reason.LAUNCH_REFUSED, "quota", NOW - 1, 9)
     assert launch_of(decide(observe(rolling_back(), memory=Memory(refusal=refusal)), NOW)).epoch == 3
 
 
@@ -321,7 +322,7 @@ def in_phase(phase: UpgradePhase) -> StreamingApp:
 )
 def test_naming_the_pin_takes_an_upgrade_back_that_was_launched(phase: UpgradePhase, is_obeyed: bool) -> None:
     plan = decide(observe(asked(in_phase(phase)), **runs(version(B, 2), 1)), NOW)
-    assert (record(plan).reason == "Requested") == is_obeyed
+    assert (record(plan).reason == "RollbackRequested") == is_obeyed
     if is_obeyed:
         assert (record(plan).phase, record(plan).lineage) == (UpgradePhase.ROLLING_BACK, 2)
         assert status_of(plan).last_stable == stable_of(version(A, 1))

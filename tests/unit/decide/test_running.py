@@ -18,7 +18,8 @@ from tidegate.model.streaming_app import Phase, StreamingApp
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import Exit, PodRecord
 from tidegate_spark.control_protocol import ControlReport
-from tidegate_spark.protocol import DriverState, Fault, Notice, Reason
+from tidegate_spark.protocol import DriverState, Fault, Notice
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,
@@ -226,7 +227,7 @@ def test_a_notice_of_the_agent_is_told_once() -> None:
     told = settled(observe(APP, driver=driver, agent=report_of(driver, notices=notices), memory=Memory(told=(1, 1))))
     plan = decide(told, NOW)
     assert plan.actions == (
-        PublishEvent("CheckpointRedirected", "new", True, "1/2"),
+        PublishEvent(Reason.CHECKPOINT_REDIRECTED, "new", True, "1/2"),
         RememberTold(1, 2),
     )
 

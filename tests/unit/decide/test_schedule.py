@@ -15,6 +15,7 @@ from tidegate.model.streaming_app import Phase, QueryStatus, ScheduleStatus, Str
 from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Memory, Observation, SnapshotRefusal
 from tidegate_spark.protocol import QueryReport
+from tidegate_spark.reasons import Reason
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.observations import NOW, app_with, deleted, launched, observe, report_of, running_driver
 from tidegate_testing.snapshot_observations import begun, ready_snapshot, snapshot
@@ -181,7 +182,7 @@ def test_a_schedule_of_a_day_that_never_comes_is_told_to_be_that() -> None:
 
 
 def test_what_the_api_server_refuses_is_tried_again_later() -> None:
-    refusal = SnapshotRefusal("orders-20270115-0800", "SnapshotRefused", "quota", NOW)
+    refusal = SnapshotRefusal("orders-20270115-0800", Reason.SNAPSHOT_REFUSED, "quota", NOW)
     o = observe(app(), memory=Memory(snapshot_refusal=refusal))
     look = look_at_schedule(o, NOW + 60)
     assert (look.actions, look.wake_after) == ((), 240.0)

@@ -10,7 +10,8 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase, QueryStatus, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit
-from tidegate_spark.protocol import QueryReport, Reason, Termination, to_json
+from tidegate_spark.protocol import QueryReport, Termination, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,

@@ -11,7 +11,8 @@ from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Phase, RollbackSnapshot, UpgradeMode, UpgradePhase
-from tidegate_spark.protocol import QueryReport, Reason
+from tidegate_spark.protocol import QueryReport
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
     NOW,

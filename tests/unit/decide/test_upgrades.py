@@ -20,8 +20,9 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import process_of
-from tidegate_spark.protocol import Pin, QueryReport, Reason
-from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
+from tidegate_spark.protocol import Pin, QueryReport
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
     NOW,
     app_with,
@@ -265,17 +266,17 @@ COPIES: dict[str, tuple[SnapshotReport | None, UpgradePhase]] = {
     "no word of it yet": (None, UpgradePhase.COPYING),
     "under way": (SnapshotReport(COPY, SnapshotState.COPYING, files=1, of_files=9), UpgradePhase.COPYING),
     "the storage is away": (
-        SnapshotReport(COPY, WAITING, SnapshotReason.STORAGE_UNAVAILABLE, "No answer."),
+        SnapshotReport(COPY, WAITING, Reason.STORAGE_UNAVAILABLE, "No answer."),
         UpgradePhase.COPYING,
     ),
     "complete": (SnapshotReport(COPY, READY), UpgradePhase.STOPPING),
     "removed by somebody": (SnapshotReport(COPY, SnapshotState.DISPOSED), UpgradePhase.STOPPING),
     "unreadable": (
-        SnapshotReport(COPY, FAILED, SnapshotReason.UNREADABLE_CHECKPOINT, "What is this?"),
+        SnapshotReport(COPY, FAILED, Reason.UNREADABLE_CHECKPOINT, "What is this?"),
         UpgradePhase.REFUSED,
     ),
-    "cleaned up too fast": (SnapshotReport(COPY, FAILED, SnapshotReason.TOO_FAST, "Gone."), UpgradePhase.REFUSED),
-    "nothing there": (SnapshotReport(COPY, WAITING, SnapshotReason.NOTHING_COMMITTED), UpgradePhase.REFUSED),
+    "cleaned up too fast": (SnapshotReport(COPY, FAILED, Reason.CLEANED_TOO_FAST, "Gone."), UpgradePhase.REFUSED),
+    "nothing there": (SnapshotReport(COPY, WAITING, Reason.NOTHING_COMMITTED), UpgradePhase.REFUSED),
 }
 
 
@@ -328,12 +329,12 @@ def test_a_copy_is_not_waited_for_until_a_clock_that_was_set_back_comes_to_where
 @pytest.mark.parametrize(
     ("reason", "true"),
     [
-        (SnapshotReason.STORAGE_UNAVAILABLE, "Stalled"),
-        (SnapshotReason.CATALOG_LOST, "Stalled"),
-        (SnapshotReason.NONE, "Reconciling"),
+        (Reason.STORAGE_UNAVAILABLE, "Stalled"),
+        (Reason.CATALOG_LOST, "Stalled"),
+        (Reason.NONE, "Reconciling"),
     ],
 )
-def test_a_copy_that_waits_for_a_person_is_stalled_and_says_what_to_do(reason: SnapshotReason, true: str) -> None:
+def test_a_copy_that_waits_for_a_person_is_stalled_and_says_what_to_do(reason: Reason, true: str) -> None:
     old = launched(app_with({IMAGE: A}))
     waits = SnapshotReport(COPY, WAITING, reason, "It is not there.")
     plan = decide(observe(under_test(UpgradePhase.COPYING), **runs(old, 9, waits)), NOW + 3600)

@@ -22,7 +22,7 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import Reason
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting
 from tidegate_testing.plans import acts, status_of, verdict_of, written
 from tidegate_testing.upgrades import (
@@ -95,7 +95,7 @@ def test_an_application_that_was_suspended_meanwhile_goes_back_by_nobodys_word_e
         ({"phase": UpgradePhase.STOPPING}, 2),  # another version took the place of one that ran for days
         ({"phase": UpgradePhase.FAILED}, 2),
         ({}, 5),  # launched again
-        ({"reason": "InputCame"}, 2),
+        ({"reason": "InputArrived"}, 2),
     ],
 )
 def test_where_the_record_began_anew_the_time_counts_from_the_beginning_of_the_upgrade(
@@ -115,7 +115,7 @@ def test_a_long_copy_before_the_launch_takes_nothing_of_the_time_of_the_gate() -
 def test_input_after_a_pause_is_in_the_record_because_its_time_begins_anew() -> None:
     idle = at_gate(idle_start_time=LONG_AGO)
     late = runs(idle, 1, lag_rows=100)
-    assert record(decide(observe(idle, **late), NOW)).reason == "InputCame"
+    assert record(decide(observe(idle, **late), NOW)).reason == "InputArrived"
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED])
@@ -157,9 +157,9 @@ def test_what_ran_on_beside_the_edit_is_not_undone_when_the_spec_is_set_back_to_
 
 @pytest.mark.parametrize("idle", [LONG_AGO, None])
 def test_that_it_ran_on_is_remembered_over_pauses_and_launches(idle: datetime.datetime | None) -> None:
-    app = at_gate(reason="Outlasted", idle_start_time=idle)
+    app = at_gate(reason="GateOverrun", idle_start_time=idle)
     later = record(decide(observe(app, **(runs(app, 1, lag_rows=100) if idle else {})), NOW))
-    assert (later.phase, later.reason) == (UpgradePhase.GATE, "Outlasted")
+    assert (later.phase, later.reason) == (UpgradePhase.GATE, "GateOverrun")
 
 
 @pytest.mark.parametrize("seconds", [60, DAYS])
@@ -186,7 +186,7 @@ def test_an_earlier_versions_finish_is_not_taken_for_that_of_the_one_that_was_la
 @pytest.mark.parametrize(
     ("reason", "policy", "phase", "exit_code"),
     [
-        (Reason.BUDGET_EXHAUSTED, RestartPolicy.ON_FAILURE, "Succeeded", 0),
+        (Reason.RESTART_BUDGET_EXHAUSTED, RestartPolicy.ON_FAILURE, "Succeeded", 0),
         (Reason.APPLICATION_FAILED, RestartPolicy.NEVER, "Failed", 1),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_version_whose_pod_was_refused_has_certainly_committed_nothing(
 ) -> None:
     mode = UpgradeMode.SNAPSHOT if pin else UpgradeMode.LAST_STATE
     app = at_gate(rollback_snapshot=pin, mode=mode)
-    refusal = Refusal("orders-driver", spec_hash(app), 2, "LaunchRefused", "quota", NOW, 1)
+    refusal = Refusal("orders-driver", spec_hash(app), 2, Reason.LAUNCH_REFUSED, "quota", NOW, 1)
     plan = decide(observe(made_unusable(app, mode=mode), memory=Memory(refusal=refusal)), NOW + seconds)
     assert (record(plan).phase, version_launched(plan)) == (UpgradePhase.ROLLING_BACK, spec_hash(old_app()))
     assert launch_of(plan).lineage == (2 if pin else 1)
@@ -267,7 +267,7 @@ def test_a_version_whose_pod_was_refused_has_certainly_committed_nothing(
 )
 def test_any_other_refusal_tells_nothing_of_what_it_committed(refusal: dict[str, Any], epoch: int) -> None:
     app = with_status(at_gate(rollback_snapshot=None, mode=UpgradeMode.LAST_STATE), epoch=epoch)
-    known = Refusal("orders-driver", spec_hash(app), epoch, "LaunchRefused", "quota", NOW, 1)
+    known = Refusal("orders-driver", spec_hash(app), epoch, Reason.LAUNCH_REFUSED, "quota", NOW, 1)
     memory = Memory(refusal=dataclasses.replace(known, **refusal))
     plan = decide(observe(made_unusable(app, mode=UpgradeMode.LAST_STATE), memory=memory), NOW)
     assert (record(plan).phase, verdict_of(plan)[2]) == (UpgradePhase.GATE, "InvalidSpec")

@@ -119,11 +119,11 @@ def test_an_agent_that_does_not_take_messages_is_left_alone_for_a_while() -> Non
     refused = remembered("faster", not_taken="HTTP 404")
     o = observe_running(message(status=offered()), memory=refused)
     phase, condition, why, text = said(o)
-    assert (phase, condition, why) == ("Pending", "Stalled", "NotTaken")
+    assert (phase, condition, why) == ("Pending", "Stalled", "OrderRefused")
     assert "HTTP 404" in text
     assert "spec.restartNonce" in text
     plan = decide_control(o, NOW)
-    assert (given(plan), told(plan), plan.wake_after) == ([], [("faster", "NotTaken", True)], NOT_TAKEN_PAUSE - 1.0)
+    assert (given(plan), told(plan), plan.wake_after) == ([], [("faster", "OrderRefused", True)], NOT_TAKEN_PAUSE - 1.0)
     later = dataclasses.replace(o, memory=remembered("faster", ago=NOT_TAKEN_PAUSE, not_taken="HTTP 404"))
     assert given(decide_control(later, NOW)) == ["faster"]
 

@@ -6,14 +6,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import NAMESPACE_TERMINATING, PublishEvent
+from tidegate.decide.actions import PublishEvent
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, GiveOrders
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.model.streaming_app import DeletionPolicy
 from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
-from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReason, SnapshotState
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 from tidegate_testing.snapshot_observations import (
     APP,
@@ -75,7 +76,7 @@ def test_a_running_driver_disposes_of_it_and_then_it_goes() -> None:
 
 
 def test_what_somebody_holds_waits_and_says_who() -> None:
-    held = report(SnapshotState.HELD, SnapshotReason.HELD, message="fork-u-9 needs it.")
+    held = report(SnapshotState.HELD, Reason.HELD, message="fork-u-9 needs it.")
     plan = decide_snapshot(observe_running(doomed(), held), NOW)
     assert said(plan) == (DELETING, "Stalled", "Held")
     assert "fork-u-9 needs it." in status_of(plan).conditions[0].message
@@ -83,7 +84,7 @@ def test_what_somebody_holds_waits_and_says_who() -> None:
 
 
 def test_who_will_not_come_back_is_let_go_when_somebody_says_so() -> None:
-    held = report(SnapshotState.HELD, SnapshotReason.HELD, message="fork-u-9 needs it.")
+    held = report(SnapshotState.HELD, Reason.HELD, message="fork-u-9 needs it.")
     said_so = doomed(ready_snapshot())
     metadata = msgspec.structs.replace(said_so.metadata, annotations={"tidegate.dev/release-holders": "fork-u-9, x"})
     said_so = msgspec.structs.replace(said_so, metadata=metadata)
@@ -97,7 +98,7 @@ def test_who_will_not_come_back_is_let_go_when_somebody_says_so() -> None:
 
 
 def test_a_disposal_that_gets_nowhere_says_why() -> None:
-    waits = report(SnapshotState.WAITING, SnapshotReason.STORAGE_UNAVAILABLE, message="No answer.")
+    waits = report(SnapshotState.WAITING, Reason.STORAGE_UNAVAILABLE, message="No answer.")
     plan = decide_snapshot(observe_running(doomed(), waits, memory=TOLD), NOW)
     assert said(plan) == (DELETING, "Stalled", "Disposing")
     assert "No answer." in plan.message
@@ -122,13 +123,13 @@ def test_it_waits_for_an_application_that_starts() -> None:
 
 def test_it_goes_when_its_pod_has_disposed_of_it() -> None:
     at_work = observe(doomed(), disposing=pod(disposing=True))
-    assert said(decide_snapshot(at_work, NOW)) == (DELETING, "Reconciling", "PodAtWork")
+    assert said(decide_snapshot(at_work, NOW)) == (DELETING, "Reconciling", "PodRunning")
     done = dataclasses.replace(at_work, disposing=pod_that_said(report(SnapshotState.DISPOSED), disposing=True))
     assert kinds(decide_snapshot(done, NOW)) == ["ReleaseAccess", "DeleteSnapshotPod", "RemoveFinalizer"]
 
 
 def test_a_pod_asks_again_after_a_while_whether_it_is_still_held() -> None:
-    held = report(SnapshotState.HELD, SnapshotReason.HELD, message="fork-u-9 needs it.")
+    held = report(SnapshotState.HELD, Reason.HELD, message="fork-u-9 needs it.")
     o = observe(doomed(), disposing=pod_that_said(held, disposing=True))
     plan = decide_snapshot(o, NOW)
     assert (said(plan), plan.wake_after) == ((DELETING, "Stalled", "Held"), 55.0)
@@ -136,10 +137,10 @@ def test_a_pod_asks_again_after_a_while_whether_it_is_still_held() -> None:
 
 
 def test_a_namespace_that_goes_takes_no_pod_and_the_files_stay() -> None:
-    refusal = PodRefusal(f"{ID}-dispose", NAMESPACE_TERMINATING, "", NOW, 1)
+    refusal = PodRefusal(f"{ID}-dispose", Reason.NAMESPACE_TERMINATING, "", NOW, 1)
     plan = decide_snapshot(observe(doomed(), memory=SnapshotMemory(refusal=refusal)), NOW)
     assert kinds(plan) == ["ReleaseAccess", "RemoveFinalizer"]
-    assert [a.reason for a in plan.actions if isinstance(a, PublishEvent)] == ["SnapshotKept"]
+    assert [a.reason for a in plan.actions if isinstance(a, PublishEvent)] == ["SnapshotRetained"]
 
 
 def test_the_pod_that_takes_it_goes_first() -> None:
@@ -180,11 +181,11 @@ def test_a_cancelled_one_waits_for_an_application_that_starts_but_not_for_ever()
 
 
 def kept_files(plan: Any) -> list[str]:
-    return [a.message for a in plan.actions if isinstance(a, PublishEvent) and a.reason == "SnapshotKept"]
+    return [a.message for a in plan.actions if isinstance(a, PublishEvent) and a.reason == "SnapshotRetained"]
 
 
 def test_a_storage_that_is_gone_does_not_keep_a_cancelled_one_for_ever() -> None:
-    no_answer = report(SnapshotState.WAITING, SnapshotReason.STORAGE_UNAVAILABLE, message="No answer.")
+    no_answer = report(SnapshotState.WAITING, Reason.STORAGE_UNAVAILABLE, message="No answer.")
     failing = pod_that_said(no_answer, disposing=True, exit_code=75)
     o = observe(HALF, app=SUSPENDED, disposing=failing)
     assert "300 seconds" in status_of(decide_snapshot(o, NOW)).conditions[0].message
@@ -197,7 +198,7 @@ def test_a_storage_that_is_gone_does_not_keep_a_cancelled_one_for_ever() -> None
 
 def test_a_driver_that_can_not_cancel_it_is_not_waited_for_for_ever() -> None:
     half = deleted(snapshot(begun(phase=SnapshotPhase.COPYING)))
-    waits = report(SnapshotState.WAITING, SnapshotReason.STORAGE_UNAVAILABLE, message="No answer.")
+    waits = report(SnapshotState.WAITING, Reason.STORAGE_UNAVAILABLE, message="No answer.")
     late = observe_running(half, waits, memory=dataclasses.replace(TOLD, ordered_at=NOW + 299))
     assert kinds(decide_snapshot(late, NOW + 300)) == GONE
     assert kept_files(decide_snapshot(late, NOW + 300))
@@ -215,21 +216,21 @@ def test_it_is_tried_also_after_a_long_time_without_an_operator() -> None:
 
 
 def test_no_pod_for_a_cancelled_one_in_a_namespace_that_goes() -> None:
-    refusal = PodRefusal(f"{ID}-dispose", NAMESPACE_TERMINATING, "", NOW, 1)
+    refusal = PodRefusal(f"{ID}-dispose", Reason.NAMESPACE_TERMINATING, "", NOW, 1)
     plan = decide_snapshot(observe(HALF, memory=SnapshotMemory(refusal=refusal)), NOW)
     assert kinds(plan) == ["ReleaseAccess", "RemoveFinalizer"]
     assert kept_files(plan)
 
 
 def test_a_quota_that_takes_no_pod_does_not_keep_a_cancelled_one_for_ever() -> None:
-    refusal = PodRefusal(f"{ID}-dispose", "LaunchRefused", "quota", NOW + 290, 7)
+    refusal = PodRefusal(f"{ID}-dispose", Reason.LAUNCH_REFUSED, "quota", NOW + 290, 7)
     plan = decide_snapshot(observe(HALF, memory=SnapshotMemory(refusal=refusal)), NOW + 300)
     assert kinds(plan) == ["ReleaseAccess", "RemoveFinalizer"]
     assert "quota" in kept_files(plan)[0]
 
 
 def test_one_that_was_completed_meanwhile_is_kept_for_who_holds_it() -> None:
-    held = report(SnapshotState.HELD, SnapshotReason.HELD)
+    held = report(SnapshotState.HELD, Reason.HELD)
     for o in (observe_running(HALF, held, memory=TOLD), observe(HALF, disposing=pod_that_said(held, disposing=True))):
         assert kinds(decide_snapshot(o, NOW))[-1] == "RemoveFinalizer"
 

@@ -26,10 +26,10 @@ from tidegate.observe.pods import Exit, process_of
 from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory
 from tidegate.resources.export_pod import hash_of_export
 from tidegate_spark.protocol import from_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import (
     ORDERS_VARIABLE,
     SnapshotOrders,
-    SnapshotReason,
     SnapshotReport,
     SnapshotState,
     StateChoice,
@@ -179,7 +179,7 @@ def test_a_pod_that_no_node_takes_names_what_it_asks_for_and_its_time_ends_too()
     assert (condition.status, condition.reason, record.phase) == ("False", "DeadlineExceeded", ExportPhase.FAILED)
     assert "0/3 nodes are available." in record.message
     assert kinds(plan)[-1] == "DeleteSnapshotPod"
-    refusal = PodRefusal(f"{ID}-export-1", "LaunchRefused", "quota", NOW + 80, 3)
+    refusal = PodRefusal(f"{ID}-export-1", Reason.LAUNCH_REFUSED, "quota", NOW + 80, 3)
     no_pod = dataclasses.replace(settled(o), exporting=None, memory=SnapshotMemory(refusal=refusal))
     assert exported(decide_snapshot(no_pod, NOW + 90))[1].phase is ExportPhase.FAILED
 
@@ -257,14 +257,14 @@ def test_when_it_began_is_kept() -> None:
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        (SnapshotReason.STATE_NOT_FOUND, "spec.export.states"),
-        (SnapshotReason.STATE_UNREADABLE, "spec.export.image"),
-        (SnapshotReason.FORMAT_UNFIT, "spec.export.format"),
-        (SnapshotReason.EXPORT_EXISTS, "spec.export.nonce"),
-        (SnapshotReason.EXPORT_FAILED, "spec.export.nonce"),
+        (Reason.STATE_NOT_FOUND, "spec.export.states"),
+        (Reason.STATE_UNREADABLE, "spec.export.image"),
+        (Reason.FORMAT_UNSUITABLE, "spec.export.format"),
+        (Reason.EXPORT_EXISTS, "spec.export.nonce"),
+        (Reason.EXPORT_FAILED, "spec.export.nonce"),
     ],
 )
-def test_one_that_failed_says_what_to_change_and_is_not_tried_again(reason: SnapshotReason, words: str) -> None:
+def test_one_that_failed_says_what_to_change_and_is_not_tried_again(reason: Reason, words: str) -> None:
     o = observe(asked(), app=APP, exporting=ended(report(SnapshotState.FAILED, reason, message="It is so.")))
     plan = decide_snapshot(o, NOW)
     condition, record = exported(plan)
@@ -318,7 +318,7 @@ def test_who_does_not_want_it_any_more_stops_it() -> None:
     status = status_of(plan)
     condition = status.condition(EXPORTED)
     assert condition is not None
-    assert (condition.status, condition.reason, status.export) == ("Unknown", "NotWanted", None)
+    assert (condition.status, condition.reason, status.export) == ("Unknown", "Cancelled", None)
     assert decide_snapshot(dataclasses.replace(settled(o), exporting=None), NOW).actions == ()
 
 
@@ -366,7 +366,7 @@ def test_reading_back_goes_on_meanwhile_and_its_pod_is_begun_first() -> None:
 
 
 def test_a_pod_that_the_api_server_refuses_is_tried_again_with_pauses() -> None:
-    refusal = PodRefusal(f"{ID}-export-1", "LaunchRefused", "quota", NOW, 3)
+    refusal = PodRefusal(f"{ID}-export-1", Reason.LAUNCH_REFUSED, "quota", NOW, 3)
     o = observe(asked(), app=APP, memory=SnapshotMemory(refusal=refusal))
     plan = decide_snapshot(o, NOW)
     assert kinds(plan) == ["WriteSnapshotStatus"]

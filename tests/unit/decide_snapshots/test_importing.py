@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.actions import NAMESPACE_TERMINATING, PublishEvent
+from tidegate.decide.actions import PublishEvent
 from tidegate.decide.origin import is_usable
 from tidegate.decide.snapshots.actions import CreateSnapshotPod
 from tidegate.decide.snapshots.plan import decide_snapshot
@@ -21,12 +21,12 @@ from tidegate.model.stream_snapshot import (
 from tidegate.model.streaming_app import DeletionPolicy, LocalReference
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import (
     ORDERS_VARIABLE,
     AdoptOrder,
     ReleaseOrder,
     SnapshotOrders,
-    SnapshotReason,
     SnapshotReport,
     SnapshotState,
 )
@@ -114,7 +114,7 @@ def test_what_it_is_it_is_told_by_its_manifest() -> None:
 
 
 def test_one_that_is_not_there_yet_says_where_it_was_looked_for() -> None:
-    waits = report(SnapshotState.WAITING, SnapshotReason.MISSING, message="There is no snapshot weekly.")
+    waits = report(SnapshotState.WAITING, Reason.SNAPSHOT_MISSING, message="There is no snapshot weekly.")
     failing = dataclasses.replace(pod_that_said(waits, exit_code=75), phase="Running")
     plan = decide_snapshot(observe(begun(), taking=failing), NOW)
     assert said(plan) == (SnapshotPhase.PENDING, "Stalled", "SnapshotMissing")
@@ -122,7 +122,7 @@ def test_one_that_is_not_there_yet_says_where_it_was_looked_for() -> None:
 
 
 def test_one_that_is_damaged_has_failed() -> None:
-    damaged = report(SnapshotState.FAILED, SnapshotReason.DAMAGED, message="A file is gone.")
+    damaged = report(SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED, message="A file is gone.")
     plan = decide_snapshot(observe(begun(), taking=pod_that_said(damaged)), NOW)
     assert said(plan) == (SnapshotPhase.FAILED, "Stalled", "SnapshotDamaged")
 
@@ -163,7 +163,7 @@ def test_a_storage_that_is_gone_does_not_keep_it_for_ever() -> None:
 
 
 def test_a_namespace_that_goes_takes_no_pod() -> None:
-    refusal = PodRefusal(f"{ID}-dispose", NAMESPACE_TERMINATING, "", NOW, 1)
+    refusal = PodRefusal(f"{ID}-dispose", Reason.NAMESPACE_TERMINATING, "", NOW, 1)
     o = observe(deleted(complete()), memory=SnapshotMemory(refusal=refusal))
     assert kinds(decide_snapshot(o, NOW))[-1] == "RemoveFinalizer"
 

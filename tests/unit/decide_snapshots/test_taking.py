@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import NAMESPACE_TERMINATING, AddFinalizer, EnsureAccess, PublishEvent
+from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.decide.conditions import build_conditions
 from tidegate.decide.snapshots.actions import (
     CountTakenByPod,
@@ -29,7 +29,8 @@ from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.protocol import DriverState
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReason, SnapshotState
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver, waiting
 from tidegate_testing.observations import deleted as deleted_app
 from tidegate_testing.snapshot_observations import (
@@ -126,7 +127,7 @@ def test_an_order_that_nobody_may_know_is_given_again(memory: SnapshotMemory) ->
 def test_an_agent_that_refuses_the_order_is_named_and_told_again_later() -> None:
     memory = dataclasses.replace(TOLD, not_taken="HTTP 404")
     plan = decide_snapshot(observe_running(snapshot(begun()), memory=memory), NOW)
-    assert said(plan) == (PENDING, "Stalled", "OrderNotTaken")
+    assert said(plan) == (PENDING, "Stalled", "OrderRefused")
     assert "HTTP 404" in plan.message
     later = decide_snapshot(observe_running(snapshot(begun()), memory=memory), NOW + 20)
     assert "GiveOrders" in kinds(later)
@@ -151,7 +152,7 @@ def test_what_a_pod_has_copied_is_shown_as_a_drivers_is() -> None:
     taking, copying = pod(), report(SnapshotState.COPYING, files=3, of_files=8)
     told = SnapshotMemory(progress=PodProgress(process_of(taking), copying))
     plan = decide_snapshot(at_rest(taking=taking, memory=told), NOW)
-    assert said(plan) == (COPYING, "Reconciling", "PodAtWork")
+    assert said(plan) == (COPYING, "Reconciling", "PodRunning")
     assert "3 of 8 files" in plan.message
     shown = status_of(plan).progress
     assert shown is not None
@@ -163,13 +164,13 @@ def test_what_a_pod_has_copied_is_shown_as_a_drivers_is() -> None:
 @pytest.mark.parametrize(
     ("reason", "condition"),
     [
-        (SnapshotReason.NOTHING_COMMITTED, "Reconciling"),
-        (SnapshotReason.TOO_FAST, "Reconciling"),
-        (SnapshotReason.STORAGE_UNAVAILABLE, "Stalled"),
-        (SnapshotReason.CATALOG_LOST, "Stalled"),
+        (Reason.NOTHING_COMMITTED, "Reconciling"),
+        (Reason.CLEANED_TOO_FAST, "Reconciling"),
+        (Reason.STORAGE_UNAVAILABLE, "Stalled"),
+        (Reason.CATALOG_LOST, "Stalled"),
     ],
 )
-def test_what_waits_says_why_and_whether_somebody_has_to_do_something(reason: SnapshotReason, condition: str) -> None:
+def test_what_waits_says_why_and_whether_somebody_has_to_do_something(reason: Reason, condition: str) -> None:
     plan = decide_snapshot(observe_running(snapshot(begun()), report(SnapshotState.WAITING, reason)), NOW)
     assert said(plan) == (PENDING, condition, reason.value)
 
@@ -203,7 +204,7 @@ def test_a_complete_snapshot_shows_what_is_in_it() -> None:
 
 @pytest.mark.parametrize("state", [SnapshotState.FAILED, SnapshotState.DISPOSED])
 def test_what_the_runtime_gave_up_has_failed_with_its_words_and_what_to_do(state: SnapshotState) -> None:
-    plan = decide_snapshot(observe_running(snapshot(begun()), report(state, SnapshotReason.BATCH_LOST)), NOW)
+    plan = decide_snapshot(observe_running(snapshot(begun()), report(state, Reason.BATCH_LOST)), NOW)
     assert said(plan) == (FAILED, "Stalled", "BatchLost")
     assert plan.message == "because. Make another StreamSnapshot."
 
@@ -254,7 +255,7 @@ def test_a_snapshot_fails_whose_application_went_before_it_was_complete_and_noth
 def test_a_snapshot_fails_at_once_of_which_nothing_was_begun_or_nothing_can_be_removed() -> None:
     waits = snapshot(annotations={"tidegate.dev/app-uid": "u-1"})
     assert said(decide_snapshot(observe(waits), NOW)) == (FAILED, "Stalled", "AppReplaced")
-    refusal = PodRefusal(f"{ID}-dispose", NAMESPACE_TERMINATING, "", NOW, 1)
+    refusal = PodRefusal(f"{ID}-dispose", Reason.NAMESPACE_TERMINATING, "", NOW, 1)
     plan = decide_snapshot(observe(snapshot(begun()), memory=SnapshotMemory(refusal=refusal)), NOW)
     assert said(plan) == (FAILED, "Stalled", "AppReplaced")
     assert "s3://streams/apps/shop/orders" in plan.message
@@ -285,7 +286,7 @@ def test_an_application_at_rest_is_one_that_was_stopped_or_ended(phase: Phase) -
 def test_an_application_that_is_stalled_is_at_rest_unless_it_runs_on_as_after_a_rollback(
     phase: Phase, made: bool
 ) -> None:
-    said_of_it = Verdict(phase, Health.STALLED, "UpgradeRolledBack", "The new version was taken back.")
+    said_of_it = Verdict(phase, Health.STALLED, Reason.UPGRADE_ROLLED_BACK, "The new version was taken back.")
     app = launched(app_with(), phase=phase, conditions=build_conditions((), said_of_it, 1, NOW))
     plan = decide_snapshot(observe(snapshot(), app=app, driver=running_driver(app, ready=True)), NOW)
     assert ("CreateSnapshotPod" in kinds(plan)) == made
@@ -293,7 +294,7 @@ def test_an_application_that_is_stalled_is_at_rest_unless_it_runs_on_as_after_a_
 
 def test_the_pod_is_followed_also_when_the_application_runs_again() -> None:
     o = observe_running(snapshot(begun()), taking=pod(APP))
-    assert said(decide_snapshot(o, NOW)) == (COPYING, "Reconciling", "PodAtWork")
+    assert said(decide_snapshot(o, NOW)) == (COPYING, "Reconciling", "PodRunning")
 
 
 def test_what_the_pod_took_is_complete_and_the_pod_goes() -> None:
@@ -306,7 +307,7 @@ def test_what_the_pod_took_is_complete_and_the_pod_goes() -> None:
 
 
 def test_a_pod_that_is_started_again_says_why() -> None:
-    told = report(SnapshotState.WAITING, SnapshotReason.STORAGE_UNAVAILABLE)
+    told = report(SnapshotState.WAITING, Reason.STORAGE_UNAVAILABLE)
     plan = decide_snapshot(at_rest(taking=pod_that_said(told, exit_code=75)), NOW)
     assert said(plan) == (COPYING, "Stalled", "StorageUnavailable")
 
@@ -339,7 +340,7 @@ def test_a_pod_at_work_goes_on_when_the_drivers_limit_becomes_another_one(limit:
 
 
 def test_a_pod_that_the_api_server_refuses_is_tried_again_with_pauses() -> None:
-    refusal = PodRefusal(f"{ID}-take", "LaunchRefused", "quota", NOW - 1, 1)
+    refusal = PodRefusal(f"{ID}-take", Reason.LAUNCH_REFUSED, "quota", NOW - 1, 1)
     o = at_rest(memory=SnapshotMemory(refusal=refusal))
     plan = decide_snapshot(o, NOW)
     assert (said(plan), plan.wake_after) == ((PENDING, "Stalled", "LaunchRefused"), 4.0)
@@ -366,5 +367,5 @@ def test_what_a_driver_took_is_counted_by_its_agent() -> None:
 
 
 def test_what_failed_is_not_counted_as_taken() -> None:
-    failed = report(SnapshotState.FAILED, SnapshotReason.UNREADABLE_CHECKPOINT)
+    failed = report(SnapshotState.FAILED, Reason.UNREADABLE_CHECKPOINT)
     assert counted(decide_snapshot(at_rest(taking=pod_that_said(failed)), NOW)) == []

@@ -20,7 +20,8 @@ from tidegate.model.stream_snapshot import (
 )
 from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory
-from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotReason, SnapshotReport, SnapshotState
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, waiting
 from tidegate_testing.snapshot_observations import (
     APP,
@@ -123,7 +124,7 @@ def test_one_that_is_whole_is_verified_once_for_each_number() -> None:
 
 
 def test_one_that_is_not_whole_is_told_and_stays_what_it_is() -> None:
-    damaged = report(SnapshotState.FAILED, SnapshotReason.DAMAGED, message="objects/1.sst is gone.")
+    damaged = report(SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED, message="objects/1.sst is gone.")
     plan = decide_snapshot(observe(asked(), app=APP, verifying=ended(damaged)), NOW)
     assert (verified(plan).status, verified(plan).reason) == ("False", "SnapshotDamaged")
     assert CountVerification("damaged") in plan.actions
@@ -133,7 +134,7 @@ def test_one_that_is_not_whole_is_told_and_stays_what_it_is() -> None:
 
 
 def test_a_fault_of_ours_says_nothing_of_the_snapshot() -> None:
-    fault = report(SnapshotState.FAILED, SnapshotReason.INTERNAL)
+    fault = report(SnapshotState.FAILED, Reason.INTERNAL_ERROR)
     plan = decide_snapshot(observe(asked(), app=APP, verifying=ended(fault)), NOW)
     assert verified(plan).status == "Unknown"
     assert CountVerification("unknown") in plan.actions
@@ -148,7 +149,7 @@ def test_a_pod_that_was_left_over_goes() -> None:
 
 
 def test_a_pod_that_the_api_server_refuses_is_tried_again_with_pauses_and_age_is_watched_on() -> None:
-    refusal = PodRefusal(NAME, "LaunchRefused", "quota", NOW, 3)
+    refusal = PodRefusal(NAME, Reason.LAUNCH_REFUSED, "quota", NOW, 3)
     o = observe(asked(), app=APP, memory=SnapshotMemory(refusal=refusal))
     plan = decide_snapshot(o, NOW)
     assert kinds(plan) == ["WriteSnapshotStatus"]

@@ -1,4 +1,4 @@
-"""What the guide says about fields, reasons and settings is what the code does. Reads the docs."""
+"""What the guide says about fields, phases and settings is what the code does. Reads the docs."""
 
 import re
 from pathlib import Path
@@ -8,15 +8,12 @@ import msgspec
 import pytest
 import yaml
 
-from tidegate.decide.control.waiting import OFFERED, QUEUED
 from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.model.control_message import CONTROL_KIND, ControlMessageSpec
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshotSpec
 from tidegate.model.streaming_app import KIND, Phase, StreamingAppSpec
 from tidegate.spark.settings import OWNED_KEYS
 from tidegate_spark.control_protocol import BUILT_IN_TYPES
-from tidegate_spark.protocol import Reason
-from tidegate_spark.snapshot_protocol import SnapshotReason
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
@@ -59,60 +56,8 @@ def test_every_example_of_a_message_is_one_the_operator_reads(example: dict[str,
     assert example["spec"] == {name: value for name, value in read.items() if name in example["spec"]}
 
 
-def test_every_reason_of_a_message_is_explained_and_no_other_one() -> None:
-    folder = ROOT / "operator" / "tidegate" / "decide" / "control"
-    source = "\n".join(path.read_text() for path in sorted(folder.rglob("*.py")))
-    said = r'(?:Health\.\w+,|_waiting\(\s*s,|_failed\(|_going_on\()\s*"([A-Z][A-Za-z]+)"'
-    runtime = ROOT / "spark_app" / "tidegate_spark" / "control"
-    refusing = "\n".join((runtime / name).read_text() for name in ("checking.py", "models.py"))
-    refused = set(re.findall(r'(?:RejectedError\(|rejected\(entry,)\s*"([A-Z][A-Za-z]+)"', refusing))
-    explained = set(first_column(section("What happens to a message")))
-    assert set(re.findall(said, source)) | refused | {OFFERED, QUEUED, "InvalidSpec"} == explained
-
-
 def test_every_type_that_all_applications_understand_is_named() -> None:
     assert [kind for kind in BUILT_IN_TYPES if f"`{kind}`" not in section("Control messages")] == []
-
-
-def test_every_reason_of_the_runtime_is_explained() -> None:
-    explained = first_column(section("What each reason means"))
-    assert {reason.value for reason in Reason} - set(explained) == set()
-
-
-def test_every_reason_the_operator_decides_is_explained() -> None:
-    """Reasons are CamelCase literals in the tables of rules; the guide names each of them."""
-    folders = [ROOT / "operator" / "tidegate" / name for name in ("decide", "act")]
-    source = "\n".join(path.read_text() for folder in folders for path in sorted(folder.rglob("*.py")))
-    decided = set(re.findall(r'(?:Health\.\w+,|Problem\()\s*"([A-Z][A-Za-z]+)"', source))
-    decided |= set(re.findall(r'self\._refuse(?:_launch)?\([^")]+"([A-Z][A-Za-z]+)"', source))
-    # The pattern does find them.
-    assert decided >= {
-        "StorageConflict",
-        "DriverNotGone",
-        "InvalidSpec",
-        "OutOfMemory",
-        "LaunchRefused",
-        "PodNameTaken",
-        "SecretNameTaken",
-        "AccessNameTaken",
-    }
-    # Nobody ever sees these: they are decided when the resource goes.
-    assert {reason for reason in decided - {"Released", "Expired"} if f"`{reason}`" not in GUIDE} == set()
-
-
-def test_every_event_that_is_no_condition_is_explained() -> None:
-    decided = (ROOT / "operator" / "tidegate").rglob("*.py")
-    noticed = (ROOT / "spark_app" / "tidegate_spark").rglob("*.py")
-    told = {name for path in decided for name in re.findall(r'PublishEvent\(\s*"(\w+)"', path.read_text())}
-    told |= {name for path in noticed for name in re.findall(r'\.notice\(\s*"(\w+)"', path.read_text())}
-    # The pattern does find them.
-    assert told >= {"GracePeriodExceeded", "StorageKept", "CheckpointRedirected"}
-    assert told - set(first_column(section("Events"))) == set()
-
-
-def test_every_reason_of_a_snapshot_that_waits_or_failed_is_explained() -> None:
-    explained = first_column(section("What happens to a snapshot"))
-    assert {reason.value for reason in SnapshotReason if reason.value} - set(explained) == set()
 
 
 def test_every_phase_is_explained() -> None:

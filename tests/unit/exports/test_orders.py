@@ -12,9 +12,10 @@ from tidegate_spark.exports.use import Part, Uses
 from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.objects.store import SnapshotError, VanishedError
 from tidegate_spark.protocol import EXIT_OK, Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_pod import carry_out
-from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrders, SnapshotReason, SnapshotReport, SnapshotState
+from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.library import Library
@@ -60,14 +61,14 @@ def test_one_that_is_carried_out_says_what_was_written() -> None:
 @pytest.mark.parametrize(
     ("error", "reason", "attempts"),
     [
-        (errors.StateNotFoundError("states[0] names no state."), SnapshotReason.STATE_NOT_FOUND, 1),
-        (errors.FormatUnfitError("use Parquet."), SnapshotReason.FORMAT_UNFIT, 1),
-        (errors.ExportExistsError("is of another."), SnapshotReason.EXPORT_EXISTS, 1),
-        (errors.ExportError("no PySpark."), SnapshotReason.EXPORT_FAILED, 1),
-        (errors.StateUnreadableError("corrupt."), SnapshotReason.STATE_UNREADABLE, 2),
+        (errors.StateNotFoundError("states[0] names no state."), Reason.STATE_NOT_FOUND, 1),
+        (errors.FormatUnfitError("use Parquet."), Reason.FORMAT_UNSUITABLE, 1),
+        (errors.ExportExistsError("is of another."), Reason.EXPORT_EXISTS, 1),
+        (errors.ExportError("no PySpark."), Reason.EXPORT_FAILED, 1),
+        (errors.StateUnreadableError("corrupt."), Reason.STATE_UNREADABLE, 2),
     ],
 )
-def test_what_does_not_pass_ends_it_in_its_own_words(error: Exception, reason: SnapshotReason, attempts: int) -> None:
+def test_what_does_not_pass_ends_it_in_its_own_words(error: Exception, reason: Reason, attempts: int) -> None:
     carrier = Scripted(error, error)
     code, report = end(carrier)
     assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, reason)

@@ -13,7 +13,8 @@ from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
-from tidegate_spark.protocol import Reason, Termination, to_json
+from tidegate_spark.protocol import Termination, to_json
+from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, driver_of, launched, running_driver
 from tidegate_testing.plans import acts, status_of, written
 
@@ -64,7 +65,7 @@ def test_the_end_is_told_and_counted_and_only_then_is_the_driver_gone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "phase"), [(Reason.COMPLETED, Phase.COMPLETED), (Reason.BUDGET_EXHAUSTED, Phase.FAILED)]
+    ("reason", "phase"), [(Reason.COMPLETED, Phase.COMPLETED), (Reason.RESTART_BUDGET_EXHAUSTED, Phase.FAILED)]
 )
 def test_what_ended_for_good_is_not_started_again(reason: Reason, phase: Phase) -> None:
     pod = dataclasses.replace(final(reason, 0), phase="Succeeded")

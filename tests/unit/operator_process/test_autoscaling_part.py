@@ -9,8 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.autoscaling.bounds import Limit
-from tidegate.autoscaling.evaluate import Step
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.metrics.figures import Figures
@@ -22,6 +20,7 @@ from tidegate.observe.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatu
 from tidegate.reconcile_autoscaling import PERIOD, AutoscalingReconciler
 from tidegate.workqueue import WorkQueue
 from tidegate_spark.protocol import AgentReport
+from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import STEADY, query
 from tidegate_testing.observations import NOW, app_with, launched, report_of, running_driver
 from tidegate_testing.upgrades import under_test
@@ -95,7 +94,7 @@ class World:
             await self.reconciler.reconcile(KEY)
         return await self.reconciler.reconcile(KEY)
 
-    async def batches_of_little(self, number: int) -> list[tuple[Step | Limit, int]]:
+    async def batches_of_little(self, number: int) -> list[tuple[Reason, int]]:
         """Return what is decided after each batch of which one executor would do with ease."""
         found = []
         for _ in range(number):
@@ -165,9 +164,9 @@ async def test_a_clock_that_is_set_back_does_not_make_it_measure_anew(back: floa
     before = await world.batches_of_little(30)
     world.behind = back
     after = await world.batches_of_little(60)
-    assert Step.MEASURING in dict(before)
-    assert after[0] == before[-1] == (Step.DOWN_SOON, 6)
-    assert (Step.MEASURING, 6) not in after
+    assert Reason.MEASURING in dict(before)
+    assert after[0] == before[-1] == (Reason.SCALE_DOWN_SOON, 6)
+    assert (Reason.MEASURING, 6) not in after
     assert world.target < 6
 
 
@@ -182,7 +181,7 @@ async def test_advice_has_no_target() -> None:
     await world.batches(12)
     watched = world.index.autoscaling.get(world.app)
     assert watched is not None
-    assert (watched.past.target, watched.advice.evaluation.step) == (0, Step.UP)
+    assert (watched.past.target, watched.advice.evaluation.step) == (0, Reason.SCALE_UP)
     assert world.metric("tidegate_autoscaling_scalings_total", direction="up") is None
 
 
@@ -210,7 +209,7 @@ async def test_a_driver_without_any_executor_is_not_measured_for_ever() -> None:
         await world.look_at(report_of(world.driver, queries=(query(12, NOW + 120.0, 10.0, 1000),), **short).report)
     watched = world.index.autoscaling.get(world.app)
     assert watched is not None
-    assert watched.advice.evaluation.step is Limit.MISSING
+    assert watched.advice.evaluation.step is Reason.EXECUTORS_MISSING
     assert watched.advice.message.startswith("No executor is there")
     assert world.metric("tidegate_autoscaling_reason", mode="Active", reason="ExecutorsMissing") == 1
     assert world.woken[-1] == KEY
@@ -233,7 +232,7 @@ async def test_what_is_measured_is_shown_only_while_there_are_figures() -> None:
     assert None not in {world.metric(f"tidegate_autoscaling_{name}") for name in OF_FIGURES}
     # Another number of executors: it measures anew.
     await world.look_at(report_of(world.driver, executors_wanted=2, executors_running=2).report)
-    assert world.advice.evaluation.step is Step.MEASURING
+    assert world.advice.evaluation.step is Reason.MEASURING
     assert {world.metric(f"tidegate_autoscaling_{name}") for name in OF_FIGURES} == {None}
     assert world.metric("tidegate_autoscaling_recommended_executors") == world.target
     assert world.metric("tidegate_autoscaling_scalings_total", direction="up") == 1
@@ -294,7 +293,7 @@ async def test_from_the_stop_to_a_stable_version_the_number_of_executors_stays_a
     await world.batches(24, lag=100_000)
     watched = world.index.autoscaling.get(world.app)
     assert watched is not None
-    assert (world.target, watched.advice.evaluation.step) == (before, Step.UPGRADING)
+    assert (world.target, watched.advice.evaluation.step) == (before, Reason.UPGRADE_UNDER_WAY)
     assert "comes first" in watched.advice.message
 
 
@@ -391,7 +390,7 @@ async def test_a_quota_that_is_used_up_keeps_executors_away_whatever_they_would_
     full = QuotaStatus({"limits.cpu": "2"}, {"limits.cpu": "2"})
     world = World(quotas=NoQuotas(ResourceQuota(QuotaMetadata("team"), QuotaSpec(), full)))
     await world.batches(12)
-    assert (world.target, world.advice.evaluation.step) == (1, Limit.QUOTA)
+    assert (world.target, world.advice.evaluation.step) == (1, Reason.QUOTA_REACHED)
     assert world.advice.message.startswith(
         "More than 1 executor would be needed; ResourceQuota team has room for no executor (2 of 2 limits.cpu are "
         "used, and executors state none: set spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu). "

@@ -14,6 +14,7 @@ from tidegate.kube.failures import Unavailable
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
 from tidegate.workqueue import Key, WorkQueue
+from tidegate_spark.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with, launched
 
 KEY: Key = ("shop", "orders")
@@ -39,7 +40,7 @@ async def lines_of(access: Access, *actions: Any) -> list[dict[str, Any]]:
 
     async def work(key: Key) -> None:
         structlog.contextvars.bind_contextvars(reason="Deleting")
-        await actor.carry_out(APP, Plan("release", "Deleting", "message", actions), NOW)
+        await actor.carry_out(APP, Plan("release", ForeignReason("Deleting"), "message", actions), NOW)
         queue.stop()
 
     queue = WorkQueue(work, Figures(), lambda: 0.0)

@@ -10,12 +10,12 @@ from tidegate_spark.protocol import (
     EXIT_APPLICATION,
     EXIT_DEPENDENCY,
     EXIT_OK,
-    Reason,
     Storage,
     Termination,
     from_json,
     to_json,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition.making import config_for_spark, end_of
 from tidegate_spark.repartition_pod import exit_code
 from tidegate_spark.repartition_protocol import (
@@ -24,7 +24,6 @@ from tidegate_spark.repartition_protocol import (
     Repartition,
     RepartitionedQuery,
     RepartitionEnd,
-    RepartitionWhat,
     needs_repartition,
     second_way,
     why_unfit,
@@ -45,7 +44,7 @@ def test_each_operator_that_spark_knows_the_keys_of_can_be_divided(operator: str
 def test_a_spark_that_can_not_is_told_by_its_version(version: str) -> None:
     unfit = why_unfit({"main": StateFacts("RocksDB", 4, ("dedupe",))}, 8, version)
     assert unfit is not None
-    assert unfit.what is RepartitionWhat.SPARK_TOO_OLD
+    assert unfit.what is Reason.SPARK_TOO_OLD
     assert "4.2" in unfit.message
 
 
@@ -79,7 +78,7 @@ def test_one_query_that_can_not_be_divided_is_enough_and_is_named() -> None:
     }
     unfit = why_unfit(facts, 8, "4.2.1")
     assert unfit is not None
-    assert unfit.what is RepartitionWhat.OPERATOR
+    assert unfit.what is Reason.UNSUPPORTED_OPERATOR
     assert "'limit'" in unfit.message
     assert "globalLimit" in unfit.message
 
@@ -118,14 +117,12 @@ def test_spark_is_started_for_the_new_lineage_without_executors() -> None:
 @pytest.mark.parametrize(
     ("what", "reason", "code"),
     [
-        (RepartitionWhat.SPARK, None, EXIT_APPLICATION),
-        (RepartitionWhat.FENCED, None, EXIT_APPLICATION),
-        (RepartitionWhat.DEPENDENCY, Reason.STORAGE_UNAVAILABLE, EXIT_DEPENDENCY),
+        (Reason.SPARK_FAILED, None, EXIT_APPLICATION),
+        (Reason.FENCED, None, EXIT_APPLICATION),
+        (Reason.DEPENDENCY_UNAVAILABLE, Reason.STORAGE_UNAVAILABLE, EXIT_DEPENDENCY),
     ],
 )
-def test_the_exit_code_tells_what_another_attempt_may_mend(
-    what: RepartitionWhat, reason: Reason | None, code: int
-) -> None:
+def test_the_exit_code_tells_what_another_attempt_may_mend(what: Reason, reason: Reason | None, code: int) -> None:
     end = end_of(CONFIG, what, "words", reason)
     assert (exit_code(end), end.repartition) == (code, RepartitionEnd(what))
     assert exit_code(Termination(Reason.COMPLETED, "", 1)) == EXIT_OK

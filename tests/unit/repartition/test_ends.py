@@ -3,11 +3,12 @@
 import pytest
 
 from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import TERMINATION_MESSAGE_LIMIT, Reason, Storage, Termination, from_json
+from tidegate_spark.protocol import TERMINATION_MESSAGE_LIMIT, Storage, Termination, from_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition_pod import Making
-from tidegate_spark.repartition_protocol import Repartition, RepartitionedQuery, RepartitionEnd, RepartitionWhat
+from tidegate_spark.repartition_protocol import Repartition, RepartitionedQuery, RepartitionEnd
 from tidegate_spark.termination import termination_text
 from tidegate_testing.driver_process import driver_config
 
@@ -29,7 +30,7 @@ class PlayedMaking(Making):
 
 
 def spark(words: str) -> RepartitionError:
-    return RepartitionError(RepartitionWhat.SPARK, words)
+    return RepartitionError(Reason.SPARK_FAILED, words)
 
 
 @pytest.mark.parametrize(
@@ -46,20 +47,20 @@ def test_a_jvm_that_lacked_memory_is_told_as_such_with_the_field_that_helps(
 ) -> None:
     said = PlayedMaking(failure, code).make()
     assert said.repartition is not None
-    assert said.repartition.what is RepartitionWhat.MEMORY
+    assert said.repartition.what is Reason.OUT_OF_MEMORY
     assert "spec.state.repartition.resources.requests.memory" in said.message
 
 
 @pytest.mark.parametrize(
     ("failure", "code", "what"),
     [
-        (spark("UNSUPPORTED_VARIABLE_TYPE."), None, RepartitionWhat.SPARK),
-        (spark("Answer from Java side is empty."), 1, RepartitionWhat.SPARK),
-        (RepartitionError(RepartitionWhat.DIFFERENT, "Not the same."), 137, RepartitionWhat.DIFFERENT),
-        (RuntimeError("what nobody thought of"), None, RepartitionWhat.SPARK),
+        (spark("UNSUPPORTED_VARIABLE_TYPE."), None, Reason.SPARK_FAILED),
+        (spark("Answer from Java side is empty."), 1, Reason.SPARK_FAILED),
+        (RepartitionError(Reason.STATE_DIFFERS, "Not the same."), 137, Reason.STATE_DIFFERS),
+        (RuntimeError("what nobody thought of"), None, Reason.SPARK_FAILED),
     ],
 )
-def test_other_failures_are_told_as_they_are(failure: Exception, code: int | None, what: RepartitionWhat) -> None:
+def test_other_failures_are_told_as_they_are(failure: Exception, code: int | None, what: Reason) -> None:
     said = PlayedMaking(failure, code).make()
     assert said.repartition is not None
     assert said.repartition.what is what

@@ -12,11 +12,12 @@ from tidegate_spark.exports import state_reader
 from tidegate_spark.objects.memory import Call
 from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.protocol import Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import attempts, job
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.fingerprints import Contents, Fingerprint, Store
 from tidegate_spark.repartition.job import Repartitioner
-from tidegate_spark.repartition_protocol import Repartition, RepartitionedQuery, RepartitionWhat
+from tidegate_spark.repartition_protocol import Repartition, RepartitionedQuery
 from tidegate_spark.starting_point import left_to_fill
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.driver_process import driver_config
@@ -138,7 +139,7 @@ def test_state_that_is_not_the_same_makes_no_lineage(world: World, after: Conten
     world.after = after
     with pytest.raises(RepartitionError, match=words) as caught:
         world.make()
-    assert caught.value.what is RepartitionWhat.DIFFERENT
+    assert caught.value.what is Reason.STATE_DIFFERS
     assert world.stored(MARK) is None
     with pytest.raises(SnapshotError, match="was not finished"):
         left_to_fill(world.scene.library(), 2)
@@ -148,30 +149,28 @@ def test_rows_that_are_not_where_their_hash_says_are_not_divided_further(world: 
     world.before = contents(7, misplaced=1)
     with pytest.raises(RepartitionError) as caught:
         world.make()
-    assert caught.value.what is RepartitionWhat.ONE_PLACE
+    assert caught.value.what is Reason.STATE_IN_ONE_PLACE
 
 
 def test_a_batch_that_was_begun_and_not_committed_is_run_again_under_its_own_number_first(world: World) -> None:
     world.scene.store().put(f"{world.scene.root()}/offsets/3", b"offsets 3")
     with pytest.raises(RepartitionError) as caught:
         world.make()
-    assert caught.value.what is RepartitionWhat.UNCOMMITTED
+    assert caught.value.what is Reason.BATCH_UNCOMMITTED
     assert world.stored("apps/orders/repartitions/2.json") is None
 
 
 @pytest.mark.parametrize(
     ("facts", "version", "what"),
     [
-        ({**FACTS, "provider": "HDFS"}, "4.2.1", RepartitionWhat.PROVIDER),
-        ({**FACTS, "operators": [{**OPERATOR, "name": "globalLimit"}]}, "4.2.1", RepartitionWhat.OPERATOR),
-        ({**FACTS, "operators": [{**OPERATOR, "partitions": 1}]}, "4.2.1", RepartitionWhat.ONE_PLACE),
-        ({**FACTS, "operators": [{**OPERATOR, "onePlace": True}]}, "4.2.1", RepartitionWhat.ONE_PLACE),
-        (FACTS, "4.1.2", RepartitionWhat.SPARK_TOO_OLD),
+        ({**FACTS, "provider": "HDFS"}, "4.2.1", Reason.UNSUPPORTED_PROVIDER),
+        ({**FACTS, "operators": [{**OPERATOR, "name": "globalLimit"}]}, "4.2.1", Reason.UNSUPPORTED_OPERATOR),
+        ({**FACTS, "operators": [{**OPERATOR, "partitions": 1}]}, "4.2.1", Reason.STATE_IN_ONE_PLACE),
+        ({**FACTS, "operators": [{**OPERATOR, "onePlace": True}]}, "4.2.1", Reason.STATE_IN_ONE_PLACE),
+        (FACTS, "4.1.2", Reason.SPARK_TOO_OLD),
     ],
 )
-def test_what_spark_can_not_do_is_not_begun(
-    world: World, facts: dict[str, Any], version: str, what: RepartitionWhat
-) -> None:
+def test_what_spark_can_not_do_is_not_begun(world: World, facts: dict[str, Any], version: str, what: Reason) -> None:
     world.layout.facts, world.spark_version = facts, version
     with pytest.raises(RepartitionError) as caught:
         world.make()
@@ -190,13 +189,13 @@ def test_where_spark_fails_the_second_way_is_named_if_there_is_one(
     world.layout.facts = {**FACTS, "operators": [{**OPERATOR, "name": operator}]}
     with pytest.raises(RepartitionError, match="can not divide the state anew") as raised:
         world.make()
-    assert raised.value.what is RepartitionWhat.SPARK
+    assert raised.value.what is Reason.SPARK_FAILED
     assert ("spec.startFrom.exportedState" in str(raised.value)) is named
     assert world.stored(MARK) is None
 
 
 @pytest.mark.parametrize(
-    "trouble", [RepartitionError(RepartitionWhat.FENCED, "Another one."), ConnectionError("The storage is away.")]
+    "trouble", [RepartitionError(Reason.FENCED, "Another one."), ConnectionError("The storage is away.")]
 )
 def test_where_spark_fails_because_of_the_storage_the_storage_is_named_and_not_the_state(
     world: World, monkeypatch: pytest.MonkeyPatch, trouble: Exception

@@ -9,6 +9,7 @@ from tidegate.resources.access import build_access
 from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.event import MESSAGE_LIMIT, build_event
 from tidegate.resources.metadata import executor_selector, labels
+from tidegate_spark.reasons import ForeignReason, Reason
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
 
@@ -45,14 +46,16 @@ def test_the_agents_secret_goes_with_its_app() -> None:
 
 
 def test_an_event_says_what_happened_to_whom() -> None:
-    event = build_event(app().metadata, reason="Launched", message="epoch 3", now=NOON, key="3")
+    event = build_event(app().metadata, reason=Reason.LAUNCHED, message="epoch 3", now=NOON, key="3")
     name = event["metadata"]["name"]
     assert name.startswith("orders.")
     assert_golden(__file__, "event", event)
 
 
 def event_name(reason: str = "Launched", message: str = "m", key: str = "", later: int = 0) -> str:
-    event = build_event(app().metadata, reason=reason, message=message, now=NOON + timedelta(seconds=later), key=key)
+    event = build_event(
+        app().metadata, reason=ForeignReason(reason), message=message, now=NOON + timedelta(seconds=later), key=key
+    )
     return str(event["metadata"]["name"])
 
 
@@ -66,6 +69,6 @@ def test_what_differs_has_another_name() -> None:
 
 @pytest.mark.parametrize(("length", "kept"), [(MESSAGE_LIMIT, MESSAGE_LIMIT), (MESSAGE_LIMIT + 1, MESSAGE_LIMIT)])
 def test_a_long_message_is_cut_to_what_the_api_server_takes(length: int, kept: int) -> None:
-    event = build_event(app().metadata, reason="Failed", message="é" * length, now=NOON, warning=True)
+    event = build_event(app().metadata, reason=ForeignReason("Failed"), message="é" * length, now=NOON, warning=True)
     assert (len(event["message"]), event["type"]) == (kept, "Warning")
     assert event["message"].endswith("…") == (length > kept)

@@ -10,6 +10,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark.objects.memory import Call
 from tidegate_spark.protocol import Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_book import KEPT, NOT_BEGUN
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
@@ -18,7 +19,6 @@ from tidegate_spark.snapshot_protocol import (
     ReleaseOrder,
     SnapshotOrder,
     SnapshotOrders,
-    SnapshotReason,
     SnapshotReport,
     SnapshotState,
 )
@@ -121,7 +121,7 @@ def test_a_snapshot_that_was_taken_is_reported_with_all_that_it_is() -> None:
     desk.take("a", manual=True, holders=("upgrade-1",), image="shop:1")
     desk.attempt()
     report, made = desk.report("a"), known(desk).snapshots["a"]
-    assert (report.state, report.reason, report.lineage) == (READY, SnapshotReason.NONE, 1)
+    assert (report.state, report.reason, report.lineage) == (READY, Reason.NONE, 1)
     assert (report.files, report.bytes, report.digest) == (report.of_files, made.bytes, made.digest)
     assert report.new_bytes == report.bytes > 0
     assert (report.manifest, report.spark_version) == ("s3://here/apps/orders/snapshots/a/manifest.json", "4.2.1")
@@ -168,7 +168,7 @@ def test_nothing_committed_yet_is_waited_for_while_the_application_runs() -> Non
     desk = desk_with(0)
     desk.take("a")
     desk.attempt(20)
-    assert (desk.report("a").state, desk.report("a").reason) == (WAITING, SnapshotReason.NOTHING_COMMITTED)
+    assert (desk.report("a").state, desk.report("a").reason) == (WAITING, Reason.NOTHING_COMMITTED)
     desk.scene.batches(1)
     desk.attempt()
     assert desk.report("a").state is READY
@@ -178,7 +178,7 @@ def test_nothing_committed_is_the_end_where_nothing_runs() -> None:
     desk = desk_with(0, runs=False)
     desk.take("a")
     desk.attempt(2)
-    assert (desk.report("a").state, desk.report("a").reason) == (FAILED, SnapshotReason.NOTHING_COMMITTED)
+    assert (desk.report("a").state, desk.report("a").reason) == (FAILED, Reason.NOTHING_COMMITTED)
     assert known(desk).snapshots == {}
 
 
@@ -197,7 +197,7 @@ def test_a_store_that_is_away_is_waited_for() -> None:
     desk.watch = dies_at("copy", "")
     desk.take("a")
     desk.attempt(5)
-    assert (desk.report("a").state, desk.report("a").reason) == (WAITING, SnapshotReason.STORAGE_UNAVAILABLE)
+    assert (desk.report("a").state, desk.report("a").reason) == (WAITING, Reason.STORAGE_UNAVAILABLE)
     assert "http://store" in desk.report("a").message
     desk.watch = lambda call: None
     desk.attempt()
@@ -227,7 +227,7 @@ def test_a_batch_that_is_lost_is_given_up_and_nothing_is_left_of_it() -> None:
     desk.scene.clean(keep=1)
     desk.take("a", exact={"main": 0}, holders=("rollback-1",))
     desk.attempt(2)
-    assert (desk.report("a").state, desk.report("a").reason) == (FAILED, SnapshotReason.BATCH_LOST)
+    assert (desk.report("a").state, desk.report("a").reason) == (FAILED, Reason.BATCH_LOST)
     assert "a" in known(desk).gone
     assert [key for key in desk.scene.keys("") if "/a/" in key or key.startswith("objects/")] == []
 
@@ -249,10 +249,10 @@ def test_giving_up_is_finished_when_the_store_is_back() -> None:
     desk.attempt()
     desk.watch = dies_at("get", "catalog")
     desk.attempt(3)
-    assert (desk.report("a").state, desk.report("a").reason) == (WAITING, SnapshotReason.STORAGE_UNAVAILABLE)
+    assert (desk.report("a").state, desk.report("a").reason) == (WAITING, Reason.STORAGE_UNAVAILABLE)
     desk.watch = lambda call: None
     desk.attempt()
-    assert (desk.report("a").state, desk.report("a").reason) == (FAILED, SnapshotReason.BATCH_LOST)
+    assert (desk.report("a").state, desk.report("a").reason) == (FAILED, Reason.BATCH_LOST)
 
 
 def test_a_checkpoint_that_cannot_be_read_is_given_up_with_the_files_name() -> None:
@@ -274,7 +274,7 @@ def test_a_fault_of_our_own_is_given_up_with_its_name() -> None:
     desk.watch = watch
     desk.take("a")
     desk.attempt(2)
-    assert (desk.report("a").state, desk.report("a").reason) == (FAILED, SnapshotReason.INTERNAL)
+    assert (desk.report("a").state, desk.report("a").reason) == (FAILED, Reason.INTERNAL_ERROR)
     assert "KeyError" in desk.report("a").message
 
 
@@ -287,7 +287,7 @@ def test_without_the_catalog_it_waits_for_a_person() -> None:
     desk.take("b")
     desk.dispose("a")
     desk.attempt(4)
-    assert {desk.report(name).reason for name in "ab"} == {SnapshotReason.CATALOG_LOST}
+    assert {desk.report(name).reason for name in "ab"} == {Reason.CATALOG_LOST}
     desk.scene.store().put("apps/orders/snapshots/catalog.json", lost)
     desk.attempt(2)
     assert (desk.report("a").state, desk.report("b").state) == (SnapshotState.DISPOSED, READY)
@@ -359,7 +359,7 @@ def test_after_spark_was_too_fast_it_is_pinned() -> None:
     desk.watch = watch
     desk.take("a")
     desk.attempt()
-    assert desk.report("a").reason is SnapshotReason.TOO_FAST
+    assert desk.report("a").reason is Reason.CLEANED_TOO_FAST
     assert set(noted) == {False}
     desk.attempt()
     assert desk.report("a").state is READY
@@ -371,7 +371,7 @@ def test_a_pin_goes_whatever_becomes_of_the_snapshot() -> None:
     desk.scene.clean(keep=1)
     desk.take("a", exact={"main": 0})
     desk.attempt(2)
-    assert (desk.report("a").state, desk.report("a").reason) == (FAILED, SnapshotReason.BATCH_LOST)
+    assert (desk.report("a").state, desk.report("a").reason) == (FAILED, Reason.BATCH_LOST)
     assert "lineages/1.pin" not in desk.scene.keys("lineages/")
 
 
@@ -379,7 +379,7 @@ def test_a_pin_stays_between_two_attempts_at_an_exact_batch() -> None:
     desk = desk_with(5, watch=dies_at("copy", "commits"))
     desk.take("a", exact={"main": 4})
     desk.attempt()
-    assert (desk.report("a").state, desk.report("a").reason) == (WAITING, SnapshotReason.STORAGE_UNAVAILABLE)
+    assert (desk.report("a").state, desk.report("a").reason) == (WAITING, Reason.STORAGE_UNAVAILABLE)
     assert "lineages/1.pin" in desk.scene.keys("lineages/")
     desk.watch = lambda call: None
     desk.attempt()
@@ -490,7 +490,7 @@ def test_one_that_is_held_goes_when_it_is_released() -> None:
     desk.attempt()
     desk.dispose("a")
     desk.attempt(10)
-    assert (desk.report("a").state, desk.report("a").reason) == (SnapshotState.HELD, SnapshotReason.HELD)
+    assert (desk.report("a").state, desk.report("a").reason) == (SnapshotState.HELD, Reason.HELD)
     assert "fork-7" in desk.report("a").message
     desk.scene.library().change(lambda it: catalog.release(it, "a", "fork-7"))
     desk.attempt()
@@ -528,7 +528,7 @@ def test_disposing_is_never_given_up() -> None:
     desk.watch = watch
     desk.dispose("a")
     desk.attempt(5)
-    assert (desk.report("a").state, desk.report("a").reason) == (WAITING, SnapshotReason.INTERNAL)
+    assert (desk.report("a").state, desk.report("a").reason) == (WAITING, Reason.INTERNAL_ERROR)
 
 
 # --- what is remembered ---

@@ -15,6 +15,7 @@ from tidegate_spark.protocol import (
     Storage,
     from_json,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_pod import carry_out, judge_claim, word_of
@@ -26,7 +27,6 @@ from tidegate_spark.snapshot_protocol import (
     ReleaseOrder,
     SnapshotOrder,
     SnapshotOrders,
-    SnapshotReason,
     SnapshotReport,
     SnapshotReports,
     SnapshotState,
@@ -90,7 +90,7 @@ def test_a_store_that_is_away_is_left_to_the_kubelet() -> None:
     carrier = Scripted(CatalogContendedError("again and again"))
     code, report, paused = end(carrier)
     assert (code, report.state, paused) == (EXIT_DEPENDENCY, SnapshotState.WAITING, 0.0)
-    assert (report.reason, carrier.attempts) == (SnapshotReason.STORAGE_UNAVAILABLE, 1)
+    assert (report.reason, carrier.attempts) == (Reason.STORAGE_UNAVAILABLE, 1)
 
 
 def test_disposing_that_fails_for_no_known_cause_ends_and_is_tried_again() -> None:
@@ -108,7 +108,7 @@ def test_disposing_that_fails_for_no_known_cause_ends_and_is_tried_again() -> No
         now[0] += seconds
 
     assert carry_out(keeper, pause) == EXIT_DEPENDENCY
-    assert keeper.reports()[0].reason is SnapshotReason.INTERNAL
+    assert keeper.reports()[0].reason is Reason.INTERNAL_ERROR
 
 
 def test_without_orders_it_ends_well() -> None:
@@ -167,7 +167,7 @@ def test_one_that_is_not_there_yet_is_waited_for() -> None:
     scene = Scene()
     scene.batches()
     code, report = adopt(scene)
-    assert (code, report.state, report.reason) == (EXIT_DEPENDENCY, SnapshotState.WAITING, SnapshotReason.MISSING)
+    assert (code, report.state, report.reason) == (EXIT_DEPENDENCY, SnapshotState.WAITING, Reason.SNAPSHOT_MISSING)
     assert "there is no snapshot a" in report.message
 
 
@@ -177,7 +177,7 @@ def test_one_that_is_damaged_is_refused_and_not_held() -> None:
     made = scene.take("a")
     scene.store().delete([f"apps/orders/{made.files[0].key}"])
     code, report = adopt(scene)
-    assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, SnapshotReason.DAMAGED)
+    assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED)
     assert made.files[0].key in report.message
     assert scene.library().read().snapshots["a"].holders == frozenset()
 
@@ -210,7 +210,7 @@ def test_one_that_is_not_says_what_and_where() -> None:
     made = scene.take("a")
     scene.store().put(f"apps/orders/{made.files[0].key}", b"x" * made.files[0].size)
     code, report = read_back(scene)
-    assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, SnapshotReason.DAMAGED)
+    assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED)
     assert made.files[0].key in report.message
 
 

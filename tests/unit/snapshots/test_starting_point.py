@@ -12,7 +12,8 @@ from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark.objects.memory import Call, MemoryStore
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
-from tidegate_spark.protocol import Reason, StartFrom, Storage
+from tidegate_spark.protocol import StartFrom, Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers

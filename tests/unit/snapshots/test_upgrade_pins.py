@@ -12,7 +12,8 @@ from botocore.exceptions import EndpointConnectionError
 from tidegate_spark import starting_point, upgrade_pin
 from tidegate_spark.objects.memory import Call
 from tidegate_spark.objects.store import SnapshotError
-from tidegate_spark.protocol import EarlierPin, Pin, Reason, StartFrom, Storage
+from tidegate_spark.protocol import EarlierPin, Pin, StartFrom, Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import catalog, collect

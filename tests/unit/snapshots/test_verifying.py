@@ -11,8 +11,8 @@ import pytest
 from tidegate_spark.objects.memory import Buckets, Call
 from tidegate_spark.objects.store import PART_BYTES, Digester, Entry, MismatchError, NewerStorageError
 from tidegate_spark.protocol import Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_faults import trouble_of
-from tidegate_spark.snapshot_protocol import SnapshotReason
 from tidegate_spark.snapshots import collect
 from tidegate_spark.snapshots.catalog import DisposedError, UnknownSnapshotError
 from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
@@ -116,7 +116,7 @@ def test_a_manifest_of_a_newer_tidegate_is_not_called_damaged_and_nothing_beside
     with pytest.raises(NewerStorageError, match=r"its format is 2.*use a newer Tidegate") as raised:
         verified(scene)
     trouble = trouble_of(raised.value, Storage("s3://bucket/apps/orders"), "keys", runs=True)
-    assert trouble.reason is SnapshotReason.NEWER_FORMAT
+    assert trouble.reason is Reason.NEWER_FORMAT
     collect.collect(library, 2000.0)
     assert library.store.get(f"{library.prefix}/snapshots/a/of-the-newer-one") is not None
 

@@ -16,7 +16,6 @@ from tidegate_spark.protocol import (
     TERMINATION_MESSAGE_LIMIT,
     DriverConfig,
     ExecutorSettings,
-    Reason,
     Storage,
     Termination,
     from_json,
@@ -25,6 +24,7 @@ from tidegate_spark.protocol import (
 from tidegate_spark.protocol import (
     TERMINATION_LOG as TERMINATION_LOG_OF_THE_CONTRACT,
 )
+from tidegate_spark.reasons import Reason
 
 SOURCES = str(Path(pyspark_path.__file__).parents[1])
 CONFIG = to_json(

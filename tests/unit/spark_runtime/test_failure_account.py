@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tidegate_spark.failure_account import ACCOUNT, MARK, FailureAccount
-from tidegate_spark.protocol import Reason, RestartSettings
+from tidegate_spark.protocol import RestartSettings
+from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
 
 SETTINGS = RestartSettings(max_failures=2, window_seconds=100, healthy_seconds=50)
@@ -38,7 +39,7 @@ def test_as_many_failures_as_allowed_are_answered_by_another_start_and_one_more_
     assert [pod.run(FAILED), pod.run(FAILED)] == [FAILED, FAILED]
     last = pod.run(FAILED)
     assert last is not None
-    assert (last.reason, last.exception) == (Reason.BUDGET_EXHAUSTED, "AnalysisException")
+    assert (last.reason, last.exception) == (Reason.RESTART_BUDGET_EXHAUSTED, "AnalysisException")
     assert "3 failures of the application within 100 s" in last.message
     assert "AnalysisException: no such column" in last.message
 
@@ -96,14 +97,14 @@ def test_a_long_run_without_a_batch_is_not_healthy(pod: Pod) -> None:
     pod.run(FAILED)
     last = pod.run(FAILED, seconds=50, committed=False)
     assert last is not None
-    assert last.reason is Reason.BUDGET_EXHAUSTED
+    assert last.reason is Reason.RESTART_BUDGET_EXHAUSTED
 
 
 def test_a_process_that_was_killed_counts_when_the_next_one_starts(pod: Pod) -> None:
     assert [pod.run(None), pod.run(None), pod.run(None)] == [None, None, None]
     _, refusal = pod.start()
     assert refusal is not None
-    assert refusal.reason is Reason.BUDGET_EXHAUSTED
+    assert refusal.reason is Reason.RESTART_BUDGET_EXHAUSTED
     assert "without a word" in refusal.message
 
 
@@ -123,7 +124,7 @@ def test_failures_in_a_pod_that_was_lost_count_in_the_next(tmp_path: Path) -> No
     settings = RestartSettings(max_failures=2, window_seconds=100, failures=(950.0, 990.0, 1.0))
     last = Pod(tmp_path, settings).run(FAILED)
     assert last is not None
-    assert last.reason is Reason.BUDGET_EXHAUSTED
+    assert last.reason is Reason.RESTART_BUDGET_EXHAUSTED
 
 
 def test_they_are_taken_over_once_and_not_at_each_start(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ParamValidationError
 
 from tidegate_spark import preflight
-from tidegate_spark.protocol import PROTOCOL, Fault, Reason, Storage
+from tidegate_spark.protocol import PROTOCOL, Fault, Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import Credentials, EndpointError, FaultError, connect, fault_of, read_credentials
 from tidegate_testing.driver_process import driver_config
 

@@ -17,11 +17,11 @@ from tidegate_spark.protocol import (
     DriverConfig,
     ExecutorSettings,
     Fault,
-    Reason,
     Storage,
     Termination,
 )
 from tidegate_spark.queries import Entry, checkpoint_directory, refusal, with_settings
+from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.script import COMPLETED, Outcome, judge, outcome_of_exit
 from tidegate_spark.termination import termination_text

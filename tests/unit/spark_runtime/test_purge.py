@@ -12,7 +12,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tidegate_spark import purge
-from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Reason, Storage
+from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import FaultError
 
 CONFIG = DriverConfig(

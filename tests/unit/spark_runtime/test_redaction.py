@@ -19,10 +19,10 @@ from tidegate_spark.protocol import (
     DriverState,
     Fault,
     Notice,
-    Reason,
     Termination,
     to_json,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets, Stream, clean_report, secret_values
 from tidegate_spark.snapshot_protocol import REDACTED
 from tidegate_spark.termination import termination_text

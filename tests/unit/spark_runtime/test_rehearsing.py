@@ -6,8 +6,9 @@ import os
 import pytest
 
 from tidegate_spark.progress import Commit, Progress
-from tidegate_spark.protocol import DriverState, Fault, Reason, Storage, Termination, from_json, to_json
-from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, RehearsalWhat, rehearsal_place
+from tidegate_spark.protocol import EXIT_CODES, DriverState, Fault, Storage, Termination, from_json, to_json
+from tidegate_spark.reasons import Reason
+from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, rehearsal_place
 from tidegate_spark.rehearsing import Rehearsing, what_failed
 from tidegate_spark.script import Outcome
 from tidegate_testing.driver_process import driver_config
@@ -53,7 +54,7 @@ def test_each_query_has_to_commit_enough() -> None:
     run.commit("b")
     run.rehearsing.look()
     assert [outcome.reason for outcome in run.asked] == [Reason.COMPLETED]
-    assert run.end(Reason.COMPLETED) == RehearsalEnd(RehearsalResult.PASSED, RehearsalWhat.NONE, {"a": 3, "b": 3})
+    assert run.end(Reason.COMPLETED) == RehearsalEnd(RehearsalResult.PASSED, Reason.NONE, {"a": 3, "b": 3})
 
 
 def test_a_script_that_has_started_nothing_yet_has_not_passed() -> None:
@@ -106,7 +107,7 @@ def test_a_query_that_was_not_started_in_time_counts_as_dropped() -> None:
     run.commit("a", 3)
     run.rehearsing.run_out_of_time()
     told = run.told(Reason.COMPLETED)
-    assert told.rehearsal == RehearsalEnd(RehearsalResult.PASSED, RehearsalWhat.NONE, {"a": 3})
+    assert told.rehearsal == RehearsalEnd(RehearsalResult.PASSED, Reason.NONE, {"a": 3})
     assert "'b' of the version before was not started, and counts as dropped" in told.message
 
 
@@ -125,14 +126,14 @@ def test_without_input_nothing_is_said() -> None:
     run.rehearsing.run_out_of_time()
     assert [outcome.reason for outcome in run.asked] == [Reason.STOPPED]
     told = run.told(Reason.STOPPED)
-    assert told.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, RehearsalWhat.NO_INPUT, {"a": 1})
+    assert told.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.NO_INPUT, {"a": 1})
     assert "query 'a' committed 1 batches; 3 of each were asked for in 60 s" in told.message
 
 
 def test_a_batch_that_takes_longer_than_the_time_is_not_a_lack_of_input() -> None:
     run = Run("a")
     run.rehearsing.run_out_of_time()
-    assert run.end(Reason.STOPPED).what is RehearsalWhat.TIME_LIMIT
+    assert run.end(Reason.STOPPED).what is Reason.DEADLINE_EXCEEDED
 
 
 def test_what_it_waited_for_until_the_time_was_over_is_named() -> None:
@@ -142,10 +143,10 @@ def test_what_it_waited_for_until_the_time_was_over_is_named() -> None:
     run.progress.enter(DriverState.STOPPING)
     told = run.told(Reason.STOPPED)
     assert (told.reason, told.message) == (Reason.STORAGE_UNAVAILABLE, "no answer")
-    assert told.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, RehearsalWhat.DEPENDENCY)
+    assert told.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE)
 
 
-@pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.COMPLETED])
+@pytest.mark.parametrize("reason", [reason for reason in EXIT_CODES if reason is not Reason.COMPLETED])
 def test_every_end_has_a_result_and_only_failures_have_failed(reason: Reason) -> None:
     failures = {
         Reason.APPLICATION_FAILED,
@@ -157,7 +158,7 @@ def test_every_end_has_a_result_and_only_failures_have_failed(reason: Reason) ->
         Reason.SNAPSHOT_UNUSABLE,
         Reason.STATE_MISSING,
         Reason.PROTOCOL_MISMATCH,
-        Reason.BUDGET_EXHAUSTED,
+        Reason.RESTART_BUDGET_EXHAUSTED,
     }
     assert (Run("a").end(reason).result is RehearsalResult.FAILED) == (reason in failures)
 
@@ -173,10 +174,10 @@ def test_every_end_has_a_result_and_only_failures_have_failed(reason: Reason) ->
 )
 def test_its_own_small_memory_says_nothing_of_the_version(reason: Reason, exception: str, code: int | None) -> None:
     end = Run("a").end(reason, "killed", exception, code)
-    assert (end.result, end.what) == (RehearsalResult.INCONCLUSIVE, RehearsalWhat.MEMORY)
+    assert (end.result, end.what) == (RehearsalResult.INCONCLUSIVE, Reason.OUT_OF_MEMORY)
 
 
-S, P, E = RehearsalWhat.STATE_SCHEMA, RehearsalWhat.PLAN, RehearsalWhat.EXCEPTION
+S, P, E = Reason.STATE_SCHEMA, Reason.PLAN_INCOMPATIBLE, Reason.APPLICATION_FAILED
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ S, P, E = RehearsalWhat.STATE_SCHEMA, RehearsalWhat.PLAN, RehearsalWhat.EXCEPTIO
         ("ValueError", "no such sensor", E),
     ],
 )
-def test_a_failure_is_named_by_sparks_own_conditions(exception: str, message: str, what: RehearsalWhat) -> None:
+def test_a_failure_is_named_by_sparks_own_conditions(exception: str, message: str, what: Reason) -> None:
     assert what_failed(exception, message) is what
     assert Run("a").end(Reason.APPLICATION_FAILED, message, exception).what is what
 

@@ -4,9 +4,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets, clean_report
 from tidegate_spark.snapshot_metrics import SnapshotFigures
-from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
+from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.driver_process import driver_config
 
 CONFIG = driver_config("orders", "local:///m.py", Storage("s3://b/p"), epoch=3)
@@ -39,7 +40,7 @@ def test_failures_count_by_reason_and_the_first_is_seen_as_a_step() -> None:
     figures = SnapshotFigures(CONFIG)
     name = 'tidegate_snapshot_failures_total{app="orders",epoch="3",namespace="tests",reason="BatchLost"}'
     assert shown(figures)[name] == 0
-    figures.ended(SnapshotReport("a", SnapshotState.FAILED, SnapshotReason.BATCH_LOST))
+    figures.ended(SnapshotReport("a", SnapshotState.FAILED, Reason.BATCH_LOST))
     assert shown(figures)[name] == 1
 
 

@@ -15,7 +15,8 @@ from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.outputs import Output, Outputs
 from tidegate_spark.places import Storage
-from tidegate_spark.protocol import EarlierPin, Reason, StartFrom
+from tidegate_spark.protocol import EarlierPin, StartFrom
+from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.job import Repartitioner
 from tidegate_spark.repartition_protocol import Repartition, RepartitionedQuery

@@ -44,21 +44,20 @@ from tidegate_spark.protocol import (
     Notice,
     Pin,
     QueryReport,
-    Reason,
     RestartSettings,
     StartFrom,
     Storage,
     Termination,
 )
+from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets, clean_report
-from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, RehearsalWhat
-from tidegate_spark.repartition_protocol import RepartitionedQuery, RepartitionEnd, RepartitionWhat
+from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult
+from tidegate_spark.repartition_protocol import RepartitionedQuery, RepartitionEnd
 from tidegate_spark.snapshot_pod import word_of
 from tidegate_spark.snapshot_progress import serve
 from tidegate_spark.snapshot_protocol import (
     PROGRESS_PATH,
     QueryPin,
-    SnapshotReason,
     SnapshotReport,
     SnapshotReports,
     SnapshotState,
@@ -132,9 +131,9 @@ TERMINATION = Termination(
     committed=12,
     adopt_epoch=8,
     adopt_lineage=3,
-    rehearsal=RehearsalEnd(RehearsalResult.FAILED, RehearsalWhat.STATE_SCHEMA, {"main": 2}),
+    rehearsal=RehearsalEnd(RehearsalResult.FAILED, Reason.STATE_SCHEMA, {"main": 2}),
     repartition=RepartitionEnd(
-        RepartitionWhat.DIFFERENT, 9, 500, {"main": RepartitionedQuery(41, 500, 4)}, 2, {"pin": 1.5, "spark": 20.25}
+        Reason.STATE_DIFFERS, 9, 500, {"main": RepartitionedQuery(41, 500, 4)}, 2, {"pin": 1.5, "spark": 20.25}
     ),
 )
 LAST_WORDS = Termination(
@@ -144,7 +143,7 @@ LAST_WORDS = Termination(
 SNAPSHOT = SnapshotReport(
     id="nightly-1",
     state=SnapshotState.WAITING,
-    reason=SnapshotReason.STORAGE_UNAVAILABLE,
+    reason=Reason.STORAGE_UNAVAILABLE,
     message="No answer from https://store:9000.",
     files=12,
     bytes=73400320,

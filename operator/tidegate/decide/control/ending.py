@@ -11,6 +11,7 @@ from tidegate.decide.verdict import Health
 from tidegate.model.control_message import MessagePhase, is_too_large
 from tidegate.model.streaming_app import ControlSpec
 from tidegate_spark.control_protocol import LARGEST_PAYLOAD
+from tidegate_spark.reasons import Reason
 
 _AGAIN = "Send another one."
 
@@ -19,7 +20,7 @@ def leave_deleted_alone(s: Seen, now: float) -> MessageVerdict | None:
     """Do nothing more about a message that somebody deletes and others' finalizers keep."""
     if s.message.metadata.deletion_timestamp is None:
         return None
-    return MessageVerdict(s.waiting_phase, Health.RECONCILING, "", "", silent=True)
+    return MessageVerdict(s.waiting_phase, Health.RECONCILING, Reason.NONE, "", silent=True)
 
 
 def keep_final(s: Seen, now: float) -> MessageVerdict | None:
@@ -30,10 +31,10 @@ def keep_final(s: Seen, now: float) -> MessageVerdict | None:
     ended = status.completion_time.timestamp() if status.completion_time is not None else s.message.created
     left = ended + retention_of(s) - s.at
     if not is_told(s):
-        return MessageVerdict(status.phase, Health.READY, "", "", silent=True)
+        return MessageVerdict(status.phase, Health.READY, Reason.NONE, "", silent=True)
     if left <= 0:
-        return MessageVerdict(status.phase, Health.READY, "", "", retires=True, silent=True)
-    return MessageVerdict(status.phase, Health.READY, "", "", silent=True, wake_after=left)
+        return MessageVerdict(status.phase, Health.READY, Reason.NONE, "", retires=True, silent=True)
+    return MessageVerdict(status.phase, Health.READY, Reason.NONE, "", silent=True, wake_after=left)
 
 
 def give_up_with_app(s: Seen, now: float) -> MessageVerdict | None:
@@ -43,7 +44,7 @@ def give_up_with_app(s: Seen, now: float) -> MessageVerdict | None:
     what = "was deleted" if s.o.app is None else "was deleted and made anew"
     known = "before the message was given to it" if not s.was_offered else "before it told what came of the message"
     message = f"StreamingApp {s.o.app_name} {what} {known}. {_AGAIN}"
-    return MessageVerdict(MessagePhase.FAILED, Health.STALLED, "AppReplaced", message)
+    return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.APP_REPLACED, message)
 
 
 def refuse_too_large(s: Seen, now: float) -> MessageVerdict | None:
@@ -51,7 +52,7 @@ def refuse_too_large(s: Seen, now: float) -> MessageVerdict | None:
     if s.was_offered or not is_too_large(s.message):
         return None
     message = f"The payload is longer than {LARGEST_PAYLOAD // 1024} KiB. Put it into a store, and send its address."
-    return MessageVerdict(MessagePhase.FAILED, Health.STALLED, "PayloadTooLarge", message)
+    return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.PAYLOAD_TOO_LARGE, message)
 
 
 def let_expire(s: Seen, now: float) -> MessageVerdict | None:
@@ -62,7 +63,7 @@ def let_expire(s: Seen, now: float) -> MessageVerdict | None:
     ready = s.message.status.condition(Health.READY.value)
     why = f" Before: {ready.message}" if ready is not None and ready.message else ""
     message = f"Not delivered within spec.expirationSeconds ({s.message.spec.expiration_seconds}).{why}"
-    return MessageVerdict(MessagePhase.EXPIRED, Health.STALLED, "Expired", message)
+    return MessageVerdict(MessagePhase.EXPIRED, Health.STALLED, Reason.EXPIRED, message)
 
 
 def retention_of(s: Seen) -> float:

@@ -16,6 +16,7 @@ from tidegate.model.control_message import APPLIED, CLUSTER_TYPES, ControlMessag
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.resources.channel_message import build_channel_message
 from tidegate_spark.control_protocol import LONGEST_ASKED, MOST_ASKED, AskedMessage, MessageEnd, MessageState
+from tidegate_spark.reasons import AnyReason, Reason, reason_from
 
 _ID = re.compile("[0-9a-f]{32}")
 
@@ -64,11 +65,11 @@ def await_word(s: Seen, now: float) -> MessageVerdict | None:
         return None
     if takes_messages(s.o) and is_told(s):
         message = "The application's driver knows of no such message any more. Send another one."
-        return MessageVerdict(MessagePhase.FAILED, Health.STALLED, "MessageLost", message)
+        return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.MESSAGE_LOST, message)
     message = (
         f"It came from a channel of StreamingApp {s.o.app_name}, whose driver tells what comes of it when it runs."
     )
-    return MessageVerdict(s.waiting_phase, Health.RECONCILING, "AppNotRunning", message)
+    return MessageVerdict(s.waiting_phase, Health.RECONCILING, Reason.APP_NOT_RUNNING, message)
 
 
 def _end(name: str, status: ControlMessageStatus) -> MessageEnd:
@@ -76,15 +77,15 @@ def _end(name: str, status: ControlMessageStatus) -> MessageEnd:
     reason, words = (condition.reason, condition.message) if condition is not None else ("", "")
     if status.phase is MessagePhase.APPLIED:
         return MessageEnd(name, MessageState.DONE, message=words, results=dict(status.results))
-    return MessageEnd(name, _state(status.phase, reason), reason, words, dict(status.results))
+    return MessageEnd(name, _state(status.phase, reason_from(reason)), reason, words, dict(status.results))
 
 
-def _state(phase: MessagePhase | None, reason: str) -> MessageState:
+def _state(phase: MessagePhase | None, reason: AnyReason) -> MessageState:
     if phase is MessagePhase.EXPIRED:
         return MessageState.EXPIRED
-    return MessageState.ROLLED_BACK if reason == MessageState.ROLLED_BACK.value else MessageState.FAILED
+    return MessageState.ROLLED_BACK if reason == Reason.ROLLED_BACK else MessageState.FAILED
 
 
 def _refused(name: str, words: str) -> MessageEnd:
     message = f"The API server refuses its ControlMessage: {words}"
-    return MessageEnd(name, MessageState.FAILED, "MessageRefused", message)
+    return MessageEnd(name, MessageState.FAILED, Reason.MESSAGE_REFUSED, message)

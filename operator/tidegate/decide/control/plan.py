@@ -32,6 +32,7 @@ from tidegate.decide.verdict import Health
 from tidegate.model.control_message import FINAL, ControlMessageStatus
 from tidegate.observe.control_observation import ControlObservation
 from tidegate_spark.control_protocol import MessageEnd
+from tidegate_spark.reasons import Reason
 
 MessageRule: TypeAlias = Callable[[Seen, float], MessageVerdict | None]
 
@@ -55,7 +56,7 @@ PROGRESS_INTERVAL = 10.0
 """Seconds between two writes of nothing but progress."""
 MOST_REMOVED = 64
 """Resources that one plan removes; there may be thousands, and others wait for a worker."""
-_QUIET = frozenset({waiting.OFFERED, waiting.QUEUED, "InForce"})
+_QUIET = frozenset({Reason.OFFERED, Reason.QUEUED, Reason.IN_FORCE})
 """Reasons that are no events of their own: what follows is told."""
 
 

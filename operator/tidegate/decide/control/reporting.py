@@ -13,6 +13,7 @@ from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import FINAL, MessagePhase
 from tidegate_spark.control_protocol import LONGEST_ERROR, MessageReport, MessageState, QueryAcknowledgement
+from tidegate_spark.reasons import Reason, reason_from
 
 LONGEST_WORDS = 1024
 """Characters of what a driver says of a message."""
@@ -29,7 +30,9 @@ def judge_report(s: Seen, now: float) -> MessageVerdict | None:
     # What is under way our own words tell with figures, and what it waits for; of the end the driver knows more.
     message = told if told and meaning.phase in FINAL else meaning.words(s, report)
     named = meaning.phase is MessagePhase.FAILED and _REASON.fullmatch(report.reason)
-    return MessageVerdict(meaning.phase, meaning.health, report.reason if named else meaning.reason, message)
+    return MessageVerdict(
+        meaning.phase, meaning.health, reason_from(report.reason) if named else meaning.reason, message
+    )
 
 
 def _logged(s: Seen, report: MessageReport) -> str:
@@ -83,16 +86,16 @@ class _Meaning:
 
     phase: MessagePhase
     health: Health
-    reason: str
+    reason: Reason
     words: Callable[[Seen, MessageReport], str]
 
 
 _MEANINGS: dict[MessageState, _Meaning] = {
-    MessageState.LOGGED: _Meaning(MessagePhase.PUBLISHED, Health.RECONCILING, "Logged", _logged),
-    MessageState.IN_FORCE: _Meaning(MessagePhase.PUBLISHED, Health.RECONCILING, "InForce", _in_force),
-    MessageState.DONE: _Meaning(MessagePhase.APPLIED, Health.READY, "Applied", _in_force),
-    MessageState.FAILED: _Meaning(MessagePhase.FAILED, Health.STALLED, "HandlerFailed", _failed),
-    MessageState.REJECTED: _Meaning(MessagePhase.FAILED, Health.STALLED, "Rejected", _refused),
-    MessageState.EXPIRED: _Meaning(MessagePhase.EXPIRED, Health.STALLED, "Expired", _too_late),
-    MessageState.ROLLED_BACK: _Meaning(MessagePhase.FAILED, Health.STALLED, "RolledBack", _taken_back),
+    MessageState.LOGGED: _Meaning(MessagePhase.PUBLISHED, Health.RECONCILING, Reason.LOGGED, _logged),
+    MessageState.IN_FORCE: _Meaning(MessagePhase.PUBLISHED, Health.RECONCILING, Reason.IN_FORCE, _in_force),
+    MessageState.DONE: _Meaning(MessagePhase.APPLIED, Health.READY, Reason.APPLIED, _in_force),
+    MessageState.FAILED: _Meaning(MessagePhase.FAILED, Health.STALLED, Reason.HANDLER_FAILED, _failed),
+    MessageState.REJECTED: _Meaning(MessagePhase.FAILED, Health.STALLED, Reason.REJECTED, _refused),
+    MessageState.EXPIRED: _Meaning(MessagePhase.EXPIRED, Health.STALLED, Reason.EXPIRED, _too_late),
+    MessageState.ROLLED_BACK: _Meaning(MessagePhase.FAILED, Health.STALLED, Reason.ROLLED_BACK, _taken_back),
 }

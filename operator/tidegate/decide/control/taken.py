@@ -25,6 +25,7 @@ from tidegate.resources.message_snapshot import (
     taken_id,
 )
 from tidegate_spark.control_protocol import SNAPSHOT, MessageState
+from tidegate_spark.reasons import Reason
 
 _AGAIN = "Send another message."
 
@@ -38,9 +39,9 @@ def follow_snapshot(s: Seen, now: float) -> MessageVerdict | None:
         return _make(s)
     name = made.metadata.name
     if made.metadata.annotations.get(ANNOTATION_SNAPSHOT_ID) != taken_id(s.message):
-        return _failed("SnapshotNameTaken", f"StreamSnapshot {name} exists and is not of this message. {_AGAIN}")
+        return _failed(Reason.SNAPSHOT_NAME_TAKEN, f"StreamSnapshot {name} exists and is not of this message. {_AGAIN}")
     if made.metadata.deletion_timestamp is not None:
-        return _failed("SnapshotDeleted", f"StreamSnapshot {name} is being deleted. {_AGAIN}")
+        return _failed(Reason.SNAPSHOT_DELETED, f"StreamSnapshot {name} is being deleted. {_AGAIN}")
     return _follow(s, made)
 
 
@@ -48,16 +49,16 @@ def _make(s: Seen) -> MessageVerdict | None:
     report, app, identity = s.report, s.o.app, taken_id(s.message)
     refused = s.o.memory.refused.get(s.message.metadata.uid)
     if refused is not None:
-        return _failed("SnapshotRefused", f"The API server refuses its StreamSnapshot: {refused} {_AGAIN}")
+        return _failed(Reason.SNAPSHOT_REFUSED, f"The API server refuses its StreamSnapshot: {refused} {_AGAIN}")
     if report is None or app is None or not refers_to_its_app(s) or report.state is not MessageState.DONE:
         return None
     if report.results.get("snapshot") != identity:
-        return _failed("SnapshotFailed", f"The driver does not say that it took snapshot {identity}. {_AGAIN}")
+        return _failed(Reason.SNAPSHOT_FAILED, f"The driver does not say that it took snapshot {identity}. {_AGAIN}")
     message = f"The driver took snapshot {identity}; StreamSnapshot {message_snapshot_name(s.message)} is made of it."
     return MessageVerdict(
         MessagePhase.PUBLISHED,
         Health.RECONCILING,
-        "SnapshotTaken",
+        Reason.SNAPSHOT_TAKEN,
         message,
         makes=build_message_snapshot(s.message, app),
     )
@@ -68,20 +69,22 @@ def _follow(s: Seen, made: StreamSnapshot) -> MessageVerdict:
     ready = status.condition(Health.READY.value)
     words = ready.message if ready is not None else ""
     if status.phase is SnapshotPhase.FAILED:
-        return _failed("SnapshotFailed", f"StreamSnapshot {name}: {words}", _results(made))
+        return _failed(Reason.SNAPSHOT_FAILED, f"StreamSnapshot {name}: {words}", _results(made))
     if status.phase is not SnapshotPhase.READY:
         told = f"StreamSnapshot {name} is made of what the driver took. {words}"
-        return _going_on("SnapshotTaken", told.strip(), made)
+        return _going_on(Reason.SNAPSHOT_TAKEN, told.strip(), made)
     if s.message.spec.type == SNAPSHOT:
         return _done(f"StreamSnapshot {name}: {words}", made)
     export = status.export
     if export is None or not export.has_ended:
         exported = status.condition(EXPORTED)
         waits = exported.message if exported is not None and exported.message else "It is exported next."
-        return _going_on("Exporting", f"The state of StreamSnapshot {name} is written as plain files. {waits}", made)
+        return _going_on(
+            Reason.EXPORTING, f"The state of StreamSnapshot {name} is written as plain files. {waits}", made
+        )
     if export.phase is ExportPhase.COMPLETE:
         return _done(f"The state is written as plain files: {export.rows} rows in {export.tables} files.", made, export)
-    return _failed("ExportFailed", f"StreamSnapshot {name}: {export.message}", _results(made))
+    return _failed(Reason.EXPORT_FAILED, f"StreamSnapshot {name}: {export.message}", _results(made))
 
 
 def _results(made: StreamSnapshot, export: SnapshotExport | None = None) -> dict[str, str]:
@@ -91,13 +94,13 @@ def _results(made: StreamSnapshot, export: SnapshotExport | None = None) -> dict
     return found
 
 
-def _going_on(reason: str, message: str, made: StreamSnapshot) -> MessageVerdict:
+def _going_on(reason: Reason, message: str, made: StreamSnapshot) -> MessageVerdict:
     return MessageVerdict(MessagePhase.PUBLISHED, Health.RECONCILING, reason, message, results=_results(made))
 
 
 def _done(message: str, made: StreamSnapshot, export: SnapshotExport | None = None) -> MessageVerdict:
-    return MessageVerdict(MessagePhase.APPLIED, Health.READY, "Applied", message, results=_results(made, export))
+    return MessageVerdict(MessagePhase.APPLIED, Health.READY, Reason.APPLIED, message, results=_results(made, export))
 
 
-def _failed(reason: str, message: str, results: Mapping[str, str] | None = None) -> MessageVerdict:
+def _failed(reason: Reason, message: str, results: Mapping[str, str] | None = None) -> MessageVerdict:
     return MessageVerdict(MessagePhase.FAILED, Health.STALLED, reason, message, results=results or {})

@@ -13,6 +13,7 @@ from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.pods import process_of
 from tidegate_spark.control_protocol import MessageReport
 from tidegate_spark.protocol import DriverState
+from tidegate_spark.reasons import AnyReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class MessageVerdict:
 
     phase: MessagePhase
     health: Health
-    reason: str
+    reason: AnyReason
     """One word, CamelCase; the conditions' and the event's reason."""
     message: str
     """For a person: what is, and what to do if something must be done."""

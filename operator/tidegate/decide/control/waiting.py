@@ -5,10 +5,10 @@ from __future__ import annotations
 from tidegate.decide.control.verdict import MessageVerdict, Seen, ordered_seconds_ago, takes_messages
 from tidegate.decide.verdict import Health
 from tidegate.model.streaming_app import Phase
+from tidegate_spark.reasons import AnyReason, Reason
 
 NOT_TAKEN_PAUSE = 15.0
 """Seconds between two orders to an agent that did not take the first."""
-OFFERED, QUEUED = "Offered", "Queued"
 _UNKNOWN = " It was given to a driver before; what became of it is known when the application runs again."
 
 
@@ -16,12 +16,14 @@ def wait_for_app(s: Seen, now: float) -> MessageVerdict | None:
     """Wait for an application that has run."""
     name, app = s.o.app_name, s.o.app
     if s.o.app_unreadable:
-        return _waiting(s, "AppUnreadable", f"StreamingApp {name} can not be read; see its conditions.")
+        return _waiting(s, Reason.APP_UNREADABLE, f"StreamingApp {name} can not be read; see its conditions.")
     if app is None:
         message = f"There is no StreamingApp {name} in namespace {s.o.namespace}; it is waited for."
-        return _waiting(s, "AppNotFound", message)
+        return _waiting(s, Reason.APP_NOT_FOUND, message)
     if app.metadata.deletion_timestamp is not None:
-        return _waiting(s, "AppDeleting", f"StreamingApp {name} is being deleted; nothing is sent to it any more.")
+        return _waiting(
+            s, Reason.APP_DELETING, f"StreamingApp {name} is being deleted; nothing is sent to it any more."
+        )
     return None
 
 
@@ -35,7 +37,7 @@ def wait_after_refusal(s: Seen, now: float) -> MessageVerdict | None:
         "runtime is older than the operator, change the application's spec.restartNonce."
     )
     left = NOT_TAKEN_PAUSE - since
-    return MessageVerdict(s.waiting_phase, Health.STALLED, "NotTaken", message, wake_after=left)
+    return MessageVerdict(s.waiting_phase, Health.STALLED, Reason.ORDER_REFUSED, message, wake_after=left)
 
 
 def send(s: Seen, now: float) -> MessageVerdict | None:
@@ -43,13 +45,13 @@ def send(s: Seen, now: float) -> MessageVerdict | None:
     if not takes_messages(s.o) or s.o.driver is None:
         return None
     message = f"It is given to the driver in pod {s.o.driver.name}."
-    return MessageVerdict(s.waiting_phase, Health.RECONCILING, OFFERED, message, sends=True)
+    return MessageVerdict(s.waiting_phase, Health.RECONCILING, Reason.OFFERED, message, sends=True)
 
 
 def queued(s: Seen, under_way: int) -> MessageVerdict:
     """Return what is said of a message whose turn has not come."""
     message = f"Earlier messages go first; {under_way} of them are under way."
-    return MessageVerdict(s.waiting_phase, Health.RECONCILING, QUEUED, message)
+    return MessageVerdict(s.waiting_phase, Health.RECONCILING, Reason.QUEUED, message)
 
 
 def wait_for_driver(s: Seen, now: float) -> MessageVerdict:
@@ -57,17 +59,19 @@ def wait_for_driver(s: Seen, now: float) -> MessageVerdict:
     name, app = s.o.app_name, s.o.app
     phase = app.status.phase if app is not None else None
     if app is not None and app.status.epoch == 0:
-        return _waiting(s, "AppNotStarted", f"StreamingApp {name} has never run; it is waited for.")
+        return _waiting(s, Reason.APP_NOT_STARTED, f"StreamingApp {name} has never run; it is waited for.")
     if phase is Phase.SUSPENDED:
-        return _waiting(s, "AppSuspended", f"StreamingApp {name} is suspended; the message waits until it runs again.")
+        return _waiting(
+            s, Reason.APP_SUSPENDED, f"StreamingApp {name} is suspended; the message waits until it runs again."
+        )
     if phase in (Phase.COMPLETED, Phase.FAILED):
         message = f"StreamingApp {name} is {phase.value}; the message waits until it runs again."
-        return _waiting(s, "AppNotRunning", message)
+        return _waiting(s, Reason.APP_NOT_RUNNING, message)
     message = f"StreamingApp {name} takes no messages at the moment; it is waited for until it runs."
-    return _waiting(s, "AppNotRunning", message)
+    return _waiting(s, Reason.APP_NOT_RUNNING, message)
 
 
-def _waiting(s: Seen, reason: str, message: str) -> MessageVerdict:
+def _waiting(s: Seen, reason: AnyReason, message: str) -> MessageVerdict:
     # Of one that is in the log it is known what becomes of it: it takes effect when the application runs again.
     doubt = _UNKNOWN if s.was_offered and not s.message.status.sequence else ""
     left = s.message.expires - s.at if s.message.expires and not s.was_offered else None

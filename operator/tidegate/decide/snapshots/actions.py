@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent, ReleaseAccess, RemoveFinalizer
 from tidegate.model.stream_snapshot import StreamSnapshot, StreamSnapshotStatus
 from tidegate.observe.pods import PodRecord
+from tidegate_spark.reasons import AnyReason
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 
 
@@ -105,7 +106,7 @@ class SnapshotPlan:
     """What to do now, why, and when to look again; as :class:`tidegate.decide.actions.Plan`."""
 
     rule: str
-    reason: str
+    reason: AnyReason
     message: str
     actions: tuple[SnapshotAction, ...] = ()
     wake_after: float | None = None

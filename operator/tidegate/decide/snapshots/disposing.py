@@ -8,7 +8,6 @@ from collections.abc import Callable
 from tidegate.decide.actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.launch import time_left
 from tidegate.decide.letting_go import PATIENCE, patience_left
-from tidegate.decide.origin import NEEDED_BY_FORK
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.snapshots import pods
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, SnapshotAction
@@ -29,9 +28,9 @@ from tidegate.model.stream_snapshot import ANNOTATION_RELEASE_HOLDERS, SnapshotP
 from tidegate.model.streaming_app import DeletionPolicy
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReport, SnapshotState
 
-HELD, POD_STOPPING = "Held", "PodStopping"
 REMINDER = 30.0
 """Seconds between two orders to an agent whose report does not tell whether it knows of the first."""
 HELD_PAUSE = 60.0
@@ -43,7 +42,7 @@ def leave_released_alone(o: SnapshotObservation, now: float) -> SnapshotVerdict 
     """Leave alone what our finalizer is not on."""
     if SNAPSHOT_FINALIZER in o.snapshot.metadata.finalizers:
         return None
-    return SnapshotVerdict(_DELETING, Health.RECONCILING, "Released", "Nothing is left to do.", silent=True)
+    return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.RELEASED, "Nothing is left to do.", silent=True)
 
 
 def stop_taking(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -53,7 +52,7 @@ def stop_taking(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return None
     message = f"Pod {pod.name} is removed."
     after = put_away(o, pod)
-    return SnapshotVerdict(_DELETING, Health.RECONCILING, POD_STOPPING, message, after=after)
+    return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.POD_STOPPING, message, after=after)
 
 
 def let_go_of_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -111,12 +110,16 @@ def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
     """Keep it for applications that are to begin with it, until they have; only what is complete is of use to them."""
     status = o.snapshot.status
     ready = status.condition(Health.READY.value)
-    begun = status.phase is _DELETING and ready is not None and ready.reason not in (NEEDED_BY_FORK, POD_STOPPING)
+    begun = (
+        status.phase is _DELETING
+        and ready is not None
+        and ready.reason not in (Reason.NEEDED_BY_FORK, Reason.POD_STOPPING)
+    )
     if not o.forks or status.ready_time is None or begun:
         return None
     names = ", ".join(o.forks)
     message = f"It is kept until StreamingApp {names} has begun with it. To give it up now, delete that application."
-    return SnapshotVerdict(_DELETING, Health.RECONCILING, NEEDED_BY_FORK, message)
+    return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.NEEDED_BY_FORK, message)
 
 
 def judge_disposal(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -172,7 +175,7 @@ def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     message = (
         f"StreamingApp {name} does not take orders at the moment; the files are removed when it does.{_way_out(o)}"
     )
-    return SnapshotVerdict(_DELETING, Health.RECONCILING, "AppNotRunning", message)
+    return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.APP_NOT_RUNNING, message)
 
 
 REMOVING_RULES: tuple[Callable[[SnapshotObservation, float], SnapshotVerdict | None], ...] = (
@@ -214,19 +217,19 @@ def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     if o.memory.not_taken and since < NOT_TAKEN_PAUSE:
         message = f"The agent in pod {o.driver.name} did not take the order: {o.memory.not_taken}. It is told again."
         return SnapshotVerdict(
-            _DELETING, Health.STALLED, "OrderNotTaken", message + _way_out(o), wake_after=NOT_TAKEN_PAUSE - since
+            _DELETING, Health.STALLED, Reason.ORDER_REFUSED, message + _way_out(o), wake_after=NOT_TAKEN_PAUSE - since
         )
     waits = report is not None and report.state is SnapshotState.WAITING
     pause = REMINDER if waits else ORDER_PAUSE
     told = since < pause and not o.memory.not_taken
     health, message = Health.RECONCILING, f"The driver in pod {o.driver.name} disposes of the snapshot."
-    if waits and told and report is not None and report.reason.value:
+    if waits and told and report is not None and report.reason:
         health, message = Health.STALLED, _not_disposed(o, report).message
     orders = GiveOrders(o.driver, _orders(o))
     return SnapshotVerdict(
         _DELETING,
         health,
-        "Disposing",
+        Reason.DISPOSING,
         message,
         after=() if told else (orders,),
         wake_after=pause - since if told else ORDER_PAUSE,
@@ -253,13 +256,13 @@ def _held(o: SnapshotObservation, report: SnapshotReport) -> SnapshotVerdict:
         f"{report.message.strip()} It is disposed of once nobody needs it. Who will not come back for it is let go "
         f"by the annotation {ANNOTATION_RELEASE_HOLDERS}=<name>.{_way_out(o)}"
     ).strip()
-    return SnapshotVerdict(_DELETING, Health.STALLED, HELD, message)
+    return SnapshotVerdict(_DELETING, Health.STALLED, Reason.HELD, message)
 
 
 def _not_disposed(o: SnapshotObservation, report: SnapshotReport) -> SnapshotVerdict:
-    what = report.message.strip() or report.reason.value or report.state.value
+    what = report.message.strip() or report.reason or report.state.value
     message = f"The snapshot was not disposed of: {what} {REMEDIES.get(report.reason, '')}".strip()
-    return SnapshotVerdict(_DELETING, Health.STALLED, report.reason.value or "NotDisposed", message + _way_out(o))
+    return SnapshotVerdict(_DELETING, Health.STALLED, report.reason or Reason.NOT_DISPOSED, message + _way_out(o))
 
 
 def _with_way_out(o: SnapshotObservation, verdict: SnapshotVerdict) -> SnapshotVerdict:
@@ -271,7 +274,7 @@ def _with_way_out(o: SnapshotObservation, verdict: SnapshotVerdict) -> SnapshotV
 def _release(o: SnapshotObservation, *told: PublishEvent) -> SnapshotVerdict:
     after: tuple[SnapshotAction, ...] = (*put_away(o, o.disposing), *told, RemoveFinalizer())
     message = "Nothing is left to do."
-    return SnapshotVerdict(_DELETING, Health.RECONCILING, "Released", message, after=after, silent=True)
+    return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.RELEASED, message, after=after, silent=True)
 
 
 def _tell_still_held(o: SnapshotObservation) -> PublishEvent:
@@ -281,15 +284,15 @@ def _tell_still_held(o: SnapshotObservation) -> PublishEvent:
         f"Snapshot {status.snapshot_id} in {place} may still be held by {holder}, which was not released. Where it was "
         f"taken, annotate its StreamSnapshot with {ANNOTATION_RELEASE_HOLDERS}={holder} when you delete that."
     )
-    return PublishEvent("OriginStillHeld", message, True, "held")
+    return PublishEvent(Reason.ORIGIN_STILL_HELD, message, True, "held")
 
 
 def _tell_disposed() -> PublishEvent:
     message = "The snapshot's files were removed, but for those that others need."
-    return PublishEvent("SnapshotDisposed", message, False, "disposed")
+    return PublishEvent(Reason.SNAPSHOT_DISPOSED, message, False, "disposed")
 
 
 def _tell_kept(o: SnapshotObservation, why: str) -> PublishEvent:
     place = o.snapshot.status.storage.uri if o.snapshot.status.storage is not None else ""
     message = f"The files of snapshot {o.snapshot.status.snapshot_id} in {place} were not removed: {why}"
-    return PublishEvent("SnapshotKept", message, True, "kept")
+    return PublishEvent(Reason.SNAPSHOT_RETAINED, message, True, "kept")

@@ -32,6 +32,7 @@ from tidegate.observe.pods import PodRecord, Waiting
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.export_pod import build_order
 from tidegate.resources.names import EXPORT_CONTAINER, export_pod_name
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 
 TIMED_OUT, EVICTED = "DeadlineExceeded", "Evicted"
@@ -77,7 +78,7 @@ def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | Non
     pod = o.exporting
     gone: tuple[SnapshotAction, ...] = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)
     released: tuple[SnapshotAction, ...] = (ReleaseAccess(),) if gone and not is_to_be_verified(o.snapshot) else ()
-    said = Exporting("Unknown", "NotWanted", "spec.export was taken away before it was complete.", None)
+    said = Exporting("Unknown", Reason.CANCELLED, "spec.export was taken away before it was complete.", None)
     return dataclasses.replace(
         kept, after=(*kept.after, *released, *gone), exporting=said if unfinished else kept.exporting
     )
@@ -97,14 +98,14 @@ def _begin(o: SnapshotObservation, kept: SnapshotVerdict, asked: ExportSpec, now
     try:
         order = build_order(o.snapshot, o.app if refers_to_its_app(o) else None)
     except ValueError as error:
-        return _end(o, kept, _failed(o.snapshot, asked, "InvalidSpec", f"{error}.", now))
+        return _end(o, kept, _failed(o.snapshot, asked, Reason.INVALID_SPEC, f"{error}.", now))
     return _with_words(o, kept, asked, pods.begin(o, SnapshotOrders(export=(order,)), kept.phase, now), now)
 
 
 def _remove_earlier(kept: SnapshotVerdict, pod: PodRecord) -> SnapshotVerdict:
     gone: tuple[SnapshotAction, ...] = () if pod.terminating else (DeleteSnapshotPod(pod),)
     message = f"Pod {pod.name}, of an earlier export, is removed."
-    return SnapshotVerdict(kept.phase, kept.health, "PodReplaced", message, after=gone)
+    return SnapshotVerdict(kept.phase, kept.health, Reason.POD_REPLACED, message, after=gone)
 
 
 def _with_words(
@@ -119,7 +120,7 @@ def _with_words(
     left = time_left(_started_at(o.snapshot, asked, now).timestamp(), asked.timeout_seconds, now)
     if not left:
         message = f"It was not complete after {asked.timeout_seconds} s. {at_work.message} {_MORE}"
-        return _end(o, kept, _failed(o.snapshot, asked, TIMED_OUT, message, now))
+        return _end(o, kept, _failed(o.snapshot, asked, Reason.DEADLINE_EXCEEDED, message, now))
     running = SnapshotExport(
         nonce=asked.nonce,
         phase=ExportPhase.RUNNING,
@@ -140,11 +141,11 @@ def _ended(o: SnapshotObservation, asked: ExportSpec, pod: PodRecord, now: float
     if pod.phase == "Failed" and pod.reason in (TIMED_OUT, EVICTED):
         if pod.reason == EVICTED:
             what = f"Pod {pod.name} was evicted: {pod.message}"
-            return _failed(o.snapshot, asked, EVICTED, f"{what} {_AGAIN}", now)
+            return _failed(o.snapshot, asked, Reason.EVICTED, f"{what} {_AGAIN}", now)
         last = pods.pods_report(o, pod)
         why = f" {last.message}" if last is not None and last.message else ""
         what = f"It was not complete after {asked.timeout_seconds} s.{why}"
-        return _failed(o.snapshot, asked, TIMED_OUT, f"{what} {_MORE}", now)
+        return _failed(o.snapshot, asked, Reason.DEADLINE_EXCEEDED, f"{what} {_MORE}", now)
     hopeless = _name_hopeless(pod, now)
     if hopeless is not None:
         return _failed(o.snapshot, asked, hopeless.reason, f"{hopeless.message} {_AGAIN}", now)
@@ -153,7 +154,7 @@ def _ended(o: SnapshotObservation, asked: ExportSpec, pod: PodRecord, now: float
         return None
     if report.state is SnapshotState.EXPORTED:
         return _complete(o.snapshot, asked, report, now)
-    reason = report.reason.value or report.state.value
+    reason = report.reason or Reason.EXPORT_FAILED
     message = f"{report.message.strip()} {REMEDIES.get(report.reason, '')}".strip()
     return _failed(o.snapshot, asked, reason, message, now)
 
@@ -164,13 +165,13 @@ def _name_hopeless(pod: PodRecord, now: float) -> Problem | None:
         message = (
             f"Pod {pod.name} needed more than its memory and was killed. Raise spec.export.resources.requests.memory."
         )
-        return Problem("OutOfMemory", message)
+        return Problem(Reason.OUT_OF_MEMORY, message)
     waiting = _refused_image(pod)
     if waiting is None or _image_patience(pod, now):
         return None
     # The pod goes, and with it what its events told.
     return Problem(
-        "ImagePullFailed",
+        Reason.IMAGE_PULL_FAILED,
         f"Image {waiting.image} can not be pulled: {waiting.message} Correct spec.export.image or, of the "
         "application, spec.application.imagePullSecrets.",
     )
@@ -204,10 +205,10 @@ def _complete(snapshot: StreamSnapshot, asked: ExportSpec, report: SnapshotRepor
         start_time=_started_at(snapshot, asked, now),
         completion_time=_time(now),
     )
-    return Exporting("True", "Complete", report.message, made)
+    return Exporting("True", Reason.COMPLETE, report.message, made)
 
 
-def _failed(snapshot: StreamSnapshot, asked: ExportSpec, reason: str, message: str, now: float) -> Exporting:
+def _failed(snapshot: StreamSnapshot, asked: ExportSpec, reason: Reason, message: str, now: float) -> Exporting:
     made = SnapshotExport(
         nonce=asked.nonce,
         phase=ExportPhase.FAILED,
@@ -223,7 +224,10 @@ def _end(o: SnapshotObservation, kept: SnapshotVerdict, ended: Exporting) -> Sna
     pod = o.exporting
     complete = ended.status == "True"
     told = PublishEvent(
-        "SnapshotExported" if complete else "SnapshotNotExported", ended.message, not complete, ended.reason
+        Reason.SNAPSHOT_EXPORTED if complete else Reason.SNAPSHOT_NOT_EXPORTED,
+        ended.message,
+        not complete,
+        ended.reason,
     )
     released: tuple[SnapshotAction, ...] = () if is_to_be_verified(o.snapshot) else (ReleaseAccess(),)
     gone: tuple[SnapshotAction, ...] = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.actions import NAMESPACE_TERMINATING, EnsureAccess
+from tidegate.decide.actions import EnsureAccess
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.launch import refused_for, time_left
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
@@ -23,6 +23,7 @@ from tidegate.resources.platform import Platform
 from tidegate.resources.snapshot_pod import build_snapshot_pod, name_pod, storage_of_import
 from tidegate.resources.storage_pod import hash_of_taken
 from tidegate_spark.protocol import ROLE_EXPORT, from_json
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState
 
 _WORK = {
@@ -50,16 +51,16 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
     """Say how a pod is doing whose work is not done; one that gets nowhere is replaced. ``work``: what it does else."""
     if pod.terminating:
         message = f"Pod {pod.name} is removed."
-        return SnapshotVerdict(phase, Health.RECONCILING, "PodReplaced", message)
+        return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_REPLACED, message)
     if pod.phase == "Failed" or _is_of_an_older_spec(o, pod):
         message = f"Pod {pod.name} is replaced."
-        return SnapshotVerdict(phase, Health.RECONCILING, "PodReplaced", message, after=(DeleteSnapshotPod(pod),))
+        return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_REPLACED, message, after=(DeleteSnapshotPod(pod),))
     if has_done_its_work(pod):
         completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
         left = time_left(completion_time, SILENT_PAUSE, now)
         message = f"Pod {pod.name} ended without a word about the snapshot; another one follows. See its logs."
         after = () if left else (DeleteSnapshotPod(pod),)
-        return SnapshotVerdict(phase, Health.STALLED, "NoReport", message, after=after, wake_after=left or None)
+        return SnapshotVerdict(phase, Health.STALLED, Reason.NO_REPORT, message, after=after, wake_after=left or None)
     problem = name_start_problem(pod) or _name_failure(o, pod)
     if problem is not None:
         return SnapshotVerdict(phase, Health.STALLED, problem.reason, problem.message)
@@ -67,9 +68,9 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
     if told is not None and told.process == process_of(pod) and told.report.state is SnapshotState.COPYING:
         what = work or ("reads" if phase is SnapshotPhase.READY else "copies")
         message = f"Pod {pod.name} {what}: {told.report.files} of {told.report.of_files} files."
-        return SnapshotVerdict(phase, Health.RECONCILING, "PodAtWork", message, told.report)
+        return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_RUNNING, message, told.report)
     what = work or _WORK.get(phase, "looks whether it is whole")
-    return SnapshotVerdict(phase, Health.RECONCILING, "PodAtWork", f"Pod {pod.name} {what}.")
+    return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_RUNNING, f"Pod {pod.name} {what}.")
 
 
 def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, now: float) -> SnapshotVerdict:
@@ -91,15 +92,19 @@ def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, 
         app = o.app if refers_to_its_app(o) else None
         create = CreateSnapshotPod(_build(_identified(o), app, orders, o.platform))
     except SpecError as error:
-        return SnapshotVerdict(phase, Health.STALLED, "InvalidSpec", f"No pod can be made for the snapshot: {error}")
+        return SnapshotVerdict(
+            phase, Health.STALLED, Reason.INVALID_SPEC, f"No pod can be made for the snapshot: {error}"
+        )
     why = ", because no driver runs" if orders.take or orders.dispose else ""
     message = f"Pod {name} does it{why}."
-    return SnapshotVerdict(phase, Health.RECONCILING, "PodStarting", message, before=(EnsureAccess(),), after=(create,))
+    return SnapshotVerdict(
+        phase, Health.RECONCILING, Reason.POD_STARTING, message, before=(EnsureAccess(),), after=(create,)
+    )
 
 
 def namespace_goes(o: SnapshotObservation) -> bool:
     """Return whether the namespace is being deleted, and takes no pod any more."""
-    return o.memory.refusal is not None and o.memory.refusal.reason == NAMESPACE_TERMINATING
+    return o.memory.refusal is not None and o.memory.refusal.reason == Reason.NAMESPACE_TERMINATING
 
 
 def _build(
@@ -131,9 +136,9 @@ def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
         return None
     told = pods_report(o, pod)
     if told is not None and told.message:
-        return Problem(told.reason.value or "SnapshotPodFailed", f"{told.message} Pod {pod.name} tries it again.")
+        return Problem(told.reason or Reason.SNAPSHOT_POD_FAILED, f"{told.message} Pod {pod.name} tries it again.")
     return Problem(
-        "SnapshotPodFailed",
+        Reason.SNAPSHOT_POD_FAILED,
         f"The process in pod {pod.name} left no word (exit code {pod.ended.exit_code}). It is started again and goes "
         f"on where it was; if that recurs, see its logs: kubectl logs {pod.name} --previous.",
     )

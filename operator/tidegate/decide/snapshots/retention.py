@@ -24,6 +24,7 @@ from tidegate.model.stream_snapshot import (
 )
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.stream_snapshot import keep_text
+from tidegate_spark.reasons import Reason
 
 LARGEST_SKEW = 300.0
 """Seconds between our clock and the API server's up to which ages are believed."""
@@ -48,10 +49,15 @@ def let_expire(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return None
     name = o.snapshot.metadata.name
     message = f"Scheduled snapshot {name} is removed: {why}"
-    told = PublishEvent("SnapshotExpired", message, False, "expired")
+    told = PublishEvent(Reason.SNAPSHOT_EXPIRED, message, False, "expired")
     phase = o.snapshot.status.phase or SnapshotPhase.PENDING
     return SnapshotVerdict(
-        phase, Health.RECONCILING, "Expired", message, after=(told, DeleteSnapshot(o.snapshot)), silent=True
+        phase,
+        Health.RECONCILING,
+        Reason.SNAPSHOT_EXPIRED,
+        message,
+        after=(told, DeleteSnapshot(o.snapshot)),
+        silent=True,
     )
 
 

@@ -40,47 +40,46 @@ from tidegate.model.stream_snapshot import (
 )
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.reasons import Reason, reason_from
 from tidegate_spark.snapshot_protocol import (
     AdoptOrder,
     SnapshotOrder,
     SnapshotOrders,
-    SnapshotReason,
     SnapshotReport,
     SnapshotState,
 )
 
 _ANOTHER = "Make another StreamSnapshot."
-_REPLACED = "AppReplaced"
-REMEDIES: dict[SnapshotReason, str] = {
-    SnapshotReason.NOTHING_COMMITTED: "It is taken after the first batch.",
-    SnapshotReason.BATCH_LOST: _ANOTHER,
-    SnapshotReason.TOO_FAST: f"Raise the application's spec.state.minBatchesToRetain. {_ANOTHER}",
-    SnapshotReason.UNREADABLE_CHECKPOINT: "No snapshot can be taken of state that is not understood.",
-    SnapshotReason.STORAGE_UNAVAILABLE: (
+REMEDIES: dict[Reason, str] = {
+    Reason.NOTHING_COMMITTED: "It is taken after the first batch.",
+    Reason.BATCH_LOST: _ANOTHER,
+    Reason.CLEANED_TOO_FAST: f"Raise the application's spec.state.minBatchesToRetain. {_ANOTHER}",
+    Reason.UNREADABLE_CHECKPOINT: "No snapshot can be taken of state that is not understood.",
+    Reason.STORAGE_UNAVAILABLE: (
         "Check the application's spec.storage, its credentials, the network and the store; it is tried again by itself."
     ),
-    SnapshotReason.CATALOG_LOST: (
+    Reason.CATALOG_LOST: (
         "Nothing is taken or deleted without snapshots/catalog.json: restore that object, or move snapshots/ and "
         "objects/ away; it is tried again by itself."
     ),
-    SnapshotReason.DISPOSED: _ANOTHER,
-    SnapshotReason.MISSING: "Check spec.uri and spec.storage, or wait until the other one is complete.",
-    SnapshotReason.DAMAGED: _ANOTHER,
-    SnapshotReason.NEWER_FORMAT: (
+    Reason.DISPOSED_MEANWHILE: _ANOTHER,
+    Reason.SNAPSHOT_MISSING: "Check spec.uri and spec.storage, or wait until the other one is complete.",
+    Reason.SNAPSHOT_DAMAGED: _ANOTHER,
+    Reason.NEWER_FORMAT: (
         "Upgrade Tidegate; a driver that runs gets the new runtime with another spec.restartNonce of its application."
     ),
-    SnapshotReason.STATE_NOT_FOUND: "Change spec.export.states, and spec.export.nonce with them.",
-    SnapshotReason.STATE_UNREADABLE: (
+    Reason.STATE_NOT_FOUND: "Change spec.export.states, and spec.export.nonce with them.",
+    Reason.STATE_UNREADABLE: (
         "Check that spec.export.image has a Spark that is not older than the one that wrote the state; to try again, "
         "change spec.export.nonce."
     ),
-    SnapshotReason.FORMAT_UNFIT: "Change spec.export.format, and spec.export.nonce with it.",
-    SnapshotReason.EXPORT_EXISTS: "Change spec.export.nonce.",
-    SnapshotReason.EXPORT_FAILED: "Mend what it names, and change spec.export.nonce.",
-    SnapshotReason.INTERNAL: f"See the driver's log. {_ANOTHER}",
+    Reason.FORMAT_UNSUITABLE: "Change spec.export.format, and spec.export.nonce with it.",
+    Reason.EXPORT_EXISTS: "Change spec.export.nonce.",
+    Reason.EXPORT_FAILED: "Mend what it names, and change spec.export.nonce.",
+    Reason.INTERNAL_ERROR: f"See the driver's log. {_ANOTHER}",
 }
 """What to do about a reason; the runtime's messages say what is wrong."""
-FOR_A_PERSON = frozenset({SnapshotReason.STORAGE_UNAVAILABLE, SnapshotReason.CATALOG_LOST, SnapshotReason.NEWER_FORMAT})
+FOR_A_PERSON = frozenset({Reason.STORAGE_UNAVAILABLE, Reason.CATALOG_LOST, Reason.NEWER_FORMAT})
 """Reasons to wait that do not pass without somebody."""
 _ENDED = frozenset({SnapshotState.READY, SnapshotState.FAILED, SnapshotState.DISPOSED})
 
@@ -96,7 +95,7 @@ def keep_final(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     return SnapshotVerdict(
         status.phase,
         health,
-        ready.reason,
+        reason_from(ready.reason),
         ready.message,
         after=(*put_away(o, o.taking or o.disposing), *stamp),
         # With another stamp it may have to go: to be looked at once more.
@@ -129,12 +128,14 @@ def refuse_another_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | 
     removing = _remove_what_was_begun(o, now)
     if removing is not None:
         words = f"{message} {removing.message} To give it up all the same, delete the StreamSnapshot."
-        return dataclasses.replace(removing, reason=_REPLACED, message=words)
+        return dataclasses.replace(removing, reason=Reason.APP_REPLACED, message=words)
     left = ""
     if pods.namespace_goes(o) and o.snapshot.status.storage is not None:
         left = f"What was copied may be left in {o.snapshot.status.storage.uri}. "
     after = put_away(o, o.taking or o.disposing)
-    return SnapshotVerdict(SnapshotPhase.FAILED, Health.STALLED, _REPLACED, f"{message} {left}{_ANOTHER}", after=after)
+    return SnapshotVerdict(
+        SnapshotPhase.FAILED, Health.STALLED, Reason.APP_REPLACED, f"{message} {left}{_ANOTHER}", after=after
+    )
 
 
 def _remove_what_was_begun(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -144,7 +145,7 @@ def _remove_what_was_begun(o: SnapshotObservation, now: float) -> SnapshotVerdic
     phase, pod = _phase(o), o.disposing
     if o.taking is not None:
         message = f"Pod {o.taking.name} is removed."
-        return SnapshotVerdict(phase, Health.RECONCILING, _REPLACED, message, after=put_away(o, o.taking))
+        return SnapshotVerdict(phase, Health.RECONCILING, Reason.APP_REPLACED, message, after=put_away(o, o.taking))
     if pod is None:
         return pods.begin(o, SnapshotOrders(dispose=(snapshot_id(o.snapshot.metadata),)), phase, now)
     report = pods.pods_report(o, pod)
@@ -159,15 +160,15 @@ def wait_for_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Wait for an application that has state."""
     name = o.snapshot.app_key[1]
     if o.app_unreadable:
-        return _waiting(o, "AppUnreadable", f"StreamingApp {name} can not be read; see its conditions.")
+        return _waiting(o, Reason.APP_UNREADABLE, f"StreamingApp {name} can not be read; see its conditions.")
     if o.app is None:
         message = f"There is no StreamingApp {name} in namespace {o.snapshot.metadata.namespace}; it is waited for."
-        return _waiting(o, "AppNotFound", message)
+        return _waiting(o, Reason.APP_NOT_FOUND, message)
     if o.app.metadata.deletion_timestamp is not None and not is_at_deletion(o.snapshot):
         message = f"StreamingApp {name} is being deleted; nothing is taken of it any more."
-        return dataclasses.replace(_waiting(o, "AppDeleting", message), after=put_away(o, o.taking))
+        return dataclasses.replace(_waiting(o, Reason.APP_DELETING, message), after=put_away(o, o.taking))
     if o.app.status.epoch == 0:
-        return _waiting(o, "AppNotStarted", f"StreamingApp {name} has never run; it is waited for.")
+        return _waiting(o, Reason.APP_NOT_STARTED, f"StreamingApp {name} has never run; it is waited for.")
     return None
 
 
@@ -202,14 +203,14 @@ def order_from_agent(o: SnapshotObservation, now: float) -> SnapshotVerdict | No
             f"The agent in pod {o.driver.name} did not take the order: {o.memory.not_taken}. It is told again. If its "
             "runtime is older than the operator, change the application's spec.restartNonce."
         )
-        return _waiting(o, "OrderNotTaken", message, health=Health.STALLED, wake_after=NOT_TAKEN_PAUSE - since)
+        return _waiting(o, Reason.ORDER_REFUSED, message, health=Health.STALLED, wake_after=NOT_TAKEN_PAUSE - since)
     message = f"The driver in pod {o.driver.name} is told to take it."
     if since < ORDER_PAUSE and not o.memory.not_taken:
-        return _waiting(o, "Ordered", message, wake_after=ORDER_PAUSE - since)
+        return _waiting(o, Reason.ORDERED, message, wake_after=ORDER_PAUSE - since)
     return SnapshotVerdict(
         _phase(o),
         Health.RECONCILING,
-        "Ordered",
+        Reason.ORDERED,
         message,
         before=_finalizer(o),
         after=(GiveOrders(o.driver, _orders(o)),),
@@ -230,15 +231,25 @@ def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     """Wait: the application starts, stops, or can not be asked."""
     name = o.snapshot.app_key[1]
     message = f"StreamingApp {name} does not take orders at the moment; it is waited for until it runs or is stopped."
-    return _waiting(o, "AppNotRunning", message)
+    return _waiting(o, Reason.APP_NOT_RUNNING, message)
+
+
+_REASONS = {SnapshotState.WAITING: Reason.WAITING, SnapshotState.HELD: Reason.HELD}
+"""Of a report that gives none; one of a failure always does."""
 
 
 def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> SnapshotVerdict:
-    reason, why = report.reason.value or report.state.value, with_remedy(report)
+    reason = report.reason or _REASONS.get(report.state, Reason.INTERNAL_ERROR)
+    why = with_remedy(report)
     match report.state:
         case SnapshotState.READY:
             return SnapshotVerdict(
-                SnapshotPhase.READY, Health.READY, "Complete", _complete(report), report, after=put_away(o, o.taking)
+                SnapshotPhase.READY,
+                Health.READY,
+                Reason.COMPLETE,
+                _complete(report),
+                report,
+                after=put_away(o, o.taking),
             )
         case (
             SnapshotState.FAILED
@@ -252,7 +263,7 @@ def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> Snapshot
             )
         case SnapshotState.COPYING:
             message = f"{who} copies: {report.files} of {report.of_files} files."
-            return SnapshotVerdict(SnapshotPhase.COPYING, Health.RECONCILING, "Copying", message, report)
+            return SnapshotVerdict(SnapshotPhase.COPYING, Health.RECONCILING, Reason.COPYING, message, report)
         case SnapshotState.WAITING | SnapshotState.HELD:
             health = Health.STALLED if report.reason in FOR_A_PERSON else Health.RECONCILING
             return SnapshotVerdict(_phase(o), health, reason, f"{who} waits: {why}", report)
@@ -276,14 +287,14 @@ def _complete(report: SnapshotReport) -> str:
 
 def with_remedy(report: SnapshotReport) -> str:
     """Return what a report says is wrong, and what to do about it."""
-    text = report.message.strip() or report.reason.value or report.state.value
+    text = report.message.strip() or report.reason or report.state.value
     ending = "" if text.endswith((".", "!", "?")) else "."
     return f"{text}{ending} {REMEDIES.get(report.reason, '')}".strip()
 
 
 def _waiting(
     o: SnapshotObservation,
-    reason: str,
+    reason: Reason,
     message: str,
     *,
     health: Health = Health.RECONCILING,

@@ -19,6 +19,7 @@ from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.protocol import DriverState
+from tidegate_spark.reasons import AnyReason
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
 ORDER_PAUSE = 5.0
@@ -33,7 +34,7 @@ class Verification:
     """What the condition Verified says; ``ended`` is set when the work is done."""
 
     status: str
-    reason: str
+    reason: AnyReason
     message: str
     ended: SnapshotReport | None = None
 
@@ -43,7 +44,7 @@ class Exporting:
     """What the condition Exported says, and the record of the export; None takes the record away."""
 
     status: str
-    reason: str
+    reason: AnyReason
     message: str
     export: SnapshotExport | None
 
@@ -54,7 +55,7 @@ class SnapshotVerdict:
 
     phase: SnapshotPhase
     health: Health
-    reason: str
+    reason: AnyReason
     """One word, CamelCase; the conditions' and the event's reason."""
     message: str
     """For a person: what is, and what to do if something must be done."""

@@ -15,7 +15,8 @@ from tidegate.decide.snapshots.taking import keep_final
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, Verification
 from tidegate.model.stream_snapshot import is_to_be_verified, snapshot_id, stored_id
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReason, SnapshotReport, SnapshotState, VerifyOrder
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState, VerifyOrder
 
 _RESULTS = {"True": "whole", "False": "damaged", "Unknown": "unknown"}
 
@@ -68,11 +69,11 @@ def _with_words(kept: SnapshotVerdict, at_work: SnapshotVerdict) -> SnapshotVerd
 
 def _end(kept: SnapshotVerdict, report: SnapshotReport, remove: DeleteSnapshotPod) -> SnapshotVerdict:
     whole = report.state is SnapshotState.VERIFIED
-    reason = "Whole" if whole else report.reason.value or report.state.value
+    reason = Reason.WHOLE if whole else report.reason or Reason.INTERNAL_ERROR
     message = report.message.strip() or reason
     # A fault of ours says nothing of the snapshot.
-    status = "True" if whole else "False" if report.reason is SnapshotReason.DAMAGED else "Unknown"
+    status = "True" if whole else "False" if report.reason is Reason.SNAPSHOT_DAMAGED else "Unknown"
     verification = Verification(status, reason, message, report)
-    told = PublishEvent("SnapshotVerified" if whole else "SnapshotNotVerified", message, not whole, reason)
+    told = PublishEvent(Reason.SNAPSHOT_VERIFIED if whole else Reason.SNAPSHOT_NOT_VERIFIED, message, not whole, reason)
     done: tuple[SnapshotAction, ...] = (told, CountVerification(_RESULTS[status]), ReleaseAccess(), remove)
     return dataclasses.replace(kept, after=(*kept.after, *done), verification=verification)

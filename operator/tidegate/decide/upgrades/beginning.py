@@ -8,7 +8,7 @@ from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades.dividing_pod import why_not_come_to
 from tidegate.decide.upgrades.gate import is_stable_again
 from tidegate.decide.upgrades.in_force import in_force
-from tidegate.decide.upgrades.rehearsing import REHEARSAL_FAILED, left_out
+from tidegate.decide.upgrades.rehearsing import left_out
 from tidegate.decide.upgrades.repartitioning import is_put_off, state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.step import (
     MOST_OBSOLETE,
@@ -31,10 +31,10 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
+from tidegate_spark.reasons import Reason
 
 ABANDON_ANNOTATION = "tidegate.dev/abandon-state"
 """On a StreamingApp: the lineage that an upgrade of mode Stateless may give up."""
-UNCONFIRMED = "AbandonStateUnconfirmed"
 _UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.FAILED})
 """Phases in which a new version that is not stable runs, or is about to."""
 _MOST_EARLIER = 8
@@ -67,7 +67,7 @@ def withdraw(o: Observation, now: float) -> Step | None:
         return None
     message = "The spec is the last stable version again."
     lineage = lineage_of(o)
-    return Step(moved(upgrade, UpgradePhase.WITHDRAWN, "SpecChangedBack", message, now, lineage=lineage))
+    return Step(moved(upgrade, UpgradePhase.WITHDRAWN, Reason.SPEC_REVERTED, message, now, lineage=lineage))
 
 
 def replace_version_under_test(o: Observation, now: float) -> Step | None:
@@ -87,7 +87,7 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
         moved(
             upgrade,
             UpgradePhase.STOPPING,
-            "SpecChanged",
+            Reason.SPEC_CHANGED,
             message,
             now,
             to_spec_hash=o.spec_hash,
@@ -132,14 +132,14 @@ def begin(o: Observation, now: float) -> Step | None:
         fresh = msgspec.structs.replace(fresh, rollback_snapshot=pin, obsolete=obsolete)
     if mode is UpgradeMode.STATELESS:
         message = f"Lineage {fresh.lineage} is given up, as annotation {ABANDON_ANNOTATION} says; a new one begins."
-        return Step(moved(fresh, UpgradePhase.STOPPING, "StateAbandoned", message, now, lineage=next_lineage(o)))
+        return Step(moved(fresh, UpgradePhase.STOPPING, Reason.STATE_ABANDONED, message, now, lineage=next_lineage(o)))
     if fresh.rollback_snapshot is not None and _is_copied(o, base, divides):
         pin = msgspec.structs.replace(fresh.rollback_snapshot, copy=f"{fresh.rollback_snapshot.id}-copy")
         message = f"The state is copied while the version before runs.{_division(fresh, 'That stops then, and')}"
-        return Step(moved(fresh, UpgradePhase.COPYING, "SpecChanged", message, now, rollback_snapshot=pin))
+        return Step(moved(fresh, UpgradePhase.COPYING, Reason.SPEC_CHANGED, message, now, rollback_snapshot=pin))
     message = f"The version before stops at a batch boundary; the new one follows.{_division(fresh, 'Between them')}"
     rehearsal = left_out(o, "The version before does not run: its state was not copied.", now)
-    return Step(moved(fresh, UpgradePhase.STOPPING, "SpecChanged", message, now, rehearsal=rehearsal))
+    return Step(moved(fresh, UpgradePhase.STOPPING, Reason.SPEC_CHANGED, message, now, rehearsal=rehearsal))
 
 
 def _repartition(o: Observation, known: UpgradeStatus | None) -> RepartitionStatus | None:
@@ -194,13 +194,13 @@ def _is_rollback_to_come(status: StreamingAppStatus) -> bool:
 
 def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether something else than the version answers the refusal."""
-    confirmed = upgrade.reason == UNCONFIRMED and _refusal(o) is None
-    unasked = upgrade.reason == REHEARSAL_FAILED and o.app.spec.upgrade.rehearsal is None
+    confirmed = upgrade.reason == Reason.ABANDON_STATE_UNCONFIRMED and _refusal(o) is None
+    unasked = upgrade.reason == Reason.REHEARSAL_FAILED and o.app.spec.upgrade.rehearsal is None
     due = is_put_off(upgrade) and is_stable_again(in_force(o))
     return confirmed or unasked or due or o.app.spec.upgrade.mode is not upgrade.mode
 
 
-def _refusal(o: Observation) -> tuple[str, str] | None:
+def _refusal(o: Observation) -> tuple[Reason, str] | None:
     """Return reason and message if the upgrade can not be begun."""
     lineage = lineage_of(o)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and not _is_confirmed(o):
@@ -208,9 +208,9 @@ def _refusal(o: Observation) -> tuple[str, str] | None:
             f"spec.upgrade.mode is Stateless: the state of lineage {lineage} would be given up. If that is meant, say "
             f"it once more: annotate the application with {ABANDON_ANNOTATION}={lineage}."
         )
-        return UNCONFIRMED, message
+        return Reason.ABANDON_STATE_UNCONFIRMED, message
     why_not = why_not_come_to(o)
-    return ("InvalidSpec", f"{why_not.rstrip('.')}. The version before goes on.") if why_not else None
+    return (Reason.INVALID_SPEC, f"{why_not.rstrip('.')}. The version before goes on.") if why_not else None
 
 
 def _is_confirmed(o: Observation) -> bool:

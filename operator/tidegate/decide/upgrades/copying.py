@@ -7,12 +7,12 @@ from tidegate.decide.upgrades.repartitioning import is_pending, judge_copy
 from tidegate.decide.upgrades.step import Step, find_report, moved, seconds_to_hear, takes_orders
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
+from tidegate_spark.reasons import AnyReason, Reason
 from tidegate_spark.repartition_protocol import Unfit
-from tidegate_spark.snapshot_protocol import SnapshotReason, SnapshotReport, SnapshotState
+from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 
 PATIENCE = 60.0
 """Seconds after which it goes on without a copy if the agent does not answer, or does not take the order."""
-_STATE_MISSING = "StateMissing"
 
 
 def follow_copy(o: Observation, now: float) -> Step | None:
@@ -23,14 +23,14 @@ def follow_copy(o: Observation, now: float) -> Step | None:
     driver = o.driver
     if driver is None or driver.terminating or not driver.running:
         message = "The version before does not run any more; the new one follows."
-        return _stop(o, upgrade, "DriverGone", message, now)
+        return _stop(o, upgrade, Reason.DRIVER_GONE, message, now)
     report = find_report(o, upgrade.rollback_snapshot.copy)
     if report is not None and takes_orders(o):
         return _judge(o, upgrade, report, now)
     if seconds_to_hear(o, upgrade, now) < PATIENCE or is_pending(upgrade):
         return None  # what runs is not stopped for a repartition of which nobody knows whether Spark can do it
     message = "The agent of the version before takes no order; the new one is started without a copy, and makes it."
-    return _stop(o, upgrade, "OrderNotTaken", message, now)
+    return _stop(o, upgrade, Reason.ORDER_REFUSED, message, now)
 
 
 def _judge(o: Observation, upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Step | None:
@@ -41,15 +41,15 @@ def _judge(o: Observation, upgrade: UpgradeStatus, report: SnapshotReport, now: 
             "The copy was removed before it was known whether the state can be divided anew. Nothing was stopped; "
             "another spec.restartNonce has it tried again."
         )
-        return Step(moved(upgrade, UpgradePhase.REFUSED, "CopyRemoved", message, now), warning=True)
+        return Step(moved(upgrade, UpgradePhase.REFUSED, Reason.COPY_REMOVED, message, now), warning=True)
     if report.state is SnapshotState.DISPOSED:
         message = "The copy was removed meanwhile; the new version makes another one."
-        return _stop(o, upgrade, "CopyRemoved", message, now)
-    if report.reason is SnapshotReason.NOTHING_COMMITTED:
+        return _stop(o, upgrade, Reason.COPY_REMOVED, message, now)
+    if report.reason is Reason.NOTHING_COMMITTED:
         message = "The storage holds no committed batch of the version before, which has committed some. " + _GOES_ON
-        return Step(moved(upgrade, UpgradePhase.REFUSED, _STATE_MISSING, message, now), warning=True)
+        return Step(moved(upgrade, UpgradePhase.REFUSED, Reason.STATE_MISSING, message, now), warning=True)
     if report.state is SnapshotState.FAILED:
-        reason = report.reason.value or report.state.value
+        reason = report.reason or report.state.value
         message = f"The state can not be copied: {report.message.rstrip('.')}. {_GOES_ON}"
         return Step(moved(upgrade, UpgradePhase.REFUSED, reason, message, now), warning=True)
     return None
@@ -60,12 +60,12 @@ def _judge_complete(o: Observation, upgrade: UpgradeStatus, report: SnapshotRepo
         judged = judge_copy(upgrade, report, now)
         if isinstance(judged, Unfit):
             message = f"{judged.message} Nothing was stopped."
-            return Step(moved(upgrade, UpgradePhase.REFUSED, judged.what.value, message, now), warning=True)
+            return Step(moved(upgrade, UpgradePhase.REFUSED, judged.what, message, now), warning=True)
         upgrade = judged
     if o.app.spec.upgrade.rehearsal is not None:
         return begin_rehearsal(upgrade, now)
     message = "The state is copied; the version before stops at a batch boundary, and the new one follows."
-    return _stop(o, upgrade, "Copied", message, now)
+    return _stop(o, upgrade, Reason.COPIED, message, now)
 
 
 _GOES_ON = (
@@ -74,6 +74,6 @@ _GOES_ON = (
 )
 
 
-def _stop(o: Observation, upgrade: UpgradeStatus, reason: str, message: str, now: float) -> Step:
+def _stop(o: Observation, upgrade: UpgradeStatus, reason: AnyReason, message: str, now: float) -> Step:
     rehearsal = left_out(o, message, now)
     return Step(moved(upgrade, UpgradePhase.STOPPING, reason, message, now, rehearsal=rehearsal))

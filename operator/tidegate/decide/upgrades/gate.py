@@ -7,9 +7,6 @@ import msgspec
 from tidegate.decide.faults import Problem, lost_from_sight, name_end, name_start_problem, read_termination
 from tidegate.decide.launch import refusal_of, time_left, words_of_refusal
 from tidegate.decide.upgrades.launched import (
-    INPUT_CAME,
-    LAUNCHED,
-    OUTLASTED,
     STARTED,
     committed_nothing,
     has_not_begun,
@@ -37,7 +34,8 @@ from tidegate.decide.upgrades.step import (
 from tidegate.model.streaming_app import Phase, RollbackPolicy, SnapshotBatch, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, time_from_seconds
-from tidegate_spark.protocol import DEPENDENCY_REASONS, Reason
+from tidegate_spark.protocol import DEPENDENCY_REASONS
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotState
 
 START_PATIENCE = 120.0
@@ -56,7 +54,7 @@ def pass_gate(o: Observation, now: float) -> Step | None:
     if upgrade.to_spec_hash != o.spec_hash or not is_stable(o, missing_queries(o, upgrade, now)):
         return None
     message = f"The new version is stable: {_batches(o)} without a failure.{_dropped(o, upgrade)}"
-    done = moved(upgrade, UpgradePhase.DONE, "Stable", message, now, previous=status.last_stable)
+    done = moved(upgrade, UpgradePhase.DONE, Reason.STABLE, message, now, previous=status.last_stable)
     return Step(done, stable=stable_now(o, now))
 
 
@@ -143,7 +141,7 @@ def note_input(o: Observation, now: float) -> Step | None:
         return None
     if is_unheard(o):
         return None  # whoever decided before knew that it waits
-    reason = OUTLASTED if upgrade.reason == OUTLASTED else INPUT_CAME
+    reason = Reason.GATE_OVERRUN if upgrade.reason == Reason.GATE_OVERRUN else Reason.INPUT_ARRIVED
     return Step(
         msgspec.structs.replace(upgrade, idle_start_time=None, phase_start_time=time_from_seconds(now), reason=reason)
     )
@@ -152,7 +150,7 @@ def note_input(o: Observation, now: float) -> Step | None:
 def note_refusal(o: Observation, now: float) -> Step | None:
     """Say in the record that the API server takes no pod of the version under test, and what follows, until it does."""
     upgrade, refusal = o.app.status.upgrade, refusal_of(o)
-    if not _at_gate(o, upgrade) or upgrade is None or upgrade.reason != LAUNCHED:
+    if not _at_gate(o, upgrade) or upgrade is None or upgrade.reason != Reason.LAUNCHED:
         return None
     message = STARTED if o.driver is not None else upgrade.message
     if refusal is not None and refusal.recorded:
@@ -217,7 +215,7 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
     refusal = refusal_of(o)
     shown = f"no driver pod of it was made ({refusal.reason})" if refusal is not None else _batches(o)
     message = f"The new version was not stable within {limit} s (spec.upgrade.timeoutSeconds): {shown}."
-    return Problem("UpgradeTimeout", message)
+    return Problem(Reason.UPGRADE_TIMEOUT, message)
 
 
 def _name_long_start(driver: PodRecord, seconds: float) -> Problem | None:
@@ -301,7 +299,7 @@ def why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
             "It may have committed batches, and with spec.upgrade.mode LastState nothing was kept to go back to: it is "
             "not taken back."
         )
-    return why_it_outlasts(o, upgrade) if upgrade.reason == OUTLASTED else ""
+    return why_it_outlasts(o, upgrade) if upgrade.reason == Reason.GATE_OVERRUN else ""
 
 
 def why_it_outlasts(o: Observation, upgrade: UpgradeStatus) -> str:

@@ -11,13 +11,9 @@ from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name
-from tidegate_spark.protocol import Reason
+from tidegate_spark.reasons import Reason
 
 STARTED = "The new version was started."
-LAUNCHED, INPUT_CAME = "Launched", "InputCame"
-"""Reasons of a record at the gate: its time counts from the launch, or from the first input after a pause."""
-OUTLASTED = "Outlasted"
-"""The same: its time passed beside an edit of which no pod can be made, and what it did since is not undone for it."""
 
 
 def is_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
@@ -26,7 +22,7 @@ def is_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     When it was launched is known only of the first launch at the gate. Later ones, another version in its place and
     input after a pause begin the record's time anew; then what counts is when the upgrade began.
     """
-    first = upgrade.phase is UpgradePhase.GATE and upgrade.reason == LAUNCHED
+    first = upgrade.phase is UpgradePhase.GATE and upgrade.reason == Reason.LAUNCHED
     since = upgrade.phase_start_time if first and _is_only_launch(o, upgrade) else upgrade.start_time
     return since is not None and now - since.timestamp() < o.app.spec.upgrade.timeout_seconds
 
@@ -54,7 +50,7 @@ def has_finished(o: Observation, upgrade: UpgradeStatus) -> bool:
         return told is not None and told.reason is Reason.COMPLETED
     if last is None or last.time is None or upgrade.start_time is None:
         return False
-    return last.reason == Reason.COMPLETED.value and last.time >= upgrade.start_time
+    return last.reason == Reason.COMPLETED and last.time >= upgrade.start_time
 
 
 def committed_nothing(o: Observation, upgrade: UpgradeStatus) -> bool:

@@ -14,8 +14,6 @@ import msgspec
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.upgrades.repartitioning import (
-    INVALID_SPEC,
-    PARTITIONS_KEPT,
     is_another_asked_for,
     wanted_repartition,
 )
@@ -31,6 +29,7 @@ from tidegate.model.streaming_app import (
     UpgradeStatus,
 )
 from tidegate.observe.observation import Observation
+from tidegate_spark.reasons import Reason
 
 _LAUNCHED = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED})
 """Phases in which a version that is not stable runs, or is followed by another such one, if one was launched."""
@@ -101,7 +100,7 @@ def about_all(step: Step | None, o: Observation, asked: Observation) -> Step | N
     upgrade = step.upgrade if step is not None else None
     if step is None or upgrade is None:
         return step
-    if upgrade.phase is not UpgradePhase.ROLLING_BACK and upgrade.reason != INVALID_SPEC:
+    if upgrade.phase is not UpgradePhase.ROLLING_BACK and upgrade.reason != Reason.INVALID_SPEC:
         return step
     if o.spec_hash == asked.spec_hash or upgrade.to_spec_hash != o.spec_hash:
         return step
@@ -124,7 +123,7 @@ def name_postponed(asked: Observation, verdict: Verdict) -> Verdict:
     message = f"{verdict.message} {_words(asked)}{_remedy(asked, verdict)}"
     if verdict.phase is not Phase.RUNNING or verdict.health is Health.STALLED:
         return dataclasses.replace(verdict, message=message)
-    reason = PARTITIONS_KEPT if verdict.health is Health.READY else verdict.reason
+    reason = Reason.STATE_PARTITIONS_KEPT if verdict.health is Health.READY else verdict.reason
     return dataclasses.replace(verdict, health=Health.RECONCILING, reason=reason, message=message)
 
 
@@ -147,7 +146,7 @@ def tell_postponed(asked: Observation) -> tuple[PublishEvent, ...]:
     metadata, status = asked.app.metadata, asked.app.status
     if status.observed_generation == metadata.generation or not is_postponed(asked):
         return ()
-    return (PublishEvent(PARTITIONS_KEPT, _words(asked), False, f"{metadata.generation}"),)
+    return (PublishEvent(Reason.STATE_PARTITIONS_KEPT, _words(asked), False, f"{metadata.generation}"),)
 
 
 def _words(asked: Observation) -> str:

@@ -20,7 +20,8 @@ from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import rehearsal_pod_name
 from tidegate.resources.rehearsal_pod import longest_seconds
 from tidegate_spark.protocol import EXIT_STOPPED, Fault, Termination
-from tidegate_spark.rehearsal_protocol import RehearsalResult, RehearsalWhat
+from tidegate_spark.reasons import Reason
+from tidegate_spark.rehearsal_protocol import RehearsalResult
 
 REHEARSAL_START_PATIENCE = 120.0
 """Seconds for a pod whose containers do not start, say for want of an image: a registry may be away for a while."""
@@ -34,7 +35,7 @@ class Outcome:
     """What a rehearsal came to."""
 
     result: RehearsalResult
-    what: RehearsalWhat
+    what: Reason
     message: str
     batches: Mapping[str, int] = field(default_factory=dict)
 
@@ -70,7 +71,7 @@ def result_of(
     elif pod is not None and not pod.running:
         problem = name_start_problem(pod)
         if problem and not pod.unschedulable and seconds >= min(REHEARSAL_START_PATIENCE, wanted.timeout_seconds):
-            return Outcome(RehearsalResult.FAILED, RehearsalWhat.START, problem.message)
+            return Outcome(RehearsalResult.FAILED, Reason.START_FAILED, problem.message)
     if seconds < limit_of(pod, wanted):
         return None
     return _without_result(o, upgrade, pod, wanted)
@@ -103,29 +104,29 @@ def _read_end(pod: PodRecord) -> Outcome | None:
         return None  # evicted, or gone with its node
     if ended.reason == KILLED_BY_MEMORY:
         message = f"Pod {pod.name} needed more than its memory and was killed. {_MEMORY}"
-        return Outcome(RehearsalResult.INCONCLUSIVE, RehearsalWhat.MEMORY, message)
+        return Outcome(RehearsalResult.INCONCLUSIVE, Reason.OUT_OF_MEMORY, message)
     if ended.exit_code in (SIGKILL, EXIT_STOPPED):
         return None
-    return Outcome(RehearsalResult.FAILED, RehearsalWhat.START, name_end(pod).message)
+    return Outcome(RehearsalResult.FAILED, Reason.START_FAILED, name_end(pod).message)
 
 
 def _read_words(pod: PodRecord, told: Termination) -> Outcome | None:
     message = f"{told.exception}: {told.message}" if told.exception else told.message
     end = told.rehearsal
     if end is None:  # it did not come so far as to know what it was to do
-        return Outcome(RehearsalResult.FAILED, RehearsalWhat.START, message)
-    if end.what is RehearsalWhat.STOPPED:
+        return Outcome(RehearsalResult.FAILED, Reason.START_FAILED, message)
+    if end.what is Reason.STOPPED:
         return _too_long(pod) if pod.reason == _DEADLINE else None
-    if end.what is RehearsalWhat.DEPENDENCY:
+    if end.what is Reason.DEPENDENCY_UNAVAILABLE:
         message = name_reported(Fault(told.reason, told.message)).message
-    elif end.what is RehearsalWhat.MEMORY:
+    elif end.what is Reason.OUT_OF_MEMORY:
         message = f"{message} {_MEMORY}"
     return Outcome(end.result, end.what, message, end.committed)
 
 
 def _too_long(pod: PodRecord) -> Outcome:
     message = f"Pod {pod.name} had no result in time (spec.upgrade.rehearsal.timeoutSeconds)."
-    return Outcome(RehearsalResult.INCONCLUSIVE, RehearsalWhat.TIME_LIMIT, message)
+    return Outcome(RehearsalResult.INCONCLUSIVE, Reason.DEADLINE_EXCEEDED, message)
 
 
 def _without_result(o: Observation, upgrade: UpgradeStatus, pod: PodRecord | None, wanted: RehearsalSpec) -> Outcome:
@@ -140,4 +141,4 @@ def _without_result(o: Observation, upgrade: UpgradeStatus, pod: PodRecord | Non
     else:
         why = f"Pod {name} did not run."
     message = f"{why} It was waited for {wanted.timeout_seconds} s (spec.upgrade.rehearsal.timeoutSeconds)."
-    return Outcome(RehearsalResult.INCONCLUSIVE, RehearsalWhat.NO_ROOM, message)
+    return Outcome(RehearsalResult.INCONCLUSIVE, Reason.NO_ROOM, message)

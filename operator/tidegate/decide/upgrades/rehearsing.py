@@ -9,14 +9,13 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.decide.upgrades.rehearsal_results import Outcome, result_of
-from tidegate.decide.upgrades.step import Step, moved
+from tidegate.decide.upgrades.step import REHEARSAL_REASONS, Step, moved
 from tidegate.model.streaming_app import RehearsalStatus, RehearsedQuery, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
-from tidegate_spark.rehearsal_protocol import RehearsalResult, RehearsalWhat
+from tidegate_spark.reasons import Reason
+from tidegate_spark.rehearsal_protocol import RehearsalResult
 
-REHEARSAL_FAILED = "RehearsalFailed"
-"""Reason of the upgrade's refusal."""
 _BEFORE_A_LAUNCH = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN})
 _GOES_ON = (
     "The version before goes on. Change the spec (another spec.restartNonce has the same version rehearsed again), or "
@@ -29,14 +28,14 @@ def begin_rehearsal(upgrade: UpgradeStatus, now: float) -> Step:
     """Return the intent to rehearse on the copy that is complete now."""
     message = "The state is copied; the new version is rehearsed on the copy while the version before runs."
     rehearsal = RehearsalStatus(start_time=time_from_seconds(now))
-    return Step(moved(upgrade, UpgradePhase.REHEARSING, "Copied", message, now, rehearsal=rehearsal))
+    return Step(moved(upgrade, UpgradePhase.REHEARSING, Reason.COPIED, message, now, rehearsal=rehearsal))
 
 
 def left_out(o: Observation, why: str, now: float) -> RehearsalStatus | None:
     """Return the record of a rehearsal that was asked for and is not to be had, None if nobody asked."""
     if o.app.spec.upgrade.rehearsal is None:
         return None
-    what, result = RehearsalWhat.NO_COPY.value, RehearsalResult.INCONCLUSIVE.value
+    what, result = Reason.NO_COPY, RehearsalResult.INCONCLUSIVE.value
     return RehearsalStatus(result=result, cause=what, message=why, completion_time=time_from_seconds(now))
 
 
@@ -49,7 +48,7 @@ def follow_rehearsal(o: Observation, now: float) -> Step | None:
     wanted = o.app.spec.upgrade.rehearsal
     if wanted is None:
         message = "It is not asked for any more (spec.upgrade.rehearsal)."
-        return _ended(upgrade, known, Outcome(RehearsalResult.INCONCLUSIVE, RehearsalWhat.STOPPED, message), now)
+        return _ended(upgrade, known, Outcome(RehearsalResult.INCONCLUSIVE, Reason.STOPPED, message), now)
     if o.app.spec.suspend:
         # Its pod is removed, as the driver's is.
         return _begun(upgrade, known, None) if known.start_time is not None else None
@@ -83,7 +82,7 @@ def _ended(upgrade: UpgradeStatus, known: RehearsalStatus, outcome: Outcome, now
     rehearsal = msgspec.structs.replace(
         known,
         result=outcome.result.value,
-        cause=outcome.what.value,
+        cause=outcome.what,
         batches=batches,
         message=outcome.message,
         completion_time=time_from_seconds(now),
@@ -92,10 +91,11 @@ def _ended(upgrade: UpgradeStatus, known: RehearsalStatus, outcome: Outcome, now
     if outcome.result is RehearsalResult.FAILED:
         message = f"The new version failed in its rehearsal: {words} {_GOES_ON}"
         return Step(
-            moved(upgrade, UpgradePhase.REFUSED, REHEARSAL_FAILED, message, now, rehearsal=rehearsal), warning=True
+            moved(upgrade, UpgradePhase.REFUSED, Reason.REHEARSAL_FAILED, message, now, rehearsal=rehearsal),
+            warning=True,
         )
     message = f"Rehearsed: {words} {_FOLLOWS}"
     if outcome.result is RehearsalResult.INCONCLUSIVE:
         message = f"The rehearsal says nothing of the new version: {words} {_FOLLOWS}"
-    reason = f"Rehearsal{outcome.result.value}"
+    reason = REHEARSAL_REASONS[outcome.result]
     return Step(moved(upgrade, UpgradePhase.STOPPING, reason, message, now, rehearsal=rehearsal))

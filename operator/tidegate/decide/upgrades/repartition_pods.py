@@ -25,11 +25,11 @@ from tidegate.decide.upgrades.repartition_results import (
 from tidegate.decide.upgrades.repartitioning import BEFORE_A_LAUNCH, is_pending, seconds_of
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
-from tidegate.model.stops import REPARTITIONING
 from tidegate.model.streaming_app import Phase, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.resources.names import driver_pod_name, repartition_pod_name
 from tidegate.resources.repartition_pod import build_repartition_pod
+from tidegate_spark.reasons import Reason
 
 LONGEST_WAIT = 300.0
 """Seconds until it is looked whether a time is over, at most: clocks are set back."""
@@ -42,7 +42,9 @@ def hold_for_repartition(o: Observation, now: float) -> Verdict | None:
         return None
     message = f"{upgrade.message}{_progress(o, upgrade)}"
     wake_after = _look_again_in(o, now)
-    return Verdict(Phase.REPARTITIONING, Health.RECONCILING, REPARTITIONING, message, wake_after=wake_after)
+    return Verdict(
+        Phase.REPARTITIONING, Health.RECONCILING, Reason.UPGRADE_REPARTITIONING, message, wake_after=wake_after
+    )
 
 
 def keep_repartition(o: Observation, now: float) -> Kept:

@@ -10,8 +10,9 @@ from tidegate.model.streaming_app import RepartitionStatus, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.resources.names import repartition_pod_name
-from tidegate_spark.protocol import Reason, Termination
-from tidegate_spark.repartition_protocol import RepartitionEnd, RepartitionWhat
+from tidegate_spark.protocol import Termination
+from tidegate_spark.reasons import Reason
+from tidegate_spark.repartition_protocol import RepartitionEnd
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
 REPARTITION_START_PATIENCE = 120.0
@@ -21,7 +22,7 @@ ROOM_PATIENCE = 300.0
 _DEADLINE = "DeadlineExceeded"
 """The kubelet's word for a pod that was ended because of its activeDeadlineSeconds."""
 _MEMORY = "Raise spec.state.repartition.resources.requests.memory."
-_PASSES = frozenset({RepartitionWhat.DEPENDENCY, RepartitionWhat.FENCED})
+_PASSES = frozenset({Reason.DEPENDENCY_UNAVAILABLE, Reason.FENCED})
 """Ends after which another attempt may do better."""
 
 
@@ -37,7 +38,7 @@ class Divided:
 class NotDivided:
     """No lineage came of the attempt."""
 
-    what: RepartitionWhat
+    what: Reason
     message: str
     again: bool
     """Another one may do better."""
@@ -87,10 +88,10 @@ def outcome_of(
         return _read_end(pod, known)
     if in_all >= timeout:
         message = f"It took longer than {timeout:.0f} s (spec.state.repartition.timeoutSeconds)."
-        return NotDivided(RepartitionWhat.TIME_LIMIT, message, again=False)
+        return NotDivided(Reason.DEADLINE_EXCEEDED, message, again=False)
     if pod is not None and (pod.terminating or pod.running):
         # Drained, or its node does not answer: it may be there for as long as that is away, and the application waits.
-        gone = NotDivided(RepartitionWhat.NO_ROOM, f"Pod {pod.name} was removed.", again=True)
+        gone = NotDivided(Reason.NO_ROOM, f"Pod {pod.name} was removed.", again=True)
         return gone if pod.terminating else None
     if pod is None and known.pod_uid:
         # Deleted by force, or with its node, maybe while nobody looked. What it did is in its lineage and nowhere else.
@@ -102,13 +103,13 @@ def _not_begun(o: Observation, known: RepartitionStatus, pod: PodRecord | None, 
     """Return that no process will begin, None as long as one may."""
     problem = name_start_problem(pod) if pod is not None else None
     if problem is not None and pod is not None and not pod.unschedulable and in_attempt >= REPARTITION_START_PATIENCE:
-        return NotDivided(RepartitionWhat.START, problem.message, again=False)
+        return NotDivided(Reason.START_FAILED, problem.message, again=False)
     if in_attempt < ROOM_PATIENCE:
         return None
     name, refusal = repartition_pod_name(o.app.metadata.name, known.epoch), o.memory.refusal
     refused = refusal.message if pod is None and refusal is not None and refusal.pod_name == name else ""
     why = problem.message if problem is not None else refused or f"Pod {name} did not run."
-    return NotDivided(RepartitionWhat.NO_ROOM, f"{why} It was waited for {ROOM_PATIENCE:.0f} s.", again=False)
+    return NotDivided(Reason.NO_ROOM, f"{why} It was waited for {ROOM_PATIENCE:.0f} s.", again=False)
 
 
 def has_ended(pod: PodRecord) -> bool:
@@ -121,24 +122,24 @@ def _read_end(pod: PodRecord, known: RepartitionStatus) -> Outcome:
     if told is not None and told.repartition is not None:
         return _read_words(told, told.repartition, known)
     if told is not None:  # it did not come so far as to know what it was to do
-        return NotDivided(RepartitionWhat.START, told.message, again=False)
+        return NotDivided(Reason.START_FAILED, told.message, again=False)
     if pod.reason == _DEADLINE:
         message = f"Pod {pod.name} was ended, because its time was over (spec.state.repartition.timeoutSeconds)."
-        return NotDivided(RepartitionWhat.TIME_LIMIT, message, again=False)
+        return NotDivided(Reason.DEADLINE_EXCEEDED, message, again=False)
     if ended is not None and not pod.reason and not lost_from_sight(ended) and ended.reason == KILLED_BY_MEMORY:
         message = f"Pod {pod.name} needed more than its memory and was killed. {_MEMORY}"
-        return NotDivided(RepartitionWhat.MEMORY, message, again=False)
+        return NotDivided(Reason.OUT_OF_MEMORY, message, again=False)
     return _lost(pod.name)  # evicted, killed, or gone with its node
 
 
 def _lost(name: str) -> NotDivided:
-    return NotDivided(RepartitionWhat.NO_ROOM, f"Pod {name} was lost.", again=True)
+    return NotDivided(Reason.NO_ROOM, f"Pod {name} was lost.", again=True)
 
 
 def _read_words(told: Termination, end: RepartitionEnd, known: RepartitionStatus) -> Outcome:
-    if told.reason is Reason.COMPLETED and end.what is RepartitionWhat.NONE and end.lineage == known.lineage:
+    if told.reason is Reason.COMPLETED and end.what is Reason.NONE and end.lineage == known.lineage:
         return Divided(end, f"{told.message}{_left_out(end)}")
-    return NotDivided(end.what or RepartitionWhat.SPARK, told.message, again=end.what in _PASSES)
+    return NotDivided(end.what or Reason.SPARK_FAILED, told.message, again=end.what in _PASSES)
 
 
 def _left_out(end: RepartitionEnd) -> str:

@@ -41,16 +41,14 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
-from tidegate_spark.repartition_protocol import RepartitionWhat, Unfit, needs_repartition, why_unfit
+from tidegate_spark.reasons import Reason
+from tidegate_spark.repartition_protocol import Unfit, needs_repartition, why_unfit
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
 MOST_PUT_OFF = 2
 """How often a repartition that found a batch uncommitted is begun anew by itself: each time costs a stop."""
-PARTITIONS_KEPT = "StatePartitionsKept"
-"""The state keeps its number for now, or for as long as nobody says more."""
 MOST_ATTEMPTS = 3
 """Pods that may be lost, or find the storage away, before the version before goes on."""
-INVALID_SPEC = "InvalidSpec"
 BEFORE_A_LAUNCH = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
 _NOT_KNOWN_YET = BEFORE_A_LAUNCH | {UpgradePhase.ROLLING_BACK}
 """Phases in which the state that the coming driver, or the one that is filling it, will have is not in the status."""
@@ -107,7 +105,7 @@ def tell_kept(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent,
     wanted, kept = o.app.spec.state.partitions, status.state_partitions
     if not kept or kept == wanted:
         return ()
-    return (PublishEvent(PARTITIONS_KEPT, _words_of_kept(kept, wanted), True, f"{status.epoch}"),)
+    return (PublishEvent(Reason.STATE_PARTITIONS_KEPT, _words_of_kept(kept, wanted), True, f"{status.epoch}"),)
 
 
 def name_kept(o: Observation, verdict: Verdict) -> Verdict:
@@ -170,7 +168,7 @@ def begin_repartition(o: Observation, now: float) -> Step | None:
     if not is_pending(upgrade) or o.driver is not None or o.app.spec.suspend or upgrade.to_spec_hash != o.spec_hash:
         return None
     message = "The version before has stopped; a pod divides its state anew, in a lineage of its own."
-    return _attempt(o, upgrade, "Stopped", message, now)
+    return _attempt(o, upgrade, Reason.STOPPED, message, now)
 
 
 def follow_repartition(o: Observation, now: float) -> Step | None:
@@ -186,7 +184,7 @@ def follow_repartition(o: Observation, now: float) -> Step | None:
         later = msgspec.structs.replace(
             known, epoch=0, lineage=0, pod_uid="", attempts=0, progress=None, start_time=None
         )
-        return Step(moved(upgrade, UpgradePhase.STOPPING, "Suspended", message, now, repartition=later))
+        return Step(moved(upgrade, UpgradePhase.STOPPING, Reason.SUSPENDED, message, now, repartition=later))
     if upgrade.to_spec_hash != o.spec_hash:
         return None
     seconds = (seconds_in_attempt(o, upgrade, known, now), seconds_of(known, now))
@@ -236,15 +234,15 @@ def _judge(o: Observation, upgrade: UpgradeStatus, outcome: Outcome, now: float)
         return _divided(upgrade, known, outcome, now)
     if outcome.again and known.attempts < MOST_ATTEMPTS:
         follows = f"{outcome.message} Attempt {known.attempts + 1} of {MOST_ATTEMPTS} follows, in another pod."
-        return _attempt(o, upgrade, outcome.what.value, follows, now)
-    if outcome.what is RepartitionWhat.UNCOMMITTED and known.deferrals < MOST_PUT_OFF:
+        return _attempt(o, upgrade, outcome.what, follows, now)
+    if outcome.what is Reason.BATCH_UNCOMMITTED and known.deferrals < MOST_PUT_OFF:
         return _put_off(o, upgrade, outcome, now)
     return _failed(o, upgrade, outcome, now)
 
 
 def is_put_off(upgrade: UpgradeStatus) -> bool:
     """Return whether an upgrade was refused for now, and begins anew by itself when the version before is stable."""
-    return upgrade.phase is UpgradePhase.REFUSED and upgrade.reason == PARTITIONS_KEPT
+    return upgrade.phase is UpgradePhase.REFUSED and upgrade.reason == Reason.STATE_PARTITIONS_KEPT
 
 
 def seconds_of(known: RepartitionStatus, now: float) -> float:
@@ -252,7 +250,7 @@ def seconds_of(known: RepartitionStatus, now: float) -> float:
     return max(0.0, now - known.start_time.timestamp()) if known.start_time is not None else 0.0
 
 
-def _attempt(o: Observation, upgrade: UpgradeStatus, reason: str, message: str, now: float) -> Step:
+def _attempt(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: str, now: float) -> Step:
     known = upgrade.repartition
     assert known is not None
     assert upgrade.rollback_snapshot is not None  # each version that is divided has one: it was stable, and stopped
@@ -291,7 +289,7 @@ def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Divided,
         moved(
             done,
             UpgradePhase.STOPPING,
-            "Repartitioned",
+            Reason.REPARTITIONED,
             message,
             now,
             lineage=known.lineage,
@@ -321,7 +319,7 @@ def not_divided(o: Observation, upgrade: UpgradeStatus, why: Problem, message: s
 
 def _failed(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: float) -> Step:
     words = f"The state was not divided anew: {outcome.message.rstrip('.')}."
-    return not_divided(o, upgrade, Problem(outcome.what.value, outcome.message), f"{words} {_GOES_ON}", now)
+    return not_divided(o, upgrade, Problem(outcome.what, outcome.message), f"{words} {_GOES_ON}", now)
 
 
 def _put_off(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: float) -> Step:
@@ -335,11 +333,11 @@ def _put_off(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: f
         f"anew by itself (time {number} of {MOST_PUT_OFF}). Another spec.restartNonce has it begin at once; to do "
         "without, set spec.state.partitions back."
     )
-    failed = _settled(upgrade, RepartitionResult.FAILED, outcome.what.value, outcome.message, now, deferrals=number)
-    return _give_up(o, failed, PARTITIONS_KEPT, message, now)
+    failed = _settled(upgrade, RepartitionResult.FAILED, outcome.what, outcome.message, now, deferrals=number)
+    return _give_up(o, failed, Reason.STATE_PARTITIONS_KEPT, message, now)
 
 
-def _give_up(o: Observation, upgrade: UpgradeStatus, reason: str, message: str, now: float) -> Step:
+def _give_up(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: str, now: float) -> Step:
     """Refuse a version whose repartition failed; the one before it goes on in the lineage where it stopped."""
     pin = upgrade.rollback_snapshot
     obsolete = _with_obsolete(upgrade, *(ids_of(pin) if pin is not None else ()))

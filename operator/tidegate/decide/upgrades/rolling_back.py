@@ -9,7 +9,7 @@ from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades.step import Step, moved, next_lineage, runs_ready
 from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
-from tidegate_spark.protocol import Reason
+from tidegate_spark.reasons import Reason, reason_from
 
 _LAUNCHED = frozenset({UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED})
 """Phases in which a new version runs."""
@@ -31,7 +31,7 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
         return None
     if over:
         upgrade = msgspec.structs.replace(upgrade, to_spec_hash=_what_is_left(o, upgrade))
-    why = Problem("Requested", f"spec.upgrade.rollbackTo names {pin.id}.")
+    why = Problem(Reason.ROLLBACK_REQUESTED, f"spec.upgrade.rollbackTo names {pin.id}.")
     return taken_back(o, msgspec.structs.replace(upgrade, rollback_to=pin.id), target, why, now)
 
 
@@ -84,7 +84,7 @@ def name_lost_pin(o: Observation) -> Problem | None:
         f"spec.upgrade.rollbackTo names {pin.id}, and what was to be gone back to is lost: {pin.lost.rstrip('.')}. The "
         "version that runs goes on. Remove the field; another version, as it was, is an upgrade with the newest state."
     )
-    return Problem("RollbackSnapshotLost", message)
+    return Problem(Reason.ROLLBACK_SNAPSHOT_LOST, message)
 
 
 def roll_back_on_revert(o: Observation, now: float) -> Step | None:
@@ -96,7 +96,7 @@ def roll_back_on_revert(o: Observation, now: float) -> Step | None:
     launched = upgrade.epoch > 0 and upgrade.phase in _UNDER_TEST
     if not launched or upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.lost:
         return None
-    why = Problem("SpecChangedBack", "The spec was changed back before the new version was stable.")
+    why = Problem(Reason.SPEC_REVERTED, "The spec was changed back before the new version was stable.")
     return taken_back(o, upgrade, stable, why, now)
 
 
@@ -124,4 +124,4 @@ def finish_rollback(o: Observation, now: float) -> Step | None:
         f"The new version was taken back: {upgrade.message} It is not tried again until the spec changes; a change of "
         "spec.restartNonce is one."
     )
-    return Step(moved(upgrade, UpgradePhase.ROLLED_BACK, upgrade.reason, message, now), warning=True)
+    return Step(moved(upgrade, UpgradePhase.ROLLED_BACK, reason_from(upgrade.reason), message, now), warning=True)

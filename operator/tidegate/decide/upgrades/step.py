@@ -20,6 +20,8 @@ from tidegate.model.streaming_app import (
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.protocol import DriverState, QueryReport
+from tidegate_spark.reasons import AnyReason, Reason
+from tidegate_spark.rehearsal_protocol import RehearsalResult
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
 UNDER_WAY = frozenset(
@@ -33,6 +35,28 @@ UNDER_WAY = frozenset(
     }
 )
 """Phases after which another one comes by itself."""
+
+UPGRADE_REASONS = {
+    UpgradePhase.COPYING: Reason.UPGRADE_COPYING,
+    UpgradePhase.REHEARSING: Reason.UPGRADE_REHEARSING,
+    UpgradePhase.STOPPING: Reason.UPGRADE_STOPPING,
+    UpgradePhase.REPARTITIONING: Reason.UPGRADE_REPARTITIONING,
+    UpgradePhase.GATE: Reason.UPGRADE_GATE,
+    UpgradePhase.DONE: Reason.UPGRADE_DONE,
+    UpgradePhase.FAILED: Reason.UPGRADE_FAILED,
+    UpgradePhase.ROLLING_BACK: Reason.UPGRADE_ROLLING_BACK,
+    UpgradePhase.ROLLED_BACK: Reason.UPGRADE_ROLLED_BACK,
+    UpgradePhase.REFUSED: Reason.UPGRADE_REFUSED,
+    UpgradePhase.WITHDRAWN: Reason.UPGRADE_WITHDRAWN,
+}
+"""The condition's and the event's reason in each phase."""
+
+REHEARSAL_REASONS = {
+    RehearsalResult.PASSED: Reason.REHEARSAL_PASSED,
+    RehearsalResult.FAILED: Reason.REHEARSAL_FAILED,
+    RehearsalResult.INCONCLUSIVE: Reason.REHEARSAL_INCONCLUSIVE,
+}
+"""The event's reason for each result."""
 
 MOST_OBSOLETE = 64
 """Ids of snapshots to be disposed of that a status holds; more of them, and the API server would take no status."""
@@ -63,7 +87,7 @@ def applied(status: StreamingAppStatus, step: Step) -> StreamingAppStatus:
 
 
 def moved(
-    upgrade: UpgradeStatus, phase: UpgradePhase, reason: str, message: str, now: float, **fields: Any
+    upgrade: UpgradeStatus, phase: UpgradePhase, reason: AnyReason, message: str, now: float, **fields: Any
 ) -> UpgradeStatus:
     """Return the record in another phase."""
     since = time_from_seconds(now)

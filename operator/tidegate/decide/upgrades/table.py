@@ -13,11 +13,12 @@ from typing import TypeAlias
 import msgspec
 
 from tidegate.decide.upgrades import beginning, copying, gate, rehearsing, repartitioning, rolling_back, unusable
-from tidegate.decide.upgrades.launched import LAUNCHED, STARTED
+from tidegate.decide.upgrades.launched import STARTED
 from tidegate.decide.upgrades.step import Step, applied
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
+from tidegate_spark.reasons import Reason
 
 Rule: TypeAlias = Callable[[Observation, float], Step | None]
 
@@ -72,7 +73,12 @@ def at_launch(upgrade: UpgradeStatus | None, epoch: int, now: float) -> UpgradeS
     if upgrade.phase is UpgradePhase.STOPPING:
         first = upgrade.epoch or epoch
         return msgspec.structs.replace(
-            upgrade, phase=UpgradePhase.GATE, epoch=first, phase_start_time=since, reason=LAUNCHED, message=STARTED
+            upgrade,
+            phase=UpgradePhase.GATE,
+            epoch=first,
+            phase_start_time=since,
+            reason=Reason.LAUNCHED,
+            message=STARTED,
         )
     if upgrade.phase is UpgradePhase.GATE:
         return msgspec.structs.replace(upgrade, phase_start_time=since)

@@ -19,13 +19,14 @@ from tidegate.decide.launch import why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades.dividing_pod import why_not_divided
 from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_taken_back
-from tidegate.decide.upgrades.launched import OUTLASTED, has_finished, is_in_time, never_began
-from tidegate.decide.upgrades.repartitioning import BEFORE_A_LAUNCH, INVALID_SPEC, is_pending, not_divided
+from tidegate.decide.upgrades.launched import has_finished, is_in_time, never_began
+from tidegate.decide.upgrades.repartitioning import BEFORE_A_LAUNCH, is_pending, not_divided
 from tidegate.decide.upgrades.rolling_back import taken_back
 from tidegate.decide.upgrades.step import Step, moved, runs_ready, version_held
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
+from tidegate_spark.reasons import Reason
 
 _WITHOUT_THE_STABLE_ONE = BEFORE_A_LAUNCH | {UpgradePhase.GATE, UpgradePhase.FAILED}
 """Phases in which the spec's version is to run; in all others the stable one does, whatever the spec says."""
@@ -76,7 +77,7 @@ def refuse_before_the_stop(o: Observation, now: float) -> Step | None:
         return None
     message = f"{why_not} The version before goes on.{remedy}"
     # Of a rehearsal nothing will come any more.
-    return Step(moved(upgrade, UpgradePhase.REFUSED, INVALID_SPEC, message, now, rehearsal=None), warning=True)
+    return Step(moved(upgrade, UpgradePhase.REFUSED, Reason.INVALID_SPEC, message, now, rehearsal=None), warning=True)
 
 
 def note_work(o: Observation, now: float) -> Step | None:
@@ -87,9 +88,9 @@ def note_work(o: Observation, now: float) -> Step | None:
     upgrade = o.app.status.upgrade
     if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash == o.spec_hash:
         return None
-    if upgrade.reason == OUTLASTED or is_in_time(o, upgrade, now) or never_began(o, upgrade):
+    if upgrade.reason == Reason.GATE_OVERRUN or is_in_time(o, upgrade, now) or never_began(o, upgrade):
         return None
-    return Step(msgspec.structs.replace(upgrade, reason=OUTLASTED))
+    return Step(msgspec.structs.replace(upgrade, reason=Reason.GATE_OVERRUN))
 
 
 def name_standstill(o: Observation, now: float) -> Verdict | None:
@@ -102,7 +103,7 @@ def name_standstill(o: Observation, now: float) -> Verdict | None:
     if not why_not or not stays or (stable is not None and not _can_go_on(o, stable)):
         return None
     phase = Phase.COMPLETED if has_finished(o, upgrade) else Phase.PENDING
-    return Verdict(phase, Health.STALLED, INVALID_SPEC, f"{why_not.rstrip('.')}. {_MEND_OR_NOT} {stays}")
+    return Verdict(phase, Health.STALLED, Reason.INVALID_SPEC, f"{why_not.rstrip('.')}. {_MEND_OR_NOT} {stays}")
 
 
 def name_failing_version(o: Observation, now: float) -> Verdict | None:
@@ -117,7 +118,7 @@ def name_failing_version(o: Observation, now: float) -> Verdict | None:
     if not why_not or not stays:
         return None
     message = f"{why_not.rstrip('.')}. {name_end(driver).message} {_MEND_OR_NOT} {stays}"
-    return Verdict(Phase.STARTING, Health.STALLED, INVALID_SPEC, message)
+    return Verdict(Phase.STARTING, Health.STALLED, Reason.INVALID_SPEC, message)
 
 
 def leave_ended_version(o: Observation, now: float) -> Verdict | None:
@@ -138,7 +139,7 @@ def leave_ended_version(o: Observation, now: float) -> Verdict | None:
     end = "The version that was launched has finished." if finished else name_end(driver).message
     remedy = f"{_MEND_OR_NOT} {stays}" if stays else "Mend the spec."
     message = f"{why_not.rstrip('.')}. Driver pod {driver.name} is left as it ended. {end} {remedy}"
-    return Verdict(Phase.COMPLETED if finished else Phase.FAILED, Health.STALLED, INVALID_SPEC, message)
+    return Verdict(Phase.COMPLETED if finished else Phase.FAILED, Health.STALLED, Reason.INVALID_SPEC, message)
 
 
 def _stands_still(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
@@ -182,7 +183,7 @@ def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step |
     if not unusable.can_go_on:
         then = "Nor can one be made of the version before, whose state stays as it was."
     message = f"{unusable.why_not} {then}{unusable.remedy}"
-    return not_divided(o, unusable.upgrade, Problem(INVALID_SPEC, unusable.why_not), message, now)
+    return not_divided(o, unusable.upgrade, Problem(Reason.INVALID_SPEC, unusable.why_not), message, now)
 
 
 def _go_on_where_it_stopped(o: Observation, unusable: Unusable, now: float) -> Step | None:
@@ -190,7 +191,7 @@ def _go_on_where_it_stopped(o: Observation, unusable: Unusable, now: float) -> S
     if unusable.upgrade.epoch:
         return None
     message = f"{unusable.why_not} The version before goes on where it stopped.{unusable.remedy}"
-    refused = moved(unusable.upgrade, UpgradePhase.REFUSED, INVALID_SPEC, message, now, lineage=lineage_of(o))
+    refused = moved(unusable.upgrade, UpgradePhase.REFUSED, Reason.INVALID_SPEC, message, now, lineage=lineage_of(o))
     return Step(refused, warning=True)
 
 
@@ -201,7 +202,7 @@ def _take_back(o: Observation, unusable: Unusable, now: float) -> Step | None:
     """
     if _why_not_undone(o, unusable.upgrade, now):
         return None
-    why = Problem(INVALID_SPEC, f"{unusable.why_not}{unusable.remedy}")
+    why = Problem(Reason.INVALID_SPEC, f"{unusable.why_not}{unusable.remedy}")
     return taken_back(o, unusable.upgrade, unusable.stable, why, now)
 
 

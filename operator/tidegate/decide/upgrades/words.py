@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.decide.actions import PublishEvent
-from tidegate.decide.executors import AGENT_SILENT, EXECUTORS_LINGER, EXECUTORS_MISSING, OTHER_PROTOCOL
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.taking import FOR_A_PERSON, with_remedy
@@ -14,9 +13,11 @@ from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, is_idle, wait
 from tidegate.decide.upgrades.in_force import HELD_TO
 from tidegate.decide.upgrades.orders import ORDER_PAUSE
 from tidegate.decide.upgrades.rehearsal_results import REHEARSAL_START_PATIENCE, find_pod, limit_of, seconds_of
-from tidegate.decide.upgrades.repartitioning import PARTITIONS_KEPT, is_pending, is_put_off
+from tidegate.decide.upgrades.repartitioning import is_pending, is_put_off
 from tidegate.decide.upgrades.rolling_back import name_lost_pin, why_ignored
 from tidegate.decide.upgrades.step import (
+    REHEARSAL_REASONS,
+    UPGRADE_REASONS,
     Step,
     active_queries,
     failed_queries,
@@ -31,6 +32,7 @@ from tidegate.decide.upgrades.step import (
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
+from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import RehearsalResult
 from tidegate_spark.snapshot_protocol import SnapshotState
 
@@ -66,11 +68,11 @@ def refuse_unknown_version(o: Observation, now: float) -> Verdict | None:
     return Verdict(Phase.PENDING, Health.STALLED, reason_of(upgrade), upgrade.message)
 
 
-def reason_of(upgrade: UpgradeStatus) -> str:
+def reason_of(upgrade: UpgradeStatus) -> Reason:
     """Return the condition's and the event's word for the phase of an upgrade."""
     if is_put_off(upgrade):
-        return PARTITIONS_KEPT  # nothing has to be done about it
-    return f"Upgrade{upgrade.phase.value}"
+        return Reason.STATE_PARTITIONS_KEPT  # nothing has to be done about it
+    return UPGRADE_REASONS[upgrade.phase]
 
 
 def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict:
@@ -100,7 +102,12 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     if upgrade.phase is UpgradePhase.GATE and is_idle(o, upgrade, now):
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
     message = f"{upgrade.message}{_progress(o, upgrade, now)}"
-    if verdict.reason in (EXECUTORS_MISSING, EXECUTORS_LINGER, AGENT_SILENT, OTHER_PROTOCOL):
+    if verdict.reason in (
+        Reason.EXECUTORS_MISSING,
+        Reason.EXECUTORS_LINGER,
+        Reason.AGENT_UNREACHABLE,
+        Reason.PROTOCOL_MISMATCH,
+    ):
         message = f"{message} {verdict.message}"
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
 
@@ -126,7 +133,7 @@ def _name_what_a_person_has_to_mend(o: Observation, upgrade: UpgradeStatus) -> P
     if report is None or report.state is not SnapshotState.WAITING or report.reason not in FOR_A_PERSON:
         return None
     message = f"{upgrade.message} The copy waits: {with_remedy(report)}"
-    return Problem(report.reason.value, f"{message} To do without the upgrade, change the spec back.")
+    return Problem(report.reason, f"{message} To do without the upgrade, change the spec back.")
 
 
 def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
@@ -142,11 +149,11 @@ def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
     return (*rehearsed, PublishEvent(_word_of(upgrade), upgrade.message, step.warning, occasion))
 
 
-def _word_of(upgrade: UpgradeStatus) -> str:
+def _word_of(upgrade: UpgradeStatus) -> Reason:
     """Return the event's word: state that is divided is no stop, although the record is in that phase again."""
     known = upgrade.repartition
     divided = known is not None and known.result == RepartitionResult.DONE
-    return "UpgradeRepartitioned" if divided and upgrade.phase is UpgradePhase.STOPPING else reason_of(upgrade)
+    return Reason.UPGRADE_REPARTITIONED if divided and upgrade.phase is UpgradePhase.STOPPING else reason_of(upgrade)
 
 
 def is_told(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> bool:
@@ -189,7 +196,7 @@ def _tell_wish(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tuple[Pub
 
 def _ignored(upgrade: UpgradeStatus | None, wish: str) -> tuple[PublishEvent, ...]:
     why, number = why_ignored(upgrade, wish), upgrade.number if upgrade is not None else 0
-    return (PublishEvent("RollbackIgnored", why, True, f"{number}/{wish}"),) if why else ()
+    return (PublishEvent(Reason.ROLLBACK_IGNORED, why, True, f"{number}/{wish}"),) if why else ()
 
 
 def _tell_rehearsal(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tuple[PublishEvent, ...]:
@@ -200,7 +207,11 @@ def _tell_rehearsal(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tupl
     what = f" ({new.cause})" if new.cause else ""
     warning = new.result != RehearsalResult.PASSED.value
     message = f"The rehearsal of the new version: {new.result}{what}. {new.message}"
-    return (PublishEvent(f"Rehearsal{new.result}", message, warning, f"{upgrade.number}/{_since(known)}"),)
+    return (
+        PublishEvent(
+            REHEARSAL_REASONS[RehearsalResult(new.result)], message, warning, f"{upgrade.number}/{_since(known)}"
+        ),
+    )
 
 
 def _progress(o: Observation, upgrade: UpgradeStatus, now: float) -> str:

@@ -8,8 +8,7 @@ from tidegate_spark.control.channels.cluster_part import has_part
 from tidegate_spark.control.checking import rejected
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import LONGEST_ASKED, MOST_ASKED
-
-NOT_ALLOWED, TOO_MANY, TOO_LARGE = "TypeNotAllowed", "TooManyOpen", "PayloadTooLarge"
+from tidegate_spark.reasons import Reason
 
 
 def of_allowed_types(drafts: Iterable[Entry], types: Collection[str]) -> list[Entry]:
@@ -33,7 +32,7 @@ def within_limit(drafts: Sequence[Entry], open_ones: int, is_known: Callable[[st
         is_new = has_part(draft) and draft.id not in names and not is_known(draft.id)
         if is_new and open_ones + len(names) >= MOST_ASKED:
             words = f"{MOST_ASKED} messages of types snapshot and dump-state are not done yet: send it again later."
-            found.append(rejected(draft, TOO_MANY, f"{words} It needs another id then."))
+            found.append(rejected(draft, Reason.TOO_MANY_OPEN, f"{words} It needs another id then."))
             continue
         if is_new:
             names.add(draft.id)
@@ -46,9 +45,9 @@ def _checked(draft: Entry, types: Collection[str]) -> Entry:
         return draft
     if types and draft.type not in types:
         words = f"Messages of type {draft.type!r} are not taken from the channel (spec.control.channel.allowedTypes)."
-        return rejected(draft, NOT_ALLOWED, words)
+        return rejected(draft, Reason.TYPE_NOT_ALLOWED, words)
     size = len(draft.payload.encode())
     if has_part(draft) and size > LONGEST_ASKED:
         words = f"The payload has {size} bytes, and of this type at most {LONGEST_ASKED} are taken from a channel."
-        return rejected(draft, TOO_LARGE, words)
+        return rejected(draft, Reason.PAYLOAD_TOO_LARGE, words)
     return draft

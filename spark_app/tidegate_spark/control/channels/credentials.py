@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate_spark.control.channels.ports import CREDENTIALS_MISSING, ChannelError
+from tidegate_spark.control.channels.ports import ChannelError
+from tidegate_spark.reasons import Reason
 
 USERNAME, PASSWORD = "username", "password"
 CA, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
@@ -54,8 +55,10 @@ def read_secret(directory: str, name: str) -> ChannelSecret:
                 found[path.name] = path.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
         raise ChannelError(
-            CREDENTIALS_MISSING, f"Secret {name!r} of the control channel cannot be read: {error}"
+            Reason.CHANNEL_CREDENTIALS_MISSING, f"Secret {name!r} of the control channel cannot be read: {error}"
         ) from None
     if not found:
-        raise ChannelError(CREDENTIALS_MISSING, f"Secret {name!r} of the control channel is not there, or is empty.")
+        raise ChannelError(
+            Reason.CHANNEL_CREDENTIALS_MISSING, f"Secret {name!r} of the control channel is not there, or is empty."
+        )
     return ChannelSecret(directory, tuple(found.items()))

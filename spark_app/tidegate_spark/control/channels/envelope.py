@@ -17,13 +17,13 @@ from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control.channels.wire import Moment, read_event
 from tidegate_spark.control.checking import RejectedError
 from tidegate_spark.control_log.entries import Entry, Kind
+from tidegate_spark.reasons import Reason
 
 SPEC_VERSION = "1.0"
 JSON_TYPE, PROTOBUF_TYPE = "application/cloudevents+json", "application/cloudevents+protobuf"
 _JSON_TYPES = frozenset({JSON_TYPE, "application/json", "text/json"})
 LONGEST_ATTRIBUTE, LONGEST_TYPE, LONGEST_WORDS = 512, 128, 500
 """Characters of id and source, of the type, and of what is said about a message."""
-INVALID, TOO_LARGE, UNSUPPORTED, PAYLOAD = "InvalidEvent", "EventTooLarge", "UnsupportedContentType", "InvalidPayload"
 _AT_ONCE = 1e-3
 """Expired long ago: 0 would be never."""
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
@@ -34,10 +34,10 @@ def entry_of(received: Received) -> Entry:
     event: dict[str, Any] = {}
     try:
         if received.unreadable:
-            raise RejectedError(TOO_LARGE if received.size else INVALID, received.unreadable)
+            raise RejectedError(Reason.EVENT_TOO_LARGE if received.size else Reason.INVALID_EVENT, received.unreadable)
         if received.size:
             words = f"The message has {received.size} bytes, and at most {LARGEST_EVENT} are looked into."
-            raise RejectedError(TOO_LARGE, words)
+            raise RejectedError(Reason.EVENT_TOO_LARGE, words)
         event, data = _read(received.body, received.content_type.partition(";")[0].strip().lower())
         name, source, kind = _identity(event)
         payload = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -55,7 +55,7 @@ def entry_of(received: Received) -> Entry:
     except RejectedError as error:
         return _rejected(received, event, error.reason, str(error))
     except (ValueError, RecursionError) as error:
-        return _rejected(received, event, INVALID, f"The message cannot be read: {error}.")
+        return _rejected(received, event, Reason.INVALID_EVENT, f"The message cannot be read: {error}.")
 
 
 def log_id(source: str, name: str) -> str:
@@ -76,7 +76,7 @@ def _read(body: bytes, content_type: str) -> tuple[dict[str, Any], Any]:
         return _json(body)
     if content_type:
         words = f"Content type {content_type!r:.100} is not understood: {JSON_TYPE} is, and {PROTOBUF_TYPE}."
-        raise RejectedError(UNSUPPORTED, words)
+        raise RejectedError(Reason.UNSUPPORTED_CONTENT_TYPE, words)
     return _either(body)
 
 
@@ -101,16 +101,18 @@ def _either(body: bytes) -> tuple[dict[str, Any], Any]:
 def _json(body: bytes) -> tuple[dict[str, Any], Any]:
     event = _loads(body.decode("utf-8"))
     if not isinstance(event, dict):
-        raise RejectedError(INVALID, "The message is JSON, and not an object: one event is understood at a time.")
+        raise RejectedError(
+            Reason.INVALID_EVENT, "The message is JSON, and not an object: one event is understood at a time."
+        )
     if event.get("data") is not None and event.get("data_base64") is not None:
-        raise RejectedError(INVALID, "The event has 'data' and 'data_base64'.")
+        raise RejectedError(Reason.INVALID_EVENT, "The event has 'data' and 'data_base64'.")
     _check_data_type(event)
     if event.get("data_base64") is None:
         return event, event.get("data")
     try:
         data = base64.b64decode(_text_of(event, "data_base64", 2 * LARGEST_EVENT), validate=True)
     except binascii.Error as error:
-        raise RejectedError(PAYLOAD, f"'data_base64' of the event is not base64: {error}.") from error
+        raise RejectedError(Reason.INVALID_PAYLOAD, f"'data_base64' of the event is not base64: {error}.") from error
     return event, _payload(data)
 
 
@@ -124,7 +126,7 @@ def _payload(data: bytes) -> Any:
     try:
         return _loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise RejectedError(PAYLOAD, f"The event's data is not JSON: {error}.") from error
+        raise RejectedError(Reason.INVALID_PAYLOAD, f"The event's data is not JSON: {error}.") from error
 
 
 def _loads(text: str) -> Any:
@@ -139,7 +141,7 @@ def _check_data_type(event: dict[str, Any]) -> None:
     told = event.get("datacontenttype")
     kind = str(told or "").partition(";")[0].strip().lower()
     if kind and kind not in ("application/json", "text/json") and not kind.endswith("+json"):
-        raise RejectedError(UNSUPPORTED, f"The event's data is {kind!r:.100}: JSON is understood.")
+        raise RejectedError(Reason.UNSUPPORTED_CONTENT_TYPE, f"The event's data is {kind!r:.100}: JSON is understood.")
 
 
 def _identity(event: dict[str, Any]) -> tuple[str, str, str]:
@@ -150,7 +152,7 @@ def _identity(event: dict[str, Any]) -> tuple[str, str, str]:
         words = (
             f"The message has {told}: it must be a CloudEvent {SPEC_VERSION}, whole in the message (structured mode)."
         )
-        raise RejectedError(INVALID, words)
+        raise RejectedError(Reason.INVALID_EVENT, words)
     return (
         _text_of(event, "id", LONGEST_ATTRIBUTE),
         _text_of(event, "source", LONGEST_ATTRIBUTE),
@@ -161,10 +163,10 @@ def _identity(event: dict[str, Any]) -> tuple[str, str, str]:
 def _text_of(event: dict[str, Any], name: str, longest: int) -> str:
     value = event.get(name)
     if not isinstance(value, str) or not value:
-        raise RejectedError(INVALID, f"The event has no {name!r}, or one that is no text.")
+        raise RejectedError(Reason.INVALID_EVENT, f"The event has no {name!r}, or one that is no text.")
     if len(value) > longest:
         raise RejectedError(
-            INVALID, f"{name!r} of the event has {len(value)} characters, and at most {longest} are taken."
+            Reason.INVALID_EVENT, f"{name!r} of the event has {len(value)} characters, and at most {longest} are taken."
         )
     value.encode()
     return value
@@ -178,7 +180,9 @@ def _expires(moment: Any) -> float:
         return max(moment.seconds, _AT_ONCE)
     found = _MOMENT.fullmatch(moment) if isinstance(moment, str) else None
     if found is None:
-        raise RejectedError(INVALID, "'expirytime' of the event must be a time, such as 2026-01-31T12:00:00Z.")
+        raise RejectedError(
+            Reason.INVALID_EVENT, "'expirytime' of the event must be a time, such as 2026-01-31T12:00:00Z."
+        )
     year, month, day, hour, minute, second = (int(found[index]) for index in range(1, 7))
     at = datetime.datetime(year, month, day, hour, minute, second, tzinfo=datetime.timezone.utc)  # noqa: UP017 - older
     away = int(found[9]) * 3600 + int(found[10]) * 60 if found[8] else 0

@@ -18,8 +18,6 @@ from tidegate_spark.control.channels.admission import of_allowed_types
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.envelope import entry_of
 from tidegate_spark.control.channels.ports import (
-    LOG_UNAVAILABLE,
-    UNAVAILABLE,
     Channel,
     ChannelError,
     Delivery,
@@ -27,6 +25,7 @@ from tidegate_spark.control.channels.ports import (
 )
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import ChannelReport
+from tidegate_spark.reasons import Reason
 
 RECEIVE_SECONDS = 1.0
 OPEN_SECONDS = 0.5
@@ -34,7 +33,6 @@ OPEN_SECONDS = 0.5
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
 MOST_ANSWERS = 500
 """At a time."""
-CONNECTED, LOST, UNANSWERED = "ControlChannelConnected", "ControlMessagesLost", "ControlRepliesRefused"
 
 log = logging.getLogger("tidegate")
 
@@ -142,7 +140,7 @@ class Intake:
                 self._lose(error.reason, str(error))
             except Exception as error:  # whatever it is: the stream goes on, and the channel is tried again
                 log.warning("control channel: %r", error, extra={"action": "channel"})
-                self._lose(UNAVAILABLE, f"{type(error).__name__}: {error}")
+                self._lose(Reason.CHANNEL_UNAVAILABLE, f"{type(error).__name__}: {error}")
             self._stopping.wait(self._pause)
             self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
 
@@ -161,7 +159,7 @@ class Intake:
 
     def _take(self, channel: Channel, delivery: Delivery) -> None:
         if delivery.lost:
-            self._notice(LOST, delivery.lost, True)
+            self._notice(Reason.CONTROL_MESSAGES_LOST, delivery.lost, True)
         if not delivery.messages and not delivery.positions:
             return
         drafts = of_allowed_types(map(entry_of, delivery.messages), self._broker.types)
@@ -171,7 +169,7 @@ class Intake:
             self._desk.take_in(drafts)
         except Exception as error:
             words = f"The control log cannot be written, so nothing is taken from {self._broker.kind}: {error}"
-            raise ChannelError(LOG_UNAVAILABLE, words) from error
+            raise ChannelError(Reason.CONTROL_LOG_UNAVAILABLE, words) from error
         channel.taken(delivery)
 
     def _answer(self, channel: Channel) -> None:
@@ -184,13 +182,15 @@ class Intake:
             # Messages are taken in all the same: whoever sent them waits for what they do, first of all.
             self._answer_at = self._clock() + self._answer_pause
             self._answer_pause = min(2 * self._answer_pause, LONGEST_PAUSE_SECONDS)
-            self._tell_of_answers(UNANSWERED, f"{self._broker.kind} does not take what came of messages: {error}")
+            self._tell_of_answers(
+                Reason.CONTROL_REPLIES_REFUSED, f"{self._broker.kind} does not take what came of messages: {error}"
+            )
         else:
             self._answer_pause, self._answer_at = FIRST_PAUSE_SECONDS, 0.0
             self._desk.answered([ended.entry.sequence for ended in answers])
-            self._tell_of_answers("", "")
+            self._tell_of_answers(Reason.NONE, "")
 
-    def _tell_of_answers(self, reason: str, message: str) -> None:
+    def _tell_of_answers(self, reason: Reason, message: str) -> None:
         with self._lock:
             is_news = reason != self._reason
             self._reason, self._message = reason, message
@@ -201,12 +201,16 @@ class Intake:
     def _connect(self) -> None:
         with self._lock:
             was_lost = bool(self._reason) and not self._connected
-            self._connected, self._reason, self._message, self._since = True, "", "", self._clock()
+            self._connected, self._reason, self._message, self._since = True, Reason.NONE, "", self._clock()
         log.info("control channel: connected (%s)", self._broker.kind, extra={"action": "channel"})
         if was_lost:
-            self._notice(CONNECTED, f"The control channel ({self._broker.kind}) is connected again.", False)
+            self._notice(
+                Reason.CONTROL_CHANNEL_CONNECTED,
+                f"The control channel ({self._broker.kind}) is connected again.",
+                False,
+            )
 
-    def _lose(self, reason: str, message: str) -> None:
+    def _lose(self, reason: Reason, message: str) -> None:
         with self._lock:
             is_news = self._connected or reason != self._reason
             self._since = self._clock() if is_news else self._since

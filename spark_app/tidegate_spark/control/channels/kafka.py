@@ -16,12 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from tidegate_spark.control.channels.credentials import CA, CERTIFICATE, KEY, PASSWORD, USERNAME, ChannelSecret
 from tidegate_spark.control.channels.ports import (
-    CONNECTOR_MISSING,
-    CREDENTIALS_REJECTED,
     LARGEST_EVENT,
-    MISCONFIGURED,
-    MISSING,
-    UNAVAILABLE,
     ChannelError,
     Delivery,
     Received,
@@ -29,6 +24,7 @@ from tidegate_spark.control.channels.ports import (
 )
 from tidegate_spark.control_protocol import KafkaSettings
 from tidegate_spark.faults import KAFKA_ERRORS, Link, java_chain
+from tidegate_spark.reasons import Reason
 
 KIND = "Kafka"
 LOOK_SECONDS = 10.0
@@ -38,20 +34,23 @@ MOST_RECEIVED, MOST_BYTES = 2000, 4 * 2**20
 _COUNT, _RECORD, _LENGTH = struct.Struct(">i"), struct.Struct(">iqi"), struct.Struct(">i")
 _OUT_OF_RANGE = "org.apache.kafka.clients.consumer.OffsetOutOfRangeException"
 _CONFIG = "org.apache.kafka.common.config.ConfigException"
-_REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (CONNECTOR_MISSING, ("java.lang.NoClassDefFoundError", "java.lang.ClassNotFoundException")),
+_REASONS: tuple[tuple[Reason, tuple[str, ...]], ...] = (
+    (Reason.CHANNEL_CONNECTOR_MISSING, ("java.lang.NoClassDefFoundError", "java.lang.ClassNotFoundException")),
     (
-        CREDENTIALS_REJECTED,
+        Reason.CHANNEL_CREDENTIALS_REJECTED,
         (f"{KAFKA_ERRORS}AuthenticationException", f"{KAFKA_ERRORS}AuthorizationException"),
     ),
-    (MISSING, (f"{KAFKA_ERRORS}UnknownTopicOrPartitionException", f"{KAFKA_ERRORS}InvalidTopicException")),
+    (
+        Reason.CHANNEL_MISSING,
+        (f"{KAFKA_ERRORS}UnknownTopicOrPartitionException", f"{KAFKA_ERRORS}InvalidTopicException"),
+    ),
 )
 _WORDS = {
-    CONNECTOR_MISSING: "The image has no Kafka clients (kafka-clients, with Spark's Kafka connector) in Spark's jars",
-    CREDENTIALS_REJECTED: "Kafka rejects the credentials, or they do not suffice",
-    MISSING: "Kafka has no such topic",
-    MISCONFIGURED: "Kafka's clients do not understand their settings (spec.control.channel.kafka)",
-    UNAVAILABLE: "Kafka does not answer",
+    Reason.CHANNEL_CONNECTOR_MISSING: "The image has no Kafka clients (they come with Spark's Kafka connector)",
+    Reason.CHANNEL_CREDENTIALS_REJECTED: "Kafka rejects the credentials, or they do not suffice",
+    Reason.CHANNEL_MISSING: "Kafka has no such topic",
+    Reason.CHANNEL_MISCONFIGURED: "Kafka's clients do not understand their settings (spec.control.channel.kafka)",
+    Reason.CHANNEL_UNAVAILABLE: "Kafka does not answer",
 }
 
 
@@ -100,7 +99,9 @@ class KafkaChannel:
                 settings.put(key, value)
             make = self._jvm.dev.tidegate.spark.ControlTopic
             if not callable(make):
-                raise ChannelError(CONNECTOR_MISSING, "The image has no tidegate-spark.jar in Spark's jars.")
+                raise ChannelError(
+                    Reason.CHANNEL_CONNECTOR_MISSING, "The image has no tidegate-spark.jar in Spark's jars."
+                )
             self._topic = make(settings, self._settings.topic, LARGEST_EVENT)
             identity = self._topic.identity()
             self._prefix = f"kafka:{self._settings.topic}" + (f":{identity}" if identity else "")
@@ -170,7 +171,7 @@ class KafkaChannel:
             if at > end:
                 # It comes back with the broker that has it, or with so many more messages.
                 words = f"{part} ends before offset {at}, up to which it was read: the broker has lost messages."
-                raise ChannelError(UNAVAILABLE, words)
+                raise ChannelError(Reason.CHANNEL_UNAVAILABLE, words)
             lost += max(0, first - at) if part in consumed else 0
             positions[number] = max(at, first)
             # "Latest" is a place once it was looked at: what comes while no driver runs is behind it.
@@ -197,11 +198,13 @@ class KafkaChannel:
             raise ChannelError(reason, f"{words} ({where} at {self._settings.bootstrap_servers}).") from error
         except (Py4JError, OSError) as error:
             if "NoClassDefFoundError" in str(error):
-                raise ChannelError(CONNECTOR_MISSING, f"{_WORDS[CONNECTOR_MISSING]}.") from error
-            raise ChannelError(UNAVAILABLE, f"The driver's JVM does not answer: {error!r}.") from error
+                raise ChannelError(
+                    Reason.CHANNEL_CONNECTOR_MISSING, f"{_WORDS[Reason.CHANNEL_CONNECTOR_MISSING]}."
+                ) from error
+            raise ChannelError(Reason.CHANNEL_UNAVAILABLE, f"The driver's JVM does not answer: {error!r}.") from error
 
 
-def fault_in(chain: Sequence[Link]) -> tuple[str, str]:
+def fault_in(chain: Sequence[Link]) -> tuple[Reason, str]:
     """Return the reason of a fault, and what it is in words; pure."""
     for reason, classes in _REASONS:
         found = next((link for link in chain if link.is_a(*classes)), None)
@@ -210,9 +213,15 @@ def fault_in(chain: Sequence[Link]) -> tuple[str, str]:
     config = next((link for link in chain if link.is_a(_CONFIG)), None)
     if config is not None:
         # What cannot be looked up now may be later: a Service that is not there yet.
-        reason = UNAVAILABLE if "bootstrap" in config.message and "resolv" in config.message else MISCONFIGURED
+        reason = (
+            Reason.CHANNEL_UNAVAILABLE
+            if "bootstrap" in config.message and "resolv" in config.message
+            else Reason.CHANNEL_MISCONFIGURED
+        )
         return reason, _said(reason, config)
-    return UNAVAILABLE, _said(UNAVAILABLE, chain[-1]) if chain else _WORDS[UNAVAILABLE]
+    return Reason.CHANNEL_UNAVAILABLE, _said(Reason.CHANNEL_UNAVAILABLE, chain[-1]) if chain else _WORDS[
+        Reason.CHANNEL_UNAVAILABLE
+    ]
 
 
 def records_in(content: bytes, part: Callable[[int], str]) -> Iterator[Received]:
@@ -231,7 +240,7 @@ def _block(content: bytes, at: int) -> tuple[bytes, int]:
     return content[begin : begin + length], begin + length
 
 
-def _said(reason: str, link: Link) -> str:
+def _said(reason: Reason, link: Link) -> str:
     name = link.classes[0].rpartition(".")[2] if link.classes else "?"
     return f"{_WORDS[reason]}: {name}: {link.message[:300]}"
 

@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-UNAVAILABLE, MISSING, IN_USE = "ChannelUnavailable", "ChannelMissing", "ChannelInUse"
-CREDENTIALS_MISSING, CREDENTIALS_REJECTED = "ChannelCredentialsMissing", "ChannelCredentialsRejected"
-MISCONFIGURED, CONNECTOR_MISSING = "ChannelMisconfigured", "ChannelConnectorMissing"
-LOG_UNAVAILABLE = "ControlLogUnavailable"
-"""Reasons, for a condition."""
+from tidegate_spark.reasons import Reason
 
 LARGEST_EVENT = 128 * 1024
 """Bytes of a message as the broker has it; what is larger is not looked into."""
@@ -19,7 +15,7 @@ LARGEST_EVENT = 128 * 1024
 class ChannelError(Exception):
     """A channel cannot be used now; it is tried again. The message is for a person."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: Reason, message: str) -> None:
         """Say why, for a condition and for a person."""
         super().__init__(message)
         self.reason = reason

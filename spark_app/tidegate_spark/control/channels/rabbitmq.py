@@ -18,18 +18,14 @@ from pika import exceptions
 from tidegate_spark.control.channels.credentials import CA, CERTIFICATE, KEY, PASSWORD, USERNAME, ChannelSecret
 from tidegate_spark.control.channels.envelope import JSON_TYPE
 from tidegate_spark.control.channels.ports import (
-    CREDENTIALS_REJECTED,
-    IN_USE,
     LARGEST_EVENT,
-    MISCONFIGURED,
-    MISSING,
-    UNAVAILABLE,
     ChannelError,
     Delivery,
     Received,
     Reply,
 )
 from tidegate_spark.control_protocol import RabbitSettings
+from tidegate_spark.reasons import Reason
 
 KIND = "RabbitMQ"
 MOST_UNACKNOWLEDGED = 100
@@ -60,7 +56,7 @@ def parameters(settings: RabbitSettings, secret: ChannelSecret, name: str) -> pi
         options = _tls(secret, address.hostname) if address.scheme == "amqps" else None
     except (ValueError, KeyError, OSError) as error:
         words = f"spec.control.channel.rabbitmq.uri {settings.uri!r} cannot be used: {error!r}."
-        raise ChannelError(MISCONFIGURED, words) from error
+        raise ChannelError(Reason.CHANNEL_MISCONFIGURED, words) from error
     user, password = secret.get(USERNAME) or "guest", secret.get(PASSWORD) or "guest"
     return pika.ConnectionParameters(
         host=address.hostname,
@@ -109,7 +105,7 @@ class RabbitChannel:
             if not self._came:
                 self._connection.process_data_events(time_limit=seconds)
             if self._cancelled:
-                raise ChannelError(MISSING, f"RabbitMQ has queue {self._settings.queue!r} no more.")
+                raise ChannelError(Reason.CHANNEL_MISSING, f"RabbitMQ has queue {self._settings.queue!r} no more.")
             came, self._came, self._returned_tag = tuple(self._came), [], self._tag
             return Delivery(came)
 
@@ -169,21 +165,21 @@ class RabbitChannel:
             raise ChannelError(reason, f"{words} ({place} at {self._settings.uri}).") from error
 
 
-def fault_in(error: Exception) -> tuple[str, str]:
+def fault_in(error: Exception) -> tuple[Reason, str]:
     """Return the reason of a fault, and what it is in words; pure."""
     said = f"{type(error).__name__}: {error}"[:300]
     if isinstance(error, exceptions.UnroutableError):
-        return MISSING, "RabbitMQ has no such queue"
+        return Reason.CHANNEL_MISSING, "RabbitMQ has no such queue"
     if isinstance(error, _REJECTIONS):
-        return CREDENTIALS_REJECTED, f"RabbitMQ rejects the credentials, or they do not suffice: {said}"
+        return Reason.CHANNEL_CREDENTIALS_REJECTED, f"RabbitMQ rejects the credentials, or they do not suffice: {said}"
     if isinstance(error, (exceptions.ChannelClosedByBroker, exceptions.ConnectionClosedByBroker)):
         if error.reply_code == NOT_FOUND:
-            return MISSING, "RabbitMQ has no such queue"
+            return Reason.CHANNEL_MISSING, "RabbitMQ has no such queue"
         if error.reply_code in REFUSALS and "exclusive" in error.reply_text:
-            return IN_USE, "The queue has another reader; this driver waits until it is alone"
+            return Reason.CHANNEL_IN_USE, "The queue has another reader; this driver waits until it is alone"
         if error.reply_code in REFUSALS:
-            return CREDENTIALS_REJECTED, f"RabbitMQ does not allow it: {error.reply_text[:300]}"
-    return UNAVAILABLE, f"RabbitMQ does not answer: {said}"
+            return Reason.CHANNEL_CREDENTIALS_REJECTED, f"RabbitMQ does not allow it: {error.reply_text[:300]}"
+    return Reason.CHANNEL_UNAVAILABLE, f"RabbitMQ does not answer: {said}"
 
 
 def _tls(secret: ChannelSecret, host: str) -> pika.SSLOptions:

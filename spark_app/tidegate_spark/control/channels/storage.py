@@ -15,10 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tidegate_spark.control.channels import inbox
 from tidegate_spark.control.channels.ports import (
-    CREDENTIALS_MISSING,
-    CREDENTIALS_REJECTED,
-    MISSING,
-    UNAVAILABLE,
     ChannelError,
     Delivery,
     Received,
@@ -28,7 +24,8 @@ from tidegate_spark.control_log.entries import WRITERS
 from tidegate_spark.control_protocol import InboxSettings
 from tidegate_spark.objects.store import Entry
 from tidegate_spark.places import INBOX_PREFIX, REPLIES_PREFIX
-from tidegate_spark.protocol import Fault, Reason, Storage
+from tidegate_spark.protocol import Fault, Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.storage import FaultError, fault_of
 
@@ -45,9 +42,9 @@ SWEEP_SECONDS, SWEPT_AT_ONCE = 600.0, 1000
 ATTEMPTS = 10
 """At an object of replies that another driver writes, too."""
 _REASONS = {
-    Reason.CREDENTIALS_MISSING: CREDENTIALS_MISSING,
-    Reason.CREDENTIALS_REJECTED: CREDENTIALS_REJECTED,
-    Reason.BUCKET_NOT_FOUND: MISSING,
+    Reason.CREDENTIALS_MISSING: Reason.CHANNEL_CREDENTIALS_MISSING,
+    Reason.CREDENTIALS_REJECTED: Reason.CHANNEL_CREDENTIALS_REJECTED,
+    Reason.BUCKET_NOT_FOUND: Reason.CHANNEL_MISSING,
 }
 
 
@@ -217,7 +214,7 @@ class StorageChannel:
             body, etag = before if before is not None else (None, None)
             if store.put_if(key, inbox.with_replies(body, replies), etag) is not None:
                 return
-        raise ChannelError(UNAVAILABLE, f"{key} was written {ATTEMPTS} times by others meanwhile.")
+        raise ChannelError(Reason.CHANNEL_UNAVAILABLE, f"{key} was written {ATTEMPTS} times by others meanwhile.")
 
     def _sweep_some(self) -> None:
         """Remove some of the replies that are too old, from time to time."""
@@ -245,12 +242,12 @@ class StorageChannel:
             fault = fault_of(error, self._place, self._secret)
             if fault is None:
                 # No word of the storage's: whoever looks for a broken network would look in vain.
-                raise ChannelError(UNAVAILABLE, f"The inbox cannot be used: {error!r:.300}.") from error
+                raise ChannelError(Reason.CHANNEL_UNAVAILABLE, f"The inbox cannot be used: {error!r:.300}.") from error
             raise _as_error(fault) from error
 
 
 def _as_error(fault: Fault) -> ChannelError:
-    return ChannelError(_REASONS.get(fault.reason, UNAVAILABLE), fault.message)
+    return ChannelError(_REASONS.get(fault.reason, Reason.CHANNEL_UNAVAILABLE), fault.message)
 
 
 def _count(name: str) -> int:

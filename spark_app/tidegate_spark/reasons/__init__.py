@@ -1,0 +1,314 @@
+"""Why something is as it is: the reasons of conditions, events and statuses, each one word for one thing everywhere.
+
+What each means, whose fault it is, what to do and where that is explained stands in the modules beside this one, and
+:mod:`tidegate_spark.reasons.registry` finds it. Standard library only, no I/O, and readable by the older Python of
+stock Spark images: the operator and the runtime both import it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NewType, Union
+
+
+class Reason(str, Enum):
+    """One word of the registry; behaves as that word wherever a string is expected."""
+
+    NONE = ""
+
+    # An application and its driver
+    RUNNING = "Running"
+    PAUSED = "Paused"
+    COMPLETED = "Completed"
+    STOPPED = "Stopped"
+    DRIVER_STARTING = "DriverStarting"
+    DRIVER_STOPPING = "DriverStopping"
+    DRIVER_NOT_READY = "DriverNotReady"
+    AGENT_UNREACHABLE = "AgentUnreachable"
+    RESTARTED = "Restarted"
+    RESTART_BUDGET_EXHAUSTED = "RestartBudgetExhausted"
+    RESTART_POLICY_NEVER = "RestartPolicyNever"
+    STALLED = "Stalled"
+    FENCED = "Fenced"
+    EPOCH_ADOPTED = "EpochAdopted"
+    SPEC_CHANGED = "SpecChanged"
+    SUSPENDING = "Suspending"
+    RESUMING = "Resuming"
+    SUSPENDED = "Suspended"
+    EARLIER_DRIVER = "EarlierDriver"
+    RELAUNCH_DELAYED = "RelaunchDelayed"
+    MAIN_NOT_FOUND = "MainNotFound"
+    APPLICATION_FAILED = "ApplicationFailed"
+    QUERY_REFUSED = "QueryRefused"
+    DRIVER_CRASHED = "DriverCrashed"
+    OUT_OF_MEMORY = "OutOfMemory"
+    DRIVER_LOST = "DriverLost"
+    UNKNOWN_TERMINATION = "UnknownTermination"
+    INVALID_SPEC = "InvalidSpec"
+    GRACE_PERIOD_EXCEEDED = "GracePeriodExceeded"
+    RESCALED = "Rescaled"
+    CHECKPOINT_REDIRECTED = "CheckpointRedirected"
+    CONFIGURATION_IGNORED = "ConfigurationIgnored"
+    CHECKPOINT_CLASS_MISSING = "CheckpointClassMissing"
+
+    # Pods, nodes and the API server
+    EXECUTORS_MISSING = "ExecutorsMissing"
+    EXECUTORS_LINGER = "ExecutorsLinger"
+    EXECUTORS_STOPPING = "ExecutorsStopping"
+    NODE_TAINTED = "NodeTainted"
+    IMAGE_PULL_FAILED = "ImagePullFailed"
+    CONTAINER_REFUSED = "ContainerRefused"
+    INIT_FAILED = "InitFailed"
+    UNSCHEDULABLE = "Unschedulable"
+    LAUNCH_REFUSED = "LaunchRefused"
+    NAMESPACE_TERMINATING = "NamespaceTerminating"
+    POD_NAME_TAKEN = "PodNameTaken"
+    SECRET_NAME_TAKEN = "SecretNameTaken"  # noqa: S105 - a word, not a secret
+    ACCESS_NAME_TAKEN = "AccessNameTaken"
+    DRIVER_NOT_GONE = "DriverNotGone"
+    POD_NOT_GONE = "PodNotGone"
+
+    # Storage, broker and what else an application relies on
+    STORAGE_CONFLICT = "StorageConflict"
+    STORAGE_OWNED = "StorageOwned"
+    NEWER_FORMAT = "NewerFormat"
+    PROTOCOL_MISMATCH = "ProtocolMismatch"
+    BUCKET_NOT_FOUND = "BucketNotFound"
+    CREDENTIALS_MISSING = "CredentialsMissing"
+    CREDENTIALS_REJECTED = "CredentialsRejected"
+    STORAGE_UNAVAILABLE = "StorageUnavailable"
+    STORAGE_UNSUITABLE = "StorageUnsuitable"
+    CONNECTOR_MISSING = "ConnectorMissing"
+    BROKER_UNAVAILABLE = "BrokerUnavailable"
+    DEPENDENCY_UNAVAILABLE = "DependencyUnavailable"
+
+    # Deletion
+    RELEASED = "Released"
+    REHEARSAL_STOPPING = "RehearsalStopping"
+    REPARTITION_STOPPING = "RepartitionStopping"
+    ORIGIN_RELEASING = "OriginReleasing"
+    ORIGIN_STILL_HELD = "OriginStillHeld"
+    FINAL_SNAPSHOT = "FinalSnapshot"
+    FINAL_SNAPSHOT_MISSING = "FinalSnapshotMissing"
+    STORAGE_PURGING = "StoragePurging"
+    PURGE_FAILED = "PurgeFailed"
+    STORAGE_PURGED = "StoragePurged"
+    STORAGE_RETAINED = "StorageRetained"
+
+    # Upgrades, rehearsals, repartitions and rollbacks
+    UPGRADE_COPYING = "UpgradeCopying"
+    UPGRADE_REHEARSING = "UpgradeRehearsing"
+    UPGRADE_STOPPING = "UpgradeStopping"
+    UPGRADE_REPARTITIONING = "UpgradeRepartitioning"
+    UPGRADE_REPARTITIONED = "UpgradeRepartitioned"
+    UPGRADE_GATE = "UpgradeGate"
+    UPGRADE_DONE = "UpgradeDone"
+    UPGRADE_FAILED = "UpgradeFailed"
+    UPGRADE_ROLLING_BACK = "UpgradeRollingBack"
+    UPGRADE_ROLLED_BACK = "UpgradeRolledBack"
+    UPGRADE_REFUSED = "UpgradeRefused"
+    UPGRADE_WITHDRAWN = "UpgradeWithdrawn"
+    UPGRADING = "Upgrading"
+    UPGRADE_TIMEOUT = "UpgradeTimeout"
+    LAUNCHED = "Launched"
+    INPUT_ARRIVED = "InputArrived"
+    GATE_OVERRUN = "GateOverrun"
+    STABLE = "Stable"
+    COPIED = "Copied"
+    COPY_REMOVED = "CopyRemoved"
+    DRIVER_GONE = "DriverGone"
+    STATE_ABANDONED = "StateAbandoned"
+    ABANDON_STATE_UNCONFIRMED = "AbandonStateUnconfirmed"
+    STATE_MISSING = "StateMissing"
+    ROLLBACK_REQUESTED = "RollbackRequested"
+    ROLLBACK_IGNORED = "RollbackIgnored"
+    ROLLBACK_SNAPSHOT_LOST = "RollbackSnapshotLost"
+    SPEC_REVERTED = "SpecReverted"
+    REHEARSAL_PASSED = "RehearsalPassed"
+    REHEARSAL_FAILED = "RehearsalFailed"
+    REHEARSAL_INCONCLUSIVE = "RehearsalInconclusive"
+    PLAN_INCOMPATIBLE = "PlanIncompatible"
+    STATE_SCHEMA = "StateSchema"
+    START_FAILED = "StartFailed"
+    STATE_INCOMPATIBLE = "StateIncompatible"
+    NO_COPY = "NoCopy"
+    NO_INPUT = "NoInput"
+    NO_ROOM = "NoRoom"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    STATE_PARTITIONS_KEPT = "StatePartitionsKept"
+    REPARTITIONED = "Repartitioned"
+    SPARK_TOO_OLD = "SparkTooOld"
+    UNSUPPORTED_PROVIDER = "UnsupportedProvider"
+    UNSUPPORTED_OPERATOR = "UnsupportedOperator"
+    STATE_IN_ONE_PLACE = "StateInOnePlace"
+    STATE_UNREADABLE = "StateUnreadable"
+    BATCH_UNCOMMITTED = "BatchUncommitted"
+    SPARK_FAILED = "SparkFailed"
+    STATE_DIFFERS = "StateDiffers"
+    FILE_SINK_ROLLED_BACK = "FileSinkRolledBack"
+    FILE_SINK_CONTINUED = "FileSinkContinued"
+
+    # Snapshots and forks
+    COMPLETE = "Complete"
+    APP_NOT_FOUND = "AppNotFound"
+    APP_NOT_STARTED = "AppNotStarted"
+    APP_NOT_RUNNING = "AppNotRunning"
+    APP_UNREADABLE = "AppUnreadable"
+    APP_DELETING = "AppDeleting"
+    APP_REPLACED = "AppReplaced"
+    ORDERED = "Ordered"
+    COPYING = "Copying"
+    WAITING = "Waiting"
+    ORDER_REFUSED = "OrderRefused"
+    POD_STARTING = "PodStarting"
+    POD_RUNNING = "PodRunning"
+    POD_REPLACED = "PodReplaced"
+    POD_STOPPING = "PodStopping"
+    SNAPSHOT_POD_FAILED = "SnapshotPodFailed"
+    NO_REPORT = "NoReport"
+    NOTHING_COMMITTED = "NothingCommitted"
+    BATCH_LOST = "BatchLost"
+    CLEANED_TOO_FAST = "CleanedTooFast"
+    UNREADABLE_CHECKPOINT = "UnreadableCheckpoint"
+    CATALOG_LOST = "CatalogLost"
+    DISPOSED_MEANWHILE = "DisposedMeanwhile"
+    SNAPSHOT_MISSING = "SnapshotMissing"
+    SNAPSHOT_DAMAGED = "SnapshotDamaged"
+    INTERNAL_ERROR = "InternalError"
+    DISPOSING = "Disposing"
+    NEEDED_BY_FORK = "NeededByFork"
+    HELD = "Held"
+    NOT_DISPOSED = "NotDisposed"
+    WHOLE = "Whole"
+    SNAPSHOT_NOT_READY = "SnapshotNotReady"
+    SNAPSHOT_NOT_FOUND = "SnapshotNotFound"
+    SNAPSHOT_FAILED = "SnapshotFailed"
+    SNAPSHOT_DELETING = "SnapshotDeleting"
+    SNAPSHOT_UNREADABLE = "SnapshotUnreadable"
+    SNAPSHOT_UNUSABLE = "SnapshotUnusable"
+    STARTED_FROM_SNAPSHOT = "StartedFromSnapshot"
+    SCHEDULE_INVALID = "ScheduleInvalid"
+    SNAPSHOT_REFUSED = "SnapshotRefused"
+    SNAPSHOT_NAME_TAKEN = "SnapshotNameTaken"
+    SNAPSHOT_VERIFIED = "SnapshotVerified"
+    SNAPSHOT_NOT_VERIFIED = "SnapshotNotVerified"
+    SNAPSHOT_EXPIRED = "SnapshotExpired"
+    SNAPSHOT_DISPOSED = "SnapshotDisposed"
+    SNAPSHOT_RETAINED = "SnapshotRetained"
+
+    # Exports of state
+    STATE_NOT_FOUND = "StateNotFound"
+    FORMAT_UNSUITABLE = "FormatUnsuitable"
+    EXPORT_EXISTS = "ExportExists"
+    EXPORT_FAILED = "ExportFailed"
+    EVICTED = "Evicted"
+    CANCELLED = "Cancelled"
+    SNAPSHOT_EXPORTED = "SnapshotExported"
+    SNAPSHOT_NOT_EXPORTED = "SnapshotNotExported"
+
+    # Control messages and channels
+    APP_SUSPENDED = "AppSuspended"
+    OFFERED = "Offered"
+    QUEUED = "Queued"
+    LOGGED = "Logged"
+    NO_QUERY_LISTENS = "NoQueryListens"
+    IN_FORCE = "InForce"
+    APPLIED = "Applied"
+    SNAPSHOT_TAKEN = "SnapshotTaken"
+    EXPORTING = "Exporting"
+    SNAPSHOT_DELETED = "SnapshotDeleted"
+    HANDLER_FAILED = "HandlerFailed"
+    SPARK_REFUSED = "SparkRefused"
+    UNKNOWN_TYPE = "UnknownType"
+    INVALID_PAYLOAD = "InvalidPayload"
+    PAYLOAD_TOO_LARGE = "PayloadTooLarge"
+    REJECTED = "Rejected"
+    MODEL_NOT_FOUND = "ModelNotFound"
+    MODEL_DAMAGED = "ModelDamaged"
+    EXPIRED = "Expired"
+    MESSAGE_LOST = "MessageLost"
+    MESSAGE_REFUSED = "MessageRefused"
+    NOT_SENT_HERE = "NotSentHere"
+    ROLLED_BACK = "RolledBack"
+    TYPE_NOT_ALLOWED = "TypeNotAllowed"
+    TOO_MANY_OPEN = "TooManyOpen"
+    INVALID_EVENT = "InvalidEvent"
+    EVENT_TOO_LARGE = "EventTooLarge"
+    INVALID_EXPIRES = "InvalidExpires"
+    UNSUPPORTED_CONTENT_TYPE = "UnsupportedContentType"
+    CONNECTED = "Connected"
+    CONNECTING = "Connecting"
+    NO_DRIVER = "NoDriver"
+    CHANNEL_UNAVAILABLE = "ChannelUnavailable"
+    CHANNEL_CREDENTIALS_MISSING = "ChannelCredentialsMissing"
+    CHANNEL_CREDENTIALS_REJECTED = "ChannelCredentialsRejected"
+    CHANNEL_MISSING = "ChannelMissing"
+    CHANNEL_IN_USE = "ChannelInUse"
+    CHANNEL_MISCONFIGURED = "ChannelMisconfigured"
+    CHANNEL_CONNECTOR_MISSING = "ChannelConnectorMissing"
+    CONTROL_LOG_UNAVAILABLE = "ControlLogUnavailable"
+    CONTROL_REPLIES_REFUSED = "ControlRepliesRefused"
+    CONTROL_CHANNEL_CONNECTED = "ControlChannelConnected"
+    CONTROL_MESSAGES_LOST = "ControlMessagesLost"
+
+    # The autoscaler
+    STEADY = "Steady"
+    SCALE_UP = "ScaleUp"
+    SCALE_UP_SOON = "ScaleUpSoon"
+    SCALE_DOWN = "ScaleDown"
+    SCALE_DOWN_SOON = "ScaleDownSoon"
+    OUT_OF_BOUNDS = "OutOfBounds"
+    EXCLUDED_PERIOD = "ExcludedPeriod"
+    MEASURING = "Measuring"
+    RATE_UNKNOWN = "RateUnknown"
+    NOT_RUNNING = "NotRunning"
+    UPGRADE_UNDER_WAY = "UpgradeUnderWay"
+    AT_MAXIMUM = "AtMaximum"
+    PARTITIONS_CEILING = "PartitionsCeiling"
+    EXECUTORS_IDLE = "ExecutorsIdle"
+    BATCHES_LIMITED = "BatchesLimited"
+    QUOTA_REACHED = "QuotaReached"
+    INEFFECTIVE_SCALING = "IneffectiveScaling"
+    AUTOSCALED = "Autoscaled"
+    INSTANCES_IGNORED = "InstancesIgnored"
+    AUTOSCALER_ACTIVE = "AutoscalerActive"
+
+    __hash__ = str.__hash__
+
+    def __str__(self) -> str:
+        """Return the word itself, as in a message or a label."""
+        return self.value
+
+    def __format__(self, spec: str) -> str:
+        """Return the word itself, as in an f-string."""
+        return format(self.value, spec)
+
+    @classmethod
+    def _missing_(cls, value: object) -> Reason | None:
+        # A runtime of one protocol before uses the words of then.
+        return _FORMER.get(value) if isinstance(value, str) else None
+
+
+_FORMER = {
+    "FormatUnfit": Reason.FORMAT_UNSUITABLE,
+    "Memory": Reason.OUT_OF_MEMORY,
+    "TimeLimit": Reason.DEADLINE_EXCEEDED,
+    "Dependency": Reason.DEPENDENCY_UNAVAILABLE,
+    "Start": Reason.START_FAILED,
+    "State": Reason.STATE_INCOMPATIBLE,
+    "Plan": Reason.PLAN_INCOMPATIBLE,
+    "Exception": Reason.APPLICATION_FAILED,
+}
+
+ForeignReason = NewType("ForeignReason", str)
+"""A word that is not ours: an application gives its messages reasons of its own, and a newer runtime may know more."""
+
+AnyReason = Union[Reason, ForeignReason]  # noqa: UP007 - an alias, which the older Python evaluates
+
+
+def reason_from(word: str) -> AnyReason:
+    """Return the reason that a stored or reported word is, in today's words; one that is not known as it is."""
+    try:
+        return Reason(word)
+    except ValueError:
+        return ForeignReason(word)

@@ -1,0 +1,94 @@
+"""Deletion: what each reason means. No I/O."""
+
+from __future__ import annotations
+
+from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
+
+AREA = Area(
+    "Deletion",
+    "guide.md#delete-it",
+    (
+        Entry(
+            Reason.RELEASED,
+            Fault.NONE,
+            (Place.APP, Place.SNAPSHOT),
+            "Nothing of the resource is left, and its finalizer is removed.",
+        ),
+        Entry(
+            Reason.REHEARSAL_STOPPING,
+            Fault.NONE,
+            (Place.APP,),
+            "The application is being deleted, and the rehearsal of a new version ends.",
+        ),
+        Entry(
+            Reason.REPARTITION_STOPPING,
+            Fault.NONE,
+            (Place.APP,),
+            "The application is being deleted, and the repartition of its state ends.",
+        ),
+        Entry(
+            Reason.ORIGIN_RELEASING,
+            Fault.NONE,
+            (Place.APP,),
+            "The application is being deleted before it started; the snapshot that it was to start from is released.",
+            page="guide.md#delete-a-snapshot",
+        ),
+        Entry(
+            Reason.ORIGIN_STILL_HELD,
+            Fault.ENVIRONMENT,
+            (Place.EVENT,),
+            (
+                "A deleted application could not release the snapshot that it was to start from, or a deleted "
+                "import the one that it imported."
+            ),
+            remedy="Release it by the annotation that the message names.",
+            page="guide.md#delete-a-snapshot",
+        ),
+        Entry(
+            Reason.FINAL_SNAPSHOT,
+            Fault.NONE,
+            (Place.APP,),
+            "The application is being deleted, and its final snapshot is taken.",
+            page="guide.md#take-them-by-themselves",
+        ),
+        Entry(
+            Reason.FINAL_SNAPSHOT_MISSING,
+            Fault.DATA,
+            (Place.EVENT,),
+            (
+                "The application was deleted without the final snapshot that spec.snapshots.finalSnapshot asks "
+                "for; the message says why."
+            ),
+            remedy="The state itself is retained below spec.storage.uri.",
+            page="guide.md#take-them-by-themselves",
+        ),
+        Entry(
+            Reason.STORAGE_PURGING,
+            Fault.NONE,
+            (Place.APP,),
+            "The application is being deleted, and a pod purges its storage.",
+        ),
+        Entry(
+            Reason.PURGE_FAILED,
+            Fault.ENVIRONMENT,
+            (Place.APP,),
+            "The process that purges the storage ended without a termination message.",
+            remedy="See its log if that recurs.",
+            after="It restarts and continues where it was.",
+        ),
+        Entry(
+            Reason.STORAGE_PURGED,
+            Fault.NONE,
+            (Place.EVENT,),
+            "The storage of the deleted application was purged.",
+        ),
+        Entry(
+            Reason.STORAGE_RETAINED,
+            Fault.NONE,
+            (Place.EVENT,),
+            "The storage of the deleted application was not purged; the message says why.",
+            remedy="Delete it by hand if it is not needed.",
+        ),
+    ),
+)

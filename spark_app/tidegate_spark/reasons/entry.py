@@ -1,0 +1,67 @@
+"""What the registry says of a reason. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tidegate_spark.reasons import Reason
+
+
+class Fault(str, Enum):
+    """Whose fault it is, and so who can do something about it."""
+
+    NONE = "none"
+    """Nothing is wrong."""
+    VERSION = "version"
+    """The spec, the script, the image: whoever wrote them corrects them."""
+    DATA = "data"
+    """State or snapshots that are missing or damaged."""
+    ENVIRONMENT = "environment"
+    """What the application relies on: its storage, its broker, its registry, their credentials."""
+    CLUSTER = "cluster"
+    """Kubernetes: nodes, quotas, admission, network, Tidegate's own installation."""
+
+
+class Place(str, Enum):
+    """Where a reason is seen; the value is what a person looks at."""
+
+    APP = "conditions of a StreamingApp"
+    EVENT = "events"
+    UPGRADE = "status.upgrade.reason"
+    REHEARSAL = "status.upgrade.rehearsal.cause"
+    REPARTITION = "status.upgrade.repartition.cause"
+    LAST_EXIT = "status.lastExit.reason"
+    AUTOSCALING = "status.autoscaling.reason"
+    INSTANCES_IGNORED = "condition InstancesIgnored"
+    CHANNEL = "condition ControlChannelConnected"
+    SNAPSHOT = "conditions of a StreamSnapshot"
+    VERIFIED = "condition Verified"
+    EXPORT = "status.export.reason"
+    MESSAGE = "conditions of a ControlMessage"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One reason, in plain text without markup; field paths are written in full."""
+
+    reason: Reason
+    fault: Fault
+    places: tuple[Place, ...]
+    meaning: str
+    remedy: str = ""
+    """What a person does about it; empty: nothing."""
+    after: str = ""
+    """What Tidegate does next, by itself; empty: nothing that needs to be said."""
+    page: str = ""
+    """Page and heading below docs/ that explain it; empty: those of its area."""
+
+
+@dataclass(frozen=True)
+class Area:
+    """Reasons that belong together."""
+
+    title: str
+    page: str
+    """Page and heading below docs/ of those that name none of their own."""
+    entries: tuple[Entry, ...]

@@ -1,0 +1,67 @@
+"""Exports of state: what each reason means. No I/O."""
+
+from __future__ import annotations
+
+from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
+
+AREA = Area(
+    "Exports of state",
+    "guide.md#export-state",
+    (
+        Entry(
+            Reason.STATE_NOT_FOUND,
+            Fault.VERSION,
+            (Place.EXPORT,),
+            "spec.export.states names something that does not exist; the message lists what does.",
+            remedy="Correct spec.export.states, and change spec.export.nonce.",
+        ),
+        Entry(
+            Reason.FORMAT_UNSUITABLE,
+            Fault.VERSION,
+            (Place.EXPORT,),
+            "The format cannot represent a type; the message names the column.",
+            remedy="Change spec.export.format, and spec.export.nonce with it.",
+        ),
+        Entry(
+            Reason.EXPORT_EXISTS,
+            Fault.VERSION,
+            (Place.EXPORT,),
+            "Another export has this number.",
+            remedy="Change spec.export.nonce.",
+        ),
+        Entry(
+            Reason.EXPORT_FAILED,
+            Fault.VERSION,
+            (Place.EXPORT, Place.MESSAGE),
+            "The export failed; the message says why.",
+            remedy="Correct it, and change spec.export.nonce.",
+        ),
+        Entry(
+            Reason.EVICTED,
+            Fault.CLUSTER,
+            (Place.EXPORT,),
+            "The node ran short of memory or disk.",
+            remedy="Change spec.export.nonce to try again; spec.driver.podTemplate selects a node with more disk.",
+        ),
+        Entry(
+            Reason.CANCELLED,
+            Fault.NONE,
+            (Place.EXPORT,),
+            "spec.export was removed before the export was complete.",
+        ),
+        Entry(
+            Reason.SNAPSHOT_EXPORTED,
+            Fault.NONE,
+            (Place.EVENT,),
+            "The state of a snapshot was written as plain files.",
+        ),
+        Entry(
+            Reason.SNAPSHOT_NOT_EXPORTED,
+            Fault.VERSION,
+            (Place.EVENT,),
+            "The state of a snapshot was not written as plain files; the message says why.",
+            remedy="Correct what the message names, and change spec.export.nonce.",
+        ),
+    ),
+)

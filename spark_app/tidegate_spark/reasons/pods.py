@@ -1,0 +1,149 @@
+"""Pods, nodes and the API server: what each reason means. No I/O."""
+
+from __future__ import annotations
+
+from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
+
+AREA = Area(
+    "Pods, nodes and the API server",
+    "guide.md#what-happens-when-something-fails",
+    (
+        Entry(
+            Reason.EXECUTORS_MISSING,
+            Fault.CLUSTER,
+            (Place.APP, Place.AUTOSCALING),
+            (
+                "Executors cannot be started; the message says how many run and what the others lack. The "
+                "application is Ready as long as at least one runs."
+            ),
+            remedy=(
+                "Correct what the message names: the image, spec.executor.resources, the nodes, a ResourceQuota, "
+                "an admission policy or a network policy."
+            ),
+            after="Spark asks for them again.",
+        ),
+        Entry(
+            Reason.EXECUTORS_LINGER,
+            Fault.CLUSTER,
+            (Place.APP,),
+            (
+                "All executors run, and one more that should go has not finished its tasks for ten minutes; the "
+                "message names its pod."
+            ),
+            remedy="See its log and its node. Deleting the pod ends it, and others run its tasks again.",
+        ),
+        Entry(
+            Reason.EXECUTORS_STOPPING,
+            Fault.NONE,
+            (Place.APP,),
+            "The application is being deleted, and its executors are deleted.",
+        ),
+        Entry(
+            Reason.NODE_TAINTED,
+            Fault.CLUSTER,
+            (Place.APP,),
+            "The node of the driver was tainted: it is being drained, or does not answer.",
+            remedy="If the node is down for good, taint it node.kubernetes.io/out-of-service.",
+            after="A new driver follows when the old pod is gone.",
+        ),
+        Entry(
+            Reason.IMAGE_PULL_FAILED,
+            Fault.ENVIRONMENT,
+            (Place.APP, Place.EXPORT),
+            "The image cannot be pulled: the application's, or Tidegate's own in an init container or a storage pod.",
+            remedy="Check the name of the image and spec.application.imagePullSecrets.",
+            after="The kubelet tries again.",
+        ),
+        Entry(
+            Reason.CONTAINER_REFUSED,
+            Fault.VERSION,
+            (Place.APP,),
+            (
+                "The node cannot start the container: a ConfigMap or Secret that does not exist, a command that "
+                "does not exist, or a user that the image does not allow."
+            ),
+            remedy="Correct what the message names.",
+            after="The kubelet tries again.",
+        ),
+        Entry(
+            Reason.INIT_FAILED,
+            Fault.VERSION,
+            (Place.APP,),
+            "An init container failed.",
+            remedy="See its log: kubectl logs POD -c CONTAINER.",
+            after="It is run again.",
+        ),
+        Entry(
+            Reason.UNSCHEDULABLE,
+            Fault.CLUSTER,
+            (Place.APP,),
+            "No node accepts the pod.",
+            remedy="Free resources, add nodes, request less, or correct spec.driver.podTemplate.",
+            after="The scheduler tries again.",
+        ),
+        Entry(
+            Reason.LAUNCH_REFUSED,
+            Fault.CLUSTER,
+            (Place.APP, Place.UPGRADE, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
+            (
+                "The API server refuses the pod (a quota, pod security, an admission policy, a ServiceAccount "
+                "that does not exist, a pod template that makes no valid pod) or could not create it."
+            ),
+            remedy="Correct what the message names.",
+            after="After 5 seconds to 5 minutes.",
+        ),
+        Entry(
+            Reason.NAMESPACE_TERMINATING,
+            Fault.NONE,
+            (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
+            "The namespace is being deleted, and accepts no pods.",
+        ),
+        Entry(
+            Reason.POD_NAME_TAKEN,
+            Fault.CLUSTER,
+            (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
+            "A pod with the name of the driver exists and does not belong to this application.",
+            remedy="Delete it, or create the application under another name.",
+            after="After 5 seconds to 5 minutes.",
+        ),
+        Entry(
+            Reason.SECRET_NAME_TAKEN,
+            Fault.CLUSTER,
+            (Place.APP,),
+            "The Secret <app>-agent exists and is not Tidegate's.",
+            remedy="Delete it, or create the application under another name.",
+            after="After 5 seconds to 5 minutes.",
+        ),
+        Entry(
+            Reason.ACCESS_NAME_TAKEN,
+            Fault.CLUSTER,
+            (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
+            "A ServiceAccount, Role or RoleBinding tidegate-driver exists and is not Tidegate's.",
+            remedy="Delete it, or give it another name.",
+            after="After 5 seconds to 5 minutes.",
+        ),
+        Entry(
+            Reason.DRIVER_NOT_GONE,
+            Fault.CLUSTER,
+            (Place.APP,),
+            (
+                "The node does not confirm that the old driver has ended. Until it does, no second one starts: "
+                "two would write to one checkpoint."
+            ),
+            remedy="If the node is gone for good, taint it node.kubernetes.io/out-of-service.",
+            after="When the node answers again.",
+        ),
+        Entry(
+            Reason.POD_NOT_GONE,
+            Fault.CLUSTER,
+            (Place.APP,),
+            (
+                "The node does not confirm that a pod has ended (an executor, a rehearsal, a repartition, or the "
+                "pod that purges the storage)."
+            ),
+            remedy="If the node is gone for good, taint it node.kubernetes.io/out-of-service.",
+            after="When the node answers again.",
+        ),
+    ),
+)

@@ -1,0 +1,60 @@
+"""The registry: every reason with its entry. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate_spark.reasons import (
+    Reason,
+    autoscaling,
+    deletion,
+    driver,
+    exports,
+    messages,
+    pods,
+    snapshots,
+    storage,
+    upgrades,
+)
+from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
+
+AREAS: tuple[Area, ...] = (
+    driver.AREA,
+    pods.AREA,
+    storage.AREA,
+    deletion.AREA,
+    upgrades.AREA,
+    snapshots.AREA,
+    exports.AREA,
+    messages.AREA,
+    autoscaling.AREA,
+)
+"""In the order in which the documentation lists them."""
+
+_ENTRIES: dict[Reason, Entry] = {
+    entry.reason: entry if entry.page else replace(entry, page=area.page) for area in AREAS for entry in area.entries
+}
+
+
+def entry_of(reason: Reason) -> Entry:
+    """Return what is known of a reason.
+
+    Raises:
+        KeyError: the reason has no entry; a test sees to it that only ``Reason.NONE`` has none.
+    """
+    return _ENTRIES[reason]
+
+
+def remedy_of(reason: Reason) -> str:
+    """Return what a person does about it, as one or more sentences; empty if there is nothing to do."""
+    return _ENTRIES[reason].remedy
+
+
+def fault_of(reason: Reason) -> Fault:
+    """Return whose fault it is."""
+    return _ENTRIES[reason].fault
+
+
+def reasons_at(place: Place) -> tuple[Reason, ...]:
+    """Return the reasons that can be seen at one place, in the order of the areas."""
+    return tuple(entry.reason for entry in _ENTRIES.values() if place in entry.places)

@@ -1,0 +1,123 @@
+"""Storage, broker and what else an application relies on: what each reason means. No I/O."""
+
+from __future__ import annotations
+
+from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
+
+AREA = Area(
+    "Storage, broker and what else an application relies on",
+    "guide.md#storage",
+    (
+        Entry(
+            Reason.STORAGE_CONFLICT,
+            Fault.VERSION,
+            (Place.APP,),
+            "The storage overlaps that of another, older application.",
+            remedy="Create the application again with another spec.storage.uri, or delete the other one.",
+            after="When the other one is deleted.",
+        ),
+        Entry(
+            Reason.STORAGE_OWNED,
+            Fault.VERSION,
+            (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
+            "app.json names another application, or a later epoch of this one.",
+            remedy=(
+                "Create the application again with another spec.storage.uri, or delete what the other application "
+                "left there."
+            ),
+            after="A new driver checks again within 5 minutes.",
+        ),
+        Entry(
+            Reason.NEWER_FORMAT,
+            Fault.CLUSTER,
+            (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
+            (
+                "A newer Tidegate wrote app.json, fence.json, the catalog of the snapshots or a manifest; an "
+                "older one neither reads nor replaces them."
+            ),
+            remedy=(
+                "Upgrade Tidegate, or use an image with a newer runtime; change spec.restartNonce if the "
+                "application runs."
+            ),
+            after="A new driver checks again within 5 minutes.",
+        ),
+        Entry(
+            Reason.PROTOCOL_MISMATCH,
+            Fault.VERSION,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            "Operator and runtime are more than one version of their protocol apart.",
+            remedy="Upgrade what the message names: the operator, or with spec.application.runtime Image the image.",
+            after="Only after a change of the spec.",
+        ),
+        Entry(
+            Reason.BUCKET_NOT_FOUND,
+            Fault.ENVIRONMENT,
+            (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
+            "The bucket does not exist.",
+            remedy="Create the bucket, or create the application again with another spec.storage.uri.",
+            after="It is retried.",
+        ),
+        Entry(
+            Reason.CREDENTIALS_MISSING,
+            Fault.ENVIRONMENT,
+            (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
+            "The Secret of spec.storage.credentialsSecretRef, or a key of it, does not exist.",
+            remedy=(
+                "Create it, or name none and give the ServiceAccount of the pod an identity of the cloud provider."
+            ),
+            after="Within two minutes: the kubelet refreshes mounted Secrets.",
+        ),
+        Entry(
+            Reason.CREDENTIALS_REJECTED,
+            Fault.ENVIRONMENT,
+            (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
+            "The object store rejects the credentials.",
+            remedy=(
+                "Correct the Secret of spec.storage.credentialsSecretRef, or grant read, write, list and delete "
+                "below spec.storage.uri."
+            ),
+            after="It is retried.",
+        ),
+        Entry(
+            Reason.STORAGE_UNAVAILABLE,
+            Fault.ENVIRONMENT,
+            (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
+            "The object store does not answer or has a fault of its own, or the endpoint or the region is wrong.",
+            remedy="Check spec.storage.endpoint and spec.storage.region, the network and the store.",
+            after="It is retried.",
+        ),
+        Entry(
+            Reason.STORAGE_UNSUITABLE,
+            Fault.ENVIRONMENT,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            "The object store ignores conditional writes, or lacks an operation.",
+            remedy="Use an object store that honours conditional writes.",
+            after="A new driver checks again within 5 minutes.",
+        ),
+        Entry(
+            Reason.CONNECTOR_MISSING,
+            Fault.VERSION,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            "Spark in the image has no S3A connector.",
+            remedy="Set spec.application.runtime to Injected, or use an image that holds the jars of the connector.",
+            after="Only after a change of the spec.",
+        ),
+        Entry(
+            Reason.BROKER_UNAVAILABLE,
+            Fault.ENVIRONMENT,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            "A Kafka broker cannot be reached, or refuses the application.",
+            remedy="Check the address, topics and credentials of the broker, and the network.",
+            after="It is retried.",
+        ),
+        Entry(
+            Reason.DEPENDENCY_UNAVAILABLE,
+            Fault.ENVIRONMENT,
+            (Place.REHEARSAL, Place.REPARTITION),
+            "The storage or a broker did not answer, or rejected the credentials.",
+            remedy="Wait for it, or correct what the message names.",
+            page="guide.md#rehearse-it",
+        ),
+    ),
+)
