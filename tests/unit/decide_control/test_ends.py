@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tidegate.decide.control.dispatch import FORGET_PAUSE
+from tidegate.decide.control.messages import LONGEST_REPORTED
 from tidegate.decide.control.plan import MOST_REMOVED, PROGRESS_INTERVAL, decide_control
-from tidegate.decide.control.reporting import _MEANINGS, LONGEST_WORDS
+from tidegate.decide.control.reporting import _MEANINGS
 from tidegate.model.control_message import FINAL, ControlMessage, MessagePhase
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate_spark.control_protocol import (
@@ -109,7 +110,7 @@ def test_what_no_condition_takes_is_cut_or_left_out() -> None:
     status = statuses(decide_control(told_of(MessageState.FAILED, **fields), NOW))["faster"]
     (query,) = status.queries
     assert status.conditions[0].reason == "HandlerFailed"
-    assert len(status.conditions[0].message) == LONGEST_WORDS
+    assert len(status.conditions[0].message) == LONGEST_REPORTED
     assert (len(query.name), query.batch_id, query.applied) == (253, None, 0)
     assert (len(query.errors), {len(error) for error in query.errors}) == (MOST_ERRORS, {LONGEST_ERROR})
     assert (len(status.results), {len(text) for text in status.results.values()}) == (16, {1024})
@@ -175,7 +176,7 @@ def test_a_payload_that_no_log_takes_is_refused_and_those_behind_it_go_on() -> N
 def test_a_message_fails_with_the_application_that_had_it() -> None:
     gone = observe(message(status=offered()))
     assert said(gone)[:3] == ("Failed", "Stalled", "AppReplaced")
-    assert "before it told what came of the message" in said(gone)[3]
+    assert "before it reported the outcome of the message" in said(gone)[3]
     anew = observe_running(message(status=offered()), app=ANOTHER, driver=running_driver(ANOTHER))
     assert (said(anew)[2], given(decide_control(anew, NOW))) == ("AppReplaced", [])
 

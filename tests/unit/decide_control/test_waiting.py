@@ -43,8 +43,8 @@ def remembered(*names: str, ago: float = 1.0, **fields: Any) -> ControlMemory:
 @pytest.mark.parametrize(
     ("around", "reason", "words"),
     [
-        ({}, "AppNotFound", "There is no StreamingApp orders in namespace shop"),
-        ({"app_unreadable": True}, "AppUnreadable", "can not be read"),
+        ({}, "AppNotFound", "StreamingApp orders does not exist in namespace shop"),
+        ({"app_unreadable": True}, "AppUnreadable", "cannot be read"),
         ({"app": deleted(APP)}, "AppDeleting", "is being deleted"),
         ({"app": app_with()}, "AppNotStarted", "has never run"),
         ({"app": SUSPENDED}, "AppSuspended", "until it runs again"),
@@ -150,14 +150,14 @@ def test_a_report_must_not_grow_for_ever_so_later_messages_wait_for_earlier_ones
     o = observe_running(*line, message("z"), reports=reports)
     plan = decide_control(o, NOW)
     assert given(plan) == []
-    assert f"{MOST_UNDER_WAY} of them are under way" in said(o, name="z")[3]
+    assert f"{MOST_UNDER_WAY} of them are in progress" in said(o, name="z")[3]
 
 
 def test_a_message_stays_with_the_application_that_was_there_when_it_was_first_seen() -> None:
     seen = after(observe(message(), app=SUSPENDED))
     gone = dataclasses.replace(seen, app=None)
     assert said(gone)[:3] == ("Failed", "Stalled", "AppReplaced")
-    assert "before the message was given to it" in said(gone)[3]
+    assert "before the message was offered to it" in said(gone)[3]
     anew = dataclasses.replace(seen, app=ANOTHER, driver=running_driver(ANOTHER), agent=agent(uid="u-2"))
     assert given(decide_control(anew, NOW)) == []
     assert said(anew)[:3] == ("Failed", "Stalled", "AppReplaced")
@@ -190,7 +190,7 @@ def test_a_message_that_somebody_deletes_and_others_keep_is_not_given_any_more()
 
 def test_a_message_whose_fate_only_the_log_knows_says_so_while_nobody_can_ask() -> None:
     text = said(observe(message(status=offered()), app=SUSPENDED))[3]
-    assert "It was given to a driver before" in text
+    assert "A driver received it before" in text
     known = offered(phase=MessagePhase.PUBLISHED, sequence=3)
     phase, _, _, text = said(observe(message(status=known), app=SUSPENDED))
-    assert (phase, "given to a driver before" in text) == ("Published", False)
+    assert (phase, "received it before" in text) == ("Published", False)

@@ -5,15 +5,13 @@ Whether a message that was once offered is in the log, only a driver knows: such
 
 from __future__ import annotations
 
+from tidegate.decide.control import messages
 from tidegate.decide.control.from_channel import is_told
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import MessagePhase, is_too_large
 from tidegate.model.streaming_app import ControlSpec
-from tidegate_spark.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.reasons import Reason
-
-_AGAIN = "Send another one."
 
 
 def leave_deleted_alone(s: Seen, now: float) -> MessageVerdict | None:
@@ -41,9 +39,7 @@ def give_up_with_app(s: Seen, now: float) -> MessageVerdict | None:
     """Give up if the application is gone to which it was sent: one of the same name is another one."""
     if not s.message.app_uid or s.o.app_unreadable or refers_to_its_app(s):
         return None
-    what = "was deleted" if s.o.app is None else "was deleted and made anew"
-    known = "before the message was given to it" if not s.was_offered else "before it told what came of the message"
-    message = f"StreamingApp {s.o.app_name} {what} {known}. {_AGAIN}"
+    message = messages.app_replaced(s.o.app_name, recreated=s.o.app is not None, offered=s.was_offered)
     return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.APP_REPLACED, message)
 
 
@@ -51,7 +47,7 @@ def refuse_too_large(s: Seen, now: float) -> MessageVerdict | None:
     """Refuse what no log takes."""
     if s.was_offered or not is_too_large(s.message):
         return None
-    message = f"The payload is longer than {LARGEST_PAYLOAD // 1024} KiB. Put it into a store, and send its address."
+    message = messages.payload_too_large()
     return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.PAYLOAD_TOO_LARGE, message)
 
 
@@ -61,8 +57,7 @@ def let_expire(s: Seen, now: float) -> MessageVerdict | None:
     if s.was_offered or not expires or s.at < expires:
         return None
     ready = s.message.status.condition(Health.READY.value)
-    why = f" Before: {ready.message}" if ready is not None and ready.message else ""
-    message = f"Not delivered within spec.expirationSeconds ({s.message.spec.expiration_seconds}).{why}"
+    message = messages.expired(s.message.spec.expiration_seconds, ready.message if ready is not None else "")
     return MessageVerdict(MessagePhase.EXPIRED, Health.STALLED, Reason.EXPIRED, message)
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app, takes_messages
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import APPLIED, CLUSTER_TYPES, ControlMessageStatus, MessagePhase
@@ -64,11 +65,8 @@ def await_word(s: Seen, now: float) -> MessageVerdict | None:
     if not s.message.is_from_channel:
         return None
     if takes_messages(s.o) and is_told(s):
-        message = "The application's driver knows of no such message any more. Send another one."
-        return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.MESSAGE_LOST, message)
-    message = (
-        f"It came from a channel of StreamingApp {s.o.app_name}, whose driver tells what comes of it when it runs."
-    )
+        return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.MESSAGE_LOST, messages.lost())
+    message = messages.from_channel(s.o.app_name)
     return MessageVerdict(s.waiting_phase, Health.RECONCILING, Reason.APP_NOT_RUNNING, message)
 
 
@@ -87,5 +85,4 @@ def _state(phase: MessagePhase | None, reason: AnyReason) -> MessageState:
 
 
 def _refused(name: str, words: str) -> MessageEnd:
-    message = f"The API server refuses its ControlMessage: {words}"
-    return MessageEnd(name, MessageState.FAILED, Reason.MESSAGE_REFUSED, message)
+    return MessageEnd(name, MessageState.FAILED, Reason.MESSAGE_REFUSED, messages.resource_refused(words))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tidegate.decide.actions import PublishEvent
-from tidegate.decide.control import ending, from_channel, reporting, taken, waiting
+from tidegate.decide.control import ending, from_channel, messages, reporting, taken, waiting
 from tidegate.decide.control.actions import (
     ControlAction,
     ControlPlan,
@@ -167,4 +167,4 @@ def _announce(it: _Judged, status: ControlMessageStatus) -> list[ControlAction]:
 def _words(o: ControlObservation, writes: tuple[ControlAction, ...], dispatch: Dispatch, retired: int) -> str:
     given = len(dispatch.give.orders.messages) if dispatch.give is not None else 0
     written = sum(1 for action in writes if isinstance(action, WriteMessageStatus))
-    return f"{len(o.messages)} control messages: {given} given to the driver, {written} written, {retired} removed"
+    return messages.summary(len(o.messages), given=given, written=written, retired=retired)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import CLUSTER_TYPES, MessagePhase
@@ -27,8 +28,6 @@ from tidegate.resources.message_snapshot import (
 from tidegate_spark.control_protocol import SNAPSHOT, MessageState
 from tidegate_spark.reasons import Reason
 
-_AGAIN = "Send another message."
-
 
 def follow_snapshot(s: Seen, now: float) -> MessageVerdict | None:
     """Have a StreamSnapshot made of what the driver took, and say what comes of that."""
@@ -39,9 +38,9 @@ def follow_snapshot(s: Seen, now: float) -> MessageVerdict | None:
         return _make(s)
     name = made.metadata.name
     if made.metadata.annotations.get(ANNOTATION_SNAPSHOT_ID) != taken_id(s.message):
-        return _failed(Reason.SNAPSHOT_NAME_TAKEN, f"StreamSnapshot {name} exists and is not of this message. {_AGAIN}")
+        return _failed(Reason.SNAPSHOT_NAME_TAKEN, messages.snapshot_name_taken(name))
     if made.metadata.deletion_timestamp is not None:
-        return _failed(Reason.SNAPSHOT_DELETED, f"StreamSnapshot {name} is being deleted. {_AGAIN}")
+        return _failed(Reason.SNAPSHOT_DELETED, messages.snapshot_deleted(name))
     return _follow(s, made)
 
 
@@ -49,12 +48,12 @@ def _make(s: Seen) -> MessageVerdict | None:
     report, app, identity = s.report, s.o.app, taken_id(s.message)
     refused = s.o.memory.refused.get(s.message.metadata.uid)
     if refused is not None:
-        return _failed(Reason.SNAPSHOT_REFUSED, f"The API server refuses its StreamSnapshot: {refused} {_AGAIN}")
+        return _failed(Reason.SNAPSHOT_REFUSED, messages.snapshot_refused(refused))
     if report is None or app is None or not refers_to_its_app(s) or report.state is not MessageState.DONE:
         return None
     if report.results.get("snapshot") != identity:
-        return _failed(Reason.SNAPSHOT_FAILED, f"The driver does not say that it took snapshot {identity}. {_AGAIN}")
-    message = f"The driver took snapshot {identity}; StreamSnapshot {message_snapshot_name(s.message)} is made of it."
+        return _failed(Reason.SNAPSHOT_FAILED, messages.snapshot_unconfirmed(identity))
+    message = messages.snapshot_taken(identity, message_snapshot_name(s.message))
     return MessageVerdict(
         MessagePhase.PUBLISHED,
         Health.RECONCILING,
@@ -67,24 +66,21 @@ def _make(s: Seen) -> MessageVerdict | None:
 def _follow(s: Seen, made: StreamSnapshot) -> MessageVerdict:
     name, status = made.metadata.name, made.status
     ready = status.condition(Health.READY.value)
-    words = ready.message if ready is not None else ""
+    progress = ready.message if ready is not None else ""
     if status.phase is SnapshotPhase.FAILED:
-        return _failed(Reason.SNAPSHOT_FAILED, f"StreamSnapshot {name}: {words}", _results(made))
+        return _failed(Reason.SNAPSHOT_FAILED, messages.of_snapshot(name, progress), _results(made))
     if status.phase is not SnapshotPhase.READY:
-        told = f"StreamSnapshot {name} is made of what the driver took. {words}"
-        return _going_on(Reason.SNAPSHOT_TAKEN, told.strip(), made)
+        return _going_on(Reason.SNAPSHOT_TAKEN, messages.snapshot_copying(name, progress), made)
     if s.message.spec.type == SNAPSHOT:
-        return _done(f"StreamSnapshot {name}: {words}", made)
+        return _done(messages.of_snapshot(name, progress), made)
     export = status.export
     if export is None or not export.has_ended:
         exported = status.condition(EXPORTED)
-        waits = exported.message if exported is not None and exported.message else "It is exported next."
-        return _going_on(
-            Reason.EXPORTING, f"The state of StreamSnapshot {name} is written as plain files. {waits}", made
-        )
+        waits = exported.message if exported is not None else ""
+        return _going_on(Reason.EXPORTING, messages.exporting(name, waits), made)
     if export.phase is ExportPhase.COMPLETE:
-        return _done(f"The state is written as plain files: {export.rows} rows in {export.tables} files.", made, export)
-    return _failed(Reason.EXPORT_FAILED, f"StreamSnapshot {name}: {export.message}", _results(made))
+        return _done(messages.exported(export.rows, export.tables), made, export)
+    return _failed(Reason.EXPORT_FAILED, messages.of_snapshot(name, export.message), _results(made))
 
 
 def _results(made: StreamSnapshot, export: SnapshotExport | None = None) -> dict[str, str]:

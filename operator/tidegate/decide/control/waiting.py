@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, ordered_seconds_ago, takes_messages
 from tidegate.decide.verdict import Health
 from tidegate.model.streaming_app import Phase
@@ -9,21 +10,17 @@ from tidegate_spark.reasons import AnyReason, Reason
 
 NOT_TAKEN_PAUSE = 15.0
 """Seconds between two orders to an agent that did not take the first."""
-_UNKNOWN = " It was given to a driver before; what became of it is known when the application runs again."
 
 
 def wait_for_app(s: Seen, now: float) -> MessageVerdict | None:
     """Wait for an application that has run."""
     name, app = s.o.app_name, s.o.app
     if s.o.app_unreadable:
-        return _waiting(s, Reason.APP_UNREADABLE, f"StreamingApp {name} can not be read; see its conditions.")
+        return _waiting(s, Reason.APP_UNREADABLE, messages.app_unreadable(name))
     if app is None:
-        message = f"There is no StreamingApp {name} in namespace {s.o.namespace}; it is waited for."
-        return _waiting(s, Reason.APP_NOT_FOUND, message)
+        return _waiting(s, Reason.APP_NOT_FOUND, messages.app_not_found(name, s.o.namespace))
     if app.metadata.deletion_timestamp is not None:
-        return _waiting(
-            s, Reason.APP_DELETING, f"StreamingApp {name} is being deleted; nothing is sent to it any more."
-        )
+        return _waiting(s, Reason.APP_DELETING, messages.app_deleting(name))
     return None
 
 
@@ -32,10 +29,7 @@ def wait_after_refusal(s: Seen, now: float) -> MessageVerdict | None:
     since = ordered_seconds_ago(s.o, now)
     if not takes_messages(s.o) or s.o.driver is None or not s.o.memory.not_taken or since >= NOT_TAKEN_PAUSE:
         return None
-    message = (
-        f"The agent in pod {s.o.driver.name} did not take messages: {s.o.memory.not_taken}. It is tried again. If its "
-        "runtime is older than the operator, change the application's spec.restartNonce."
-    )
+    message = messages.order_refused(s.o.driver.name, s.o.memory.not_taken)
     left = NOT_TAKEN_PAUSE - since
     return MessageVerdict(s.waiting_phase, Health.STALLED, Reason.ORDER_REFUSED, message, wake_after=left)
 
@@ -44,14 +38,13 @@ def send(s: Seen, now: float) -> MessageVerdict | None:
     """Have the running driver take it, also what another driver process was given before: the log takes it once."""
     if not takes_messages(s.o) or s.o.driver is None:
         return None
-    message = f"It is given to the driver in pod {s.o.driver.name}."
+    message = messages.offered(s.o.driver.name)
     return MessageVerdict(s.waiting_phase, Health.RECONCILING, Reason.OFFERED, message, sends=True)
 
 
 def queued(s: Seen, under_way: int) -> MessageVerdict:
     """Return what is said of a message whose turn has not come."""
-    message = f"Earlier messages go first; {under_way} of them are under way."
-    return MessageVerdict(s.waiting_phase, Health.RECONCILING, Reason.QUEUED, message)
+    return MessageVerdict(s.waiting_phase, Health.RECONCILING, Reason.QUEUED, messages.queued(under_way))
 
 
 def wait_for_driver(s: Seen, now: float) -> MessageVerdict:
@@ -59,20 +52,17 @@ def wait_for_driver(s: Seen, now: float) -> MessageVerdict:
     name, app = s.o.app_name, s.o.app
     phase = app.status.phase if app is not None else None
     if app is not None and app.status.epoch == 0:
-        return _waiting(s, Reason.APP_NOT_STARTED, f"StreamingApp {name} has never run; it is waited for.")
+        return _waiting(s, Reason.APP_NOT_STARTED, messages.app_not_started(name))
     if phase is Phase.SUSPENDED:
-        return _waiting(
-            s, Reason.APP_SUSPENDED, f"StreamingApp {name} is suspended; the message waits until it runs again."
-        )
+        return _waiting(s, Reason.APP_SUSPENDED, messages.app_suspended(name))
     if phase in (Phase.COMPLETED, Phase.FAILED):
-        message = f"StreamingApp {name} is {phase.value}; the message waits until it runs again."
-        return _waiting(s, Reason.APP_NOT_RUNNING, message)
-    message = f"StreamingApp {name} takes no messages at the moment; it is waited for until it runs."
-    return _waiting(s, Reason.APP_NOT_RUNNING, message)
+        return _waiting(s, Reason.APP_NOT_RUNNING, messages.app_ended(name, phase.value))
+    return _waiting(s, Reason.APP_NOT_RUNNING, messages.app_not_running(name))
 
 
 def _waiting(s: Seen, reason: AnyReason, message: str) -> MessageVerdict:
     # Of one that is in the log it is known what becomes of it: it takes effect when the application runs again.
-    doubt = _UNKNOWN if s.was_offered and not s.message.status.sequence else ""
+    if s.was_offered and not s.message.status.sequence:
+        message = messages.with_outcome_unknown(message)
     left = s.message.expires - s.at if s.message.expires and not s.was_offered else None
-    return MessageVerdict(s.waiting_phase, Health.RECONCILING, reason, message + doubt, wake_after=left)
+    return MessageVerdict(s.waiting_phase, Health.RECONCILING, reason, message, wake_after=left)
