@@ -9,13 +9,13 @@ from tidegate_spark.exports.use import Part
 
 _LACKS = {
     frozenset({Part.STATE}): (
-        "asked for where its inputs go on (starting_offsets()) and for none of its state: the inputs before that would "
-        "be forgotten. Call tidegate_spark.initial_state() or exported_state() before the first query starts; to begin "
-        "without the state on purpose, call tidegate_spark.without_state()."
+        "reads where its inputs continue (starting_offsets()) and none of its state: the inputs before that would be "
+        "lost. Call tidegate_spark.initial_state() or exported_state() before the first query starts; to start without "
+        "the state on purpose, call tidegate_spark.without_state()."
     ),
     frozenset({Part.OFFSETS}): (
-        "asked for its state (initial_state(), exported_state()) and not where its inputs go on: inputs would be lost "
-        "or counted twice. Call tidegate_spark.starting_offsets() before the first query starts; to begin elsewhere on "
+        "reads its state (initial_state(), exported_state()) and not where its inputs continue: inputs would be lost "
+        "or counted twice. Call tidegate_spark.starting_offsets() before the first query starts; to start elsewhere on "
         "purpose, call tidegate_spark.without_offsets()."
     ),
 }
@@ -43,7 +43,7 @@ def refusal_of(session: Any, export: str, query: str, checkpoint: str) -> str:
         return ""
     # Where nothing was asked for, nobody has looked what the export has.
     lacks = _LACKS[forgotten] if uses.asked else _NOTHING
-    return f"{query!r} is to begin with {export} (spec.startFrom.exportedState), and the script {lacks}"
+    return f"{query!r} starts from {export} (spec.startFrom.exportedState), and the script {lacks}"
 
 
 def _has_begun(session: Any, checkpoint: str) -> bool:

@@ -24,7 +24,7 @@ from tidegate_spark.script import Outcome
 ACCOUNT, MARK = "failures.json", "process-runs"
 COUNTED = frozenset({Reason.APPLICATION_FAILED, Reason.DRIVER_CRASHED, Reason.STALLED})
 """Ends that are the application's own failure; faults of its surroundings and stops from outside are not."""
-SILENT_END = "the process ended without a word, as when it is killed"
+SILENT_END = "the process ended without a termination message, as one does that is killed"
 
 log = logging.getLogger("tidegate")
 

@@ -6,13 +6,13 @@ the classes in :data:`RULES`, in order; text is looked at only where one class s
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
+from tidegate_spark.foreign_text import first_line, names, python_error_in
 from tidegate_spark.reasons import Reason
 
 CHAIN_LIMIT = 20
@@ -52,7 +52,7 @@ class Rule:
         return next((link for link in chain if self._fits(link)), None)
 
     def _fits(self, link: Link) -> bool:
-        if not link.is_a(*self.classes) or (self.text and self.text not in link.message):
+        if not link.is_a(*self.classes) or (self.text and not names(self.text, link.message)):
             return False
         if not self.statuses and not self.codes:
             return True
@@ -131,7 +131,7 @@ def classify(chain: tuple[Link, ...]) -> Failure:
     for rule in RULES:
         link = rule.match(chain)
         if link is not None:
-            said = f"{link.classes[0]}: {_first_line(link.message)}"
+            said = f"{link.classes[0]}: {first_line(link.message)}"
             return Failure(rule.reason, link.classes[0], _shorten(f"{WHAT[rule.reason]} {said}"))
     exception, message = _own_words(chain)
     return Failure(Reason.APPLICATION_FAILED, exception, _shorten(message))
@@ -140,27 +140,11 @@ def classify(chain: tuple[Link, ...]) -> Failure:
 def _own_words(chain: tuple[Link, ...]) -> tuple[str, str]:
     """Return class and message of the innermost exception; an error of Python code inside Spark is Python's."""
     for link in reversed(chain):
-        python_error = _from_traceback(link.message)
+        python_error = python_error_in(link.message)
         if python_error:
             return python_error
     last = chain[-1]
     return last.classes[0], last.message
-
-
-def _from_traceback(text: str) -> tuple[str, str] | None:
-    # Errors of Python workers and of foreachBatch functions reach the JVM only as the text of their traceback.
-    _, found, traceback = text.rpartition("Traceback (most recent call last)")
-    if not found:
-        return None
-    for line in reversed(traceback.splitlines()):
-        match = re.match(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", line)
-        if match and match["name"].rpartition(".")[2][:1].isupper():
-            return match["name"], match["message"] or ""
-    return None
-
-
-def _first_line(text: str) -> str:
-    return text.strip().split("\n", 1)[0]
 
 
 def _shorten(text: str) -> str:

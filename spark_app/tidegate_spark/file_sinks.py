@@ -120,8 +120,8 @@ def take_back(
             check_begins_here(going, _names(session, f"{checkpoint}/commits"))
     except SinkRefusedError as error:
         raise SinkRefusedError(
-            f"The files in {sink.path} can not be gone on with after batch {last}: {error}. Spark would leave such "
-            "batches out, without a word. Write to another path."
+            f"The file sink {sink.path} cannot continue after batch {last}: {error}. Spark would leave batches out "
+            "without an error; write to another path."
         ) from None
     for name in going:
         # The newest first: whatever it is interrupted at, what is left is whole.
@@ -130,8 +130,8 @@ def take_back(
     if going:
         notice(
             Reason.FILE_SINK_ROLLED_BACK,
-            f"{sink.path}: what its log says of batches after {last} was taken back ({len(going)} files of the log); "
-            "they are run again. Files that those batches wrote stay, and who reads by the log does not see them.",
+            f"{sink.path}: its log was rolled back to batch {last} ({len(going)} files of the log); the batches after "
+            "it are run again. Files that they wrote stay, and readers of the log do not see them.",
         )
 
 
@@ -156,7 +156,9 @@ def note_without_output(session: Any, sink: Sink, batch: int, notice: Callable[[
     sink_log = classes.FileStreamSinkLog(version, session._jsparkSession, log, usual_retention)
     nothing = session.sparkContext._gateway.new_array(classes.SinkFileStatus, 0)
     sink_log.add(batch, nothing)
-    notice(Reason.FILE_SINK_CONTINUED, f"{sink.path}: its log says that batch {batch}, a repartition, put nothing out.")
+    notice(
+        Reason.FILE_SINK_CONTINUED, f"{sink.path}: its log records that batch {batch}, a repartition, wrote nothing."
+    )
 
 
 def lacks(names: Iterable[str], batch: int) -> bool:

@@ -100,7 +100,7 @@ def refusal(name: str, mine: Output, program: str, original: Outputs) -> str:
     known = twin is not None and (twin.place or twin.kind != mine.kind)
     if mine.place or twin is None or known or not program or program != original.program:
         return ""
-    what = f"nobody can see where its {mine.kind} writes, and program, arguments and settings are those of {whose}"
+    what = f"where its {mine.kind} writes is unknown, and program, arguments and settings are those of {whose}"
     return f"{what}: it would write to the same place. {_remedy(mine)}"
 
 
@@ -108,6 +108,6 @@ def _remedy(mine: Output) -> str:
     options = {KAFKA: "topic (option topic of writeStream)", TABLE: "table", PATH: "path"}
     return (
         f"Give it another {options.get(mine.kind, 'place, by an argument')}, by spec.application.args if the script "
-        "takes it from there. If this application takes the place of the other one, which was stopped for good, set "
+        "takes it from there. If this application replaces the other one, which will not run again, set "
         "spec.startFrom.outputs to TakeOver and change spec.restartNonce."
     )

@@ -51,7 +51,7 @@ class BehindError(FaultError):
         """Carry what ``place`` says."""
         user = f"another pod of epoch {epoch}" if epoch == config.epoch else f"epoch {epoch}"
         message = (
-            f"{place} says that {user} of this application uses the storage; this driver is epoch "
+            f"{place} names {user} of this application as the user of the storage; this driver is epoch "
             f"{config.epoch} and does not write."
         )
         super().__init__(Fault(Reason.FENCED, message))

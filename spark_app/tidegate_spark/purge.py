@@ -61,7 +61,7 @@ class Purged:
     @property
     def message(self) -> str:
         """What is said of it in the pod's last words."""
-        kept = f" Kept, for other applications have claimed them: {', '.join(self.kept)}." if self.kept else ""
+        kept = f" Retained, because other applications have claimed them: {', '.join(self.kept)}." if self.kept else ""
         return f"{self.objects} objects deleted.{kept}"
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import re
 import threading
 import time
 from collections.abc import Callable
 
+from tidegate_spark import foreign_text
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DEPENDENCY_REASONS, DriverConfig, Fault, Termination
 from tidegate_spark.reasons import Reason
@@ -25,18 +25,6 @@ log = logging.getLogger("tidegate")
 
 PASSED, FAILED, INCONCLUSIVE = RehearsalResult.PASSED, RehearsalResult.FAILED, RehearsalResult.INCONCLUSIVE
 
-_STATE_SCHEMA = re.compile(
-    r"\[(STATE_STORE_(KEY|VALUE)_SCHEMA_\w+|STATE_STORE_(KEY|VALUE)_ROW_FORMAT_\w+|STATE_STORE_COLUMN_FAMILY_SCHEMA_\w+"
-    r"|STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION|STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE"
-    r"|STATE_STORE_STATE_SCHEMA_FILES_\w+|TRANSFORM_WITH_STATE_SCHEMA_\w+)[.\]]"
-)
-_PLAN = re.compile(
-    r"\[(STREAMING_STATEFUL_OPERATOR_\w+|STATE_STORE_INVALID_CONFIG_AFTER_RESTART|STREAMING_QUERY_EVOLUTION_ERROR"
-    r"|STREAMING_OUTPUT_MODE|STREAMING_REAL_TIME_MODE|CANNOT_ENABLE_ON_EXISTING_CHECKPOINT)[.\]]"
-    # Spark asserts this, and has no condition for it.
-    r"|sources in the checkpoint offsets and now there are"
-)
-"""Spark's error conditions, which stand in its messages in brackets."""
 _PLAN_CLASSES = ("AnalysisException", "ParseException")
 _MEMORY_CLASSES = ("OutOfMemoryError", "MemoryError", "SparkOutOfMemoryError")
 _KILLED = (-9, 137)
@@ -153,7 +141,7 @@ class Rehearsing:
     def _dropped(self) -> str:
         dropped = self._unstarted()
         names = ", ".join(repr(name) for name in dropped)
-        return f"; {names} of the version before was not started, and counts as dropped" if dropped else ""
+        return f"; {names} of the previous version was not started, and counts as dropped" if dropped else ""
 
     def _judge_unfinished(self, committed: dict[str, int]) -> tuple[RehearsalResult, Reason, str]:
         wanted = f"{self._wanted.batches} of each were asked for in {self._wanted.timeout_seconds} s"
@@ -165,9 +153,9 @@ class Rehearsing:
 
 def what_failed(exception: str, message: str) -> Reason:
     """Return which kind of failure an exception is, by its class and by Spark's error conditions. Pure."""
-    if _STATE_SCHEMA.search(message):
+    if foreign_text.names_state_schema(message):
         return Reason.STATE_SCHEMA
-    if _PLAN.search(message) or exception.rpartition(".")[2].endswith(_PLAN_CLASSES):
+    if foreign_text.names_plan(message) or exception.rpartition(".")[2].endswith(_PLAN_CLASSES):
         return Reason.PLAN_INCOMPATIBLE
     return Reason.APPLICATION_FAILED
 

@@ -123,7 +123,7 @@ class Making:
 
             from tidegate_spark.repartition.job import Repartitioner  # noqa: PLC0415 - imports PySpark
         except ModuleNotFoundError as error:
-            message = f"The image has no {error.name or 'PySpark'}: state is divided anew by the image that wrote it."
+            message = f"The image has no {error.name or 'PySpark'}: state is repartitioned by the image that wrote it."
             raise RepartitionError(Reason.START_FAILED, message) from error
         config, directory = self._config, self._environment.credentials_directory
         # It is ended from outside when its time is over.

@@ -134,8 +134,8 @@ def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version:
     if release is not None and (int(release[1]), int(release[2])) < FIRST_SPARK:
         first = ".".join(map(str, FIRST_SPARK))
         message = (
-            f"Spark {spark_version} can not divide state anew; Spark {first} is the first that can. Change the image "
-            f"to one of Spark {first} or later, wait until that is stable, and change spec.state.partitions then."
+            f"Spark {spark_version} cannot repartition state; Spark {first} is the first that can. Change the image to "
+            f"one of Spark {first} or later, wait until that is stable, and then change spec.state.partitions."
             f"{second_way(queries, partitions)}"
         )
         return Unfit(Reason.SPARK_TOO_OLD, message)
@@ -156,10 +156,10 @@ def second_way(queries: Mapping[str, StateFacts], partitions: int) -> str:
     if not concerned or not all(name.startswith(WITH_STATE) for facts in concerned for name in facts.operators):
         return ""
     return (
-        " All of this state is transformWithState's, so there is a second way: have a snapshot of it exported, and "
-        "begin an application with that (spec.startFrom.exportedState) and any number of partitions. Its commands "
-        "are in docs/recipes.md, 'Export, and begin with the export'. Tidegate does not go that way by itself: the "
-        "script has to say what the old state means."
+        " All of this state is transformWithState's, so there is a second way: export a snapshot of it, and start an "
+        "application from that (spec.startFrom.exportedState) with any number of partitions. The commands are in "
+        "docs/recipes.md, 'Export, and begin with the export'. Tidegate does not do that by itself, because the script "
+        "has to define what the old state means."
     )
 
 
@@ -167,20 +167,20 @@ def _why_query_unfit(name: str, facts: StateFacts) -> Unfit | None:
     if facts.provider != ROCKSDB:
         message = (
             f"The state of query {name!r} is kept by the provider {facts.provider or 'of an unknown name'}, and Spark "
-            f"divides only {ROCKSDB}'s anew. Begin a new lineage with spark.sql.streaming.stateStore.providerClass of "
-            "RocksDB, or keep the number."
+            f"repartitions only that of {ROCKSDB}. Start a new lineage with "
+            "spark.sql.streaming.stateStore.providerClass of RocksDB, or keep the number."
         )
         return Unfit(Reason.UNSUPPORTED_PROVIDER, message)
     unknown = sorted(set(facts.operators) - OPERATORS)
     if unknown:
         message = (
-            f"Query {name!r} has state of {', '.join(unknown)}, and Spark can not tell which key is whose there. Keep "
-            "the number, or take that operator out of the query in a version of its own."
+            f"Query {name!r} has state of {', '.join(unknown)}, and Spark cannot determine the keys there. Keep the "
+            "number, or remove that operator from the query in a version of its own."
         )
         return Unfit(Reason.UNSUPPORTED_OPERATOR, message)
     if facts.one_place:
         message = (
-            f"Query {name!r} aggregates without a key: that state is at one place, in the first partition, and Spark's "
+            f"Query {name!r} aggregates without a key: that state is all in the first partition, and Spark's "
             "repartition would put it where the query does not look. Keep the number, or group by a key."
         )
         return Unfit(Reason.STATE_IN_ONE_PLACE, message)

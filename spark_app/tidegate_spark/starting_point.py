@@ -82,7 +82,7 @@ class Filler:
         except CatalogContendedError as error:
             raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{error}.")) from error
         except SnapshotError as error:
-            why = f"{self._words} cannot begin with {self._snapshot}{self._asked}: {str(error).rstrip('.')}."
+            why = f"{self._words} cannot start from {self._snapshot}{self._asked}: {str(error).rstrip('.')}."
             message = f"{why} Nothing was started."
             raise FaultError(Fault(_reason_of(error, Reason.SNAPSHOT_UNUSABLE), message)) from error
         except (FaultError, StoppedError):
@@ -180,7 +180,7 @@ class Filler:
                 continue
             message = (
                 f"The state of query {name!r} keeps the {partitions} partitions that it has in the snapshot; "
-                f"spec.state.partitions, {self.config.state_partitions}, is for queries that begin anew."
+                f"spec.state.partitions, {self.config.state_partitions}, is for queries that start without state."
             )
             self.notice(Reason.STATE_PARTITIONS_KEPT, message)
 
@@ -299,7 +299,7 @@ def left_to_fill(own: Library, lineage: int) -> StartFrom | None:
         with naming_newer(_intent_key(own, lineage)):
             return from_stored(StartFrom, found[0])
     except ValueError as error:
-        raise SnapshotError(f"{_intent_key(own, lineage)} does not say what the lineage begins with") from error
+        raise SnapshotError(f"{_intent_key(own, lineage)} does not name what the lineage starts from") from error
 
 
 def find_left_to_fill(config: DriverConfig, credentials: Credentials | None) -> StartFrom | None:
@@ -379,7 +379,7 @@ def find_pin(config: DriverConfig, credentials: Credentials | None, work_directo
             return SnapshotOrders()
         order = upgrade_pin.order_of(library, config.pin.snapshot, config.lineage, config.pin.image)
     except SnapshotError as error:
-        message = f"The upgrade has no state to go on with: {str(error).rstrip('.')}. Nothing was started."
+        message = f"The upgrade has no state to continue with: {str(error).rstrip('.')}. Nothing was started."
         raise FaultError(Fault(_reason_of(error, Reason.STATE_MISSING), message)) from error
     except Exception as error:
         raise _as_fault(config, error) from error

@@ -192,7 +192,7 @@ def test_a_pod_the_api_server_refuses_is_named_and_launched_when_the_cause_is_go
     seen = wait_for_reason(kubectl, space, "LaunchRefused")
     message = kubectl.condition(seen, "Stalled")["message"]
     assert "maximum memory usage" in message
-    assert "Mend spec.driver.resources; it is tried again." in message
+    assert "Correct spec.driver.resources; Tidegate retries." in message
     kubectl.delete("limitrange", "small", space)
     assert pod(kubectl, space)["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
     wait_for_reason(kubectl, space, "DriverStarting")

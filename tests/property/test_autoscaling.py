@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tidegate.autoscaling.evaluate import Evaluation, evaluate, need
 from tidegate.autoscaling.large_batches import LargeBatches, remember
 from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.messages import explain
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Quota, Situation
-from tidegate.autoscaling.words import explain
 from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import NOW, measured, situation
 from tidegate_testing.examples import gate_share

@@ -189,7 +189,7 @@ MISTAKES = {
         Mistake(catalog, "begin", "name in catalog.gone", "False"),
         "collected twice, and asked for again",
     ),
-    "what was disposed of is finished": (
+    "what was deleted is finished": (
         Mistake(catalog, "_being_taken", "snapshot.state is State.DELETING", "snapshot.state is None"),
         "taken, and on its way out then",
     ),

@@ -88,7 +88,7 @@ def step(cluster: UpgradeCluster, crash_after: int | None = None) -> do.Plan | N
 
 
 def stands_still_for_an_edit(o: Observation, plan: do.Plan, now: float) -> bool:
-    """Return whether nothing runs because no pod can be made of the spec, and a stable version could go on."""
+    """Return whether nothing runs because no pod can be built from the spec, and a stable version could go on."""
     status, upgrade = o.app.status, o.app.status.upgrade
     if plan.reason != "InvalidSpec" or o.driver is not None or status.last_stable is None:
         return False

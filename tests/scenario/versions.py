@@ -55,7 +55,7 @@ def _may_have_outlasted(spec: Body, status: Body, now: float) -> bool:
 
 
 def went_on_beside_an_edit(app: Body) -> bool:
-    """Return whether the stable version is to run because no pod can be made of the spec."""
+    """Return whether the stable version is to run because no pod can be built from the spec."""
     upgrade = (app.get("status") or {}).get("upgrade") or {}
     return upgrade.get("reason") == "InvalidSpec" and upgrade["phase"] in ("Refused", "RollingBack")
 

@@ -10,10 +10,11 @@ from typing import Any, assert_never
 import msgspec
 import structlog
 
+from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.agent_secret import ClearedAway, ensure_agent_secret, remove_agent_secret
 from tidegate.act.events import EventPublisher
-from tidegate.act.outcome import LookAgain, Outcome, must, refused
+from tidegate.act.outcome import LookAgain, Outcome, must
 from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
@@ -248,30 +249,24 @@ class Actor:
     async def _ensure_access(self, run: _Run) -> Outcome:
         answer = await self._access.ensure(run.key[0])
         if isinstance(answer, Taken):
-            message = (
-                f"{answer.kind} {ACCESS_NAME} exists and is not Tidegate's. Remove it, or use another name for it; "
-                "Tidegate then makes its own."
-            )
+            message = messages.access_name_taken(answer.kind, ACCESS_NAME)
             return self._refuse_launch(run, Reason.ACCESS_NAME_TAKEN, message)
-        return None if answer is None else self._not_made(run, answer, "the drivers' access")
+        return None if answer is None else self._not_made(run, answer, messages.DRIVERS_ACCESS)
 
     def _not_made(self, run: _Run, answer: Failure, what: str) -> Outcome:
         if isinstance(answer, Invalid | Forbidden):
-            return self._refuse_launch(run, Reason.LAUNCH_REFUSED, refused(what, answer))
+            return self._refuse_launch(run, Reason.LAUNCH_REFUSED, messages.refused(what, answer.message))
         raise RetryLaterError(f"creation of {what}: {answer}")
 
     async def _ensure_agent_secret(self, run: _Run) -> Outcome:
         answer = await ensure_agent_secret(self._client, self._agents, run.app)
         if isinstance(answer, Taken):
-            message = (
-                f"{answer.kind} {agent_secret_name(run.key[1])} exists and is not Tidegate's. Move it to another name, "
-                "or create the application under another one."
-            )
+            message = messages.secret_name_taken(answer.kind, agent_secret_name(run.key[1]))
             return self._refuse_launch(run, Reason.SECRET_NAME_TAKEN, message)
         if isinstance(answer, ClearedAway):
             return LookAgain("a Secret without this application's token was in the way")
         if answer is not None:
-            return self._not_made(run, answer, "the agent's Secret")
+            return self._not_made(run, answer, messages.AGENT_SECRET)
         self._remember(run.key, secret_missing=False)
         return None
 
@@ -283,11 +278,11 @@ class Actor:
         if isinstance(answer, AlreadyExists):
             answer = await self._client.get(path_of(manifest), StreamSnapshot)
             if not isinstance(answer, FAILURES) and owner_uid(answer) != run.app.metadata.uid:
-                message = f"StreamSnapshot {name} exists and is not of this application's schedule. Remove it."
+                message = messages.snapshot_name_taken(name)
                 return await self._refuse_snapshot(run, name, Reason.SNAPSHOT_NAME_TAKEN, message)
         if isinstance(answer, Invalid | Forbidden):
             goes = isinstance(answer, Forbidden) and answer.namespace_terminating
-            message = f"The API server refuses StreamSnapshot {name}: {answer.message.rstrip('.')}. Mend what it names."
+            message = messages.snapshot_refused(name, answer.message)
             return await self._refuse_snapshot(
                 run, name, Reason.NAMESPACE_TERMINATING if goes else Reason.SNAPSHOT_REFUSED, message
             )
@@ -318,10 +313,7 @@ class Actor:
     def _take_in_found(self, run: _Run, pod: Pod, *, recorded: bool) -> Outcome:
         record = build_record(pod)
         if record.app != run.key[1]:
-            message = (
-                f"Pod {record.name} exists and is not of this application. Remove that pod, or create the application "
-                "under another name."
-            )
+            message = messages.pod_name_taken(record.name)
             self._refuse(run, record.name, Reason.POD_NAME_TAKEN, message, recorded=recorded)
         else:
             self._remember(run.key, refusal=None)
@@ -337,12 +329,17 @@ class Actor:
             # The reason may be a removed ServiceAccount: what was known of the namespace is no longer relied on.
             self._index.namespaces_with_access.discard(run.key[0])
             if isinstance(answer, Forbidden) and answer.namespace_terminating:
-                message = f"Namespace {run.key[0]} is being deleted and takes no pod any more."
+                message = messages.namespace_terminating(run.key[0])
                 self._refuse(run, name, Reason.NAMESPACE_TERMINATING, message, recorded=True)
             else:
                 words = answer.message if is_about_object(answer) else ""
                 self._refuse(
-                    run, name, Reason.LAUNCH_REFUSED, refused(f"pod {name}", answer), recorded=True, words=words
+                    run,
+                    name,
+                    Reason.LAUNCH_REFUSED,
+                    messages.refused(f"pod {name}", answer.message),
+                    recorded=True,
+                    words=words,
                 )
             return LookAgain("the pod was refused")
         # Whatever else was said, the pod is there or may be: whoever tries again is another launch, of another epoch.

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 import structlog
 
+from tidegate.act import messages
 from tidegate.act.events import EventPublisher
 from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.act.status import merge_difference
@@ -140,7 +141,7 @@ class ControlActor:
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of message {key[1]}: {answer}")
         if answer.log_id != name:
-            return self._refuse(app, name, f"there is another ControlMessage {key[1]}")
+            return self._refuse(app, name, messages.message_name_taken(key[1]))
         self._index.control.put(answer)
         return None
 

@@ -19,11 +19,6 @@ class LookAgain:
 Outcome: TypeAlias = LookAgain | None
 
 
-def refused(what: str, answer: Failure) -> str:
-    """Return what is said of something that the API server refuses, and that is tried again."""
-    return f"The API server refuses {what}: {answer.message.rstrip('.')}. Mend what it names; it is tried again."
-
-
 def must(answer: bytes | Failure | None, what: str) -> None:
     """Return if the API server did it.
 

@@ -9,9 +9,10 @@ from typing import Any, assert_never
 import msgspec
 import structlog
 
+from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.events import EventPublisher
-from tidegate.act.outcome import LookAgain, Outcome, must, refused
+from tidegate.act.outcome import LookAgain, Outcome, must
 from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
@@ -116,7 +117,7 @@ class SnapshotActor:
         metadata = unreadable.metadata
         if SNAPSHOT_FINALIZER not in metadata.finalizers:
             return
-        message = f"The snapshot's files were not removed: the resource can not be read ({unreadable.problem})."
+        message = messages.files_retained(unreadable.problem)
         told = do.PublishEvent(Reason.SNAPSHOT_RETAINED, message, True, "kept")
         await self._events.publish(metadata, told, now, SNAPSHOT_KIND)
         left = [name for name in metadata.finalizers if name != SNAPSHOT_FINALIZER]
@@ -231,12 +232,10 @@ class SnapshotActor:
         self._index.need_namespace(_holder(run.key))
         answer = await self._access.ensure(run.key[0])
         if isinstance(answer, Taken):
-            message = (
-                f"{answer.kind} {ACCESS_NAME} exists and is not Tidegate's. Remove it, or use another name for it."
-            )
+            message = messages.access_name_taken(answer.kind, ACCESS_NAME)
             return self._refuse(run, Reason.ACCESS_NAME_TAKEN, message)
         if isinstance(answer, Invalid | Forbidden):
-            return self._refuse_as_told(run, answer, "the drivers' access")
+            return self._refuse_as_told(run, answer, messages.DRIVERS_ACCESS)
         must(answer, "creation of the drivers' access")
         return None
 
@@ -261,16 +260,16 @@ class SnapshotActor:
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of pod {name}: {answer}")
         if answer.metadata.labels.get(LABEL_SNAPSHOT) != snapshot_id(run.snapshot.metadata):
-            message = f"Pod {name} exists and is not of this snapshot. Remove that pod."
+            message = messages.pod_name_taken_for_snapshot(name)
             return self._refuse(run, Reason.POD_NAME_TAKEN, message)
         self._index.put_pod(build_record(answer))
         return LookAgain("the pod is there")
 
     def _refuse_as_told(self, run: _Run, answer: Failure, what: str) -> Outcome:
         if isinstance(answer, Forbidden) and answer.namespace_terminating:
-            message = f"Namespace {run.key[0]} is being deleted and takes no pod any more."
+            message = messages.namespace_terminating(run.key[0])
             return self._refuse(run, Reason.NAMESPACE_TERMINATING, message)
-        return self._refuse(run, Reason.LAUNCH_REFUSED, refused(what, answer))
+        return self._refuse(run, Reason.LAUNCH_REFUSED, messages.refused(what, answer.message))
 
     def _refuse(self, run: _Run, reason: Reason, message: str) -> Outcome:
         known = self._index.snapshots.memory(run.key).refusal

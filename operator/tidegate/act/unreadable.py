@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
+from tidegate.act import messages
 from tidegate.act.events import EventPublisher
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.conditions import build_conditions
@@ -64,7 +65,7 @@ class UnreadableTeller:
         Raises:
             RetryLaterError: the API server can not now.
         """
-        message = f"The resource can not be read: {app.problem}. Correct the field; nothing is done until then."
+        message = messages.unreadable(app.problem)
         if _is_told(app, message):
             return
         log.error(message, reason=Reason.INVALID_SPEC)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from tidegate.autoscaling.evaluate import Evaluation, evaluate
 from tidegate.autoscaling.excluded import excluded_until
 from tidegate.autoscaling.measured import Measured, measure
+from tidegate.autoscaling.messages import explain, summarize
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.samples import History, take_sample
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Quota, Shortage, Situation
-from tidegate.autoscaling.words import explain, summarize
 from tidegate_spark.protocol import AgentReport
 
 

@@ -33,38 +33,6 @@ class Quota:
     there: int | None = None
     """How many have a pod; None: nobody counted."""
 
-    @property
-    def words(self) -> str:
-        """What it says, with its numbers as far as they are known, and what helps if it is not more room."""
-        if self.unsure:
-            return self._unsure
-        room = f"ResourceQuota {self.name} has room for {self._number}"
-        if not self.resource:
-            return room
-        each = f"executors state none: set {self.unstated}" if self.unstated else f"an executor asks for {self.asked}"
-        return f"{room} ({self.used} of {self.hard} {self.resource} are used, and {each})"
-
-    @property
-    def _number(self) -> str:
-        """So many in all: of those that are wanted some are there, and nobody is to take it for so many more."""
-        if self.most == 0:
-            return "no executor"
-        most = "1 executor" if self.most == 1 else f"{self.most} executors"
-        if self.there is None:
-            return f"{most} in all"
-        return f"{most} in all, of which {self.there} {'has' if self.there == 1 else 'have'} a pod"
-
-    @property
-    def _unsure(self) -> str:
-        counts = f"ResourceQuota {self.name} counts {self.resource} ({self.used} of {self.hard} are used), and"
-        if not self.unstated:
-            return f"{counts} for how many executors it has room is not known"
-        given = f" (the driver has been given {self.hint})" if self.hint else ""
-        return (
-            f"{counts} executors state none: it takes them only if a LimitRange gives them one{given}, and for how "
-            f"many it has room then is not known. Set {self.unstated}"
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Shortage:

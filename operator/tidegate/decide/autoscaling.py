@@ -17,6 +17,7 @@ from tidegate.autoscaling.past import SATURATED, Past
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import KEPT_SECONDS
 from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
+from tidegate.decide import autoscaling_messages
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.executors import is_autoscaled
 from tidegate.decide.ignored_instances import basis_of
@@ -124,8 +125,8 @@ def tell_scaling(o: Observation, now: float) -> tuple[PublishEvent, ...]:
     if limited and (known is None or known.reason != new.reason):
         occasion = f"{o.app.metadata.generation}/{new.target}/{o.advice.at // 3600:.0f}"
         # Without figures, which are others each time: near a bound it begins again and again, and is told once an hour.
-        words = f"{o.advice.summary} status.autoscaling.metrics has the numbers." if o.advice.summary else new.message
-        told = (*told, PublishEvent(reason_from(new.reason), words, new.reason != Reason.AT_MAXIMUM, occasion))
+        message = autoscaling_messages.with_metrics(o.advice.summary) if o.advice.summary else new.message
+        told = (*told, PublishEvent(reason_from(new.reason), message, new.reason != Reason.AT_MAXIMUM, occasion))
     return told
 
 

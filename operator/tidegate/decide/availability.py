@@ -7,6 +7,7 @@ and start are bounded by spec.upgrade.timeoutSeconds, and of which a rollback is
 
 from __future__ import annotations
 
+from tidegate.decide import messages
 from tidegate.decide.conditions import transition_time
 from tidegate.decide.upgrades.step import UNDER_WAY
 from tidegate.decide.verdict import Health, Verdict
@@ -41,10 +42,9 @@ def available_condition(
     before = known is not None and known.status == "True"
     under_way = upgrade is not None and upgrade.phase in UNDER_WAY
     if runs:
-        status, reason, message = "True", Reason.RUNNING, "The queries run."
+        status, reason, message = "True", Reason.RUNNING, messages.QUERIES_RUN
     elif before and under_way and verdict.health is not Health.STALLED and verdict.phase not in _OUT_OF_WORK:
-        status, reason = "True", Reason.UPGRADING
-        message = "An upgrade stops and starts the driver. It is rolled back if the new version is not stable in time."
+        status, reason, message = "True", Reason.UPGRADING, messages.UPGRADING
     else:
         status, reason, message = "False", verdict.reason, verdict.message
     return Condition(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.decide import messages
 from tidegate.decide.origin import is_usable, recorded_or_found
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.stream_snapshot import SnapshotPhase
@@ -26,18 +27,17 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
         return None
     name, origin = start.snapshot_name, o.origin
     if o.origin_unreadable:
-        reason, what = Reason.SNAPSHOT_UNREADABLE, f"StreamSnapshot {name} can not be read (see its conditions)"
+        reason, message = Reason.SNAPSHOT_UNREADABLE, messages.snapshot_unreadable(name)
     elif origin is None:
-        reason, what = Reason.SNAPSHOT_NOT_FOUND, f"There is no StreamSnapshot {name} in this namespace"
+        reason, message = Reason.SNAPSHOT_NOT_FOUND, messages.snapshot_not_found(name)
     elif origin.metadata.deletion_timestamp is not None:
-        reason, what = Reason.SNAPSHOT_DELETING, f"StreamSnapshot {name} is being deleted"
+        reason, message = Reason.SNAPSHOT_DELETING, messages.snapshot_deleting(name)
     elif origin.status.phase is SnapshotPhase.FAILED:
-        reason, what = Reason.SNAPSHOT_FAILED, f"StreamSnapshot {name} has failed"
+        reason, message = Reason.SNAPSHOT_FAILED, messages.snapshot_failed(name)
     else:
         phase = origin.status.phase.value if origin.status.phase is not None else SnapshotPhase.PENDING.value
-        message = f"The application begins with StreamSnapshot {name}, which is {phase}; it is waited for."
+        message = messages.snapshot_not_ready(name, phase)
         return Verdict(Phase.PENDING, Health.RECONCILING, Reason.SNAPSHOT_NOT_READY, message)
-    message = f"{what}. Make one of that name, or the application anew with another spec.startFrom."
     return Verdict(Phase.PENDING, Health.STALLED, reason, message)
 
 

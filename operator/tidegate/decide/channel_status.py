@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.decide import messages
 from tidegate.decide.conditions import transition_time
 from tidegate.decide.verdict import Verdict
 from tidegate.model.status import ControlStatus
@@ -12,7 +13,6 @@ from tidegate_spark.reasons import Reason
 
 CONTROL_CHANNEL = "ControlChannelConnected"
 """Type of the condition."""
-_PLACES = {ChannelType.STORAGE.value: "the inbox in the application's storage"}
 _AT_REST = frozenset({Phase.SUSPENDED, Phase.COMPLETED, Phase.FAILED, Phase.DELETING})
 
 
@@ -26,7 +26,7 @@ def channel_condition(o: Observation, verdict: Verdict, now: float) -> tuple[Con
     known, report = o.app.status.condition(CONTROL_CHANNEL), _report(o)
     if report is None and known is not None and verdict.phase not in _AT_REST and not verdict.launch:
         return (known,)
-    status, reason, message = _said(report)
+    status, reason, message = _state(report)
     return (
         Condition(
             type=CONTROL_CHANNEL,
@@ -62,16 +62,16 @@ def _report(o: Observation) -> ChannelReport | None:
     return o.agent.report.control.channel if o.agent is not None else None
 
 
-def _said(report: ChannelReport | None) -> tuple[str, str, str]:
+def _state(report: ChannelReport | None) -> tuple[str, str, str]:
     """Return status, reason and message of the condition."""
     if report is None:
-        return "Unknown", Reason.NO_DRIVER, "No driver reads the channel; messages wait there."
+        return "Unknown", Reason.NO_DRIVER, messages.CHANNEL_UNREAD
     if report.connected:
         return (
             "True",
             report.reason or Reason.CONNECTED,
-            report.message or f"Control messages are read from {_PLACES.get(report.kind, report.kind)}.",
+            report.message or messages.channel_read("" if report.kind == ChannelType.STORAGE.value else report.kind),
         )
     if not report.reason:
-        return "Unknown", Reason.CONNECTING, f"The driver begins to read from {report.kind} when the application runs."
-    return "False", report.reason, f"{report.message} The application goes on; the driver tries again by itself."
+        return "Unknown", Reason.CONNECTING, messages.channel_connecting(report.kind)
+    return "False", report.reason, messages.channel_lost(report.message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tidegate.decide import deletion_messages, fault_messages, messages
 from tidegate.decide.actions import (
     Action,
     ConfirmDriverGone,
@@ -24,7 +25,7 @@ from tidegate.decide.faults import name_end, name_start_problem, read_terminatio
 from tidegate.decide.last_snapshot import tell_missing
 from tidegate.decide.launch import refused_for
 from tidegate.decide.letting_go import remove_release_pod, tell_held
-from tidegate.decide.overdue import OVERDUE, not_confirmed, wait_for_end
+from tidegate.decide.overdue import OVERDUE, wait_for_end
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import DeletionPolicy, Phase
@@ -36,16 +37,12 @@ from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.protocol import FINALIZER
 from tidegate_spark.reasons import Reason
 
-_WAY_OUT = " To keep what is stored and finish the deletion, set spec.storage.deletionPolicy to Retain."
-
 
 def leave_released_alone(o: Observation, now: float) -> Verdict | None:
     """Leave alone what our finalizer is not on: others' finalizers are none of our business."""
     if FINALIZER in o.app.metadata.finalizers:
         return None
-    return Verdict(
-        Phase.DELETING, Health.RECONCILING, Reason.RELEASED, "Nothing of the application is left.", silent=True
-    )
+    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.RELEASED, deletion_messages.NOTHING_LEFT, silent=True)
 
 
 def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
@@ -59,13 +56,13 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
             Phase.DELETING,
             Health.STALLED,
             Reason.DRIVER_NOT_GONE,
-            not_confirmed(driver),
+            fault_messages.not_confirmed(driver.node, driver.name),
         )
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,
         Reason.DRIVER_STOPPING,
-        f"Driver pod {driver.name} stops at a batch boundary.",
+        messages.stopping(driver.name),
         after=() if driver.terminating else (DeleteDriver(driver),),
         wake_after=overdue_at - now if driver.terminating else None,
     )
@@ -73,18 +70,18 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
 
 def remove_executors(o: Observation, now: float) -> Verdict | None:
     """Remove the executors: nothing may write any more when the storage is treated."""
-    return _remove(o.executors, DeleteExecutor, (Reason.EXECUTORS_STOPPING, "The executors are removed."), now)
+    return _remove(o.executors, DeleteExecutor, (Reason.EXECUTORS_STOPPING, deletion_messages.EXECUTORS_DELETED), now)
 
 
 def remove_rehearsals(o: Observation, now: float) -> Verdict | None:
     """Remove the pod of a rehearsal: what it writes is within the storage that is to be treated."""
-    words = (Reason.REHEARSAL_STOPPING, "The rehearsal of a new version is ended.")
+    words = (Reason.REHEARSAL_STOPPING, deletion_messages.REHEARSAL_STOPPING)
     return _remove(o.rehearsals, DeleteRehearsal, words, now)
 
 
 def remove_repartitions(o: Observation, now: float) -> Verdict | None:
     """Remove the pod that divides the state anew, likewise."""
-    words = (Reason.REPARTITION_STOPPING, "The repartition of the state is ended.")
+    words = (Reason.REPARTITION_STOPPING, deletion_messages.REPARTITION_STOPPING)
     return _remove(o.repartitions, DeleteRepartition, words, now)
 
 
@@ -117,8 +114,8 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
     if problem is None and not purge.ready and purge.ended is not None and purge.ended.exit_code != 0:
         problem = name_end(purge)
     if problem is not None:
-        return Verdict(Phase.DELETING, Health.STALLED, problem.reason, problem.message + _WAY_OUT)
-    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.STORAGE_PURGING, f"Pod {purge.name} removes the storage.")
+        return Verdict(Phase.DELETING, Health.STALLED, problem.reason, deletion_messages.purge_waits(problem.message))
+    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.STORAGE_PURGING, deletion_messages.purging(purge.name))
 
 
 def _replace_purge(purge: PodRecord, now: float) -> Verdict:
@@ -129,7 +126,7 @@ def _replace_purge(purge: PodRecord, now: float) -> Verdict:
         Phase.DELETING,
         Health.RECONCILING,
         Reason.STORAGE_PURGING,
-        "The pod that removes the storage is replaced.",
+        deletion_messages.PURGE_REPLACED,
         after=() if purge.terminating else (DeletePurge(purge),),
         wake_after=overdue,
     )
@@ -140,8 +137,8 @@ def release(o: Observation, now: float) -> Verdict:
     if o.purge is not None and o.purge.phase == "Succeeded":
         return _release(o, _tell_purge(o.purge))
     if _namespace_goes(o):
-        why = f"namespace {o.app.metadata.namespace} is being deleted and takes no pod that could remove it."
-        return _release(o, _tell_kept(f"in {app_storage(o.app).uri} ", why))
+        why = deletion_messages.namespace_terminating(o.app.metadata.namespace)
+        return _release(o, _retained(app_storage(o.app).uri, why))
     return _release(o)
 
 
@@ -161,7 +158,7 @@ def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
         if verdict is not None:
             return Plan(rule.__name__, verdict.reason, verdict.message, verdict.after, verdict.wake_after)
     told = _tell_purge(o.purge) if o.purge is not None and o.purge.phase == "Succeeded" else None
-    verdict = _release(o, told or _tell_kept("", f"the resource can not be read ({problem})."))
+    verdict = _release(o, told or _retained("", deletion_messages.unreadable(problem)))
     return Plan("release_unreadable", verdict.reason, verdict.message, verdict.after)
 
 
@@ -174,7 +171,7 @@ def _release(o: Observation, *told: PublishEvent) -> Verdict:
         Phase.DELETING,
         Health.RECONCILING,
         Reason.RELEASED,
-        "Nothing of the application is left.",
+        deletion_messages.NOTHING_LEFT,
         after=(*actions, RemoveFinalizer()),
         silent=True,
     )
@@ -184,14 +181,13 @@ def _tell_purge(purge: PodRecord) -> PublishEvent:
     # Exit code 0 is also that of a purge that refused: the storage is another application's.
     told = read_termination(purge.ended)
     if told is not None and told.reason is Reason.COMPLETED:
-        return PublishEvent(Reason.STORAGE_PURGED, "The application's storage was removed.", False, "purged")
-    why = told.message if told is not None else f"Pod {purge.name} did not say that it removed it."
-    return PublishEvent(Reason.STORAGE_RETAINED, f"The application's storage was not removed: {why}", True, "kept")
+        return PublishEvent(Reason.STORAGE_PURGED, deletion_messages.STORAGE_PURGED, False, "purged")
+    why = told.message if told is not None else deletion_messages.purge_unconfirmed(purge.name)
+    return PublishEvent(Reason.STORAGE_RETAINED, deletion_messages.purge_refused(why), True, "kept")
 
 
-def _tell_kept(where: str, why: str) -> PublishEvent:
-    message = f"What the application has stored {where}was not removed: {why} Remove it by hand if it is not needed."
-    return PublishEvent(Reason.STORAGE_RETAINED, message, True, "kept")
+def _retained(uri: str, why: str) -> PublishEvent:
+    return PublishEvent(Reason.STORAGE_RETAINED, deletion_messages.storage_retained(uri, why), True, "kept")
 
 
 def _namespace_goes(o: Observation) -> bool:
@@ -214,10 +210,11 @@ def _begin_purge(o: Observation, now: float) -> Verdict:
     if refusal is not None and refusal.pod_name == name:
         left = refused_for(refusal.at, refusal.attempts, now)
         if left:
-            return Verdict(Phase.DELETING, Health.STALLED, refusal.reason, refusal.message + _WAY_OUT, wake_after=left)
+            message = deletion_messages.purge_waits(refusal.message)
+            return Verdict(Phase.DELETING, Health.STALLED, refusal.reason, message, wake_after=left)
     try:
         create = CreatePurge(build_purge_pod(o.app, o.platform))
     except SpecError as error:
-        return Verdict(Phase.DELETING, Health.STALLED, Reason.INVALID_SPEC, f"{error}{_WAY_OUT}")
-    message = f"Pod {name} removes the storage."
+        return Verdict(Phase.DELETING, Health.STALLED, Reason.INVALID_SPEC, deletion_messages.purge_waits(error))
+    message = deletion_messages.purging(name)
     return Verdict(Phase.DELETING, Health.RECONCILING, Reason.STORAGE_PURGING, message, before=before, after=(create,))

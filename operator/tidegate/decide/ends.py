@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from tidegate.decide.faults import lost_from_sight, name_end, read_termination
+from tidegate.decide import fault_messages, messages
+from tidegate.decide.faults import lost_from_sight, name_end, read_termination, silent_end
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RestartPolicy
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
+from tidegate.resources.names import driver_pod_name
 from tidegate_spark.protocol import DEPENDENCY_REASONS, Termination
 from tidegate_spark.reasons import Reason
 
-_AFRESH = "Mend it and change the spec, or change spec.restartNonce, to start the application afresh."
 _NOT_THE_APPLICATION = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED}
 
 
@@ -36,7 +37,7 @@ def judge_exhausted_driver(o: Observation, now: float) -> Verdict | None:
     told = ended_for_good_with(o.driver, Reason.RESTART_BUDGET_EXHAUSTED)
     if told is None:
         return None
-    message = f"{_what(told)} {_AFRESH} A change of spec.restart alone does not."
+    message = messages.budget_exhausted(fault_messages.sentence(told.message.strip()))
     return Verdict(Phase.FAILED, Health.STALLED, Reason.RESTART_BUDGET_EXHAUSTED, message)
 
 
@@ -50,13 +51,20 @@ def obey_policy_never(o: Observation, now: float) -> Verdict | None:
     told = read_termination(driver.ended)
     if told is not None and told.reason in _NOT_THE_APPLICATION:
         return None
-    # Not the remedy of an ordinary failure, which is that it is started again.
-    what = name_end(driver).message if told is None else _what(told, told.exception)
-    return Verdict(
-        Phase.FAILED, Health.STALLED, Reason.RESTART_POLICY_NEVER, f"{what} spec.restart.policy is Never. {_AFRESH}"
-    )
+    # Not the remedy of an ordinary failure, which is that it restarts.
+    last = name_end(driver).message
+    if told is not None:
+        last = fault_messages.sentence(fault_messages.reported(told.exception, told.message))
+    return Verdict(Phase.FAILED, Health.STALLED, Reason.RESTART_POLICY_NEVER, messages.policy_never(last))
 
 
-def _what(told: Termination, exception: str = "") -> str:
-    text = f"{exception}: {told.message}".strip() if exception else told.message.strip()
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+def last_end(o: Observation) -> str:
+    """Return how the driver ended last as the status has it, in the words of :func:`name_end` for the pod itself."""
+    last, pod = o.app.status.last_exit, driver_pod_name(o.app.metadata.name)
+    if last is None:
+        return ""
+    if last.message or last.exception:
+        # Only where it is not the budget's is the class of the exception a part of the message already.
+        exhausted = last.reason == Reason.RESTART_BUDGET_EXHAUSTED
+        return fault_messages.sentence(fault_messages.reported("" if exhausted else last.exception, last.message))
+    return silent_end(pod, last.reason, last.exit_code).message

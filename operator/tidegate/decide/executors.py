@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import datetime
 
+from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.situation import SHORT_SECONDS
+from tidegate.decide import executor_messages
 from tidegate.decide.actions import Action, PublishEvent, SetExecutors
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import COMMAND_PORT, PROTOCOL, AgentReport, DriverState, works_with
+from tidegate_spark.protocol import PROTOCOL, AgentReport, DriverState, works_with
 from tidegate_spark.reasons import Reason
 
 SILENT_SECONDS = 180.0
@@ -71,7 +73,7 @@ def rescale_live(o: Observation, now: float) -> tuple[Action, ...]:
         return (SetExecutors(o.driver, wanted),)
     told = PublishEvent(
         Reason.RESCALED,
-        f"Executors from {report.executors_wanted} to {wanted}, without a restart.",
+        executor_messages.rescaled(report.executors_wanted, wanted),
         False,
         f"{o.driver.epoch}/{o.app.metadata.generation}",
     )
@@ -110,11 +112,11 @@ def name_shortage(o: Observation, driver: PodRecord, now: float) -> Problem | No
     pods, lingering = _pods(o, driver), name_lingering(o, driver, now)
     problem = next((found for found in map(name_start_problem, pods) if found is not None), None)
     if problem is None and o.agent is not None:
-        problem = _missing_without_a_word(o, o.agent.report, len(pods), now)
+        problem = _missing_without_problem(o, o.agent.report, len(pods), now)
     if lingering is None:
         return problem
     if problem is not None:
-        return Problem(problem.reason, f"{problem.message} {lingering.message}")
+        return Problem(problem.reason, executor_messages.both(problem.message, lingering.message))
     short = o.agent is not None and o.agent.report.executors_running < o.agent.report.executors_wanted
     return Problem(Reason.EXECUTORS_MISSING, lingering.message) if short else None
 
@@ -126,17 +128,7 @@ def name_silence(o: Observation) -> Problem | None:
     """
     if not o.silence:
         return None
-    running, wanted = running_executors(o), target_executors(o)
-    number = (
-        f" {running} executors run, {wanted} are wanted, and only the agent can change that."
-        if running != wanted
-        else ""
-    )
-    message = (
-        f"Its agent does not answer the operator ({o.silence}).{number} Snapshots, control messages and figures wait "
-        "for it. See the driver's log, and network policies, which have to let the operator reach port "
-        f"{COMMAND_PORT} of the pod."
-    )
+    message = executor_messages.agent_unreachable(o.silence, running_executors(o), target_executors(o))
     return Problem(Reason.AGENT_UNREACHABLE, message)
 
 
@@ -149,23 +141,16 @@ def name_other_protocol(o: Observation) -> Problem | None:
         return None
     its = o.agent.report.protocol
     if its > PROTOCOL:
-        too_old = f"The operator (protocol {PROTOCOL}) is too old for its runtime (protocol {its})."
-        return Problem(Reason.PROTOCOL_MISMATCH, f"{too_old} Upgrade the operator.")
-    too_old = f"Its runtime (protocol {its}) is too old for the operator (protocol {PROTOCOL})."
-    remedy = (
-        "Change spec.restartNonce, which brings the operator's runtime; with spec.application.runtime Image, use an "
-        "image with a newer one."
-    )
-    return Problem(Reason.PROTOCOL_MISMATCH, f"{too_old} {remedy}")
+        return Problem(Reason.PROTOCOL_MISMATCH, executor_messages.operator_too_old(its))
+    return Problem(Reason.PROTOCOL_MISMATCH, executor_messages.runtime_too_old(its))
 
 
-def _missing_without_a_word(o: Observation, report: AgentReport, pods: int, now: float) -> Problem | None:
+def _missing_without_problem(o: Observation, report: AgentReport, pods: int, now: float) -> Problem | None:
     wanted = report.executors_wanted
     if lacks_pods(o, now):
-        return Problem(Reason.EXECUTORS_MISSING, f"Of {wanted - pods} there is no pod: {_why_no_pods(o, wanted)}")
+        return Problem(Reason.EXECUTORS_MISSING, executor_messages.no_pods(wanted - pods, _why_no_pods(o, wanted)))
     if is_short(report, now, SILENT_SECONDS):
-        silent = f"Of {_missing(report)} there is a pod, but no word to the driver"
-        return Problem(Reason.EXECUTORS_MISSING, f"{silent}: see the pods' logs, and network policies.")
+        return Problem(Reason.EXECUTORS_MISSING, executor_messages.not_registered(_missing(report)))
     return None
 
 
@@ -180,16 +165,12 @@ def name_lingering(o: Observation, driver: PodRecord, now: float) -> Problem | N
     pod = next((each.name for each in o.executors if each.epoch == driver.epoch and each.name.endswith(which)), "")
     others = report.executors_leaving - 1
     time = datetime.datetime.fromtimestamp(int(report.executors_leaving_since), datetime.UTC)
-    also = f", nor {'has another one' if others == 1 else f'have {others} others'}" if others else ""
-    waits = (
-        " Spark makes none in its place until it has gone."
-        if report.executors_running < report.executors_wanted
-        else " It costs what it costs, and takes no new tasks."
-    )
-    message = (
-        f"Executor {report.executor_leaving_longest} was to go at {time:%Y-%m-%dT%H:%M:%SZ} and has not ended its tasks"
-        f"{also}.{waits} See its log, and its node; deleting {f'pod {pod}' if pod else 'its pod'} ends it, and its "
-        "tasks are run again by others."
+    message = executor_messages.lingering(
+        report.executor_leaving_longest,
+        f"{time:%Y-%m-%dT%H:%M:%SZ}",
+        others,
+        pod,
+        short=report.executors_running < report.executors_wanted,
     )
     return Problem(Reason.EXECUTORS_LINGER, message)
 
@@ -211,9 +192,8 @@ def _pods(o: Observation, driver: PodRecord) -> list[PodRecord]:
 
 
 def _why_no_pods(o: Observation, wanted: int) -> str:
-    refused = "the API server does not take them, or the driver may not create them"
     if o.quota is not None and o.quota.unsure:
-        return f"{refused}; the driver's log says it. {o.quota.words}."
+        return executor_messages.quota_unsure(quota_message(o.quota))
     if o.quota is not None and o.quota.most < wanted:
-        return f"{o.quota.words}. Raise it, or ask for less."
-    return f"{refused}. A LimitRange or an admission policy may be why; the driver's log says it."
+        return executor_messages.quota_reached(quota_message(o.quota))
+    return executor_messages.refused()

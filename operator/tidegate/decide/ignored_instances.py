@@ -11,6 +11,7 @@ import datetime
 
 import msgspec
 
+from tidegate.decide import autoscaling_messages
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.executors import is_autoscaled
 from tidegate.model.streaming_app import AutoscalingBasis, Condition, StreamingApp
@@ -19,10 +20,6 @@ from tidegate_spark.reasons import Reason
 
 INSTANCES_IGNORED = "InstancesIgnored"
 """Type of the condition, and reason of the event."""
-_EVENT = (
-    "executor.instances was changed, and has no effect: spec.autoscaling.mode is Active. Set the mode to Off or "
-    "Advise, and it holds; or change minExecutors and maxExecutors. The condition InstancesIgnored has the numbers."
-)
 
 
 def basis_of(app: StreamingApp) -> AutoscalingBasis | None:
@@ -55,12 +52,8 @@ def instances_condition(o: Observation, now: float) -> tuple[Condition, ...]:
     if basis is None or basis.ignored is None:
         return ()
     known = o.app.status.condition(INSTANCES_IGNORED)
-    message = (
-        f"executor.instances was changed from {basis.instances} to {basis.ignored}, and has no effect: "
-        "spec.autoscaling.mode is Active, and the autoscaler decides how many executors there are, from "
-        f"{basis.min_executors} (minExecutors) to {basis.max_executors} (maxExecutors). For {basis.ignored} executors "
-        "set the mode to Off or Advise, or change these bounds. If an HPA or KEDA did it: either it or the autoscaler "
-        "can decide, and not both."
+    message = autoscaling_messages.instances_ignored(
+        basis.instances, basis.ignored, basis.min_executors, basis.max_executors
     )
     return (
         Condition(
@@ -82,6 +75,7 @@ def tell_ignored_instances(o: Observation, now: float) -> tuple[PublishEvent, ..
     if basis is None or basis.ignored is None:
         return ()
     told = known.basis.ignored if known is not None and known.basis is not None else None
-    return (
-        (PublishEvent(Reason.INSTANCES_IGNORED, _EVENT, True, f"{now // 3600:.0f}"),) if told != basis.ignored else ()
-    )
+    if told == basis.ignored:
+        return ()
+    message = autoscaling_messages.INSTANCES_IGNORED
+    return (PublishEvent(Reason.INSTANCES_IGNORED, message, True, f"{now // 3600:.0f}"),)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 
+from tidegate.decide import autoscaling_messages
 from tidegate.decide.actions import PublishEvent
 from tidegate.model.streaming_app import Condition, StreamingApp
 from tidegate.model.times import fault_of
@@ -54,9 +55,5 @@ def _message(app: StreamingApp) -> str:
     if spec is None or not spec.is_on:
         return ""
     found = [(number, fault_of(each.schedule, each.time_zone)) for number, each in enumerate(spec.excluded_periods)]
-    faults = [f"spec.autoscaling.excludedPeriods[{number}].schedule: {fault}." for number, fault in found if fault]
-    if not faults:
-        return ""
-    begin = "Nothing is excluded by it: the" if len(faults) == 1 else "Nothing is excluded by these: the"
-    # What holds comes first: an event has no room for all of a long list.
-    return f"{begin} autoscaler goes by the other periods until it is corrected. {' '.join(faults)}"
+    faults = [(number, fault) for number, fault in found if fault]
+    return autoscaling_messages.periods_ignored(faults) if faults else ""

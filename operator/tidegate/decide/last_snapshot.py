@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.decide import deletion_messages
 from tidegate.decide.actions import CreateSnapshot, PublishEvent
 from tidegate.decide.launch import time_left
 from tidegate.decide.schedule import REFUSED_PAUSE
@@ -11,8 +12,6 @@ from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_last, last_name
 from tidegate_spark.reasons import Reason
-
-_WAY_OUT = " To finish the deletion without it, set spec.snapshots.finalSnapshot to false."
 
 
 def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
@@ -28,9 +27,9 @@ def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
         return None
     stalled = found.status.condition(Health.STALLED.value)
     if stalled is not None and stalled.status == "True":
-        message = f"StreamSnapshot {name}: {stalled.message}{_WAY_OUT}"
+        message = deletion_messages.final_snapshot_waits(deletion_messages.of_snapshot(name, stalled.message))
         return Verdict(Phase.DELETING, Health.STALLED, Reason.FINAL_SNAPSHOT, message)
-    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.FINAL_SNAPSHOT, f"StreamSnapshot {name} is taken.")
+    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.FINAL_SNAPSHOT, deletion_messages.final_snapshot(name))
 
 
 def is_asked_for(o: Observation) -> bool:
@@ -50,8 +49,7 @@ def tell_missing(o: Observation) -> tuple[PublishEvent, ...]:
     if found is not None and found.status.phase is SnapshotPhase.READY:
         return ()
     ready = found.status.condition(Health.READY.value) if found is not None else None
-    why = ready.message if ready is not None else "it could not be made."
-    message = f"No snapshot was taken at the end of the application: {why} What it stored is kept."
+    message = deletion_messages.final_snapshot_missing(ready.message if ready is not None else "")
     return (PublishEvent(Reason.FINAL_SNAPSHOT_MISSING, message, True, "last"),)
 
 
@@ -60,11 +58,10 @@ def _begin(o: Observation, name: str, now: float) -> Verdict:
     if refusal is not None and refusal.name == name:
         left = time_left(refusal.at, REFUSED_PAUSE, now)
         if left:
-            return Verdict(
-                Phase.DELETING, Health.STALLED, Reason.FINAL_SNAPSHOT, refusal.message + _WAY_OUT, wake_after=left
-            )
+            message = deletion_messages.final_snapshot_waits(refusal.message)
+            return Verdict(Phase.DELETING, Health.STALLED, Reason.FINAL_SNAPSHOT, message, wake_after=left)
     create = CreateSnapshot(build_last(o.app))
-    message = f"StreamSnapshot {name} is taken."
+    message = deletion_messages.final_snapshot(name)
     return Verdict(Phase.DELETING, Health.RECONCILING, Reason.FINAL_SNAPSHOT, message, after=(create,))
 
 

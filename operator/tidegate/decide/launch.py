@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.decide import messages
 from tidegate.decide.actions import (
     Action,
     AddFinalizer,
@@ -47,8 +48,7 @@ def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
         Phase.PENDING,
         Health.STALLED,
         Reason.STORAGE_CONFLICT,
-        f"The storage of this application overlaps that of {o.rival}, which is older. Create it anew with another "
-        "spec.storage.uri, or delete the other one.",
+        messages.storage_conflict(o.rival),
     )
 
 
@@ -58,7 +58,7 @@ def leave_finished_alone(o: Observation, now: float) -> Verdict | None:
     finished = status.phase == Phase.COMPLETED and status.applied_spec_hash == o.spec_hash
     if o.driver is not None or not finished or o.app.spec.restart.policy is RestartPolicy.ALWAYS:
         return None
-    return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, "The application has finished.")
+    return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, messages.FINISHED)
 
 
 def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
@@ -96,16 +96,13 @@ def wait_before_relaunch(o: Observation, now: float) -> Verdict | None:
         return None
     if o.memory.not_created:
         # An admission webhook that does not answer, for instance: no pod was lost, there never was one.
-        message = (
-            f"The API server could not create pod {driver_pod_name(o.app.metadata.name)}: "
-            f"{o.memory.not_created.rstrip('.')}. Mend what it names; it is tried again."
-        )
+        message = messages.not_created(driver_pod_name(o.app.metadata.name), o.memory.not_created)
         return Verdict(Phase.PENDING, Health.STALLED, Reason.LAUNCH_REFUSED, message, unplanned=True, wake_after=left)
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
         Reason.RELAUNCH_DELAYED,
-        f"The driver pod was lost {o.memory.quick_relaunches} times in quick succession; the next one follows later.",
+        messages.relaunch_delayed(o.memory.quick_relaunches),
         unplanned=True,
         wake_after=left,
     )
@@ -151,10 +148,10 @@ def why_not_built(o: Observation) -> str:
             return ""
         tried = dict(_pods(o, epoch))
     except SpecError as error:
-        return f"No driver pod can be made of the spec: {error}"
+        return messages.no_pod(error)
     role = o.unfit.role
     complaint = complaint_of(o.unfit.words, o.app, role, tried[role])
-    return f"The API server takes no {role} pod of the spec: {complaint.text}."
+    return messages.pod_invalid(role, complaint.text)
 
 
 def pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
@@ -200,13 +197,12 @@ def words_of_refusal(o: Observation, refusal: Refusal) -> str:
     except SpecError:
         return refusal.message
     complaint = complaint_of(refusal.words, o.app, ROLE_DRIVER, manifest)
-    what = ", ".join(complaint.fields) or "what it names"
-    return f"The API server refuses pod {refusal.pod_name}: {complaint.text}. Mend {what}; it is tried again."
+    return messages.refused(refusal.pod_name, complaint.text, ", ".join(complaint.fields))
 
 
 def starting_message(o: Observation, epoch: int) -> str:
     """Return what is said of a driver between its creation and its first sign of life."""
-    return f"Driver pod {driver_pod_name(o.app.metadata.name)} of epoch {epoch} starts."
+    return messages.starting(driver_pod_name(o.app.metadata.name), epoch)
 
 
 def is_unplanned(o: Observation) -> bool:

@@ -6,6 +6,7 @@ for it: the origin may be another cluster's. So it is let go here, before the ap
 
 from __future__ import annotations
 
+from tidegate.decide import deletion_messages
 from tidegate.decide.actions import (
     Action,
     CreateOriginRelease,
@@ -39,14 +40,14 @@ def let_go_of_origin(o: Observation, now: float) -> Verdict | None:
     if pod is None:
         return _begin(o, now, left)
     if pod.phase == "Failed" and not pod.terminating:
-        return _verdict("The pod that lets go of the snapshot is replaced.", left, after=(DeleteOriginRelease(pod),))
+        return _verdict(deletion_messages.ORIGIN_POD_REPLACED, left, after=(DeleteOriginRelease(pod),))
     problem = name_start_problem(pod)
     if problem is None and not pod.ready and pod.ended is not None and pod.ended.exit_code != 0:
         problem = name_end(pod)
     if problem is not None:
-        message = f"{problem.message} It is tried for {PATIENCE:.0f} seconds in all."
+        message = deletion_messages.origin_retried(problem.message, PATIENCE)
         return Verdict(Phase.DELETING, Health.RECONCILING, Reason.ORIGIN_RELEASING, message, wake_after=left)
-    return _verdict(f"Pod {pod.name} lets go of the snapshot that the application was to begin with.", left)
+    return _verdict(deletion_messages.origin_releasing(pod.name), left)
 
 
 def origin_held(o: Observation) -> StartedFrom | None:
@@ -65,10 +66,7 @@ def tell_held(o: Observation) -> tuple[PublishEvent, ...]:
     if began is None:
         return ()
     holder = fork_holder(o.app)
-    message = (
-        f"Snapshot {began.id} in {began.uri} may still be held by {holder}, which was not released. When the snapshot "
-        f"is deleted, its StreamSnapshot says so: annotate that with tidegate.dev/release-holders={holder}."
-    )
+    message = deletion_messages.origin_still_held(began.id, began.uri, holder)
     return (PublishEvent(Reason.ORIGIN_STILL_HELD, message, True, "held"),)
 
 
@@ -87,8 +85,8 @@ def _begin(o: Observation, now: float, left: float) -> Verdict:
     try:
         create = CreateOriginRelease(build_release_pod(o.app, o.platform))
     except SpecError as error:
-        return _verdict(f"No pod can be made that lets go of the snapshot: {error}", left)
-    message = f"Pod {name} lets go of the snapshot that the application was to begin with."
+        return _verdict(deletion_messages.origin_pod_not_built(error), left)
+    message = deletion_messages.origin_releasing(name)
     return _verdict(message, left, before=access, after=(create,))
 
 

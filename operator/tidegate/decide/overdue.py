@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tidegate.decide import fault_messages
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import PodRecord
@@ -18,13 +19,5 @@ def wait_for_end(pods: Iterable[PodRecord], phase: Phase, now: float) -> Verdict
     terminating = [pod for pod in pods if pod.terminating]
     late = next((pod for pod in terminating if now >= pod.delete_by + OVERDUE), None)
     if late is not None:
-        return Verdict(phase, Health.STALLED, Reason.POD_NOT_GONE, not_confirmed(late))
+        return Verdict(phase, Health.STALLED, Reason.POD_NOT_GONE, fault_messages.not_confirmed(late.node, late.name))
     return min((pod.delete_by + OVERDUE - now for pod in terminating), default=None)
-
-
-def not_confirmed(pod: PodRecord) -> str:
-    """Return what is said of such a pod."""
-    return (
-        f"Node {pod.node} does not confirm the end of pod {pod.name}. If the node is down for good, taint it "
-        "node.kubernetes.io/out-of-service."
-    )

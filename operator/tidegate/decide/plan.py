@@ -35,9 +35,9 @@ from tidegate.decide.upgrades.postponed import about_all, name_postponed, tell_p
 from tidegate.decide.upgrades.rehearsal_pods import NOTHING, keep_rehearsal
 from tidegate.decide.upgrades.repartition_pods import hold_for_repartition, keep_repartition
 from tidegate.decide.upgrades.repartitioning import name_kept, tell_kept
+from tidegate.decide.upgrades.reporting import colour, is_told, reason_of, refuse_unknown_version, tell_step
 from tidegate.decide.upgrades.table import next_step, with_step
 from tidegate.decide.upgrades.unusable import leave_ended_version, name_failing_version, name_standstill
-from tidegate.decide.upgrades.words import colour, is_told, reason_of, refuse_unknown_version, tell_step
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradePhase
 from tidegate.observe.observation import Observation

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections.abc import Callable
 
+from tidegate.decide import ends, fault_messages, messages
 from tidegate.decide.actions import DeleteDriver, PublishEvent
 from tidegate.decide.ends import ended_for_good_with, judge_exhausted_driver, obey_policy_never
 from tidegate.decide.faults import name_end, read_termination
@@ -20,7 +22,11 @@ from tidegate.observe.observation import Observation, is_told
 from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.reasons import Reason, reason_from
 
-_FINAL = frozenset({Reason.RESTART_BUDGET_EXHAUSTED, Reason.FENCED, Reason.RESTART_POLICY_NEVER})
+_FINAL: dict[str, Callable[[str], str]] = {
+    Reason.RESTART_BUDGET_EXHAUSTED: messages.budget_exhausted,
+    Reason.FENCED: messages.fenced,
+    Reason.RESTART_POLICY_NEVER: messages.policy_never,
+}
 """Reasons of an application that failed for good: the loss of its pod is no reason to start it again."""
 
 
@@ -68,8 +74,7 @@ def adopt_lost_epoch(o: Observation, now: float) -> Verdict | None:
         Phase.STARTING,
         Health.RECONCILING,
         Reason.EPOCH_ADOPTED,
-        f"The storage knows epoch {told.adopt_epoch} of this application, its status only {o.app.status.epoch}: the "
-        "status was lost. The application goes on from what the storage knows.",
+        messages.epoch_adopted(told.adopt_epoch, o.app.status.epoch),
         after=(DeleteDriver(driver),),
         adopt=(told.adopt_epoch, told.adopt_lineage or o.app.status.lineage),
         warning=True,
@@ -83,7 +88,7 @@ def judge_fenced_driver(o: Observation, now: float) -> Verdict | None:
         return None
     if told.adopt_epoch and told.adopt_epoch <= o.app.status.epoch:
         # Its epoch was already adopted; only this pod is still in the way.
-        message = f"Driver pod {o.driver.name} of an older epoch is replaced."
+        message = messages.older_pod_replaced(o.driver.name)
         return Verdict(
             Phase.STARTING, Health.RECONCILING, Reason.DRIVER_STARTING, message, after=(DeleteDriver(o.driver),)
         )
@@ -91,8 +96,7 @@ def judge_fenced_driver(o: Observation, now: float) -> Verdict | None:
         Phase.FAILED,
         Health.STALLED,
         Reason.FENCED,
-        f"{told.message} It is not started again by itself. If this application shall have the storage, end the other "
-        "one and change spec.restartNonce.",
+        messages.fenced(fault_messages.sentence(told.message.strip())),
     )
 
 
@@ -107,7 +111,7 @@ def start_finished_again(o: Observation, now: float) -> Verdict | None:
         Phase.STARTING,
         Health.RECONCILING,
         Reason.RESTARTED,
-        "The application has finished; spec.restart.policy is Always, so it is started again.",
+        messages.policy_always(),
         after=(DeleteDriver(driver),),
     )
 
@@ -133,11 +137,14 @@ def _as_it_ended(o: Observation) -> Verdict | None:
     if ready is None or status.applied_spec_hash != o.spec_hash:
         return None
     if status.phase is Phase.COMPLETED:
-        return Verdict(Phase.COMPLETED, Health.READY, reason_from(ready.reason), ready.message)
+        return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, messages.FINISHED)
     if ready.reason == Reason.RESTART_POLICY_NEVER and o.app.spec.restart.policy is not RestartPolicy.NEVER:
         return None  # somebody took back what it waits for
-    final = status.phase is Phase.FAILED and ready.reason in _FINAL
-    return Verdict(Phase.FAILED, Health.STALLED, reason_from(ready.reason), ready.message) if final else None
+    final = _FINAL.get(ready.reason) if status.phase is Phase.FAILED else None
+    if final is None:
+        return None
+    # Built anew, and not what the condition says: that may have told of an edit that is gone since.
+    return Verdict(Phase.FAILED, Health.STALLED, reason_from(ready.reason), final(ends.last_end(o)))
 
 
 def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
@@ -146,11 +153,7 @@ def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
     told = read_termination(ended)
     if ended is None or told is None or told.boundary or not is_new_end(o):
         return ()
-    message = (
-        f"The grace period of {o.app.spec.driver.stop_grace_period_seconds} s passed inside a batch: the driver was "
-        "ended there, and that batch is run again by the next start. Raise spec.driver.stopGracePeriodSeconds if "
-        "batches take longer."
-    )
+    message = messages.grace_period_exceeded(o.app.spec.driver.stop_grace_period_seconds)
     assert o.driver is not None
     return (PublishEvent(Reason.GRACE_PERIOD_EXCEEDED, message, True, f"{o.driver.epoch}/{ended.completion_time:.0f}"),)
 

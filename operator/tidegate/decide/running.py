@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.autoscaling.situation import SHORT_SECONDS
+from tidegate.decide import fault_messages, messages
 from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.ends import ended_for_good
 from tidegate.decide.executors import (
@@ -17,7 +18,14 @@ from tidegate.decide.executors import (
     running_executors,
     target_executors,
 )
-from tidegate.decide.faults import Problem, name_end, name_reported, name_start_problem, read_termination
+from tidegate.decide.faults import (
+    Problem,
+    has_unknown_termination,
+    name_end,
+    name_reported,
+    name_start_problem,
+    read_termination,
+)
 from tidegate.decide.launch import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
@@ -27,7 +35,6 @@ from tidegate.decide.launch import (
     why_not_built,
 )
 from tidegate.decide.overdue import OVERDUE
-from tidegate.decide.suspension import suspending_message
 from tidegate.decide.upgrades.repartitioning import is_pending
 from tidegate.decide.upgrades.step import runs_ready
 from tidegate.decide.verdict import Health, Verdict
@@ -67,15 +74,14 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             Phase.STOPPING,
             Health.STALLED,
             Reason.DRIVER_NOT_GONE,
-            f"Node {driver.node} does not confirm the end of pod {driver.name}. If the node is down for good, taint it "
-            "node.kubernetes.io/out-of-service, and the application goes on elsewhere.",
+            fault_messages.not_confirmed(driver.node, driver.name),
         )
     if o.app.spec.suspend:
         return Verdict(
             Phase.STOPPING,
             Health.RECONCILING,
             Reason.SUSPENDING,
-            suspending_message(driver),
+            messages.suspending(driver.name),
             wake_after=overdue_at - now,
         )
     changed = driver.spec_hash != o.spec_hash
@@ -86,9 +92,7 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             Phase.STOPPING,
             Health.RECONCILING,
             Reason.NODE_TAINTED,
-            f"Driver pod {driver.name} has to leave node {driver.node}, which was tainted. If the node answers, the "
-            "driver stops at a batch boundary and a new one follows. If it does not, the new one follows when the "
-            "node is back, or is tainted node.kubernetes.io/out-of-service because it is down for good.",
+            messages.node_tainted(driver.name, driver.node),
             wake_after=overdue_at - now,
             warning=True,
         )
@@ -96,8 +100,8 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
         reason, then = why_another_version(o)
     else:
         reason = Reason.RESUMING if stop_was_asked_for(o.app.status) else Reason.DRIVER_STOPPING
-        then = "a new one follows."
-    message = f"Driver pod {driver.name} {_going(driver)}; {then}"
+        then = messages.NEW_POD_FOLLOWS
+    message = messages.stopping_and(driver.name, then, ended=driver.finished)
     return Verdict(Phase.STOPPING, Health.RECONCILING, reason, message, wake_after=overdue_at - now)
 
 
@@ -110,7 +114,7 @@ def stop_driver_of_earlier_app(o: Observation, now: float) -> Verdict | None:
         Phase.PENDING,
         Health.RECONCILING,
         Reason.EARLIER_DRIVER,
-        f"Pod {driver.name} belongs to an application of the same name that was deleted; it is stopped first.",
+        messages.of_deleted_app(driver.name),
         after=(DeleteDriver(driver),),
     )
 
@@ -124,8 +128,7 @@ def keep_driver_of_unusable_spec(o: Observation, now: float) -> Verdict | None:
     if not why_not:
         return None
     phase = Phase.RUNNING if runs_ready(o) else Phase.STARTING
-    message = f"{why_not.rstrip('.')}. Driver pod {driver.name}, of the version before, is left as it is."
-    return Verdict(phase, Health.STALLED, Reason.INVALID_SPEC, message)
+    return Verdict(phase, Health.STALLED, Reason.INVALID_SPEC, messages.left_running(why_not, driver.name))
 
 
 def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:
@@ -138,28 +141,23 @@ def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:
         Phase.STOPPING,
         Health.RECONCILING,
         reason,
-        f"Driver pod {driver.name} {_going(driver)}; {then}",
+        messages.stopping_and(driver.name, then, ended=driver.finished),
         after=(DeleteDriver(driver),),
     )
-
-
-def _going(driver: PodRecord) -> str:
-    return "has ended and is removed" if driver.finished else "stops at a batch boundary"
 
 
 def why_another_version(o: Observation) -> tuple[Reason, str]:
     """Return why another version than the driver's is to run, in one word, and which."""
     upgrade = o.app.status.upgrade
     if upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK:
-        return Reason.UPGRADE_ROLLING_BACK, "the last stable version is started then."
+        return Reason.UPGRADE_ROLLING_BACK, messages.STABLE_VERSION_FOLLOWS
     why_not = why_not_built(o)
     if why_not:
-        return Reason.SPEC_CHANGED, f"{why_not[0].lower()}{why_not[1:].rstrip('.')}."
+        return Reason.SPEC_CHANGED, messages.problem_follows(why_not)
     known = upgrade.repartition if upgrade is not None and is_pending(upgrade) else None
     if known is not None:
-        divides = f"a pod divides its state from {known.before} into {known.partitions} partitions then"
-        return Reason.SPEC_CHANGED, f"{divides}, and the changed spec is started."
-    return Reason.SPEC_CHANGED, "the changed spec is started then."
+        return Reason.SPEC_CHANGED, messages.repartition_follows(known.before, known.partitions)
+    return Reason.SPEC_CHANGED, messages.CHANGED_SPEC_FOLLOWS
 
 
 def replace_lost_driver(o: Observation, now: float) -> Verdict | None:
@@ -172,7 +170,7 @@ def replace_lost_driver(o: Observation, now: float) -> Verdict | None:
         Phase.STARTING,
         Health.RECONCILING,
         problem.reason,
-        f"{problem.message} A new driver pod follows.",
+        messages.new_pod_after(problem.message),
         after=(DeleteDriver(driver),),
         warning=True,
     )
@@ -184,11 +182,11 @@ def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
     if driver is None or not ended_for_good(driver):
         return None
     told = read_termination(driver.ended)
-    if told is None and driver.ended is not None and driver.ended.message.startswith("{"):
-        message = f"The driver in pod {driver.name} ended with words that this operator does not know: upgrade it."
+    if has_unknown_termination(driver.ended):
+        message = messages.unknown_termination(driver.name)
         return Verdict(Phase.FAILED, Health.STALLED, Reason.UNKNOWN_TERMINATION, message)
     if told is None or told.reason is Reason.COMPLETED:
-        return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, "The application has finished.")
+        return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, messages.FINISHED)
     problem = name_end(driver)
     if not ends_to_be_retried(driver):
         return _stalled(Phase.FAILED, problem)
@@ -224,7 +222,7 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
             phase,
             Health.RECONCILING,
             Reason.DRIVER_STOPPING,
-            f"The driver in pod {o.driver.name} stops at a batch boundary.",
+            messages.stopping(o.driver.name),
         )
     return None
 
@@ -237,7 +235,7 @@ def _judge_readiness(o: Observation, driver: PodRecord, ready: bool, now: float)
     short = _without_executors(o, driver, now, Phase.RUNNING if ran else Phase.STARTING)
     if short is not None or not ran:
         return short
-    message = f"The script in pod {driver.name} runs, and not each of its queries does."
+    message = messages.queries_missing(driver.name)
     return Verdict(
         Phase.RUNNING, Health.RECONCILING, Reason.DRIVER_NOT_READY, message, wake_after=look_again_in(o, now)
     )
@@ -284,11 +282,11 @@ def judge_silent_driver(o: Observation, now: float) -> Verdict | None:
         return None
     if known.phase is Phase.STOPPING:
         # The agent goes before its process does.
-        message = f"The driver in pod {driver.name} stops at a batch boundary."
+        message = messages.stopping(driver.name)
         return Verdict(Phase.STOPPING, Health.RECONCILING, Reason.DRIVER_STOPPING, message)
     if known.phase is not Phase.RUNNING:
         return None
-    message = f"The driver in pod {driver.name} is not ready, and its agent does not answer."
+    message = messages.silent(driver.name)
     return Verdict(Phase.RUNNING, Health.RECONCILING, Reason.DRIVER_NOT_READY, message)
 
 
@@ -306,7 +304,7 @@ def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
         return None  # asked to stop from outside, at a batch boundary: the next start is an ordinary one
     problem = name_end(driver)
     if (told is None or told.reason not in _FOR_A_PERSON) and _on_its_way_back(o, driver, driver.ended):
-        message = f"{problem.message} The driver in pod {driver.name} is started again."
+        message = messages.restarting_after(problem.message, driver.name)
         return Verdict(Phase.STARTING, Health.RECONCILING, problem.reason, message, warning=True)
     return _stalled(Phase.FAILED, problem)
 
@@ -316,7 +314,7 @@ def wait_for_driver_to_start(o: Observation, now: float) -> Verdict | None:
     if o.driver is None:
         return None
     if o.driver.ended is not None or o.driver.restarts:
-        message = f"The driver in pod {o.driver.name} was stopped and is started again."
+        message = messages.restarting(o.driver.name)
     else:
         message = starting_message(o, max(o.driver.epoch, o.app.status.epoch))
     return Verdict(
@@ -348,20 +346,18 @@ def _phase_of(report: AgentReport) -> Phase:
 
 
 def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
-    message = f"The driver in pod {driver.name} runs."
     problem = name_shortage(o, driver, now)
     if problem is None and o.agent is not None and o.agent.report.control.paused:
         # What somebody asked for is no fault: neither Stalled nor on its way.
-        words = f"{message} A control message has paused its queries; send resume to go on."
-        return Verdict(Phase.RUNNING, Health.READY, Reason.PAUSED, words)
+        return Verdict(Phase.RUNNING, Health.READY, Reason.PAUSED, messages.paused(driver.name))
     if problem is None:
         # One is paid for, and the other one keeps the application from being steered; nothing is wrong with batches.
         aside = name_lingering(o, driver, now) or name_silence(o) or name_other_protocol(o)
         again = look_again_in(o, now)
         if aside is None:
-            return Verdict(Phase.RUNNING, Health.READY, Reason.RUNNING, message, wake_after=again)
-        words = f"{message} {aside.message}"
-        return Verdict(Phase.RUNNING, Health.READY, aside.reason, words, wake_after=again, warning=True)
+            return Verdict(Phase.RUNNING, Health.READY, Reason.RUNNING, messages.running(driver.name), wake_after=again)
+        message = messages.running_with(driver.name, aside.message)
+        return Verdict(Phase.RUNNING, Health.READY, aside.reason, message, wake_after=again, warning=True)
     # Without any executor no batch is ever finished.
     health = Health.READY if running_executors(o) else Health.STALLED
     return dataclasses.replace(_lacking(o, driver, problem, Phase.RUNNING, health), wake_after=look_again_in(o, now))
@@ -369,7 +365,7 @@ def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
 
 def _lacking(o: Observation, driver: PodRecord, problem: Problem, phase: Phase, health: Health) -> Verdict:
     running, wanted = running_executors(o), target_executors(o)
-    message = f"The driver in pod {driver.name} runs with {running} of {wanted} executors. {problem.message}"
+    message = messages.executors_missing(driver.name, running, wanted, problem.message)
     return Verdict(phase, health, Reason.EXECUTORS_MISSING, message, warning=True)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tidegate.decide import messages
 from tidegate.decide.actions import Action, CreateSnapshot, PublishEvent
 from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of
@@ -23,8 +24,6 @@ from tidegate_spark.reasons import Reason
 
 REFUSED_PAUSE = 300.0
 """Seconds until a StreamSnapshot is made again that the API server did not take."""
-UNCHANGED = "The newest snapshot has all batches; none was taken."
-NOT_STARTED = "The application has never run; none was taken."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +75,13 @@ def _at_a_time(o: Observation, spec: SnapshotsSpec, look: ScheduleLook, slot: fl
     """Return what to do about a time that has come, or came while nobody looked."""
     assert look.status is not None
     if o.app.status.epoch == 0:
-        return _dealt_with(look, slot, NOT_STARTED)
+        return _dealt_with(look, slot, messages.NOT_STARTED)
     if is_unchanged(o):
-        return _dealt_with(look, slot, UNCHANGED)
+        return _dealt_with(look, slot, messages.UNCHANGED)
     waits_for = next((s for s in _own(o) if not s.is_final), None)
     if waits_for is not None:
         # Its end wakes the application; then the time that came last counts.
-        message = f"StreamSnapshot {waits_for.metadata.name} is not complete yet; the next one follows it."
+        message = messages.snapshot_in_progress(waits_for.metadata.name)
         return ScheduleLook(msgspec.structs.replace(look.status, message=message), wake_after=look.wake_after)
     name, refusal = scheduled_name(o.app.metadata.name, slot), o.memory.snapshot_refusal
     if refusal is not None and refusal.name == name:
@@ -149,7 +148,7 @@ def _dealt_with(look: ScheduleLook, slot: float, message: str) -> ScheduleLook:
 
 
 def _invalid(o: Observation, text: str, why: str) -> ScheduleLook:
-    message = f"spec.snapshots.schedule: {why}. No snapshots are taken until it is corrected."
+    message = messages.schedule_invalid(why)
     told = PublishEvent(Reason.SCHEDULE_INVALID, message, True, f"generation {o.app.metadata.generation}")
     known = o.app.status.snapshots
     is_told = known is not None and known.message == message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.decide import messages
 from tidegate.decide.actions import DeleteDriver
 from tidegate.decide.faults import read_termination
 from tidegate.decide.overdue import wait_for_end
@@ -21,7 +22,7 @@ def stop_driver_of_suspended(o: Observation, now: float) -> Verdict | None:
         Phase.STOPPING,
         Health.RECONCILING,
         Reason.SUSPENDING,
-        suspending_message(driver),
+        messages.suspending(driver.name),
         after=(DeleteDriver(driver),),
     )
 
@@ -34,19 +35,14 @@ def stay_suspended(o: Observation, now: float) -> Verdict | None:
         overdue = wait_for_end(o.executors, Phase.STOPPING, now)
         if isinstance(overdue, Verdict):
             return overdue
-        message = "The executors are removed."
+        message = messages.EXECUTORS_DELETED
         return Verdict(Phase.STOPPING, Health.RECONCILING, Reason.SUSPENDING, message, wake_after=overdue)
     return Verdict(
         Phase.SUSPENDED,
         Health.READY,
         Reason.SUSPENDED,
-        "The application is suspended and its state is kept. Set spec.suspend to false to go on with the next batch.",
+        messages.SUSPENDED,
     )
-
-
-def suspending_message(driver: PodRecord) -> str:
-    """Return what is said of a driver from the wish to suspend until its pod is gone."""
-    return f"Driver pod {driver.name} stops at a batch boundary; the application is suspended then."
 
 
 def _has_finished(driver: PodRecord) -> bool:

@@ -6,11 +6,12 @@ was wished for), and a type checker sees whether a caller looked.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
+
+from tidegate import foreign_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +88,6 @@ _BY_CODE: dict[int, type[NotFound] | type[Invalid] | type[Forbidden]] = {
     422: Invalid,
 }
 _DEFAULT_RETRY_AFTER = 1.0
-_IN_ITSELF = re.compile(r'\w+ in version "[^"]*" cannot be handled as a |[\w.]+ "[^"]*" is invalid: ')
-"""How the server tells of an object that it can not read (a field that there is none of, or of another type), or finds
-wrong. By its reason alone, Invalid, a ValidatingAdmissionPolicy says no, and many a webhook."""
-_LIMIT_RANGE = re.compile(
-    r'pods "[^"]*" is forbidden: \[?'
-    r"((minimum|maximum) \S+ usage|\S+ max limit to request ratio) per (Container|Pod) is "
-)
-"""How the LimitRanger begins; policies and webhooks name themselves there, and a quota that it was exceeded."""
 _TERMINATING_CAUSE = "NamespaceTerminating"
 """The API server's word for it, among the causes of a refusal."""
 
@@ -137,11 +130,11 @@ def failure_from_response(code: int, body: bytes, headers: Any) -> Failure:
         return Throttled(message, retry_after or _DEFAULT_RETRY_AFTER)
     kind = _BY_CODE.get(code)
     if kind is Invalid:
-        return Invalid(message, _IN_ITSELF.match(message) is not None)
+        return Invalid(message, foreign_text.is_about_object(message))
     if kind is Forbidden:
         causes = status.details.causes if status.details else []
         terminating = any(cause.reason == _TERMINATING_CAUSE for cause in causes)
-        return Forbidden(message, terminating, _LIMIT_RANGE.match(message) is not None)
+        return Forbidden(message, terminating, foreign_text.is_by_limit_range(message))
     return kind(message) if kind else Unavailable(message)
 
 

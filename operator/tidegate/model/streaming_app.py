@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from tidegate import foreign_text
 from tidegate.model.errors import SpecError, UnreadableAppError
 from tidegate.model.repartition_status import RepartitionProgress, RepartitionResult, RepartitionStatus
 from tidegate.model.spec import (
@@ -188,6 +189,5 @@ def decode_app(body: Mapping[str, Any] | bytes) -> StreamingApp:
 
 
 def _unreadable(error: msgspec.ValidationError) -> UnreadableAppError:
-    # msgspec's messages end in " - at `$.spec.storage.uri`"; without that the object itself is meant.
-    problem, _, path = str(error).partition(" - at `")
-    return UnreadableAppError(path.removesuffix("`").removeprefix("$").lstrip("."), problem)
+    problem, path = foreign_text.split_validation_error(str(error))
+    return UnreadableAppError(path, problem)

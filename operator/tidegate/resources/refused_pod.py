@@ -11,21 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate import foreign_text
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources.pod_template import COMMON_FIELD, DRIVER_FIELD, EXECUTOR_FIELD, find_item
 from tidegate_spark.protocol import ROLE_EXECUTOR, ROLE_REPARTITION
 
-_PREFIX = re.compile(
-    r'^(Pod in version "v1" cannot be handled as a Pod: (strict decoding error: )?|Pod "\S+" is invalid: '
-    r'|pods "\S+" is forbidden: )'
-)
-_PATH = re.compile(r"(?<![\w.])(?:spec|metadata)(?:\.[A-Za-z][\w/-]*|\[[^\]]*\])+")
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
-_WRONG_TYPE = re.compile(r"json: cannot unmarshal (\w+) into Go struct field \w+\.([\w.]+) of type (\S+)")
-_LIMIT_RANGE = re.compile(r"(usage|max limit to request ratio) per (Container|Pod) is ")
-_NO_QUANTITY = "quantities must match the regular expression"
 _FOUND = {"string": str, "number": int | float, "bool": bool, "object": Mapping, "array": list}
 _KINDS = {"string": "a string", "number": "a number", "bool": "true or false", "object": "an object", "array": "a list"}
 _OF_QUANTITIES, _QUANTITIES = frozenset({"requests", "limits", "overhead"}), frozenset({"sizeLimit"})
@@ -37,6 +30,7 @@ class Complaint:
 
     text: str
     fields: tuple[str, ...]
+    by_limit_range: bool = False
 
 
 def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any]) -> Complaint:
@@ -57,18 +51,18 @@ def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any
             fields.append(field)
         return field or path
 
-    text = _PREFIX.sub("", words.strip()).rstrip(".")
-    if text.startswith(_NO_QUANTITY) and (wrong := known.no_quantities()):
+    text = foreign_text.without_prefix(words)
+    if foreign_text.names_quantity(text) and (wrong := known.no_quantities()):
         return Complaint("; ".join(map(str, wrong)), tuple(each.field for each in wrong))
-    if _LIMIT_RANGE.search(text):
-        return Complaint(f"{text}, as a LimitRange of the namespace has it", (known.resources_field,))
-    typed = _WRONG_TYPE.search(text)
+    if foreign_text.names_limit_range(text):
+        limited = f"{text}, as a LimitRange of the namespace has it"
+        return Complaint(limited, (known.resources_field,), by_limit_range=True)
+    typed = foreign_text.wrong_type(text)
     if typed is not None:
-        found, path, expected = typed.groups()
-        kind = f"found {_KINDS.get(found, found)}, expected {_in_words(expected)}"
-        text = f"{text[: typed.start()]}{named(path, found)}: {kind}{text[typed.end() :]}"
+        kind = f"found {_KINDS.get(typed.found, typed.found)}, expected {_in_words(typed.expected)}"
+        text = f"{typed.before}{named(typed.path, typed.found)}: {kind}{typed.after}"
     else:
-        text = _PATH.sub(lambda match: named(match.group()), text)
+        text = foreign_text.with_paths(text, named)
     if not fields and known.templates:
         merged = " and ".join(field for field, _ in known.templates)
         text = f"{text} ({merged} {'is' if len(known.templates) == 1 else 'are'} merged into the pod)"

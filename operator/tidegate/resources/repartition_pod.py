@@ -108,5 +108,5 @@ def _writer_of(app: StreamingApp) -> tuple[str, Mapping[str, str]]:
         held = with_version(app.spec, stable.spec)
     except ValueError as error:
         # By a newer operator, or by somebody's hand. To guess would have another Spark write the state.
-        raise SpecError("status.lastStable.spec", f"can not be read by this operator: {error}") from error
+        raise SpecError("status.lastStable.spec", f"cannot be read by this operator: {error}") from error
     return held.application.image, held.spark_conf

@@ -144,10 +144,12 @@ def report_of(
         reason, message = entry.reason or account.reason, entry.message or account.message
         return replace(base, state=MessageState.REJECTED, reason=reason, message=message)
     if verdict is Verdict.EXPIRED:
-        message = "Its time had passed when the next batch was planned."
+        message = "Logged, but its time had passed when the next batch was planned."
         return replace(base, state=MessageState.EXPIRED, reason=Reason.EXPIRED, message=message)
     if verdict is Verdict.ROLLED_BACK and not (account.done and not needs.queries):
-        message = "The application was rolled back to before it, and it is not in force there: send it again if wanted."
+        message = (
+            "A rollback undid the batch of the message, which is no longer in effect. Send another one if it should be."
+        )
         return replace(base, state=MessageState.ROLLED_BACK, reason=Reason.ROLLED_BACK, message=message)
     return _of_one_in_force(base, account, needs, asking)
 

@@ -54,12 +54,11 @@ OPEN_SECONDS = 30.0
 to have planned its first batch."""
 
 JOINS_LATE = (
-    "it takes part in the control stream now, and its checkpoint is from before. Spark takes no further source in "
-    "there, unless sources have names, from the first batch on (readStream.name(…), with "
+    "it listens to control messages now, and its checkpoint is older. Spark accepts no further source in a checkpoint, "
+    "unless sources have names from the first batch on (readStream.name(…), with "
     "spark.sql.streaming.queryEvolution.enableSourceEvolution=true and spark.sql.streaming.offsetLog.formatVersion=2). "
-    "What it takes: another name of the query, with which "
-    "it begins anew; or spec.upgrade.mode: Stateless; or a new application that begins with an export of this one's "
-    "state (spec.startFrom.exportedState)."
+    "Give the query another name, with which it starts without state; or set spec.upgrade.mode to Stateless; or create "
+    "an application that starts from an export of this one's state (spec.startFrom.exportedState)."
 )
 
 END_SECONDS = 2.0

@@ -192,7 +192,7 @@ class ControlWriter:
         with self._changed:
             number = self._numbers.get(id)
         if number is None:
-            raise ControlWriterError(f"Message {id!r:.200} was not sent by this writer; each tells of its own alone.")
+            raise ControlWriterError(f"Message {id!r:.200} was not sent by this writer; a writer knows only its own.")
         end = time.monotonic() + timeout
         self.flush(timeout)
         key, pause, trouble = self._place.key(reply_name(WRITERS + self._writer, number)), FIRST_PAUSE_SECONDS, ""
@@ -292,8 +292,8 @@ def _reach(place: Storage, credentials: Credentials | None) -> ObjectStore:
 
 def _nothing_told(name: str, uri: str, timeout: float, trouble: str) -> str:
     return (
-        f"Nothing was told of message {name!r:.200} in {timeout:.0f} s. It is in the inbox, and comes into force when "
-        f"an application at {uri} reads it: does one run there, with "
-        "spec.control.channel.storage and its replyRetentionSeconds above 0? "
-        f"Of a message that was sent before with the same id and source nothing is told again.{trouble}"
+        f"No reply to message {name!r:.200} in {timeout:.0f} s. It is in the inbox, and takes effect when an "
+        f"application at {uri} reads it: check that one runs there, with "
+        "spec.control.channel.storage.replyRetentionSeconds above 0. "
+        f"A message that was sent before with the same id and source gets no second reply.{trouble}"
     )

@@ -163,7 +163,7 @@ class _Opened:
         try:
             return formats.read(self.spark, self.made.format, place, _schema(table))
         except PySparkException as error:
-            raise ExportError(f"{place} can not be read: {_first_line(error)}") from error
+            raise ExportError(f"{place} cannot be read: {_first_line(error)}") from error
 
 
 def _open(spark: SparkSession, export: str | None) -> _Opened:

@@ -209,7 +209,7 @@ def _check_fit(schema: StructType, form: str) -> None:
                 continue
             else:
                 what = f"a {part.simpleString()}"
-            raise FormatUnfitError(f"column {column.name!r} holds {what}, which {form} can not say: use Parquet")
+            raise FormatUnfitError(f"column {column.name!r} holds {what}, which {form} cannot represent: use Parquet")
 
 
 # --- CSV: no structs, one kind of text --------------------------------------------------------------------------------

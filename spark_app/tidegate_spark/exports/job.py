@@ -30,6 +30,7 @@ from tidegate_spark.exports.manifest import (
     ExportManifest,
 )
 from tidegate_spark.exports.tables import Table, check_choices, chosen, tables_of
+from tidegate_spark.foreign_text import last_cause
 from tidegate_spark.snapshot_protocol import ExportOrder
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.copying import Copiers, Progress
@@ -168,10 +169,10 @@ class Exporter:
         except FormatUnfitError:
             raise
         except PySparkException as error:
-            raise StateUnreadableError(f"Spark can not read the state: {state_reader.words_of(error)}") from error
+            raise StateUnreadableError(f"Spark cannot read the state: {last_cause(error)}") from error
         except Exception as error:
             if type(error).__module__.startswith("py4j"):
-                raise StateUnreadableError(f"Spark can not read the state: {state_reader.words_of(error)}") from error
+                raise StateUnreadableError(f"Spark cannot read the state: {last_cause(error)}") from error
             raise
 
     def _key(self, *parts: str) -> str:

@@ -56,7 +56,7 @@ def starting_offsets_of(query: str, logged: str, partitions: Mapping[str, int]) 
     """
     if logged.strip() == NOWHERE_YET:
         raise ExportError(
-            f"the source of query {query!r} had given nothing yet: begin with the startingOffsets that it had"
+            f"the source of query {query!r} had read nothing yet: start from the startingOffsets that it had"
         )
     by_topic = _by_topic(logged)
     if by_topic is None:

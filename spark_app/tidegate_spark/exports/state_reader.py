@@ -5,7 +5,6 @@ Talks to Spark.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +17,6 @@ from tidegate_spark.snapshots.query_logs import OFFSETS, read_offsets
 
 _STREAMING = "spark.sql.streaming."
 _FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-_CAUSE = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error|Failed): (?P<why>.+)")
 
 
 def settings_of(logged: Mapping[str, str], format_version: int) -> dict[str, str]:
@@ -64,10 +62,3 @@ def rows_of(session: SparkSession, checkpoint: str, batch: int, table: Table) ->
     """Return the rows of a table after a batch, as Spark's reader gives them; raises what Spark raises."""
     reader = session.read.format("statestore").option("batchId", batch).option("operatorId", table.operator)
     return reader.options(**table.options).load(checkpoint)
-
-
-def words_of(error: Exception) -> str:
-    """Return what an exception of Spark's comes down to: the last cause that it names, without a stack."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [found["why"] for found in map(_CAUSE.match, lines) if found is not None]
-    return (causes or lines or [type(error).__name__])[-1 if causes else 0][:1000]

@@ -22,7 +22,7 @@ from tidegate_spark.inside.questions import Operators, Question, Rows, Sources, 
 GRACE_SECONDS = 5.0
 """How long an answer may come after its time: jobs are cancelled, and what was read is put together."""
 
-NOT_RUNNING = "the driver is starting or ending, and Spark does not run: GET /v1/progress says what it waits for"
+NOT_RUNNING = "the driver is starting or ending, and Spark does not run: see GET /v1/progress for what it waits for"
 
 Answer = dict[str, Any]
 Look = Operators | Rows | Windows

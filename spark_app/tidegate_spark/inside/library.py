@@ -129,7 +129,7 @@ def _opened(spark: SparkSession, checkpoint: str, batch: int | None) -> tuple[Sp
     try:
         return session, at, reading.tables_at(session, files, checkpoint)
     except (ExportError, *checkpoints.SPARKS) as error:
-        raise UnreadableError(f"the state of {checkpoint} can not be read: {error}") from error
+        raise UnreadableError(f"the state of {checkpoint} cannot be read: {error}") from error
 
 
 def _at(files: Files, checkpoint: str, batch: int | None) -> At:

@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate_spark.exports.errors import ExportError
-from tidegate_spark.exports.state_reader import words_of
 from tidegate_spark.exports.tables import Table
+from tidegate_spark.foreign_text import last_cause
 from tidegate_spark.inside import answers, checkpoints, reading
 from tidegate_spark.inside.answers import Read
 from tidegate_spark.inside.checkpoints import SPARKS, At, Files
@@ -107,11 +107,11 @@ class Looker:
                 raise TooSlowError(_slow(question)) from error
             newest = _newest(files)
             if newest is None or newest == batch:
-                raise UnreadableError(f"Spark can not read the state: {words_of(error)}") from error
+                raise UnreadableError(f"Spark cannot read the state: {last_cause(error)}") from error
             if left <= 1:
                 raise UnavailableError(
-                    f"Spark cleans query {query!r} up faster than it is read (at batch {batch}, by now {newest}): "
-                    f"raise spec.state.minBatchesToRetain, or ask again. Its words: {words_of(error)}"
+                    f"Spark deletes batches of query {query!r} faster than they are read (batch {batch}, the newest is "
+                    f"{newest}): raise spec.state.minBatchesToRetain, or ask again. Spark reports: {last_cause(error)}"
                 ) from error
         return self._attempt(question, job, left - 1)
 

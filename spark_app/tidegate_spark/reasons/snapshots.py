@@ -186,7 +186,7 @@ AREA = Area(
         Entry(
             Reason.INTERNAL_ERROR,
             Fault.CLUSTER,
-            (Place.SNAPSHOT,),
+            (Place.SNAPSHOT, Place.VERIFIED, Place.UPGRADE),
             "Tidegate itself has a fault.",
             remedy="See the log of the driver, and report it.",
         ),
@@ -283,7 +283,7 @@ AREA = Area(
                 "Correct what the message names and delete the driver pod, or create the application again from "
                 "another snapshot."
             ),
-            after="Only then.",
+            after="It does not start without the snapshot.",
             page="guide.md#fork-an-application",
         ),
         Entry(

@@ -24,7 +24,7 @@ AREA = Area(
             "app.json names another application, or a later epoch of this one.",
             remedy=(
                 "Create the application again with another spec.storage.uri, or delete what the other application "
-                "left there."
+                "left there; delete only app.json to continue from its state."
             ),
             after="A new driver checks again within 5 minutes.",
         ),
@@ -64,7 +64,8 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             "The Secret of spec.storage.credentialsSecretRef, or a key of it, does not exist.",
             remedy=(
-                "Create it, or name none and give the ServiceAccount of the pod an identity of the cloud provider."
+                "Create it, with the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name none and give the "
+                "ServiceAccount of the pod an identity of the cloud provider."
             ),
             after="Within two minutes: the kubelet refreshes mounted Secrets.",
         ),

@@ -351,7 +351,10 @@ AREA = Area(
             Fault.DATA,
             (Place.UPGRADE, Place.REPARTITION, Place.EXPORT),
             "The state cannot be read: files are missing or damaged, or another Spark wrote it.",
-            remedy="Verify a snapshot of it, or use an image with the Spark that wrote it.",
+            remedy=(
+                "Verify a snapshot of it, or use an image with the Spark that wrote it; for an export that is "
+                "spec.export.image."
+            ),
             page="guide.md#divide-the-state-anew",
         ),
         Entry(

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from tidegate_spark import lineage_mark, upgrade_pin
 from tidegate_spark.exports import state_reader
 from tidegate_spark.exports.tables import StoreMetadata
+from tidegate_spark.foreign_text import last_cause
 from tidegate_spark.objects.store import Entry, SnapshotError, VanishedError
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.reasons import Reason
@@ -116,7 +117,7 @@ class Repartitioner:
             known = self.own.read()
             return manifest.read(self.own, order.pin, known)
         except SnapshotError as error:
-            message = f"The state of lineage {order.of_lineage} can not be pinned: {str(error).rstrip('.')}."
+            message = f"The state of lineage {order.of_lineage} cannot be pinned: {str(error).rstrip('.')}."
             raise RepartitionError(Reason.STATE_UNREADABLE, message) from error
 
     def _check_boundary(self, batches: Mapping[str, int]) -> None:
@@ -126,8 +127,8 @@ class Repartitioner:
                 raise RepartitionError(
                     Reason.BATCH_UNCOMMITTED,
                     f"Query {query!r} was ended inside batch {newest}, which has to be run again under that number for "
-                    "sinks that go by it, and a repartition takes a number of its own. The version before runs it now. "
-                    "Raise spec.driver.stopGracePeriodSeconds if batches take longer.",
+                    "sinks that rely on it, and a repartition takes a number of its own. The previous version runs it "
+                    "now. Raise spec.driver.stopGracePeriodSeconds if batches take longer.",
                 )
 
     def _newest_offsets(self, query: str) -> int:
@@ -147,7 +148,7 @@ class Repartitioner:
             # Queries keep their ids: no number of a batch comes again.
             restore.restore(origin, Target(self.own, self.order.lineage), holder, Copiers(USUAL.number, self.report))
         except SnapshotError as error:
-            message = f"Lineage {self.order.lineage} can not begin with {made.id}: {str(error).rstrip('.')}."
+            message = f"Lineage {self.order.lineage} cannot start from {made.id}: {str(error).rstrip('.')}."
             raise RepartitionError(Reason.STATE_UNREADABLE, message) from error
         finally:
             restore.release(origin, holder)
@@ -217,9 +218,9 @@ class Repartitioner:
                 raise
             # A storage that is away, or another one's by now, has Spark fail, too, and says less about the state.
             self.check()
-            words = state_reader.words_of(error).rstrip(".")
+            words = last_cause(error).rstrip(".")
             # What the operator could not know of before, such as a variable of a type that Spark does not take along.
-            message = f"Spark can not divide the state anew: {words}.{second_way(self._facts, self.order.partitions)}"
+            message = f"Spark cannot repartition the state: {words}.{second_way(self._facts, self.order.partitions)}"
             raise RepartitionError(Reason.SPARK_FAILED, message) from error
 
     def _remove_superseded(self, query: str, batch: int) -> None:

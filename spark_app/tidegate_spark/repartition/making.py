@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from tidegate_spark import foreign_text
 from tidegate_spark.protocol import DriverConfig, Termination
 from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition_protocol import Repartition, RepartitionEnd
@@ -14,7 +15,6 @@ _REASONS = {
 }
 _KILLED = (-9, 137)
 """How a JVM ends that the kernel has killed. Without cgroup v2 its container is not, and nobody else tells of it."""
-_NO_HEAP = "OutOfMemoryError"
 
 
 def config_for_spark(config: DriverConfig, order: Repartition) -> DriverConfig:
@@ -43,7 +43,9 @@ def cause_of(what: Reason, message: str, jvm_exit_code: int | None) -> tuple[Rea
         message: likewise.
         jvm_exit_code: of Spark's JVM, None if it runs or there was none.
     """
-    if what is not Reason.SPARK_FAILED or (jvm_exit_code not in _KILLED and _NO_HEAP not in message):
+    if what is not Reason.SPARK_FAILED or (
+        jvm_exit_code not in _KILLED and not foreign_text.names_lack_of_heap(message)
+    ):
         return what, message
     return Reason.OUT_OF_MEMORY, (
         f"Spark needed more memory than it has ({message.rstrip('.')}). "

@@ -48,7 +48,7 @@ class UnknownSnapshotError(SnapshotError):
 
 
 class DisposedError(SnapshotError):
-    """The snapshot was disposed of, maybe while it was being taken."""
+    """The snapshot was deleted, maybe while it was being taken."""
 
 
 class NotReadyError(SnapshotError):
@@ -144,7 +144,7 @@ def begin(catalog: Catalog, name: str, wanted: Snapshot) -> Catalog:
         raise SnapshotError(f"{name!r} is no id of a snapshot: up to 63 of a-z and 0-9, and - between them")
     known = catalog.snapshots.get(name)
     if name in catalog.gone or (known is not None and known.state is State.DELETING):
-        raise DisposedError(f"snapshot {name} was disposed of")
+        raise DisposedError(f"snapshot {name} was deleted")
     if known is not None:
         return catalog
     before = [other for other in catalog.ready() if _may_be_parent(other, catalog.snapshots[other], wanted)]
@@ -177,7 +177,7 @@ def reserve(catalog: Catalog, name: str, wanted: Mapping[str, int]) -> tuple[Cat
         The catalog, and file name -> name of the object.
 
     Raises:
-        DisposedError: it was disposed of meanwhile.
+        DisposedError: it was deleted meanwhile.
         NotBeingTakenError: it is complete: another process was faster.
     """
     snapshot = _being_taken(catalog, name)
@@ -203,7 +203,7 @@ def finish(catalog: Catalog, name: str, complete: Snapshot) -> Catalog:
             at.
 
     Raises:
-        DisposedError: it was disposed of meanwhile.
+        DisposedError: it was deleted meanwhile.
         SnapshotError: its manifest needs what it has not referred to.
     """
     known = catalog.snapshots.get(name)
@@ -228,7 +228,7 @@ def finish(catalog: Catalog, name: str, complete: Snapshot) -> Catalog:
 def _being_taken(catalog: Catalog, name: str) -> Snapshot:
     snapshot = catalog.snapshots.get(name)
     if snapshot is None or snapshot.state is State.DELETING:
-        raise DisposedError(f"snapshot {name} was disposed of while it was being taken")
+        raise DisposedError(f"snapshot {name} was deleted while it was being taken")
     if snapshot.state is State.READY:
         raise NotBeingTakenError(f"snapshot {name} is complete")
     return snapshot
@@ -246,7 +246,7 @@ def hold(catalog: Catalog, name: str, holder: str) -> Catalog:
     """
     snapshot = catalog.snapshots.get(name)
     if snapshot is None or snapshot.state is State.DELETING:
-        raise UnknownSnapshotError(f"there is no snapshot {name}" + (": it was disposed of" if snapshot else ""))
+        raise UnknownSnapshotError(f"there is no snapshot {name}" + (": it was deleted" if snapshot else ""))
     if snapshot.state is not State.READY:
         raise NotReadyError(f"snapshot {name} is not complete yet")
     return _with(catalog, name, dataclasses.replace(snapshot, holders=snapshot.holders | {holder}))
@@ -266,7 +266,7 @@ def release(catalog: Catalog, name: str, holder: str) -> Catalog:
 def dispose(catalog: Catalog, name: str) -> Catalog:
     """Put a snapshot, complete or not, into ``deleting``, and condemn what only it referred to.
 
-    One that is not there stays so: a process that was to take it and comes later finds that it was disposed of. Where
+    One that is not there stays so: a process that was to take it and comes later finds that it was deleted. Where
     there never was a snapshot, nothing is written down.
 
     Raises:

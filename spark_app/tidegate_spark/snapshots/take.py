@@ -140,7 +140,7 @@ def _not_there(library: Library, request: Request) -> SnapshotError:
     known = library.read().snapshots.get(request.id)
     if known is not None and known.state is State.READY:
         return manifest.UnreadableManifestError(f"{library.manifest_key(request.id)} is gone, of a complete snapshot")
-    return DisposedError(f"snapshot {request.id} was disposed of while it was being taken")
+    return DisposedError(f"snapshot {request.id} was deleted while it was being taken")
 
 
 def _publish(library: Library, made: Manifest) -> bytes | None:

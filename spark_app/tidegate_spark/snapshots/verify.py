@@ -83,7 +83,7 @@ def _judged(origin: Origin, found: Verification) -> Verification:
     if found.problems:
         known = origin.library.read().snapshots.get(origin.id)
         if known is None or known.state is not State.READY:
-            raise DisposedError(f"snapshot {origin.id} was disposed of while it was read")
+            raise DisposedError(f"snapshot {origin.id} was deleted while it was read")
     return found
 
 
@@ -138,7 +138,7 @@ def _wrong_checkpoints(
         try:
             found = layout.needed_files(listing, _reader(origin, listing), at.batch, partial(in_parallel, copiers))
             if found.offsets != at.offsets:
-                problems.append(f"query {query}: offsets/{at.batch} is not what the manifest says")
+                problems.append(f"query {query}: offsets/{at.batch} differs from the manifest")
             for path, entry in listing.items():
                 _unpack(path, entry, _reader(origin, listing))
         except SnapshotError as error:

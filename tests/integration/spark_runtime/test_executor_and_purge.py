@@ -124,7 +124,7 @@ def test_a_purge_pod_leaves_what_another_application_kept_inside(
     left = object_store.keys(place.bucket, place.prefix + "/")
     assert [key for key in left if not key.endswith("/")] == kept
     told = from_json(Termination, (tmp_path / "termination").read_text())
-    assert told.message.endswith(f"Kept, for other applications have claimed them: {inner.storage.prefix}/.")
+    assert told.message.endswith(f"Retained, because other applications have claimed them: {inner.storage.prefix}/.")
 
 
 def test_a_purge_pod_without_its_credentials_asks_to_be_started_again(

@@ -401,7 +401,7 @@ def test_state_that_spark_can_not_read_is_said_in_its_words(
     for path in damaged.rglob("*.sst"):
         path.write_bytes(b"x" * path.stat().st_size)
     broken = SnapshotOf({"distinct": damaged})
-    with pytest.raises(StateUnreadableError, match=r"^Spark can not read the state: .*orrupt"):
+    with pytest.raises(StateUnreadableError, match=r"^Spark cannot read the state: .*orrupt"):
         broken.export(spark, tmp_path / "work", "broken", "Csv")
     assert broken.files("broken") == {}
 

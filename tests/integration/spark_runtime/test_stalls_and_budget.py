@@ -73,4 +73,4 @@ def test_a_driver_that_was_killed_counts_at_its_next_start(start_driver: StartDr
     second = start_driver("killed", "counting.py", restart=settings, variables=pod)
     assert second.exit_code() == EXIT_OK, second.output[-3000:]
     assert second.termination.reason is Reason.RESTART_BUDGET_EXHAUSTED
-    assert "without a word" in second.termination.message
+    assert "without a termination message" in second.termination.message

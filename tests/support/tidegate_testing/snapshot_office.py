@@ -93,7 +93,7 @@ class Office:
         def act(library: Library) -> None:
             self._carrier(given, library).dispose(given.order.id)
             if given.holders:
-                self.world.wrong.append(f"{given.order.id} was disposed of, and {sorted(given.holders)} hold it")
+                self.world.wrong.append(f"{given.order.id} was deleted, and {sorted(given.holders)} hold it")
             given.gone = True
 
         return self.world.start(f"dispose {given.order.id}", act, given.app)
@@ -208,7 +208,7 @@ class Office:
             if name not in ready[given.app] and (given.holders or (given.published and not given.unwanted)):
                 wrong.append(f"{name} was published, is wanted, and is not there")
             if name in ready[given.app] and given.gone:
-                wrong.append(f"{name} was disposed of, and is there")
+                wrong.append(f"{name} was deleted, and is there")
         return wrong
 
     def settle(self) -> list[str]:

@@ -140,7 +140,7 @@ class UpgradeCluster(Cluster):
 
     def _state_of_pin(self, name: str, lineage: int) -> State:
         if name in self.disposed:
-            self.trouble.append(f"{name} is needed and was disposed of")
+            self.trouble.append(f"{name} is needed and was deleted")
         known = self.noted.setdefault(name, (lineage, len(self.lineages.get(lineage, ()))))
         return self.lineages.get(known[0], ())[: known[1]]
 

@@ -254,7 +254,7 @@ async def test_a_refusal_of_the_pod_itself_is_known_from_one_that_others_decided
     assert refusal is not None
     assert refusal.words == words
     assert refusal.message == (
-        f"The API server refuses pod orders-driver: {failure.message}. Mend what it names; it is tried again."
+        f"The API server refuses pod orders-driver: {failure.message}. Correct what it names; Tidegate retries."
     )
 
 

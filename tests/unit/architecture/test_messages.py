@@ -12,9 +12,9 @@ from typing import TypeGuard
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("operator/tidegate/decide/control",)
+PACKAGES = ("operator/tidegate/act", "operator/tidegate/autoscaling", "operator/tidegate/decide")
 """Whose texts become conditions and events."""
-_NO_MESSAGE = frozenset({"LookAgain", "RetryLaterError", "AssertionError", "KeyError"})
+_NO_MESSAGE = frozenset({"LookAgain", "RetryLaterError", "AssertionError", "KeyError", "must"})
 """Their texts go to the log of the operator."""
 _LEAST_SPACES = 2
 NOT_OUR_WORDS = (
@@ -96,7 +96,10 @@ def _reads(node: ast.AST) -> TypeGuard[ast.expr]:
 
 
 def _is_message(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "message"
+    """Return whether it is a message, or the text of an exception."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str" and node.args:
+        return isinstance(node.args[0], ast.Name) and node.args[0].id == "error"
+    return isinstance(node, ast.Attribute) and node.attr in {"message", "reply_text"}
 
 
 def test_sentences_are_in_modules_for_messages() -> None:
@@ -107,8 +110,9 @@ def test_messages_are_in_the_glossarys_words() -> None:
     assert in_other_words(modules()) == set()
 
 
-def test_no_code_reads_a_message() -> None:
-    assert reading(modules()) == set()
+def test_no_code_reads_a_message_and_foreign_text_is_read_in_one_module_of_each_package() -> None:
+    found = reading(modules(["operator/tidegate", "spark_app/tidegate_spark"]))
+    assert {path for path in found if "foreign_text.py" not in path} == set()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +132,7 @@ def test_a_planted_message_that_is_built_elsewhere_is_found(planted: str) -> Non
     [
         'if "was lost" in status.message:\n    pass\n',
         "_SAID.search(verdict.message)\n",
-        'o.message.startswith("The")\n',
+        'if "lost" in str(error):\n    pass\n',
     ],
 )
 def test_planted_code_that_reads_a_message_is_found(planted: str) -> None:

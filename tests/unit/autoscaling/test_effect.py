@@ -9,8 +9,8 @@ import pytest
 from tidegate.autoscaling.effect import HELD_SECONDS, worth_up_to
 from tidegate.autoscaling.evaluate import evaluate
 from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.messages import explain
 from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.words import explain
 from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
 

@@ -191,7 +191,7 @@ def test_messages_do_not_wait_for_ever_for_a_query_that_the_program_has_no_more(
 def test_a_query_with_a_checkpoint_of_before_is_refused(world: World) -> None:
     world.control.serve(cast(Any, world.session))
     world.logged(OLD)
-    assert "its checkpoint is from before" in world.control.before_query(writer("tidegate-control"), "main")
+    assert "its checkpoint is older" in world.control.before_query(writer("tidegate-control"), "main")
     assert world.control.before_query(writer("kafka"), "main") == ""
     world.logged('v2\n{}\norders:{"0": 7}', query="named")
     assert world.control.before_query(writer("tidegate-control"), "named") == ""

@@ -76,7 +76,7 @@ def test_an_event_that_is_none_costs_no_other() -> None:
         (b"\xff", "no batch"),
         (b"[\xff]", "cannot be read"),
         (b"[" * 100_000, "cannot be read"),
-        (body_of([event()] * 3), "holds 2 events, and it holds 3"),
+        (body_of([event()] * 3), "it has 3 events, and 2 by its name"),
     ],
 )
 def test_an_object_that_is_none_is_one_rejected_message_at_its_place(body: bytes, words: str) -> None:

@@ -320,7 +320,7 @@ def test_the_exit_code_says_whether_it_was_applied(
         (["nowhere", "ping"], USAGE, "address"),
         ([ADDRESS, "reload-config", "7"], USAGE, "InvalidPayload"),
         ([ADDRESS, "ping", "--credentials", "/nowhere"], USAGE, "--credentials"),
-        ([ADDRESS, "ping", "--wait", "0.05"], UNTOLD, "Nothing was told"),
+        ([ADDRESS, "ping", "--wait", "0.05"], UNTOLD, "No reply to message"),
     ],
 )
 def test_what_goes_wrong_has_an_exit_code_and_words(

@@ -67,7 +67,7 @@ def test_an_inbox_in_the_storage_has_a_condition_and_counts_as_a_broker_has() ->
     o = seen(ChannelReport("Storage", connected=True, received=3), channel={"control.channel.storage": {}})
     (condition,) = channel_condition(o, RUNNING, NOW)
     assert (condition.status, condition.reason) == ("True", "Connected")
-    assert "the inbox in the application's storage" in condition.message
+    assert "the inbox in the storage of the application" in condition.message
     assert control_status(o) == ControlStatus(channel="Storage", received=3)
 
 

@@ -111,7 +111,7 @@ def test_a_purge_that_began_before_the_spec_was_mended_is_begun_anew() -> None:
 def test_a_purge_that_was_killed_names_no_setting_of_the_driver(reason: str) -> None:
     killed = purge_pod(phase="Running", running=True, ended=Exit(137, reason, "", NOW - 5))
     plan = decide(observe(EMPTIED, purge=killed), NOW)
-    assert (plan.reason, "goes on where it was" in plan.message) == ("PurgeFailed", True)
+    assert (plan.reason, "It restarts and continues" in plan.message) == ("PurgeFailed", True)
     assert "spec.driver" not in plan.message
 
 

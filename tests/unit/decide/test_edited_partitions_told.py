@@ -34,7 +34,7 @@ from tidegate_testing.upgrades import (
 
 PARTITIONS = "state.partitions"
 KEPT = "StatePartitionsKept"
-WAITS = "keeps its 4 partitions until the version that runs is stable; then it is divided into 8"
+WAITS = "keeps its 4 partitions until the running version is stable; then it is repartitioned to 8"
 EIGHT: dict[str, Any] = {IMAGE: B, PARTITIONS: 8}
 
 
@@ -83,7 +83,7 @@ def test_at_the_gate_a_number_that_waits_is_named_while_the_new_driver_starts() 
     condition = ready(o)
     assert (condition.reason, condition.status) == ("DriverStarting", "False")
     assert WAITS in condition.message
-    assert "goes on if that fails" in condition.message  # which is why
+    assert "continues if the repartition fails" in condition.message  # which is why
     assert KEPT in events(decide(o, NOW))
 
 
@@ -107,7 +107,7 @@ def test_of_one_that_has_failed_it_is_named_with_what_failed_first(end: Any) -> 
     condition = ready(o)
     assert status_of(decide(o, NOW)).phase is Phase.FAILED
     assert condition.reason != KEPT  # what failed is what matters
-    assert (WAITS in condition.message, "Mend what failed first" in condition.message) == (True, True)
+    assert (WAITS in condition.message, "Fix what failed first" in condition.message) == (True, True)
 
 
 def test_of_one_that_failed_for_good_and_whose_pod_is_gone_it_is_said_once_and_about_the_newest_edit() -> None:
@@ -120,7 +120,7 @@ def test_of_one_that_failed_for_good_and_whose_pod_is_gone_it_is_said_once_and_a
         said.append(ready(observe(known)).message)
         known = written(observe(known))
     assert said[1] == said[2] == said[0]
-    assert said[3] == said[0].replace("into 8", "into 16")
+    assert said[3] == said[0].replace("to 8", "to 16")
     assert "partitions" not in said[4]
     assert said[0].startswith(said[4])
 
@@ -151,29 +151,31 @@ def test_while_a_rollback_fills_its_lineage_it_is_named() -> None:
 def test_of_a_stable_version_it_is_said_that_it_is_copied_stopped_and_divided() -> None:
     app = in_four(old_app(), batch=9)
     message = ready(observe(asking(app, {IMAGE: A, PARTITIONS: 8}), **runs(app, 9))).message
-    assert "is copied while the version before runs" in message
-    assert "a pod divides the state from 4 into 8 partitions" in message
+    assert "is copied while the previous version runs" in message
+    assert "a pod repartitions the state from 4 to 8 partitions" in message
 
 
 def test_the_same_is_said_while_the_stable_versions_driver_starts() -> None:
     app = in_four(old_app(), batch=9, phase=Phase.STARTING)
     condition = ready(observe(asking(app, {IMAGE: A, PARTITIONS: 8}), driver=starts(app)))
     assert condition.reason == "DriverStarting"
-    assert "divides the state from 4 into 8 partitions" in condition.message
+    assert "repartitions the state from 4 to 8 partitions" in condition.message
 
 
 def test_of_a_stable_version_that_has_failed_it_is_said_that_its_state_is_divided_before_the_next_start() -> None:
     app = in_four(old_app(), batch=9, phase=Phase.FAILED)
     condition = ready(observe(asking(app, {IMAGE: A, PARTITIONS: 8}), driver=crashed(app)))
     assert condition.reason == "SpecChanged"
-    assert "divides its state from 4 into 8 partitions then, and the changed spec is started" in condition.message
+    assert "repartitions the state from 4 to 8 partitions, and the changed spec starts" in condition.message
 
 
 def test_of_a_suspended_application_it_is_said_what_it_begins_with_when_it_goes_on() -> None:
     app = in_four(stable(launched(app_with({IMAGE: A}), phase=Phase.SUSPENDED)), batch=9)
     condition = ready(observe(asking(app, {IMAGE: A, PARTITIONS: 8, "suspend": True})))
     assert (condition.reason, condition.status) == ("Suspended", "True")
-    assert "When it goes on, its state is first divided from 4 into 8 partitions" in condition.message
+    assert (
+        "When the application continues, its state is first repartitioned from 4 to 8 partitions" in condition.message
+    )
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.REFUSED, UpgradePhase.ROLLED_BACK])
@@ -190,8 +192,8 @@ def test_state_that_keeps_another_number_than_the_spec_asks_for_is_named_for_as_
     app = in_four(stable(launched(app_with({PARTITIONS: 8}), phase=Phase.RUNNING)), batch=9)
     condition = ready(observe(app, **runs(app, 9)))
     assert (condition.reason, condition.status) == ("Running", "True")
-    assert "has 4 partitions and keeps them: spec.state.partitions is 8" in condition.message
-    assert "set to 4 first, and to 8 once that is stable" in condition.message
+    assert "keeps its 4 partitions: spec.state.partitions is 8" in condition.message
+    assert "set the field to 4 first, and to 8 when that is stable" in condition.message
 
 
 def test_of_state_in_the_number_of_the_spec_nothing_is_said() -> None:

@@ -100,7 +100,7 @@ def test_a_crash_is_told_as_a_warning_even_if_the_driver_is_on_its_way_back() ->
 
 def test_a_driver_that_was_stopped_from_outside_is_started_again_and_not_anew() -> None:
     driver = driver_of(APP, phase="Running", ended=ended_with(Reason.STOPPED, 143))
-    assert decide(dataclasses.replace(ran(), driver=driver), NOW).message.endswith("is started again.")
+    assert decide(dataclasses.replace(ran(), driver=driver), NOW).message.endswith("restarts.")
 
 
 def test_the_condition_names_exception_and_message() -> None:

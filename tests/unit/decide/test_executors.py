@@ -45,7 +45,7 @@ def test_executors_without_pods_are_told_of_with_the_quota_that_has_no_room() ->
     assert lacks_pods(short, NOW)
     plan = decide(short, NOW)
     assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ExecutorsMissing")
-    assert "with 5 of 8 executors. Of 3 there is no pod: ResourceQuota team has room for 5" in plan.message
+    assert "with 5 of 8 executors. 3 have no pod: ResourceQuota team has room for 5" in plan.message
 
 
 def test_executors_that_do_not_state_what_a_quota_counts_are_told_which_field_does_and_what_is_not_known() -> None:
@@ -55,10 +55,10 @@ def test_executors_that_do_not_state_what_a_quota_counts_are_told_which_field_do
         quota = Quota(most, "team", "limits.cpu", "2", "64", unstated=field, unsure=True)
         plan = decide(missing(since=SHORT_SECONDS, quota=quota), NOW)
         assert plan.message.endswith(
-            "Of 3 there is no pod: the API server does not take them, or the driver may not create them; the driver's "
-            "log says it. ResourceQuota team counts limits.cpu (2 of 64 are used), and executors state none: it takes "
-            "them only if a LimitRange gives them one, and for how many it has room then is not known. Set "
-            "spec.executor.resources.limits.cpu."
+            "3 have no pod: the API server refuses them, or the driver may not create them; the log of the driver has "
+            "the answer. ResourceQuota team counts limits.cpu (2 of 64 are used), and executors state none: it "
+            "accepts them only if a LimitRange gives them one, and the number that it then has room for is unknown. "
+            "Set spec.executor.resources.limits.cpu."
         )
 
 
@@ -67,7 +67,7 @@ def test_a_quota_that_is_used_up_is_told_with_the_field_as_well() -> None:
     plan = decide(missing(since=SHORT_SECONDS, quota=quota), NOW)
     assert plan.message.endswith(
         "ResourceQuota team has room for 5 executors in all (2 of 2 limits.cpu are used, and executors state none: set "
-        "spec.executor.resources.limits.cpu). Raise it, or ask for less."
+        "spec.executor.resources.limits.cpu). Raise it, or request less."
     )
 
 
@@ -83,7 +83,7 @@ def test_executors_with_pods_that_never_say_a_word_are_told_of_later() -> None:
     assert decide(missing(since=SHORT_SECONDS, pods=8), NOW).reason == "Running"
     plan = decide(missing(since=SILENT_SECONDS, pods=8), NOW)
     assert plan.reason == "ExecutorsMissing"
-    assert "Of 3 there is a pod, but no word to the driver" in plan.message
+    assert "3 have a pod and do not register with the driver" in plan.message
 
 
 def leaving(since: float, *, running: int = 5, number: int = 3, short: float = SILENT_SECONDS) -> Observation:
@@ -108,14 +108,14 @@ def test_executors_that_still_end_their_tasks_keep_others_away_and_nothing_is_wr
 def test_executors_that_go_hide_no_more_that_are_missing_than_they_are() -> None:
     plan = decide(leaving(since=60.0, number=1), NOW)
     assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ExecutorsMissing")
-    assert "with 5 of 8 executors. Of 2 there is no pod" in plan.message
+    assert "with 5 of 8 executors. 2 have no pod" in plan.message
 
 
 def test_one_that_was_to_go_and_hangs_is_named_when_it_keeps_others_away() -> None:
     plan = decide(leaving(since=LINGER_SECONDS), NOW)
     assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ExecutorsMissing")
-    assert "with 5 of 8 executors. Executor 7 was to go at 2027-01-15T07:50:00Z" in plan.message
-    assert "nor have 2 others. Spark makes none in its place until it has gone" in plan.message
+    assert "with 5 of 8 executors. Executor 7 was to end at 2027-01-15T07:50:00Z" in plan.message
+    assert "nor have 2 others. Spark starts none in its place before it has gone" in plan.message
     assert "deleting pod orders-e1-exec-7 ends it" in plan.message
     assert [each.reason for each in plan.actions if isinstance(each, PublishEvent)] == ["ExecutorsMissing"]
 
@@ -152,8 +152,8 @@ def test_an_agent_that_was_not_asked_often_enough_is_no_reason_to_say_anything()
 @pytest.mark.parametrize(
     ("its", "said"),
     [
-        (PROTOCOL + 2, "The operator (protocol 1) is too old for its runtime (protocol 3). Upgrade the operator."),
-        (PROTOCOL - 2, "Its runtime (protocol -1) is too old for the operator (protocol 1). Change spec.restartNonce"),
+        (PROTOCOL + 2, "The operator (protocol 1) is too old for the runtime (protocol 3). Upgrade the operator."),
+        (PROTOCOL - 2, "The runtime (protocol -1) is too old for the operator (protocol 1). Change spec.restartNonce"),
     ],
 )
 def test_a_runtime_that_is_too_far_from_the_operator_is_named_and_runs_on(its: int, said: str) -> None:
@@ -173,8 +173,8 @@ def test_a_runtime_of_the_protocol_before_or_after_is_as_good_as_one_of_the_same
 
 def test_one_that_hangs_is_told_beside_another_reason_for_those_that_are_missing() -> None:
     plan = decide(leaving(since=LINGER_SECONDS, number=1), NOW)
-    assert "Of 2 there is no pod" in plan.message
-    assert "Executor 7 was to go" in plan.message
+    assert "2 have no pod" in plan.message
+    assert "Executor 7 was to end" in plan.message
 
 
 def test_a_driver_that_starts_is_looked_at_again_when_its_executors_have_had_their_time() -> None:
@@ -209,7 +209,7 @@ def test_a_persons_number_is_told_as_an_event_and_the_autoscalers_is_not() -> No
     driver = running_driver(EIGHT, ready=True)
     plan = decide(observe(EIGHT, driver=driver, agent=report_of(driver, executors_wanted=2)), NOW)
     (event,) = [each for each in plan.actions if isinstance(each, PublishEvent) and each.reason == "Rescaled"]
-    assert event.message == "Executors from 2 to 8, without a restart."
+    assert event.message == "The number of executors changes from 2 to 8, without a restart."
     app = autoscaled(UpgradePhase.GATE)
     events = decide(observe(app, **runs_with(app, executors_wanted=2)), NOW).actions
     assert not any(isinstance(each, PublishEvent) and each.reason == "Rescaled" for each in events)

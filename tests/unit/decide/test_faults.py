@@ -3,9 +3,10 @@
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
-from tidegate.decide.faults import REMEDIES, name_end, name_reported
+from tidegate.decide.faults import name_end, name_reported
 from tidegate.observe.pods import Exit
 from tidegate_spark.protocol import Storage
+from tidegate_spark.reasons.registry import entry_of
 from tidegate_spark.storage import fault_of
 from tidegate_testing.observations import NOW, app_with, driver_of
 
@@ -33,7 +34,8 @@ def answer(code: str, status: int) -> ClientError:
 def test_a_fault_of_the_storage_is_told_with_one_remedy(error: Exception, secret: str) -> None:
     fault = fault_of(error, PLACE, secret)
     assert fault is not None
-    remedy = REMEDIES[fault.reason]
+    entry = entry_of(fault.reason)
+    remedy = f"{entry.remedy} {entry.after}"
     told = name_reported(fault).message
     assert told.endswith(f" {remedy}")
     what = told.removesuffix(f" {remedy}")
@@ -46,7 +48,7 @@ def test_a_driver_that_was_killed_is_said_to_be_and_memory_only_guessed_at() -> 
     problem = name_end(killed)
     assert (problem.reason, problem.message) == (
         "DriverCrashed",
-        "The process in pod orders-driver was killed by SIGKILL; often for want of memory, then raise "
+        "The process in pod orders-driver was killed by SIGKILL. The usual cause is a lack of memory: raise "
         "spec.driver.resources.requests.memory.",
     )
 

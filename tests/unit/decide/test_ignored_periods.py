@@ -58,7 +58,7 @@ def test_a_period_that_never_comes_is_named_with_what_to_write_instead() -> None
     assert world.condition is not None
     assert (world.condition.status, world.condition.reason) == ("True", Reason.SCHEDULE_INVALID)
     assert world.condition.message == (
-        "Nothing is excluded by it: the autoscaler goes by the other periods until it is corrected. "
+        "The autoscaler ignores this period and follows the others until that is corrected. "
         "spec.autoscaling.excludedPeriods[1].schedule: '0 8 31 2 *' never comes: no month that it names has such a "
         "day. Name days that one of them has, such as 28."
     )

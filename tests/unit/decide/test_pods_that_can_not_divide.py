@@ -44,12 +44,15 @@ POD = "orders-repartition-2"
 WANTED = RepartitionStatus(partitions=8, before=4)
 ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN)
 UNFIT = Unfit("repartition", OVER_THE_LIMIT)
-AGAIN = "Then change spec.restartNonce to try again; to do without, set spec.state.partitions back."
+AGAIN = "Then change spec.restartNonce to try again; to cancel, set spec.state.partitions back."
 WORDS = (
-    "The API server takes no pod that divides the state: maximum memory usage per Container is 1536Mi, but limit is "
-    f"2Gi, as a LimitRange of the namespace has it. Mend spec.state.repartition.resources, or the LimitRange. {AGAIN}"
+    "The API server refuses the pod that repartitions the state: maximum memory usage per Container is 1536Mi, but "
+    "limit is 2Gi, as a LimitRange of the namespace has it. Correct spec.state.repartition.resources, or the "
+    f"LimitRange. {AGAIN}"
 )
-OF_SPEC = "No pod that divides the state can be made of the spec: spec.state.repartition.resources.requests.memory: "
+OF_SPEC = (
+    "No pod that repartitions the state can be built from the spec: spec.state.repartition.resources.requests.memory: "
+)
 
 
 def in_four(app: StreamingApp) -> StreamingApp:
@@ -70,7 +73,7 @@ def between(phase: UpgradePhase, known: RepartitionStatus = WANTED, **change: An
 
 def refused(app: StreamingApp, words: str, seconds: float = 1.0) -> Observation:
     """Return the observation with the attempt's pod refused."""
-    message = f"The API server refuses pod {POD}: {words or 'exceeded quota'}. Mend what it names; it is tried again."
+    message = f"The API server refuses pod {POD}: {words or 'exceeded quota'}. Correct what it names; Tidegate retries."
     known = Refusal(POD, spec_hash(app), 2, Reason.LAUNCH_REFUSED, message, NOW - seconds, 1, words=words)
     return dataclasses.replace(observe(app), memory=Memory(refusal=known))
 
@@ -80,14 +83,14 @@ def test_what_a_limit_range_keeps_out_is_refused_before_anything_is_copied_or_st
     assert not acts(plan, do.DeleteDriver, do.OrderSnapshots)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
     assert verdict_of(plan) == (Phase.RUNNING, "Stalled", "UpgradeRefused")
-    assert record(plan).message == f"{WORDS} The version before goes on."
+    assert record(plan).message == f"{WORDS} The previous version continues."
 
 
 def test_so_is_one_that_can_not_be_made_of_the_spec() -> None:
     plan = decide(observe(asked_for(**TINY), **runs(old_app())), NOW)
     assert (acts(plan, do.DeleteDriver), record(plan).phase) == (False, UpgradePhase.REFUSED)
     assert record(plan).message.startswith(OF_SPEC)
-    assert record(plan).message.endswith(f"{AGAIN} The version before goes on.")
+    assert record(plan).message.endswith(f"{AGAIN} The previous version continues.")
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING])
@@ -95,7 +98,7 @@ def test_what_turns_out_only_while_the_state_is_copied_or_rehearsed_stops_nothin
     plan = decide(observe(between(phase), unfit=UNFIT, **runs(old_app())), NOW)
     assert (acts(plan, do.DeleteDriver), plan.reason) == (False, "UpgradeRefused")
     assert (record(plan).phase, record(plan).rehearsal) == (UpgradePhase.REFUSED, None)
-    assert record(plan).message == f"{WORDS} The version before goes on."
+    assert record(plan).message == f"{WORDS} The previous version continues."
 
 
 @pytest.mark.parametrize(
@@ -110,8 +113,8 @@ def test_what_turns_out_only_when_the_pod_is_made_has_the_old_version_go_on_at_o
         "Failed",
         "InvalidSpec",
     )
-    assert "Mend spec.state.repartition.resources" in upgrade.message
-    assert "The version before goes on with the state as it was." in upgrade.message
+    assert "Correct spec.state.repartition.resources" in upgrade.message
+    assert "The previous version continues with the state as it was." in upgrade.message
     assert (config.lineage, config.state_partitions, version_launched(plan)) == (1, 4, spec_hash(old_app()))
 
 

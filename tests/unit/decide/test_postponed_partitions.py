@@ -83,7 +83,7 @@ def test_a_number_that_is_changed_while_another_version_is_at_its_gate_stops_not
     assert (upgrade.phase, upgrade.to_spec_hash, upgrade.repartition) == (UpgradePhase.GATE, spec_hash(gate), None)
     assert not stops(plan)
     reason, message = reconciling(status_of(plan))
-    assert (reason, "keeps its 4 partitions" in message, "divided into 8" in message) == ("UpgradeGate", True, True)
+    assert (reason, "keeps its 4 partitions" in message, "repartitioned to 8" in message) == ("UpgradeGate", True, True)
     assert said(plan) in message
 
 
@@ -206,9 +206,9 @@ def test_a_copy_that_is_gone_before_it_told_refuses_the_upgrade() -> None:
 @pytest.mark.parametrize(
     ("numbers", "words"),
     [
-        ((8,), "keeps its 4 partitions until the version that runs is stable; then it is divided into 8"),
-        ((8, 3), "keeps its 4 partitions until the version that runs is stable; then it is divided into 3"),
-        ((8, 4, 3), "keeps its 4 partitions until the version that runs is stable; then it is divided into 3"),
+        ((8,), "keeps its 4 partitions until the running version is stable; then it is repartitioned to 8"),
+        ((8, 3), "keeps its 4 partitions until the running version is stable; then it is repartitioned to 3"),
+        ((8, 4, 3), "keeps its 4 partitions until the running version is stable; then it is repartitioned to 3"),
         ((8, 4), ""),
         ((4,), ""),
     ],

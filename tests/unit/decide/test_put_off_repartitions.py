@@ -32,7 +32,7 @@ from tidegate_testing.upgrades import (
 
 EIGHT: dict[str, Any] = {"state.partitions": 8}
 IN_BATCH = "Query 'main' was ended inside batch 10. The version before runs it now."
-ONCE_MORE = "the upgrade begins anew by itself (time {} of 2)."
+ONCE_MORE = "(deferral {} of 2)"
 
 
 def dividing(deferrals: int = 0) -> StreamingApp:
@@ -77,7 +77,7 @@ def test_the_version_before_goes_on_and_the_upgrade_is_put_off_twice_at_most(bef
 def test_after_that_it_is_refused_until_somebody_says_more() -> None:
     plan = ended(dividing(2))
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "BatchUncommitted")
-    assert "Another spec.restartNonce has it tried again" in record(plan).message
+    assert "To try again, change spec.restartNonce" in record(plan).message
     refused = msgspec.structs.replace(dividing(), status=status_of(plan))
     later = goes_on(refused, QueryReport("main", batch_id=99, committed=99))
     assert (verdict_of(later)[1:], record(later).phase) == (("Stalled", "UpgradeRefused"), UpgradePhase.REFUSED)

@@ -47,7 +47,7 @@ def unfit(role: str) -> Unfit:
 
 def refused(o: Observation, words: str = WORDS, **fields: Any) -> Observation:
     """Return the observation with the driver's pod refused a moment ago."""
-    told = f"The API server refuses pod orders-driver: {words}. Mend what it names; it is tried again."
+    told = f"The API server refuses pod orders-driver: {words}. Correct what it names; Tidegate retries."
     known = Refusal(
         "orders-driver", o.spec_hash, o.app.status.epoch, Reason.LAUNCH_REFUSED, told, NOW - 1, 1, words=words
     )
@@ -72,8 +72,8 @@ def test_an_upgrade_to_a_pod_that_would_be_refused_stops_nothing_and_names_the_f
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
     assert verdict_of(plan) == (Phase.RUNNING, "Stalled", "UpgradeRefused")
     assert record(plan).message == (
-        f'The API server takes no {role} pod of the spec: unknown field "spec.{role}.podTemplate.spec.tolerationz". '
-        "The version before goes on."
+        f'The API server refuses the {role} pod of the spec: unknown field "spec.{role}.podTemplate.spec.tolerationz". '
+        "The previous version continues."
     )
 
 
@@ -109,7 +109,7 @@ def test_what_turns_out_to_be_wrong_before_the_stop_is_refused_and_stops_nothing
     plan = decide(dataclasses.replace(bad, **runs(old_app())), NOW)
     assert (acts(plan, do.DeleteDriver), plan.reason) == (False, "UpgradeRefused")
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
-    assert "The version before goes on." in record(plan).message
+    assert "The previous version continues." in record(plan).message
     assert record(plan).rehearsal is None
     lost = decide(bad, NOW)
     assert (record(lost).phase, version_launched(lost)) == (UpgradePhase.REFUSED, spec_hash(old_app()))
@@ -159,7 +159,7 @@ def test_a_launch_that_is_refused_names_the_field_and_the_remedy() -> None:
     assert (verdict_of(plan), plan.message) == (
         (Phase.PENDING, "Stalled", "LaunchRefused"),
         'The API server refuses pod orders-driver: unknown field "spec.driver.podTemplate.spec.tolerationz". '
-        "Mend spec.driver.podTemplate.spec.tolerationz; it is tried again.",
+        "Correct spec.driver.podTemplate.spec.tolerationz; Tidegate retries.",
     )
     again = decide(refused(observe(app), at=NOW - 60), NOW)
     assert (acts(again, do.CreateDriver), again.message) == (True, plan.message)
@@ -189,18 +189,18 @@ def test_an_upgrade_says_that_its_pod_is_refused_and_what_follows() -> None:
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.GATE, "Launched")
     assert record(plan).message == (
         f"The new version has not started. {plan.message} If it is not stable within 1800 s "
-        "(spec.upgrade.timeoutSeconds), it is taken back."
+        "(spec.upgrade.timeoutSeconds), it is rolled back."
     )
     said = dataclasses.replace(launch_refused, app=written(launch_refused))
     assert not [event for event in events(decide(said, NOW)) if event.startswith("Upgrade")]
     back = decide(said, NOW + 2000)
     assert record(back).phase is UpgradePhase.ROLLING_BACK
-    assert "no driver pod of it was made (LaunchRefused)" in record(back).message
+    assert "no driver pod of it was created (LaunchRefused)" in record(back).message
     started = decide(observe(said.app, driver=running_driver(said.app)), NOW)
     assert record(started).message == "The new version was started."
 
 
 def test_an_upgrade_that_is_not_taken_back_says_so_while_its_pod_is_refused() -> None:
     plan = decide(refused(observe(at_gate(RollbackPolicy.NEVER))), NOW)
-    assert "spec.upgrade.rollbackPolicy is Never: it is not taken back by itself." in record(plan).message
+    assert "spec.upgrade.rollbackPolicy is Never: it is not rolled back automatically." in record(plan).message
     assert "it is taken back" not in record(plan).message.replace("not taken back", "")

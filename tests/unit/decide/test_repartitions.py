@@ -344,7 +344,7 @@ def test_a_pod_that_is_being_removed_on_a_node_that_does_not_answer_is_not_waite
     assert created(plan).lineage == 3
     (told,) = [each for each in plan.actions if isinstance(each, do.PublishEvent)]
     assert told.reason == "UpgradeRepartitioning"
-    assert told.message == f"Pod {going.name} was removed. Attempt 2 of 3 follows, in another pod."
+    assert told.message == f"Pod {going.name} was deleted. Attempt 2 of 3 follows, in another pod."
 
 
 def test_which_pod_an_attempt_has_is_recorded_when_it_is_seen_first() -> None:

@@ -60,7 +60,7 @@ def test_an_application_that_failed_too_often_stays_failed_and_says_what_to_do()
     assert verdict_of(plan) == (Phase.FAILED, "Stalled", "RestartBudgetExhausted")
     assert "because of this." in plan.message
     assert "restartNonce" in plan.message
-    assert "spec.restart alone does not" in plan.message
+    assert "spec.restart alone is not enough" in plan.message
     assert not acts(plan, DeleteDriver)
 
 

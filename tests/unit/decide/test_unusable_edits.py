@@ -166,7 +166,7 @@ def test_what_is_not_taken_back_by_itself_is_not_for_an_edit_either_and_says_so(
     assert record(plan).phase is UpgradePhase.GATE
     assert verdict_of(plan) == (Phase.PENDING, "Stalled", "InvalidSpec")
     assert "spec.driver.podTemplate" in plan.message
-    assert "does not go on by itself" in plan.message
+    assert "does not continue by itself" in plan.message
 
 
 def test_a_suspended_application_stands_still_for_another_reason() -> None:

@@ -119,7 +119,7 @@ def test_a_query_of_the_version_before_that_was_not_started_yet_keeps_the_gate_o
     assert record(plan).phase is UpgradePhase.GATE
     ready = status_of(plan).condition("Ready")
     assert ready is not None
-    assert "Query 'b' of the version before was not started yet." in ready.message
+    assert "Query 'b' of the previous version was not started yet." in ready.message
     plan = decide(observe(new, **runs_with(new, ENOUGH, QueryReport("b", committed=5))), NOW)
     assert record(plan).phase is UpgradePhase.DONE
 
@@ -131,7 +131,7 @@ def test_a_query_that_was_not_started_in_time_counts_as_dropped(phase: UpgradePh
     assert (record(waits).phase, waits.wake_after) == (phase, 10)
     plan = decide(observe(new, **runs_with(new, ENOUGH)), NOW + 1790)
     assert record(plan).phase is UpgradePhase.DONE
-    assert "Query 'b' of the version before was not started, and counts as dropped." in record(plan).message
+    assert "Query 'b' of the previous version was not started, and counts as dropped." in record(plan).message
 
 
 def test_a_version_without_input_that_dropped_a_query_is_neither_taken_back_nor_under_way_for_ever() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.decide.snapshots.taking import REMEDIES
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
     Phase,
@@ -22,6 +21,7 @@ from tidegate.observe.observation import Memory
 from tidegate.observe.pods import process_of
 from tidegate_spark.protocol import Pin, QueryReport
 from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.registry import remedy_of
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
     NOW,
@@ -344,7 +344,7 @@ def test_a_copy_that_waits_for_a_person_is_stalled_and_says_what_to_do(reason: R
         condition = status_of(plan).condition("Stalled")
         assert condition is not None
         assert condition.reason == reason.value
-        assert f"It is not there. {REMEDIES[reason]}" in condition.message
+        assert f"It is not there. {remedy_of(reason)}" in condition.message
         assert reason.value in events(plan)
 
 

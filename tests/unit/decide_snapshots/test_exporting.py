@@ -120,9 +120,9 @@ def test_how_far_it_is_is_told() -> None:
     writing = at_work()
     told = SnapshotMemory(progress=PodProgress(process_of(writing), report(SnapshotState.COPYING, files=1, of_files=3)))
     plan = decide_snapshot(observe(asked(), app=APP, exporting=writing, memory=told), NOW)
-    assert "writes the state: 1 of 3 files" in exported(plan)[0].message
+    assert "exports: 1 of 3 files" in exported(plan)[0].message
     silent = decide_snapshot(observe(asked(), app=APP, exporting=writing), NOW)
-    assert exported(silent)[0].message == f"Pod {writing.name} writes the state."
+    assert exported(silent)[0].message == f"Pod {writing.name} exports."
 
 
 def test_a_pod_that_can_not_start_says_why_and_the_snapshot_stays_ready() -> None:

@@ -206,7 +206,7 @@ def test_a_complete_snapshot_shows_what_is_in_it() -> None:
 def test_what_the_runtime_gave_up_has_failed_with_its_words_and_what_to_do(state: SnapshotState) -> None:
     plan = decide_snapshot(observe_running(snapshot(begun()), report(state, Reason.BATCH_LOST)), NOW)
     assert said(plan) == (FAILED, "Stalled", "BatchLost")
-    assert plan.message == "because. Make another StreamSnapshot."
+    assert plan.message == "because. Create another StreamSnapshot."
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_an_application_at_rest_is_one_that_was_stopped_or_ended(phase: Phase) -
 def test_an_application_that_is_stalled_is_at_rest_unless_it_runs_on_as_after_a_rollback(
     phase: Phase, made: bool
 ) -> None:
-    said_of_it = Verdict(phase, Health.STALLED, Reason.UPGRADE_ROLLED_BACK, "The new version was taken back.")
+    said_of_it = Verdict(phase, Health.STALLED, Reason.UPGRADE_ROLLED_BACK, "The new version was rolled back.")
     app = launched(app_with(), phase=phase, conditions=build_conditions((), said_of_it, 1, NOW))
     plan = decide_snapshot(observe(snapshot(), app=app, driver=running_driver(app, ready=True)), NOW)
     assert ("CreateSnapshotPod" in kinds(plan)) == made

@@ -92,7 +92,7 @@ def test_how_far_it_is_is_told() -> None:
     reading = at_work()
     told = SnapshotMemory(progress=PodProgress(process_of(reading), report(SnapshotState.COPYING, files=3, of_files=8)))
     plan = decide_snapshot(observe(asked(), app=APP, verifying=reading, memory=told), NOW)
-    assert "reads: 3 of 8 files" in verified(plan).message
+    assert "verifies the snapshot: 3 of 8 files" in verified(plan).message
     assert status_of(plan).progress is None
 
 

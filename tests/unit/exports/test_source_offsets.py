@@ -38,7 +38,7 @@ def test_what_is_no_position_in_kafka_is_refused_and_shown(logged: str) -> None:
 
 
 def test_a_source_that_had_given_nothing_is_said_to_begin_as_it_did() -> None:
-    with pytest.raises(ExportError, match="begin with the startingOffsets that it had"):
+    with pytest.raises(ExportError, match="start from the startingOffsets that it had"):
         starting_offsets_of("main", "-", {})
 
 

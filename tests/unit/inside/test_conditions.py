@@ -89,7 +89,7 @@ def test_names_that_are_no_words_are_quoted() -> None:
         ("value.late = 'x'", "decimal"),
         ("value.day = 'yesterday'", "value.day is of type date"),
         ("value.local = '2024-02-29T12:00:00Z'", "timestamp_ntz"),
-        ("value.raw = 'x'", r"value.raw is of type binary, which can not be compared here; tidegate_spark\.inside"),
+        ("value.raw = 'x'", r"value.raw is of type binary, which cannot be compared here; tidegate_spark\.inside"),
         ("value.n contains '3'", "contains is for texts"),
         ("value.n like 3", "'like' after value.n is none of =, !=, <"),
         ("value.n = x", "'x' is no value: texts and times are in quotes"),

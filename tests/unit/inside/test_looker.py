@@ -219,7 +219,7 @@ def test_batches_that_go_faster_than_they_are_read_are_told_with_the_setting(spa
         raise MissingFileError("state/0/0/1.zip", "it was there")
 
     spark.context.before_job = gone
-    with pytest.raises(UnavailableError, match=r"at batch 13, by now 16.*spec\.state\.minBatchesToRetain"):
+    with pytest.raises(UnavailableError, match=r"batch 13, the newest is 16.*spec\.state\.minBatchesToRetain"):
         spark.answer(Rows("main", 0))
     assert spark.looked == [7, 10, 13]
 

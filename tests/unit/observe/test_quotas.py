@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.situation import Quota
 from tidegate.model.spec import Resources
 from tidegate.model.streaming_app import StreamingApp
@@ -72,9 +73,9 @@ def test_the_room_is_that_of_the_scarcest_resource(
 def test_the_room_is_told_with_the_numbers_of_the_scarcest_resource() -> None:
     found = room(quota({"pods": "50", "limits.memory": "8Gi"}, {"pods": "2", "limits.memory": "7Gi"}), memory="1536Mi")
     assert found is not None
-    assert found.words == (
+    assert quota_message(found) == (
         "ResourceQuota team has room for 2 executors in all, of which 2 have a pod (7Gi of 8Gi limits.memory are used, "
-        "and an executor asks for 1536Mi)"
+        "and an executor requests 1536Mi)"
     )
 
 
@@ -85,9 +86,9 @@ def test_how_many_a_quota_takes_that_counts_what_they_do_not_state_is_said_to_be
     found = room(LIMITS)
     assert found is not None
     assert found.unsure
-    assert found.words == (
-        "ResourceQuota team counts limits.cpu (2 of 64 are used), and executors state none: it takes them only if a "
-        "LimitRange gives them one, and for how many it has room then is not known. Set "
+    assert quota_message(found) == (
+        "ResourceQuota team counts limits.cpu (2 of 64 are used), and executors state none: it accepts them only if "
+        "a LimitRange gives them one, and the number that it then has room for is unknown. Set "
         "spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu"
     )
 
@@ -96,14 +97,14 @@ def test_what_the_driver_was_given_is_a_hint_and_no_knowledge() -> None:
     found = room(LIMITS, given=Given(driver="1500m"))
     assert found is not None
     assert (found.unsure, found.asked) == (True, "")
-    assert "a LimitRange gives them one (the driver has been given 1500m), and for how many" in found.words
+    assert "a LimitRange gives them one (the driver was given 1500m), and the number" in quota_message(found)
 
 
 def test_a_quota_that_is_used_up_takes_none_for_sure_also_of_those_that_do_not_state_it() -> None:
     found = room(quota({"limits.cpu": "2"}, {"limits.cpu": "2"}))
     assert found is not None
     assert (found.most, found.unsure) == (2, False)
-    assert found.words == (
+    assert quota_message(found) == (
         "ResourceQuota team has room for 2 executors in all, of which 2 have a pod (2 of 2 limits.cpu are used, and "
         "executors state none: set spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu)"
     )
@@ -124,7 +125,7 @@ def test_a_quota_that_can_not_be_read_says_nothing_for_sure(part: str) -> None:
     found = room(quota(numbers["hard"], numbers["used"]))
     assert found is not None
     assert found.unsure
-    assert "for how many executors it has room is not known" in found.words
+    assert "the number of executors that it has room for is unknown" in quota_message(found)
 
 
 @pytest.mark.parametrize(("limit", "given", "most"), [("2", "", 33), (None, "4", 17), ("2", "4", 33), (4, "", 17)])

@@ -210,7 +210,7 @@ async def test_a_driver_without_any_executor_is_not_measured_for_ever() -> None:
     watched = world.index.autoscaling.get(world.app)
     assert watched is not None
     assert watched.advice.evaluation.step is Reason.EXECUTORS_MISSING
-    assert watched.advice.message.startswith("No executor is there")
+    assert watched.advice.message.startswith("No executor runs")
     assert world.metric("tidegate_autoscaling_reason", mode="Active", reason="ExecutorsMissing") == 1
     assert world.woken[-1] == KEY
 

@@ -187,7 +187,7 @@ def test_where_spark_fails_the_second_way_is_named_if_there_is_one(
 
     monkeypatch.setattr(job, "_repartition", refuse)
     world.layout.facts = {**FACTS, "operators": [{**OPERATOR, "name": operator}]}
-    with pytest.raises(RepartitionError, match="can not divide the state anew") as raised:
+    with pytest.raises(RepartitionError, match="cannot repartition the state") as raised:
         world.make()
     assert raised.value.what is Reason.SPARK_FAILED
     assert ("spec.startFrom.exportedState" in str(raised.value)) is named

@@ -41,6 +41,7 @@ def test_what_a_limit_range_keeps_out_has_resources_that_do_not_fit(role: str, f
     assert complaint_of(OVER_THE_LIMIT, app, role, {}) == Complaint(
         "maximum memory usage per Container is 1536Mi, but limit is 2Gi, as a LimitRange of the namespace has it",
         (field,),
+        by_limit_range=True,
     )
 
 

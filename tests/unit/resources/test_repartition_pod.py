@@ -91,5 +91,5 @@ def test_by_a_version_that_can_not_be_read_no_state_is_divided(stored: str) -> N
     assert dividing.status.last_stable is not None
     newer = msgspec.structs.replace(dividing.status.last_stable, spec=stored)
     status = msgspec.structs.replace(dividing.status, last_stable=newer)
-    with pytest.raises(SpecError, match=r"status\.lastStable\.spec: can not be read by this operator"):
+    with pytest.raises(SpecError, match=r"status\.lastStable\.spec: cannot be read by this operator"):
         build_repartition_pod(msgspec.structs.replace(dividing, status=status), PLATFORM)

@@ -166,14 +166,14 @@ STEPS: dict[str, Callable[[Catalog], object]] = {
 @pytest.mark.parametrize("gone", [False, True])
 def test_what_was_disposed_of_is_not_taken_any_further(step: str, gone: bool) -> None:
     known = catalog.dispose(taking(Catalog(), "a", **{"1.sst": 10}), "a")
-    with pytest.raises(DisposedError, match="snapshot a was disposed of"):
+    with pytest.raises(DisposedError, match="snapshot a was deleted"):
         STEPS[step](catalog.forget(known, ["a"], NOW) if gone else known)
 
 
 def test_what_was_disposed_of_before_it_was_begun_is_not_begun() -> None:
     known = catalog.dispose(dataclasses.replace(ready(Catalog(), "a"), serial=1), "b")
     for later in (known, catalog.forget(known, ["b"], NOW)):
-        with pytest.raises(DisposedError, match="snapshot b was disposed of"):
+        with pytest.raises(DisposedError, match="snapshot b was deleted"):
             catalog.begin(later, "b", WANTED)
         assert catalog.dispose(later, "b") is later
         assert later.ready() == ["a"]

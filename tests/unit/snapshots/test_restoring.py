@@ -240,7 +240,7 @@ def test_only_a_complete_snapshot_is_restored() -> None:
         restore.restore(origin_of(scene), Target(scene.library(), 2), "rollback")
     actor.run()
     collect.dispose(scene.library(), "a")
-    with pytest.raises(UnknownSnapshotError, match="there is no snapshot a: it was disposed of"):
+    with pytest.raises(UnknownSnapshotError, match="there is no snapshot a: it was deleted"):
         restore.restore(origin_of(scene), Target(scene.library(), 2), "rollback")
     assert scene.keys("lineages/2/") == []
 

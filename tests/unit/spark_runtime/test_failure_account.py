@@ -105,7 +105,7 @@ def test_a_process_that_was_killed_counts_when_the_next_one_starts(pod: Pod) -> 
     _, refusal = pod.start()
     assert refusal is not None
     assert refusal.reason is Reason.RESTART_BUDGET_EXHAUSTED
-    assert "without a word" in refusal.message
+    assert "without a termination message" in refusal.message
 
 
 @pytest.mark.parametrize("reason", [Reason.STOPPED, Reason.BROKER_UNAVAILABLE, Reason.STORAGE_UNAVAILABLE])

@@ -142,4 +142,4 @@ def test_missing_keys_of_the_secret_are_one_sentence_with_their_names(tmp_path: 
 def test_a_driver_that_does_not_write_says_who_does(known: int, named: str) -> None:
     config = replace(driver_config("app", "main.py", Storage("s3://bucket/app")), epoch=3)
     said = str(preflight.BehindError("s3://bucket/app/fence.json", config, known, 1))
-    assert f"says that {named} of this application uses the storage; this driver is epoch 3" in said
+    assert f"names {named} of this application as the user of the storage; this driver is epoch 3" in said

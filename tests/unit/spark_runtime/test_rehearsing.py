@@ -108,7 +108,7 @@ def test_a_query_that_was_not_started_in_time_counts_as_dropped() -> None:
     run.rehearsing.run_out_of_time()
     told = run.told(Reason.COMPLETED)
     assert told.rehearsal == RehearsalEnd(RehearsalResult.PASSED, Reason.NONE, {"a": 3})
-    assert "'b' of the version before was not started, and counts as dropped" in told.message
+    assert "'b' of the previous version was not started, and counts as dropped" in told.message
 
 
 @pytest.mark.parametrize(

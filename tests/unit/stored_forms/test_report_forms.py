@@ -336,7 +336,7 @@ def test_the_words_of_a_driver_that_could_not_start_are_written_as_they_are_read
 
 
 def test_the_words_that_a_snapshot_pod_leaves_are_read_as_its_answer_is() -> None:
-    assert_read("snapshot-reports", pods._read_words(stored("snapshot-reports").decode()), SNAPSHOTS)
+    assert_read("snapshot-reports", pods._parse(stored("snapshot-reports").decode()), SNAPSHOTS)
 
 
 @pytest.mark.parametrize("name", ["termination", "last-words"])

@@ -9,9 +9,8 @@ from tidegate.decide.actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.launch import time_left
 from tidegate.decide.letting_go import PATIENCE, patience_left
 from tidegate.decide.rules import earliest, first_verdict
-from tidegate.decide.snapshots import pods
+from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, SnapshotAction
-from tidegate.decide.snapshots.taking import REMEDIES
 from tidegate.decide.snapshots.verdict import (
     NOT_TAKEN_PAUSE,
     ORDER_PAUSE,
@@ -42,7 +41,7 @@ def leave_released_alone(o: SnapshotObservation, now: float) -> SnapshotVerdict 
     """Leave alone what our finalizer is not on."""
     if SNAPSHOT_FINALIZER in o.snapshot.metadata.finalizers:
         return None
-    return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.RELEASED, "Nothing is left to do.", silent=True)
+    return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.RELEASED, messages.NOTHING_LEFT, silent=True)
 
 
 def stop_taking(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -50,7 +49,7 @@ def stop_taking(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     pod = o.taking or o.verifying or o.exporting
     if pod is None:
         return None
-    message = f"Pod {pod.name} is removed."
+    message = messages.pod_deleted(pod.name)
     after = put_away(o, pod)
     return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.POD_STOPPING, message, after=after)
 
@@ -103,7 +102,7 @@ def cancel(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     # After a while without an operator it is tried all the same.
     if left or any(isinstance(action, CreateSnapshotPod | GiveOrders) for action in verdict.after):
         return dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, left or None))
-    return _release(o, _tell_kept(o, f"not within {PATIENCE:.0f} seconds. {verdict.message}"))
+    return _release(o, _tell_kept(o, messages.not_in_time(PATIENCE, verdict.message)))
 
 
 def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -117,8 +116,7 @@ def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
     )
     if not o.forks or status.ready_time is None or begun:
         return None
-    names = ", ".join(o.forks)
-    message = f"It is kept until StreamingApp {names} has begun with it. To give it up now, delete that application."
+    message = messages.needed_by(", ".join(o.forks))
     return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.NEEDED_BY_FORK, message)
 
 
@@ -164,7 +162,7 @@ def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if o.app_unreadable or (refers_to_its_app(o) and not is_at_rest(o)):
         return None
     if pods.namespace_goes(o):
-        why = f"namespace {o.snapshot.metadata.namespace} is being deleted and takes no pod that could remove them."
+        why = messages.namespace_terminating(o.snapshot.metadata.namespace)
         return _release(o, _tell_kept(o, why))
     return _with_way_out(o, pods.begin(o, _orders(o), _DELETING, now))
 
@@ -172,9 +170,7 @@ def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
 def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     """Wait: the application starts or stops."""
     name = o.snapshot.app_key[1]
-    message = (
-        f"StreamingApp {name} does not take orders at the moment; the files are removed when it does.{_way_out(o)}"
-    )
+    message = _way_out(o, messages.deletion_waits(name))
     return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.APP_NOT_RUNNING, message)
 
 
@@ -205,24 +201,23 @@ def _is_retained(o: SnapshotObservation) -> bool:
     return o.snapshot.spec.deletion_policy is DeletionPolicy.RETAIN
 
 
-def _way_out(o: SnapshotObservation) -> str:
-    if _is_retained(o):
-        return f" It is tried for {PATIENCE:.0f} seconds in all."
-    return " To keep the files and finish the deletion, set spec.deletionPolicy to Retain."
+def _way_out(o: SnapshotObservation, message: str) -> str:
+    """Return a text about a deletion that waits with how it ends."""
+    return messages.with_patience(message, PATIENCE) if _is_retained(o) else messages.with_retention(message)
 
 
 def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     assert o.driver is not None
     since, report = ordered_seconds_ago(o, now), agents_report(o)
     if o.memory.not_taken and since < NOT_TAKEN_PAUSE:
-        message = f"The agent in pod {o.driver.name} did not take the order: {o.memory.not_taken}. It is told again."
+        message = _way_out(o, messages.deletion_order_refused(o.driver.name, o.memory.not_taken))
         return SnapshotVerdict(
-            _DELETING, Health.STALLED, Reason.ORDER_REFUSED, message + _way_out(o), wake_after=NOT_TAKEN_PAUSE - since
+            _DELETING, Health.STALLED, Reason.ORDER_REFUSED, message, wake_after=NOT_TAKEN_PAUSE - since
         )
     waits = report is not None and report.state is SnapshotState.WAITING
     pause = REMINDER if waits else ORDER_PAUSE
     told = since < pause and not o.memory.not_taken
-    health, message = Health.RECONCILING, f"The driver in pod {o.driver.name} disposes of the snapshot."
+    health, message = Health.RECONCILING, messages.deleting(o.driver.name)
     if waits and told and report is not None and report.reason:
         health, message = Health.STALLED, _not_disposed(o, report).message
     orders = GiveOrders(o.driver, _orders(o))
@@ -252,47 +247,40 @@ def _next_look(o: SnapshotObservation) -> float | None:
 
 
 def _held(o: SnapshotObservation, report: SnapshotReport) -> SnapshotVerdict:
-    message = (
-        f"{report.message.strip()} It is disposed of once nobody needs it. Who will not come back for it is let go "
-        f"by the annotation {ANNOTATION_RELEASE_HOLDERS}=<name>.{_way_out(o)}"
-    ).strip()
+    message = _way_out(o, messages.held(report.message.strip(), ANNOTATION_RELEASE_HOLDERS))
     return SnapshotVerdict(_DELETING, Health.STALLED, Reason.HELD, message)
 
 
 def _not_disposed(o: SnapshotObservation, report: SnapshotReport) -> SnapshotVerdict:
-    what = report.message.strip() or report.reason or report.state.value
-    message = f"The snapshot was not disposed of: {what} {REMEDIES.get(report.reason, '')}".strip()
-    return SnapshotVerdict(_DELETING, Health.STALLED, report.reason or Reason.NOT_DISPOSED, message + _way_out(o))
+    reason = report.reason or Reason.NOT_DISPOSED
+    message = _way_out(o, messages.not_deleted(messages.of_report(report, reason)))
+    return SnapshotVerdict(_DELETING, Health.STALLED, reason, message)
 
 
 def _with_way_out(o: SnapshotObservation, verdict: SnapshotVerdict) -> SnapshotVerdict:
     if verdict.health is not Health.STALLED:
         return verdict
-    return dataclasses.replace(verdict, message=verdict.message + _way_out(o))
+    return dataclasses.replace(verdict, message=_way_out(o, verdict.message))
 
 
 def _release(o: SnapshotObservation, *told: PublishEvent) -> SnapshotVerdict:
     after: tuple[SnapshotAction, ...] = (*put_away(o, o.disposing), *told, RemoveFinalizer())
-    message = "Nothing is left to do."
+    message = messages.NOTHING_LEFT
     return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.RELEASED, message, after=after, silent=True)
 
 
 def _tell_still_held(o: SnapshotObservation) -> PublishEvent:
     status, holder = o.snapshot.status, import_holder(o.snapshot.metadata)
     place = status.storage.uri if status.storage is not None else ""
-    message = (
-        f"Snapshot {status.snapshot_id} in {place} may still be held by {holder}, which was not released. Where it was "
-        f"taken, annotate its StreamSnapshot with {ANNOTATION_RELEASE_HOLDERS}={holder} when you delete that."
-    )
+    message = messages.still_held(status.snapshot_id, place, holder, ANNOTATION_RELEASE_HOLDERS)
     return PublishEvent(Reason.ORIGIN_STILL_HELD, message, True, "held")
 
 
 def _tell_disposed() -> PublishEvent:
-    message = "The snapshot's files were removed, but for those that others need."
-    return PublishEvent(Reason.SNAPSHOT_DISPOSED, message, False, "disposed")
+    return PublishEvent(Reason.SNAPSHOT_DISPOSED, messages.FILES_DELETED, False, "disposed")
 
 
 def _tell_kept(o: SnapshotObservation, why: str) -> PublishEvent:
     place = o.snapshot.status.storage.uri if o.snapshot.status.storage is not None else ""
-    message = f"The files of snapshot {o.snapshot.status.snapshot_id} in {place} were not removed: {why}"
+    message = messages.files_left(o.snapshot.status.snapshot_id, place, why)
     return PublishEvent(Reason.SNAPSHOT_RETAINED, message, True, "kept")

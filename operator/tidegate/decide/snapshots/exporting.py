@@ -14,9 +14,9 @@ from tidegate.decide.actions import PublishEvent, ReleaseAccess
 from tidegate.decide.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
 from tidegate.decide.launch import time_left
 from tidegate.decide.rules import earliest
-from tidegate.decide.snapshots import pods
+from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, DeleteSnapshotPod, SnapshotAction
-from tidegate.decide.snapshots.taking import REMEDIES, keep_final
+from tidegate.decide.snapshots.taking import keep_final
 from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, refers_to_its_app
 from tidegate.decide.snapshots.verifying import read_back
 from tidegate.model.stream_snapshot import (
@@ -40,8 +40,6 @@ TIMED_OUT, EVICTED = "DeadlineExceeded", "Evicted"
 IMAGE_PATIENCE = 120.0
 """Seconds for which an image is waited for that a registry does not give."""
 _MAY_PASS = frozenset({"ErrImagePull", "ImagePullBackOff"})
-_AGAIN = "To try again, change spec.export.nonce."
-_MORE = "Raise spec.export.timeoutSeconds, cores or resources, and change spec.export.nonce."
 
 
 def write_out(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -61,7 +59,7 @@ def write_out(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     ended = None if pod.terminating else _ended(o, asked, pod, now)
     if ended is not None:
         return _end(o, kept, ended)
-    at_work = pods.follow(o, pod, kept.phase, now, "writes the state")
+    at_work = pods.follow(o, pod, kept.phase, now, messages.WORK_EXPORT)
     at_work = dataclasses.replace(at_work, wake_after=earliest(at_work.wake_after, _image_patience(pod, now)))
     return _with_words(o, kept, asked, at_work, now)
 
@@ -78,7 +76,7 @@ def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | Non
     pod = o.exporting
     gone: tuple[SnapshotAction, ...] = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)
     released: tuple[SnapshotAction, ...] = (ReleaseAccess(),) if gone and not is_to_be_verified(o.snapshot) else ()
-    said = Exporting("Unknown", Reason.CANCELLED, "spec.export was taken away before it was complete.", None)
+    said = Exporting("Unknown", Reason.CANCELLED, messages.EXPORT_CANCELLED, None)
     return dataclasses.replace(
         kept, after=(*kept.after, *released, *gone), exporting=said if unfinished else kept.exporting
     )
@@ -98,13 +96,13 @@ def _begin(o: SnapshotObservation, kept: SnapshotVerdict, asked: ExportSpec, now
     try:
         order = build_order(o.snapshot, o.app if refers_to_its_app(o) else None)
     except ValueError as error:
-        return _end(o, kept, _failed(o.snapshot, asked, Reason.INVALID_SPEC, f"{error}.", now))
+        return _end(o, kept, _failed(o.snapshot, asked, Reason.INVALID_SPEC, messages.export_invalid(error), now))
     return _with_words(o, kept, asked, pods.begin(o, SnapshotOrders(export=(order,)), kept.phase, now), now)
 
 
 def _remove_earlier(kept: SnapshotVerdict, pod: PodRecord) -> SnapshotVerdict:
     gone: tuple[SnapshotAction, ...] = () if pod.terminating else (DeleteSnapshotPod(pod),)
-    message = f"Pod {pod.name}, of an earlier export, is removed."
+    message = messages.pod_of_earlier_export_deleted(pod.name)
     return SnapshotVerdict(kept.phase, kept.health, Reason.POD_REPLACED, message, after=gone)
 
 
@@ -119,7 +117,7 @@ def _with_words(
     # The kubelet's own deadline begins when a node has the pod, and anew with each pod.
     left = time_left(_started_at(o.snapshot, asked, now).timestamp(), asked.timeout_seconds, now)
     if not left:
-        message = f"It was not complete after {asked.timeout_seconds} s. {at_work.message} {_MORE}"
+        message = messages.export_late(asked.timeout_seconds, at_work.message)
         return _end(o, kept, _failed(o.snapshot, asked, Reason.DEADLINE_EXCEEDED, message, now))
     running = SnapshotExport(
         nonce=asked.nonce,
@@ -140,41 +138,32 @@ def _ended(o: SnapshotObservation, asked: ExportSpec, pod: PodRecord, now: float
     """Return what an export came to whose pod does nothing more for it, None if it is still at it."""
     if pod.phase == "Failed" and pod.reason in (TIMED_OUT, EVICTED):
         if pod.reason == EVICTED:
-            what = f"Pod {pod.name} was evicted: {pod.message}"
-            return _failed(o.snapshot, asked, Reason.EVICTED, f"{what} {_AGAIN}", now)
+            message = messages.export_evicted(pod.name, pod.message)
+            return _failed(o.snapshot, asked, Reason.EVICTED, message, now)
         last = pods.pods_report(o, pod)
-        why = f" {last.message}" if last is not None and last.message else ""
-        what = f"It was not complete after {asked.timeout_seconds} s.{why}"
-        return _failed(o.snapshot, asked, Reason.DEADLINE_EXCEEDED, f"{what} {_MORE}", now)
+        message = messages.export_late(asked.timeout_seconds, last.message if last is not None else "")
+        return _failed(o.snapshot, asked, Reason.DEADLINE_EXCEEDED, message, now)
     hopeless = _name_hopeless(pod, now)
     if hopeless is not None:
-        return _failed(o.snapshot, asked, hopeless.reason, f"{hopeless.message} {_AGAIN}", now)
+        return _failed(o.snapshot, asked, hopeless.reason, hopeless.message, now)
     report = pods.pods_report(o, pod)
     if report is None or not pods.has_done_its_work(pod):
         return None
     if report.state is SnapshotState.EXPORTED:
         return _complete(o.snapshot, asked, report, now)
     reason = report.reason or Reason.EXPORT_FAILED
-    message = f"{report.message.strip()} {REMEDIES.get(report.reason, '')}".strip()
-    return _failed(o.snapshot, asked, reason, message, now)
+    return _failed(o.snapshot, asked, reason, messages.export_failed(report, reason), now)
 
 
 def _name_hopeless(pod: PodRecord, now: float) -> Problem | None:
     """Return what another start of the pod would not change."""
     if pod.ended is not None and pod.ended.reason == KILLED_BY_MEMORY:
-        message = (
-            f"Pod {pod.name} needed more than its memory and was killed. Raise spec.export.resources.requests.memory."
-        )
-        return Problem(Reason.OUT_OF_MEMORY, message)
+        return Problem(Reason.OUT_OF_MEMORY, messages.export_out_of_memory(pod.name))
     waiting = _refused_image(pod)
     if waiting is None or _image_patience(pod, now):
         return None
     # The pod goes, and with it what its events told.
-    return Problem(
-        Reason.IMAGE_PULL_FAILED,
-        f"Image {waiting.image} can not be pulled: {waiting.message} Correct spec.export.image or, of the "
-        "application, spec.application.imagePullSecrets.",
-    )
+    return Problem(Reason.IMAGE_PULL_FAILED, messages.export_image_not_pulled(waiting.image, waiting.message))
 
 
 def _refused_image(pod: PodRecord) -> Waiting | None:

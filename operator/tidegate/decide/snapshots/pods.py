@@ -10,6 +10,7 @@ import msgspec
 from tidegate.decide.actions import EnsureAccess
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.launch import refused_for, time_left
+from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refers_to_its_app
 from tidegate.decide.verdict import Health
@@ -27,9 +28,9 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState
 
 _WORK = {
-    SnapshotPhase.DELETING: "disposes of the snapshot",
-    SnapshotPhase.COPYING: "copies",
-    SnapshotPhase.READY: "reads the snapshot back",
+    SnapshotPhase.DELETING: messages.WORK_DELETE,
+    SnapshotPhase.COPYING: messages.WORK_COPY,
+    SnapshotPhase.READY: messages.WORK_VERIFY,
 }
 SILENT_PAUSE = 30.0
 """Seconds after the end of a pod that said nothing of its snapshot until another one is made."""
@@ -37,7 +38,7 @@ SILENT_PAUSE = 30.0
 
 def pods_report(o: SnapshotObservation, pod: PodRecord) -> SnapshotReport | None:
     """Return the last words of a pod about the snapshot, None if there are none."""
-    told = _read_words(pod.ended.message) if pod.ended is not None else None
+    told = _parse(pod.ended.message) if pod.ended is not None else None
     return find_report(told.snapshots, o.snapshot) if told is not None else None
 
 
@@ -50,15 +51,15 @@ def has_done_its_work(pod: PodRecord) -> bool:
 def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: float, work: str = "") -> SnapshotVerdict:
     """Say how a pod is doing whose work is not done; one that gets nowhere is replaced. ``work``: what it does else."""
     if pod.terminating:
-        message = f"Pod {pod.name} is removed."
+        message = messages.pod_deleted(pod.name)
         return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_REPLACED, message)
     if pod.phase == "Failed" or _is_of_an_older_spec(o, pod):
-        message = f"Pod {pod.name} is replaced."
+        message = messages.pod_replaced(pod.name)
         return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_REPLACED, message, after=(DeleteSnapshotPod(pod),))
     if has_done_its_work(pod):
         completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
         left = time_left(completion_time, SILENT_PAUSE, now)
-        message = f"Pod {pod.name} ended without a word about the snapshot; another one follows. See its logs."
+        message = messages.no_report(pod.name)
         after = () if left else (DeleteSnapshotPod(pod),)
         return SnapshotVerdict(phase, Health.STALLED, Reason.NO_REPORT, message, after=after, wake_after=left or None)
     problem = name_start_problem(pod) or _name_failure(o, pod)
@@ -66,11 +67,11 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
         return SnapshotVerdict(phase, Health.STALLED, problem.reason, problem.message)
     told = o.memory.progress
     if told is not None and told.process == process_of(pod) and told.report.state is SnapshotState.COPYING:
-        what = work or ("reads" if phase is SnapshotPhase.READY else "copies")
-        message = f"Pod {pod.name} {what}: {told.report.files} of {told.report.of_files} files."
+        what = work or (messages.WORK_VERIFY if phase is SnapshotPhase.READY else messages.WORK_COPY)
+        message = messages.pod_progress(pod.name, what, told.report.files, told.report.of_files)
         return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_RUNNING, message, told.report)
-    what = work or _WORK.get(phase, "looks whether it is whole")
-    return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_RUNNING, f"Pod {pod.name} {what}.")
+    what = work or _WORK.get(phase, messages.WORK_IMPORT)
+    return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_RUNNING, messages.pod_works(pod.name, what))
 
 
 def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, now: float) -> SnapshotVerdict:
@@ -92,11 +93,8 @@ def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, 
         app = o.app if refers_to_its_app(o) else None
         create = CreateSnapshotPod(_build(_identified(o), app, orders, o.platform))
     except SpecError as error:
-        return SnapshotVerdict(
-            phase, Health.STALLED, Reason.INVALID_SPEC, f"No pod can be made for the snapshot: {error}"
-        )
-    why = ", because no driver runs" if orders.take or orders.dispose else ""
-    message = f"Pod {name} does it{why}."
+        return SnapshotVerdict(phase, Health.STALLED, Reason.INVALID_SPEC, messages.pod_not_built(error))
+    message = messages.pod_starts(name, without_driver=bool(orders.take or orders.dispose))
     return SnapshotVerdict(
         phase, Health.RECONCILING, Reason.POD_STARTING, message, before=(EnsureAccess(),), after=(create,)
     )
@@ -136,17 +134,13 @@ def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
         return None
     told = pods_report(o, pod)
     if told is not None and told.message:
-        return Problem(told.reason or Reason.SNAPSHOT_POD_FAILED, f"{told.message} Pod {pod.name} tries it again.")
-    return Problem(
-        Reason.SNAPSHOT_POD_FAILED,
-        f"The process in pod {pod.name} left no word (exit code {pod.ended.exit_code}). It is started again and goes "
-        f"on where it was; if that recurs, see its logs: kubectl logs {pod.name} --previous.",
-    )
+        return Problem(told.reason or Reason.SNAPSHOT_POD_FAILED, messages.pod_retries(told.message, pod.name))
+    return Problem(Reason.SNAPSHOT_POD_FAILED, messages.pod_failed(pod.name, pod.ended.exit_code))
 
 
 @functools.lru_cache(64)
-def _read_words(message: str) -> SnapshotReports | None:
+def _parse(termination: str) -> SnapshotReports | None:
     try:
-        return from_json(SnapshotReports, message) if message.startswith("{") else None
+        return from_json(SnapshotReports, termination) if termination.startswith("{") else None
     except ValueError:
         return None

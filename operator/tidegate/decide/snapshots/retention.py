@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.decide.actions import PublishEvent
+from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.actions import DeleteSnapshot, SnapshotAction, StampRetention
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, refers_to_its_app
 from tidegate.decide.verdict import Health
@@ -48,7 +49,7 @@ def let_expire(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if not why:
         return None
     name = o.snapshot.metadata.name
-    message = f"Scheduled snapshot {name} is removed: {why}"
+    message = messages.expired(name, why)
     told = PublishEvent(Reason.SNAPSHOT_EXPIRED, message, False, "expired")
     phase = o.snapshot.status.phase or SnapshotPhase.PENDING
     return SnapshotVerdict(
@@ -79,7 +80,7 @@ def _judge(o: SnapshotObservation, now: float) -> _Judgement:
     if not is_scheduled(snapshot) or not snapshot.is_final or renew_stamp(o):
         return _Judgement()
     if retention_of(snapshot).with_app and not o.app_unreadable and not refers_to_its_app(o):
-        return _Judgement("its application is gone, and took its storage with it.")
+        return _Judgement(messages.STORAGE_GONE)
     if o.begun_by or is_to_be_exported(snapshot):
         return _Judgement()
     return _judge_failed(o) if snapshot.status.phase is SnapshotPhase.FAILED else _judge_ready(o, now)
@@ -87,7 +88,7 @@ def _judge(o: SnapshotObservation, now: float) -> _Judgement:
 
 def _judge_failed(o: SnapshotObservation) -> _Judgement:
     later = any(is_scheduled(s) and s.is_final and _is_later(s, o.snapshot) for s in o.siblings)
-    return _Judgement("it failed, and a later one has ended.") if later else _Judgement()
+    return _Judgement(messages.FAILED_EARLIER) if later else _Judgement()
 
 
 def _judge_ready(o: SnapshotObservation, now: float) -> _Judgement:
@@ -98,7 +99,7 @@ def _judge_ready(o: SnapshotObservation, now: float) -> _Judgement:
     if not later:
         return _Judgement()  # the newest, whoever asked for it
     if rule.max_count is not None and sum(1 for s in later if is_scheduled(s)) >= rule.max_count:
-        return _Judgement(f"{rule.max_count} later ones are kept (spec.snapshots.retention.maxCount).")
+        return _Judgement(messages.too_many(rule.max_count))
     return _judge_age(o, rule.max_age_seconds, now)
 
 
@@ -111,7 +112,7 @@ def _judge_age(o: SnapshotObservation, max_age: int | None, now: float) -> _Judg
         return _Judgement(again_after=left)
     if abs(o.clock_skew) > LARGEST_SKEW:
         return _Judgement(again_after=DISAGREEMENT_PAUSE)
-    return _Judgement(f"it is older than {max_age} s (spec.snapshots.retention.maxAgeSeconds).")
+    return _Judgement(messages.too_old(max_age))
 
 
 def _is_later(one: StreamSnapshot, other: StreamSnapshot) -> bool:

@@ -10,7 +10,7 @@ import dataclasses
 from typing import assert_never
 
 from tidegate.decide.actions import AddFinalizer
-from tidegate.decide.snapshots import pods
+from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CountTakenByPod, GiveOrders, SnapshotAction
 from tidegate.decide.snapshots.retention import expires_in, renew_stamp
 from tidegate.decide.snapshots.status import human_size
@@ -49,36 +49,6 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotState,
 )
 
-_ANOTHER = "Make another StreamSnapshot."
-REMEDIES: dict[Reason, str] = {
-    Reason.NOTHING_COMMITTED: "It is taken after the first batch.",
-    Reason.BATCH_LOST: _ANOTHER,
-    Reason.CLEANED_TOO_FAST: f"Raise the application's spec.state.minBatchesToRetain. {_ANOTHER}",
-    Reason.UNREADABLE_CHECKPOINT: "No snapshot can be taken of state that is not understood.",
-    Reason.STORAGE_UNAVAILABLE: (
-        "Check the application's spec.storage, its credentials, the network and the store; it is tried again by itself."
-    ),
-    Reason.CATALOG_LOST: (
-        "Nothing is taken or deleted without snapshots/catalog.json: restore that object, or move snapshots/ and "
-        "objects/ away; it is tried again by itself."
-    ),
-    Reason.DISPOSED_MEANWHILE: _ANOTHER,
-    Reason.SNAPSHOT_MISSING: "Check spec.uri and spec.storage, or wait until the other one is complete.",
-    Reason.SNAPSHOT_DAMAGED: _ANOTHER,
-    Reason.NEWER_FORMAT: (
-        "Upgrade Tidegate; a driver that runs gets the new runtime with another spec.restartNonce of its application."
-    ),
-    Reason.STATE_NOT_FOUND: "Change spec.export.states, and spec.export.nonce with them.",
-    Reason.STATE_UNREADABLE: (
-        "Check that spec.export.image has a Spark that is not older than the one that wrote the state; to try again, "
-        "change spec.export.nonce."
-    ),
-    Reason.FORMAT_UNSUITABLE: "Change spec.export.format, and spec.export.nonce with it.",
-    Reason.EXPORT_EXISTS: "Change spec.export.nonce.",
-    Reason.EXPORT_FAILED: "Mend what it names, and change spec.export.nonce.",
-    Reason.INTERNAL_ERROR: f"See the driver's log. {_ANOTHER}",
-}
-"""What to do about a reason; the runtime's messages say what is wrong."""
 FOR_A_PERSON = frozenset({Reason.STORAGE_UNAVAILABLE, Reason.CATALOG_LOST, Reason.NEWER_FORMAT})
 """Reasons to wait that do not pass without somebody."""
 _ENDED = frozenset({SnapshotState.READY, SnapshotState.FAILED, SnapshotState.DISPOSED})
@@ -123,18 +93,19 @@ def refuse_another_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | 
     if not owner_uid(o.snapshot) or o.app_unreadable or refers_to_its_app(o):
         return None
     name = o.snapshot.app_key[1]
-    what = "was deleted" if o.app is None else "was deleted and made anew"
-    message = f"StreamingApp {name} {what} before the snapshot was complete."
+    replaced = messages.app_replaced(name, recreated=o.app is not None)
     removing = _remove_what_was_begun(o, now)
     if removing is not None:
-        words = f"{message} {removing.message} To give it up all the same, delete the StreamSnapshot."
-        return dataclasses.replace(removing, reason=Reason.APP_REPLACED, message=words)
-    left = ""
-    if pods.namespace_goes(o) and o.snapshot.status.storage is not None:
-        left = f"What was copied may be left in {o.snapshot.status.storage.uri}. "
+        message = messages.app_replaced_deleting(replaced, removing.message)
+        return dataclasses.replace(removing, reason=Reason.APP_REPLACED, message=message)
+    storage = o.snapshot.status.storage if pods.namespace_goes(o) else None
     after = put_away(o, o.taking or o.disposing)
     return SnapshotVerdict(
-        SnapshotPhase.FAILED, Health.STALLED, Reason.APP_REPLACED, f"{message} {left}{_ANOTHER}", after=after
+        SnapshotPhase.FAILED,
+        Health.STALLED,
+        Reason.APP_REPLACED,
+        messages.app_replaced_failed(replaced, storage.uri if storage is not None else ""),
+        after=after,
     )
 
 
@@ -144,7 +115,7 @@ def _remove_what_was_begun(o: SnapshotObservation, now: float) -> SnapshotVerdic
         return None
     phase, pod = _phase(o), o.disposing
     if o.taking is not None:
-        message = f"Pod {o.taking.name} is removed."
+        message = messages.pod_deleted(o.taking.name)
         return SnapshotVerdict(phase, Health.RECONCILING, Reason.APP_REPLACED, message, after=put_away(o, o.taking))
     if pod is None:
         return pods.begin(o, SnapshotOrders(dispose=(snapshot_id(o.snapshot.metadata),)), phase, now)
@@ -153,22 +124,22 @@ def _remove_what_was_begun(o: SnapshotObservation, now: float) -> SnapshotVerdic
     ended = report is not None and report.state in (SnapshotState.DISPOSED, SnapshotState.HELD)
     if ended and pods.has_done_its_work(pod) and not pod.terminating:
         return None
-    return pods.follow(o, pod, phase, now, "removes what was copied")
+    return pods.follow(o, pod, phase, now, messages.WORK_DELETE_COPIED)
 
 
 def wait_for_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Wait for an application that has state."""
     name = o.snapshot.app_key[1]
     if o.app_unreadable:
-        return _waiting(o, Reason.APP_UNREADABLE, f"StreamingApp {name} can not be read; see its conditions.")
+        return _waiting(o, Reason.APP_UNREADABLE, messages.app_unreadable(name))
     if o.app is None:
-        message = f"There is no StreamingApp {name} in namespace {o.snapshot.metadata.namespace}; it is waited for."
+        message = messages.app_not_found(name, o.snapshot.metadata.namespace)
         return _waiting(o, Reason.APP_NOT_FOUND, message)
     if o.app.metadata.deletion_timestamp is not None and not is_at_deletion(o.snapshot):
-        message = f"StreamingApp {name} is being deleted; nothing is taken of it any more."
+        message = messages.app_deleting(name)
         return dataclasses.replace(_waiting(o, Reason.APP_DELETING, message), after=put_away(o, o.taking))
     if o.app.status.epoch == 0:
-        return _waiting(o, Reason.APP_NOT_STARTED, f"StreamingApp {name} has never run; it is waited for.")
+        return _waiting(o, Reason.APP_NOT_STARTED, messages.app_not_started(name))
     return None
 
 
@@ -177,7 +148,7 @@ def judge_report(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     report = agents_report(o)
     if report is None or not _was_ordered(o):
         return None
-    who = f"The driver in pod {o.driver.name}" if o.driver is not None else "The driver"
+    who = messages.driver(o.driver.name if o.driver is not None else "")
     return _judge(o, report, who)
 
 
@@ -188,7 +159,7 @@ def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return None
     report = pods.pods_report(o, pod)
     if report is not None and report.state in _ENDED and pods.has_done_its_work(pod):
-        verdict = _judge(o, report, f"Pod {pod.name}")
+        verdict = _judge(o, report, messages.pod(pod.name))
         return dataclasses.replace(verdict, after=(*_count(o, report, now), *verdict.after))
     return pods.follow(o, pod, SnapshotPhase.PENDING if is_imported(o.snapshot) else SnapshotPhase.COPYING, now)
 
@@ -199,12 +170,9 @@ def order_from_agent(o: SnapshotObservation, now: float) -> SnapshotVerdict | No
         return None
     since = ordered_seconds_ago(o, now)
     if o.memory.not_taken and since < NOT_TAKEN_PAUSE:
-        message = (
-            f"The agent in pod {o.driver.name} did not take the order: {o.memory.not_taken}. It is told again. If its "
-            "runtime is older than the operator, change the application's spec.restartNonce."
-        )
+        message = messages.order_refused(o.driver.name, o.memory.not_taken)
         return _waiting(o, Reason.ORDER_REFUSED, message, health=Health.STALLED, wake_after=NOT_TAKEN_PAUSE - since)
-    message = f"The driver in pod {o.driver.name} is told to take it."
+    message = messages.ordered(o.driver.name)
     if since < ORDER_PAUSE and not o.memory.not_taken:
         return _waiting(o, Reason.ORDERED, message, wake_after=ORDER_PAUSE - since)
     return SnapshotVerdict(
@@ -230,7 +198,7 @@ def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
 def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
     """Wait: the application starts, stops, or can not be asked."""
     name = o.snapshot.app_key[1]
-    message = f"StreamingApp {name} does not take orders at the moment; it is waited for until it runs or is stopped."
+    message = messages.app_not_running(name)
     return _waiting(o, Reason.APP_NOT_RUNNING, message)
 
 
@@ -240,14 +208,15 @@ _REASONS = {SnapshotState.WAITING: Reason.WAITING, SnapshotState.HELD: Reason.HE
 
 def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> SnapshotVerdict:
     reason = report.reason or _REASONS.get(report.state, Reason.INTERNAL_ERROR)
-    why = with_remedy(report)
+    why = messages.of_report(report, reason)
     match report.state:
         case SnapshotState.READY:
+            batches = {name: pin.batch for name, pin in report.queries.items()}
             return SnapshotVerdict(
                 SnapshotPhase.READY,
                 Health.READY,
                 Reason.COMPLETE,
-                _complete(report),
+                messages.complete(batches, report.files, human_size(report.bytes)),
                 report,
                 after=put_away(o, o.taking),
             )
@@ -262,11 +231,11 @@ def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> Snapshot
                 SnapshotPhase.FAILED, Health.STALLED, reason, why, report, after=put_away(o, o.taking)
             )
         case SnapshotState.COPYING:
-            message = f"{who} copies: {report.files} of {report.of_files} files."
+            message = messages.copying(who, report.files, report.of_files)
             return SnapshotVerdict(SnapshotPhase.COPYING, Health.RECONCILING, Reason.COPYING, message, report)
         case SnapshotState.WAITING | SnapshotState.HELD:
             health = Health.STALLED if report.reason in FOR_A_PERSON else Health.RECONCILING
-            return SnapshotVerdict(_phase(o), health, reason, f"{who} waits: {why}", report)
+            return SnapshotVerdict(_phase(o), health, reason, messages.waiting(who, why), report)
         case _:
             assert_never(report.state)
 
@@ -278,18 +247,6 @@ def _count(o: SnapshotObservation, report: SnapshotReport, now: float) -> tuple[
         return ()
     seconds = max(0.0, now - began.timestamp())
     return (CountTakenByPod(seconds, copied=report.new_bytes, shared=report.bytes - report.new_bytes),)
-
-
-def _complete(report: SnapshotReport) -> str:
-    batches = ", ".join(f"{name} after batch {pin.batch}" for name, pin in sorted(report.queries.items()))
-    return f"Complete: {batches or 'no query'}; {report.files} files, {human_size(report.bytes)}."
-
-
-def with_remedy(report: SnapshotReport) -> str:
-    """Return what a report says is wrong, and what to do about it."""
-    text = report.message.strip() or report.reason or report.state.value
-    ending = "" if text.endswith((".", "!", "?")) else "."
-    return f"{text}{ending} {REMEDIES.get(report.reason, '')}".strip()
 
 
 def _waiting(

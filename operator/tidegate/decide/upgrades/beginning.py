@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from tidegate.decide.origin import lineage_of
+from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.dividing_pod import why_not_come_to
 from tidegate.decide.upgrades.gate import is_stable_again
 from tidegate.decide.upgrades.in_force import in_force
@@ -65,8 +68,7 @@ def withdraw(o: Observation, now: float) -> Step | None:
         return None
     if upgrade.phase in (UpgradePhase.DONE, UpgradePhase.WITHDRAWN, UpgradePhase.ROLLING_BACK):
         return None
-    message = "The spec is the last stable version again."
-    lineage = lineage_of(o)
+    lineage, message = lineage_of(o), messages.SPEC_IS_STABLE_VERSION
     return Step(moved(upgrade, UpgradePhase.WITHDRAWN, Reason.SPEC_REVERTED, message, now, lineage=lineage))
 
 
@@ -82,19 +84,18 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
     mode, (repartition, lineage) = upgrade.mode, state_of_newer(o, upgrade)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and mode is not UpgradeMode.STATELESS and _is_confirmed(o):
         mode, repartition, lineage = UpgradeMode.STATELESS, None, next_lineage(o)
-    message = "The spec changed again before the version before it was stable; the newer one takes its place."
     return Step(
         moved(
             upgrade,
             UpgradePhase.STOPPING,
             Reason.SPEC_CHANGED,
-            message,
+            messages.SUPERSEDED,
             now,
             to_spec_hash=o.spec_hash,
             mode=mode,
             lineage=lineage,
             repartition=repartition,
-            rehearsal=left_out(o, "The version before it was not stable yet: there is no state to rehearse on.", now),
+            rehearsal=left_out(o, messages.SUPERSEDED_REHEARSAL, now),
         )
     )
 
@@ -131,14 +132,14 @@ def begin(o: Observation, now: float) -> Step | None:
         obsolete = tuple(name for name in fresh.obsolete if name not in needed)
         fresh = msgspec.structs.replace(fresh, rollback_snapshot=pin, obsolete=obsolete)
     if mode is UpgradeMode.STATELESS:
-        message = f"Lineage {fresh.lineage} is given up, as annotation {ABANDON_ANNOTATION} says; a new one begins."
+        message = messages.state_abandoned(fresh.lineage, ABANDON_ANNOTATION)
         return Step(moved(fresh, UpgradePhase.STOPPING, Reason.STATE_ABANDONED, message, now, lineage=next_lineage(o)))
     if fresh.rollback_snapshot is not None and _is_copied(o, base, divides):
         pin = msgspec.structs.replace(fresh.rollback_snapshot, copy=f"{fresh.rollback_snapshot.id}-copy")
-        message = f"The state is copied while the version before runs.{_division(fresh, 'That stops then, and')}"
+        message = messages.copying(_repartition_then(fresh, messages.repartition_after_copy))
         return Step(moved(fresh, UpgradePhase.COPYING, Reason.SPEC_CHANGED, message, now, rollback_snapshot=pin))
-    message = f"The version before stops at a batch boundary; the new one follows.{_division(fresh, 'Between them')}"
-    rehearsal = left_out(o, "The version before does not run: its state was not copied.", now)
+    message = messages.stopping(_repartition_then(fresh, messages.repartition_between))
+    rehearsal = left_out(o, messages.NOTHING_COPIED, now)
     return Step(moved(fresh, UpgradePhase.STOPPING, Reason.SPEC_CHANGED, message, now, rehearsal=rehearsal))
 
 
@@ -150,12 +151,10 @@ def _repartition(o: Observation, known: UpgradeStatus | None) -> RepartitionStat
     return msgspec.structs.replace(wanted, deferrals=before.deferrals)
 
 
-def _division(upgrade: UpgradeStatus, when: str) -> str:
-    """Return what is said of state that is to be divided anew, empty if it is not."""
+def _repartition_then(upgrade: UpgradeStatus, then: Callable[[int, int], str]) -> str:
+    """Return what is said of a repartition to come, empty if there is none."""
     known = upgrade.repartition
-    if known is None:
-        return ""
-    return f" {when} a pod divides the state from {known.before} into {known.partitions} partitions."
+    return then(known.before, known.partitions) if known is not None else ""
 
 
 def _base(o: Observation) -> str:
@@ -204,13 +203,9 @@ def _refusal(o: Observation) -> tuple[Reason, str] | None:
     """Return reason and message if the upgrade can not be begun."""
     lineage = lineage_of(o)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and not _is_confirmed(o):
-        message = (
-            f"spec.upgrade.mode is Stateless: the state of lineage {lineage} would be given up. If that is meant, say "
-            f"it once more: annotate the application with {ABANDON_ANNOTATION}={lineage}."
-        )
-        return Reason.ABANDON_STATE_UNCONFIRMED, message
+        return Reason.ABANDON_STATE_UNCONFIRMED, messages.abandon_unconfirmed(lineage, ABANDON_ANNOTATION)
     why_not = why_not_come_to(o)
-    return (Reason.INVALID_SPEC, f"{why_not.rstrip('.')}. The version before goes on.") if why_not else None
+    return (Reason.INVALID_SPEC, messages.refused_at_once(why_not)) if why_not else None
 
 
 def _is_confirmed(o: Observation) -> bool:

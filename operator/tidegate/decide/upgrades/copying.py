@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.rehearsing import begin_rehearsal, left_out
 from tidegate.decide.upgrades.repartitioning import is_pending, judge_copy
 from tidegate.decide.upgrades.step import Step, find_report, moved, seconds_to_hear, takes_orders
@@ -22,35 +23,29 @@ def follow_copy(o: Observation, now: float) -> Step | None:
         return None
     driver = o.driver
     if driver is None or driver.terminating or not driver.running:
-        message = "The version before does not run any more; the new one follows."
-        return _stop(o, upgrade, Reason.DRIVER_GONE, message, now)
+        return _stop(o, upgrade, Reason.DRIVER_GONE, messages.DRIVER_GONE, now)
     report = find_report(o, upgrade.rollback_snapshot.copy)
     if report is not None and takes_orders(o):
         return _judge(o, upgrade, report, now)
     if seconds_to_hear(o, upgrade, now) < PATIENCE or is_pending(upgrade):
         return None  # what runs is not stopped for a repartition of which nobody knows whether Spark can do it
-    message = "The agent of the version before takes no order; the new one is started without a copy, and makes it."
-    return _stop(o, upgrade, Reason.ORDER_REFUSED, message, now)
+    return _stop(o, upgrade, Reason.ORDER_REFUSED, messages.NOT_ORDERED, now)
 
 
 def _judge(o: Observation, upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Step | None:
     if report.state is SnapshotState.READY:
         return _judge_complete(o, upgrade, report, now)
     if report.state is SnapshotState.DISPOSED and is_pending(upgrade):
-        message = (
-            "The copy was removed before it was known whether the state can be divided anew. Nothing was stopped; "
-            "another spec.restartNonce has it tried again."
-        )
+        message = messages.COPY_REMOVED_BEFORE_REPARTITION
         return Step(moved(upgrade, UpgradePhase.REFUSED, Reason.COPY_REMOVED, message, now), warning=True)
     if report.state is SnapshotState.DISPOSED:
-        message = "The copy was removed meanwhile; the new version makes another one."
-        return _stop(o, upgrade, Reason.COPY_REMOVED, message, now)
+        return _stop(o, upgrade, Reason.COPY_REMOVED, messages.COPY_REMOVED, now)
     if report.reason is Reason.NOTHING_COMMITTED:
-        message = "The storage holds no committed batch of the version before, which has committed some. " + _GOES_ON
+        message = messages.NOTHING_COMMITTED
         return Step(moved(upgrade, UpgradePhase.REFUSED, Reason.STATE_MISSING, message, now), warning=True)
     if report.state is SnapshotState.FAILED:
-        reason = report.reason or report.state.value
-        message = f"The state can not be copied: {report.message.rstrip('.')}. {_GOES_ON}"
+        reason = report.reason or Reason.INTERNAL_ERROR
+        message = messages.copy_failed(report.message)
         return Step(moved(upgrade, UpgradePhase.REFUSED, reason, message, now), warning=True)
     return None
 
@@ -59,19 +54,12 @@ def _judge_complete(o: Observation, upgrade: UpgradeStatus, report: SnapshotRepo
     if is_pending(upgrade):
         judged = judge_copy(upgrade, report, now)
         if isinstance(judged, Unfit):
-            message = f"{judged.message} Nothing was stopped."
+            message = messages.nothing_stopped(judged.message)
             return Step(moved(upgrade, UpgradePhase.REFUSED, judged.what, message, now), warning=True)
         upgrade = judged
     if o.app.spec.upgrade.rehearsal is not None:
         return begin_rehearsal(upgrade, now)
-    message = "The state is copied; the version before stops at a batch boundary, and the new one follows."
-    return _stop(o, upgrade, Reason.COPIED, message, now)
-
-
-_GOES_ON = (
-    "The version before goes on. Mend what is named and change the spec, or set spec.upgrade.mode to LastState to do "
-    "without a copy."
-)
+    return _stop(o, upgrade, Reason.COPIED, messages.COPIED, now)
 
 
 def _stop(o: Observation, upgrade: UpgradeStatus, reason: AnyReason, message: str, now: float) -> Step:

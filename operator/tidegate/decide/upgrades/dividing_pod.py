@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tidegate.decide.launch import pods_to_try, why_not_built
+from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.postponed import is_postponed
 from tidegate.decide.upgrades.repartition_results import find_pod
 from tidegate.decide.upgrades.repartitioning import is_pending, state_of_newer, wanted_repartition
@@ -29,8 +30,6 @@ _NOT_LAUNCHED = frozenset(
 )
 _STOPPED = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
 _BEGUN = _NOT_LAUNCHED | {UpgradePhase.GATE, UpgradePhase.FAILED, UpgradePhase.ROLLING_BACK}
-_AGAIN = "Then change spec.restartNonce to try again; to do without, set spec.state.partitions back."
-"""What the pod gets makes no version: with that alone nothing would be tried again."""
 
 
 def all_pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
@@ -60,14 +59,13 @@ def why_not_divided(o: Observation) -> str:
     try:
         pod = _build(o, attempt)
     except SpecError as error:
-        return f"No pod that divides the state can be made of the spec: {str(error).rstrip('.')}. {_AGAIN}"
+        return texts.pod_not_built(error)
     words = _refusal_of(o, attempt)
     if not words:
         return ""
     complaint = complaint_of(words, o.app, ROLE_REPARTITION, pod)
-    what = ", ".join(complaint.fields) or "what it names"
-    also = ", or the LimitRange" if "LimitRange" in complaint.text else ""
-    return f"The API server takes no pod that divides the state: {complaint.text}. Mend {what}{also}. {_AGAIN}"
+    fields = ", ".join(complaint.fields)
+    return texts.pod_refused(complaint.text, fields, by_limit_range=complaint.by_limit_range)
 
 
 def _refusal_of(o: Observation, attempt: RepartitionStatus) -> str:

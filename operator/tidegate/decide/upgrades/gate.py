@@ -6,8 +6,8 @@ import msgspec
 
 from tidegate.decide.faults import Problem, lost_from_sight, name_end, name_start_problem, read_termination
 from tidegate.decide.launch import refusal_of, time_left, words_of_refusal
+from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.launched import (
-    STARTED,
     committed_nothing,
     has_not_begun,
     is_in_time,
@@ -53,7 +53,7 @@ def pass_gate(o: Observation, now: float) -> Step | None:
         return None
     if upgrade.to_spec_hash != o.spec_hash or not is_stable(o, missing_queries(o, upgrade, now)):
         return None
-    message = f"The new version is stable: {_batches(o)} without a failure.{_dropped(o, upgrade)}"
+    message = messages.stable(_batches(o), _dropped(o, upgrade))
     done = moved(upgrade, UpgradePhase.DONE, Reason.STABLE, message, now, previous=status.last_stable)
     return Step(done, stable=stable_now(o, now))
 
@@ -115,7 +115,7 @@ def fail_gate(o: Observation, now: float) -> Step | None:
     why_not = why_not_taken_back(o, upgrade)
     if not why_not and status.last_stable is not None:
         return taken_back(o, upgrade, status.last_stable, problem, now)
-    failed = moved(upgrade, UpgradePhase.FAILED, problem.reason, f"{problem.message} {why_not}", now)
+    failed = moved(upgrade, UpgradePhase.FAILED, problem.reason, messages.failed(problem.message, why_not), now)
     return Step(failed, warning=True)
 
 
@@ -152,11 +152,10 @@ def note_refusal(o: Observation, now: float) -> Step | None:
     upgrade, refusal = o.app.status.upgrade, refusal_of(o)
     if not _at_gate(o, upgrade) or upgrade is None or upgrade.reason != Reason.LAUNCHED:
         return None
-    message = STARTED if o.driver is not None else upgrade.message
+    message = messages.STARTED if o.driver is not None else upgrade.message
     if refusal is not None and refusal.recorded:
         stays, limit = why_not_taken_back(o, upgrade), o.app.spec.upgrade.timeout_seconds
-        then = stays or f"If it is not stable within {limit} s (spec.upgrade.timeoutSeconds), it is taken back."
-        message = f"The new version has not started. {words_of_refusal(o, refusal)} {then}"
+        message = messages.not_started(words_of_refusal(o, refusal), stays or messages.rolled_back_after(limit))
     return Step(msgspec.structs.replace(upgrade, message=message)) if message != upgrade.message else None
 
 
@@ -213,9 +212,8 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
     if seconds_under_test(upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None
     refusal = refusal_of(o)
-    shown = f"no driver pod of it was made ({refusal.reason})" if refusal is not None else _batches(o)
-    message = f"The new version was not stable within {limit} s (spec.upgrade.timeoutSeconds): {shown}."
-    return Problem(Reason.UPGRADE_TIMEOUT, message)
+    shown = messages.no_pod_created(refusal.reason) if refusal is not None else _batches(o)
+    return Problem(Reason.UPGRADE_TIMEOUT, messages.not_stable_in_time(limit, shown))
 
 
 def _name_long_start(driver: PodRecord, seconds: float) -> Problem | None:
@@ -289,44 +287,34 @@ def is_idle(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
 def why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
     """Return why a version that failed stays, empty if it is to be taken back."""
     if o.app.status.last_stable is None:
-        return "There is no stable version to go back to."
+        return messages.NO_STABLE_VERSION
     if upgrade.rollback_snapshot is not None and upgrade.rollback_snapshot.lost:
-        return f"It is not taken back, because what was to be gone back to is lost: {upgrade.rollback_snapshot.lost}"
+        return messages.state_lost(upgrade.rollback_snapshot.lost)
     if o.app.spec.upgrade.rollback_policy is RollbackPolicy.NEVER:
-        return f"spec.upgrade.rollbackPolicy is Never: it is not taken back by itself.{by_hand(upgrade)}"
+        return by_hand(upgrade, messages.POLICY_NEVER)
     if upgrade.rollback_snapshot is None and not committed_nothing(o, upgrade):
-        return (
-            "It may have committed batches, and with spec.upgrade.mode LastState nothing was kept to go back to: it is "
-            "not taken back."
-        )
+        return messages.LAST_STATE
     return why_it_outlasts(o, upgrade) if upgrade.reason == Reason.GATE_OVERRUN else ""
 
 
 def why_it_outlasts(o: Observation, upgrade: UpgradeStatus) -> str:
     """Return in words why a version that ran on beside an edit of which no pod can be made is not taken back."""
-    limit = o.app.spec.upgrade.timeout_seconds
-    return (
-        f"The new version may have run for longer than {limit} s (spec.upgrade.timeoutSeconds) beside a spec of which "
-        f"no pod could be made, and its work is not undone by itself.{by_hand(upgrade)}"
-    )
+    return by_hand(upgrade, messages.overran(o.app.spec.upgrade.timeout_seconds))
 
 
-def by_hand(upgrade: UpgradeStatus) -> str:
-    """Return how somebody can take back what is not taken back by itself, empty if there is no such way."""
+def by_hand(upgrade: UpgradeStatus, why: str) -> str:
+    """Return why a version is not rolled back automatically, with how a person does it if that is possible."""
     pin = upgrade.rollback_snapshot
-    return f" To take it back, set spec.upgrade.rollbackTo to {pin.id}." if pin is not None and not pin.lost else ""
+    return messages.by_hand(why, pin.id if pin is not None and not pin.lost else "")
 
 
 def _dropped(o: Observation, upgrade: UpgradeStatus) -> str:
     dropped = unstarted_queries(o, upgrade)
-    if not dropped:
-        return ""
-    was, counts = ("was", "counts") if len(dropped) == 1 else ("were", "count")
-    return f" {named(dropped)} of the version before {was} not started, and {counts} as dropped."
+    return messages.queries_dropped(named(dropped), several=len(dropped) > 1) if dropped else ""
 
 
 def _batches(o: Observation) -> str:
     queries = active_queries(o)
     if not queries:
-        return "no query reports a batch"
-    return ", ".join(f"query '{query.name}' committed {query.committed} batches" for query in queries)
+        return messages.NO_BATCHES
+    return messages.names([messages.query_committed(query.name, query.committed) for query in queries])

@@ -13,8 +13,6 @@ from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.reasons import Reason
 
-STARTED = "The new version was started."
-
 
 def is_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     """Return whether the version under test has certainly not run for longer than it had to show that it is stable.

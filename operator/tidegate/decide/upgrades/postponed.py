@@ -8,11 +8,12 @@ the state has; an edit of nothing else stops nothing, and what else it changes d
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import msgspec
 
 from tidegate.decide.actions import PublishEvent
+from tidegate.decide.upgrades import messages
+from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.repartitioning import (
     is_another_asked_for,
     wanted_repartition,
@@ -35,8 +36,6 @@ _LAUNCHED = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FA
 """Phases in which a version that is not stable runs, or is followed by another such one, if one was launched."""
 _GIVEN_UP = frozenset({UpgradePhase.REFUSED, UpgradePhase.ROLLED_BACK})
 """Phases in which a version is not tried again before the spec changes."""
-_SAID = re.compile(r" The state keeps its \d+ partitions until the version that runs is stable; .*\Z", re.DOTALL)
-"""The words of this module behind what else is said."""
 
 
 def is_postponed(o: Observation) -> bool:
@@ -116,11 +115,9 @@ def name_postponed(asked: Observation, verdict: Verdict) -> Verdict:
         asked: everything that is known, with the spec as it is.
         verdict: what the rules say.
     """
-    # What ended for good says what it said before, and of an earlier edit that may be no longer true.
-    verdict = dataclasses.replace(verdict, message=_SAID.sub("", verdict.message))
     if not is_postponed(asked):
         return _name_division_to_come(asked, verdict)
-    message = f"{verdict.message} {_words(asked)}{_remedy(asked, verdict)}"
+    message = messages.beside(verdict.message, _deferred(asked), _remedy(asked, verdict))
     if verdict.phase is not Phase.RUNNING or verdict.health is Health.STALLED:
         return dataclasses.replace(verdict, message=message)
     reason = Reason.STATE_PARTITIONS_KEPT if verdict.health is Health.READY else verdict.reason
@@ -134,10 +131,7 @@ def _name_division_to_come(asked: Observation, verdict: Verdict) -> Verdict:
         return verdict
     if upgrade is not None and upgrade.to_spec_hash == asked.spec_hash and upgrade.phase in _GIVEN_UP:
         return verdict  # it is not tried again
-    message = (
-        f"{verdict.message} When it goes on, its state is first divided from {wanted.before} into {wanted.partitions} "
-        "partitions, as spec.state.partitions says."
-    )
+    message = messages.beside(verdict.message, texts.number_follows(wanted.before, wanted.partitions))
     return dataclasses.replace(verdict, message=message)
 
 
@@ -146,21 +140,17 @@ def tell_postponed(asked: Observation) -> tuple[PublishEvent, ...]:
     metadata, status = asked.app.metadata, asked.app.status
     if status.observed_generation == metadata.generation or not is_postponed(asked):
         return ()
-    return (PublishEvent(Reason.STATE_PARTITIONS_KEPT, _words(asked), False, f"{metadata.generation}"),)
+    return (PublishEvent(Reason.STATE_PARTITIONS_KEPT, _deferred(asked), False, f"{metadata.generation}"),)
 
 
-def _words(asked: Observation) -> str:
-    known, wanted = asked.app.status.state_partitions, asked.app.spec.state.partitions
-    return (
-        f"The state keeps its {known} partitions until the version that runs is stable; then it is divided into "
-        f"{wanted}, as spec.state.partitions says. Only a stable version's state can be: it goes on if that fails."
-    )
+def _deferred(asked: Observation) -> str:
+    return texts.number_deferred(asked.app.status.state_partitions, asked.app.spec.state.partitions)
 
 
 def _remedy(asked: Observation, verdict: Verdict) -> str:
     """Return what is to be done for it, empty if nothing is: who is stable is so by its batches."""
     if verdict.phase is Phase.FAILED:
-        return " Mend what failed first: the number alone starts nothing."
+        return texts.FIX_FIRST
     if asked.app.spec.suspend:
-        return " Nothing is stable before the application goes on: set spec.suspend to false."
+        return texts.RESUME_FIRST
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidegate.decide.fault_messages import reported
 from tidegate.decide.faults import (
     KILLED_BY_MEMORY,
     SIGKILL,
@@ -14,6 +15,7 @@ from tidegate.decide.faults import (
     name_start_problem,
     read_termination,
 )
+from tidegate.decide.upgrades import messages
 from tidegate.model.streaming_app import RehearsalSpec, RehearsalStatus, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
@@ -27,7 +29,6 @@ REHEARSAL_START_PATIENCE = 120.0
 """Seconds for a pod whose containers do not start, say for want of an image: a registry may be away for a while."""
 _DEADLINE = "DeadlineExceeded"
 """The kubelet's word for a pod that was ended because of its activeDeadlineSeconds."""
-_MEMORY = "Raise spec.upgrade.rehearsal.resources.requests.memory."
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +97,22 @@ def _read_end(pod: PodRecord) -> Outcome | None:
     """Return what the end of its process says, None if nothing: another attempt may say more."""
     told = read_termination(pod.ended)
     if told is not None:
-        return _read_words(pod, told)
+        return _read_termination(pod, told)
     if pod.reason == _DEADLINE:
         return _too_long(pod)
     ended = pod.ended
     if ended is None or pod.reason or lost_from_sight(ended):
         return None  # evicted, or gone with its node
     if ended.reason == KILLED_BY_MEMORY:
-        message = f"Pod {pod.name} needed more than its memory and was killed. {_MEMORY}"
+        message = messages.rehearsal_out_of_memory(pod.name)
         return Outcome(RehearsalResult.INCONCLUSIVE, Reason.OUT_OF_MEMORY, message)
     if ended.exit_code in (SIGKILL, EXIT_STOPPED):
         return None
     return Outcome(RehearsalResult.FAILED, Reason.START_FAILED, name_end(pod).message)
 
 
-def _read_words(pod: PodRecord, told: Termination) -> Outcome | None:
-    message = f"{told.exception}: {told.message}" if told.exception else told.message
+def _read_termination(pod: PodRecord, told: Termination) -> Outcome | None:
+    message = reported(told.exception, told.message)
     end = told.rehearsal
     if end is None:  # it did not come so far as to know what it was to do
         return Outcome(RehearsalResult.FAILED, Reason.START_FAILED, message)
@@ -120,12 +121,12 @@ def _read_words(pod: PodRecord, told: Termination) -> Outcome | None:
     if end.what is Reason.DEPENDENCY_UNAVAILABLE:
         message = name_reported(Fault(told.reason, told.message)).message
     elif end.what is Reason.OUT_OF_MEMORY:
-        message = f"{message} {_MEMORY}"
+        message = messages.rehearsal_needs_memory(message)
     return Outcome(end.result, end.what, message, end.committed)
 
 
 def _too_long(pod: PodRecord) -> Outcome:
-    message = f"Pod {pod.name} had no result in time (spec.upgrade.rehearsal.timeoutSeconds)."
+    message = messages.rehearsal_late(pod.name)
     return Outcome(RehearsalResult.INCONCLUSIVE, Reason.DEADLINE_EXCEEDED, message)
 
 
@@ -139,6 +140,6 @@ def _without_result(o: Observation, upgrade: UpgradeStatus, pod: PodRecord | Non
     elif pod is None and refusal is not None and refusal.pod_name == name:
         why = refusal.message
     else:
-        why = f"Pod {name} did not run."
-    message = f"{why} It was waited for {wanted.timeout_seconds} s (spec.upgrade.rehearsal.timeoutSeconds)."
+        why = messages.pod_did_not_run(name)
+    message = messages.rehearsal_without_room(why, wanted.timeout_seconds)
     return Outcome(RehearsalResult.INCONCLUSIVE, Reason.NO_ROOM, message)

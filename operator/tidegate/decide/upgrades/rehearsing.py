@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.rehearsal_results import Outcome, result_of
 from tidegate.decide.upgrades.step import REHEARSAL_REASONS, Step, moved
 from tidegate.model.streaming_app import RehearsalStatus, RehearsedQuery, UpgradePhase, UpgradeStatus
@@ -17,16 +18,11 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import RehearsalResult
 
 _BEFORE_A_LAUNCH = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN})
-_GOES_ON = (
-    "The version before goes on. Change the spec (another spec.restartNonce has the same version rehearsed again), or "
-    "remove spec.upgrade.rehearsal to do without."
-)
-_FOLLOWS = "The version before stops at a batch boundary, and the new one follows."
 
 
 def begin_rehearsal(upgrade: UpgradeStatus, now: float) -> Step:
     """Return the intent to rehearse on the copy that is complete now."""
-    message = "The state is copied; the new version is rehearsed on the copy while the version before runs."
+    message = messages.REHEARSING
     rehearsal = RehearsalStatus(start_time=time_from_seconds(now))
     return Step(moved(upgrade, UpgradePhase.REHEARSING, Reason.COPIED, message, now, rehearsal=rehearsal))
 
@@ -47,8 +43,8 @@ def follow_rehearsal(o: Observation, now: float) -> Step | None:
     known = upgrade.rehearsal or RehearsalStatus()
     wanted = o.app.spec.upgrade.rehearsal
     if wanted is None:
-        message = "It is not asked for any more (spec.upgrade.rehearsal)."
-        return _ended(upgrade, known, Outcome(RehearsalResult.INCONCLUSIVE, Reason.STOPPED, message), now)
+        cancelled = Outcome(RehearsalResult.INCONCLUSIVE, Reason.STOPPED, messages.REHEARSAL_CANCELLED)
+        return _ended(upgrade, known, cancelled, now)
     if o.app.spec.suspend:
         # Its pod is removed, as the driver's is.
         return _begun(upgrade, known, None) if known.start_time is not None else None
@@ -87,15 +83,14 @@ def _ended(upgrade: UpgradeStatus, known: RehearsalStatus, outcome: Outcome, now
         message=outcome.message,
         completion_time=time_from_seconds(now),
     )
-    words = f"{outcome.message.rstrip('.')}."
     if outcome.result is RehearsalResult.FAILED:
-        message = f"The new version failed in its rehearsal: {words} {_GOES_ON}"
+        message = messages.rehearsal_failed(outcome.message)
         return Step(
             moved(upgrade, UpgradePhase.REFUSED, Reason.REHEARSAL_FAILED, message, now, rehearsal=rehearsal),
             warning=True,
         )
-    message = f"Rehearsed: {words} {_FOLLOWS}"
+    message = messages.rehearsal_passed(outcome.message)
     if outcome.result is RehearsalResult.INCONCLUSIVE:
-        message = f"The rehearsal says nothing of the new version: {words} {_FOLLOWS}"
+        message = messages.rehearsal_inconclusive(outcome.message)
     reason = REHEARSAL_REASONS[outcome.result]
     return Step(moved(upgrade, UpgradePhase.STOPPING, reason, message, now, rehearsal=rehearsal))

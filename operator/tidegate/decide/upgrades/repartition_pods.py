@@ -13,6 +13,8 @@ from tidegate.decide.actions import (
 from tidegate.decide.faults import name_start_problem
 from tidegate.decide.launch import refused_for
 from tidegate.decide.rules import earliest
+from tidegate.decide.upgrades import messages
+from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.rehearsal_pods import Kept
 from tidegate.decide.upgrades.repartition_results import (
     REPARTITION_START_PATIENCE,
@@ -40,7 +42,7 @@ def hold_for_repartition(o: Observation, now: float) -> Verdict | None:
     upgrade = o.app.status.upgrade
     if o.driver is not None or upgrade is None or upgrade.phase not in BEFORE_A_LAUNCH or not is_pending(upgrade):
         return None
-    message = f"{upgrade.message}{_progress(o, upgrade)}"
+    message = messages.beside(upgrade.message, _progress(o, upgrade))
     wake_after = _look_again_in(o, now)
     return Verdict(
         Phase.REPARTITIONING, Health.RECONCILING, Reason.UPGRADE_REPARTITIONING, message, wake_after=wake_after
@@ -94,14 +96,13 @@ def _progress(o: Observation, upgrade: UpgradeStatus) -> str:
         return ""
     problem = name_start_problem(pod) if not pod.running and not has_ended(pod) else None
     if problem is not None:
-        return f" {problem.message}"
+        return problem.message
     report = report_of(o, known)
     if report is None:
-        return f" See pod {pod.name}."
+        return messages.see_pod(pod.name)
     if report.files < report.of_files:
-        return f" {report.files} of {report.of_files} files are copied (pod {pod.name})."
-    rows = f", {report.rows} rows are divided" if report.rows else ""
-    return f" {report.files} files are copied{rows} (pod {pod.name})."
+        return texts.copy_progress(pod.name, report.files, report.of_files)
+    return texts.progress(pod.name, report.files, report.rows)
 
 
 def _look_again_in(o: Observation, now: float) -> float | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.decide.faults import KILLED_BY_MEMORY, lost_from_sight, name_start_problem, read_termination
+from tidegate.decide.upgrades import messages
+from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.step import seconds_in_phase, seconds_to_hear
 from tidegate.model.streaming_app import RepartitionStatus, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -21,7 +23,6 @@ ROOM_PATIENCE = 300.0
 """Seconds for a pod that is not admitted, or finds no node; the application does not run meanwhile."""
 _DEADLINE = "DeadlineExceeded"
 """The kubelet's word for a pod that was ended because of its activeDeadlineSeconds."""
-_MEMORY = "Raise spec.state.repartition.resources.requests.memory."
 _PASSES = frozenset({Reason.DEPENDENCY_UNAVAILABLE, Reason.FENCED})
 """Ends after which another attempt may do better."""
 
@@ -87,11 +88,10 @@ def outcome_of(
     if pod is not None and has_ended(pod):
         return _read_end(pod, known)
     if in_all >= timeout:
-        message = f"It took longer than {timeout:.0f} s (spec.state.repartition.timeoutSeconds)."
-        return NotDivided(Reason.DEADLINE_EXCEEDED, message, again=False)
+        return NotDivided(Reason.DEADLINE_EXCEEDED, texts.late(timeout), again=False)
     if pod is not None and (pod.terminating or pod.running):
         # Drained, or its node does not answer: it may be there for as long as that is away, and the application waits.
-        gone = NotDivided(Reason.NO_ROOM, f"Pod {pod.name} was removed.", again=True)
+        gone = NotDivided(Reason.NO_ROOM, texts.pod_deleted(pod.name), again=True)
         return gone if pod.terminating else None
     if pod is None and known.pod_uid:
         # Deleted by force, or with its node, maybe while nobody looked. What it did is in its lineage and nowhere else.
@@ -108,8 +108,8 @@ def _not_begun(o: Observation, known: RepartitionStatus, pod: PodRecord | None, 
         return None
     name, refusal = repartition_pod_name(o.app.metadata.name, known.epoch), o.memory.refusal
     refused = refusal.message if pod is None and refusal is not None and refusal.pod_name == name else ""
-    why = problem.message if problem is not None else refused or f"Pod {name} did not run."
-    return NotDivided(Reason.NO_ROOM, f"{why} It was waited for {ROOM_PATIENCE:.0f} s.", again=False)
+    why = problem.message if problem is not None else refused or messages.pod_did_not_run(name)
+    return NotDivided(Reason.NO_ROOM, texts.without_room(why, ROOM_PATIENCE), again=False)
 
 
 def has_ended(pod: PodRecord) -> bool:
@@ -120,30 +120,28 @@ def has_ended(pod: PodRecord) -> bool:
 def _read_end(pod: PodRecord, known: RepartitionStatus) -> Outcome:
     told, ended = read_termination(pod.ended), pod.ended
     if told is not None and told.repartition is not None:
-        return _read_words(told, told.repartition, known)
+        return _read_termination(told, told.repartition, known)
     if told is not None:  # it did not come so far as to know what it was to do
         return NotDivided(Reason.START_FAILED, told.message, again=False)
     if pod.reason == _DEADLINE:
-        message = f"Pod {pod.name} was ended, because its time was over (spec.state.repartition.timeoutSeconds)."
+        message = texts.pod_late(pod.name)
         return NotDivided(Reason.DEADLINE_EXCEEDED, message, again=False)
     if ended is not None and not pod.reason and not lost_from_sight(ended) and ended.reason == KILLED_BY_MEMORY:
-        message = f"Pod {pod.name} needed more than its memory and was killed. {_MEMORY}"
+        message = texts.out_of_memory(pod.name)
         return NotDivided(Reason.OUT_OF_MEMORY, message, again=False)
     return _lost(pod.name)  # evicted, killed, or gone with its node
 
 
 def _lost(name: str) -> NotDivided:
-    return NotDivided(Reason.NO_ROOM, f"Pod {name} was lost.", again=True)
+    return NotDivided(Reason.NO_ROOM, texts.pod_lost(name), again=True)
 
 
-def _read_words(told: Termination, end: RepartitionEnd, known: RepartitionStatus) -> Outcome:
+def _read_termination(told: Termination, end: RepartitionEnd, known: RepartitionStatus) -> Outcome:
     if told.reason is Reason.COMPLETED and end.what is Reason.NONE and end.lineage == known.lineage:
-        return Divided(end, f"{told.message}{_left_out(end)}")
+        return Divided(end, _with_left_out(told.message, end))
     return NotDivided(end.what or Reason.SPARK_FAILED, told.message, again=end.what in _PASSES)
 
 
-def _left_out(end: RepartitionEnd) -> str:
-    if not end.left_out:
-        return ""
+def _with_left_out(reported: str, end: RepartitionEnd) -> str:
     of = len(end.queries) + end.left_out
-    return f" The batches of {end.left_out} of {of} queries had no room in the pod's last words."
+    return texts.queries_without_room(reported, end.left_out, of) if end.left_out else reported

@@ -15,6 +15,8 @@ import msgspec
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.faults import Problem
 from tidegate.decide.origin import lineage_of
+from tidegate.decide.upgrades import messages
+from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.repartition_results import (
     Divided,
     NotDivided,
@@ -52,10 +54,6 @@ MOST_ATTEMPTS = 3
 BEFORE_A_LAUNCH = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
 _NOT_KNOWN_YET = BEFORE_A_LAUNCH | {UpgradePhase.ROLLING_BACK}
 """Phases in which the state that the coming driver, or the one that is filling it, will have is not in the status."""
-_GOES_ON = (
-    "The version before goes on with the state as it was. Another spec.restartNonce has it tried again; to do without, "
-    "set spec.state.partitions back."
-)
 
 
 def wanted_repartition(o: Observation) -> RepartitionStatus | None:
@@ -105,7 +103,7 @@ def tell_kept(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent,
     wanted, kept = o.app.spec.state.partitions, status.state_partitions
     if not kept or kept == wanted:
         return ()
-    return (PublishEvent(Reason.STATE_PARTITIONS_KEPT, _words_of_kept(kept, wanted), True, f"{status.epoch}"),)
+    return (PublishEvent(Reason.STATE_PARTITIONS_KEPT, texts.number_kept(kept, wanted), True, f"{status.epoch}"),)
 
 
 def name_kept(o: Observation, verdict: Verdict) -> Verdict:
@@ -124,16 +122,8 @@ def name_kept(o: Observation, verdict: Verdict) -> Verdict:
         return verdict
     if status.upgrade is not None and status.upgrade.phase in _NOT_KNOWN_YET:
         return verdict
-    words = _words_of_kept(status.state_partitions, wanted)
-    return dataclasses.replace(verdict, message=f"{verdict.message} {words}")
-
-
-def _words_of_kept(kept: int, wanted: int) -> str:
-    return (
-        f"The state has {kept} partitions and keeps them: spec.state.partitions is {wanted}, and was not changed since "
-        f"the application was stable. It is divided into {wanted} if the field is set to {kept} first, and to {wanted} "
-        "once that is stable."
-    )
+    message = messages.beside(verdict.message, texts.number_kept(status.state_partitions, wanted))
+    return dataclasses.replace(verdict, message=message)
 
 
 def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> UpgradeStatus | Unfit:
@@ -150,7 +140,7 @@ def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Up
     if known is None or len(told) < len(facts):
         return upgrade  # a runtime of before does not tell; the pod finds out
     if not needs_repartition(told, known.partitions):
-        message = f"No query has state that is not in {known.partitions} partitions already."
+        message = texts.nothing_to_do(known.partitions)
         return _settled(upgrade, RepartitionResult.NOT_NEEDED, "", message, now)
     return why_unfit(told, known.partitions, report.spark_version) or upgrade
 
@@ -167,7 +157,7 @@ def begin_repartition(o: Observation, now: float) -> Step | None:
         return None
     if not is_pending(upgrade) or o.driver is not None or o.app.spec.suspend or upgrade.to_spec_hash != o.spec_hash:
         return None
-    message = "The version before has stopped; a pod divides its state anew, in a lineage of its own."
+    message = texts.STARTED
     return _attempt(o, upgrade, Reason.STOPPED, message, now)
 
 
@@ -180,7 +170,7 @@ def follow_repartition(o: Observation, now: float) -> Step | None:
     if o.app.spec.suspend:
         # Its pod is removed, as the driver's is, whatever else the spec says by now: it begins anew when the
         # application goes on, and that time is not its own.
-        message = "The application is suspended; its state is divided anew when it goes on."
+        message = texts.SUSPENDED
         later = msgspec.structs.replace(
             known, epoch=0, lineage=0, pod_uid="", attempts=0, progress=None, start_time=None
         )
@@ -233,7 +223,7 @@ def _judge(o: Observation, upgrade: UpgradeStatus, outcome: Outcome, now: float)
     if isinstance(outcome, Divided):
         return _divided(upgrade, known, outcome, now)
     if outcome.again and known.attempts < MOST_ATTEMPTS:
-        follows = f"{outcome.message} Attempt {known.attempts + 1} of {MOST_ATTEMPTS} follows, in another pod."
+        follows = texts.another_attempt(outcome.message, known.attempts + 1, MOST_ATTEMPTS)
         return _attempt(o, upgrade, outcome.what, follows, now)
     if outcome.what is Reason.BATCH_UNCOMMITTED and known.deferrals < MOST_PUT_OFF:
         return _put_off(o, upgrade, outcome, now)
@@ -273,10 +263,7 @@ def _attempt(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: st
 
 def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Divided, now: float) -> Step:
     queries, rows = outcome.end.queries, outcome.end.rows
-    message = (
-        f"The state of lineage {known.lineage} is in {known.partitions} partitions, with the {rows} rows that it had "
-        f"in {known.before}; the new version is started on it."
-    )
+    message = texts.done(known.lineage, known.partitions, known.before, rows)
     # Spark makes a batch of it, of each query whose state was divided.
     last = max((it.batch + (it.partitions not in (0, known.partitions)) for it in queries.values()), default=None)
     done = _settled(upgrade, RepartitionResult.DONE, "", outcome.message, now, rows=rows, batch=last)
@@ -318,8 +305,8 @@ def not_divided(o: Observation, upgrade: UpgradeStatus, why: Problem, message: s
 
 
 def _failed(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: float) -> Step:
-    words = f"The state was not divided anew: {outcome.message.rstrip('.')}."
-    return not_divided(o, upgrade, Problem(outcome.what, outcome.message), f"{words} {_GOES_ON}", now)
+    why = Problem(outcome.what, outcome.message)
+    return not_divided(o, upgrade, why, texts.failed(outcome.message), now)
 
 
 def _put_off(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: float) -> Step:
@@ -327,12 +314,7 @@ def _put_off(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: f
     known = upgrade.repartition
     assert known is not None
     number, batches = known.deferrals + 1, o.app.spec.upgrade.stable_batches
-    message = (
-        f"The state was not divided anew yet: {outcome.message.rstrip('.')}. The version before goes on with the state "
-        f"as it was. When it has committed {batches} batches of each query, or waits for input, the upgrade begins "
-        f"anew by itself (time {number} of {MOST_PUT_OFF}). Another spec.restartNonce has it begin at once; to do "
-        "without, set spec.state.partitions back."
-    )
+    message = texts.deferred(outcome.message, batches, number, MOST_PUT_OFF)
     failed = _settled(upgrade, RepartitionResult.FAILED, outcome.what, outcome.message, now, deferrals=number)
     return _give_up(o, failed, Reason.STATE_PARTITIONS_KEPT, message, now)
 

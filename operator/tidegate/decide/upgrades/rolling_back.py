@@ -6,6 +6,7 @@ import msgspec
 
 from tidegate.decide.faults import Problem, read_termination
 from tidegate.decide.origin import lineage_of
+from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.step import Step, moved, next_lineage, runs_ready
 from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -31,7 +32,7 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
         return None
     if over:
         upgrade = msgspec.structs.replace(upgrade, to_spec_hash=_what_is_left(o, upgrade))
-    why = Problem(Reason.ROLLBACK_REQUESTED, f"spec.upgrade.rollbackTo names {pin.id}.")
+    why = Problem(Reason.ROLLBACK_REQUESTED, messages.rollback_requested(pin.id))
     return taken_back(o, msgspec.structs.replace(upgrade, rollback_to=pin.id), target, why, now)
 
 
@@ -62,11 +63,7 @@ def why_ignored(upgrade: UpgradeStatus | None, wish: str) -> str:
     pin = upgrade.rollback_snapshot if upgrade is not None and _has_way_back(upgrade) else None
     if not wish or (pin is not None and pin.id == wish):
         return ""
-    there_is = f"The one there is: {pin.id}." if pin is not None else "There is none."
-    return (
-        f"spec.upgrade.rollbackTo names {wish}, which is no pin that can be gone back to. {there_is} Nothing is taken "
-        "back; status.upgrade.rollbackSnapshot.id has the id of a pin."
-    )
+    return messages.rollback_ignored(wish, pin.id if pin is not None else "")
 
 
 def _has_way_back(upgrade: UpgradeStatus) -> bool:
@@ -80,11 +77,7 @@ def name_lost_pin(o: Observation) -> Problem | None:
     pin = upgrade.rollback_snapshot if upgrade is not None and _can_be_taken_back(upgrade) else None
     if pin is None or not pin.lost or pin.id != wish:
         return None
-    message = (
-        f"spec.upgrade.rollbackTo names {pin.id}, and what was to be gone back to is lost: {pin.lost.rstrip('.')}. The "
-        "version that runs goes on. Remove the field; another version, as it was, is an upgrade with the newest state."
-    )
-    return Problem(Reason.ROLLBACK_SNAPSHOT_LOST, message)
+    return Problem(Reason.ROLLBACK_SNAPSHOT_LOST, messages.rollback_snapshot_lost(pin.id, pin.lost))
 
 
 def roll_back_on_revert(o: Observation, now: float) -> Step | None:
@@ -96,7 +89,7 @@ def roll_back_on_revert(o: Observation, now: float) -> Step | None:
     launched = upgrade.epoch > 0 and upgrade.phase in _UNDER_TEST
     if not launched or upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.lost:
         return None
-    why = Problem(Reason.SPEC_REVERTED, "The spec was changed back before the new version was stable.")
+    why = Problem(Reason.SPEC_REVERTED, messages.SPEC_REVERTED)
     return taken_back(o, upgrade, stable, why, now)
 
 
@@ -104,9 +97,10 @@ def taken_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why: 
     """Return the intent to go back to a stable version, with the state of the pin in a new lineage if there is one."""
     pinned = upgrade.rollback_snapshot is not None
     lineage = next_lineage(o) if pinned else lineage_of(o)
-    state = f"the state that it had, in lineage {lineage}" if pinned else "the last committed batch"
-    words = f"{why.message} The stable version before it goes on with {state}."
-    record = moved(upgrade, UpgradePhase.ROLLING_BACK, why.reason, words, now, lineage=lineage, epoch=0, previous=None)
+    message = messages.rolling_back(why.message, lineage, with_state=pinned)
+    record = moved(
+        upgrade, UpgradePhase.ROLLING_BACK, why.reason, message, now, lineage=lineage, epoch=0, previous=None
+    )
     return Step(record, stable=target, warning=True)
 
 
@@ -120,8 +114,5 @@ def finish_rollback(o: Observation, now: float) -> Step | None:
     told = read_termination(driver.ended) if not driver.running else None
     if not runs_ready(o) and (told is None or told.reason is not Reason.COMPLETED):
         return None
-    message = (
-        f"The new version was taken back: {upgrade.message} It is not tried again until the spec changes; a change of "
-        "spec.restartNonce is one."
-    )
+    message = messages.rolled_back(upgrade.message)
     return Step(moved(upgrade, UpgradePhase.ROLLED_BACK, reason_from(upgrade.reason), message, now), warning=True)

@@ -12,8 +12,16 @@ from typing import TypeAlias
 
 import msgspec
 
-from tidegate.decide.upgrades import beginning, copying, gate, rehearsing, repartitioning, rolling_back, unusable
-from tidegate.decide.upgrades.launched import STARTED
+from tidegate.decide.upgrades import (
+    beginning,
+    copying,
+    gate,
+    messages,
+    rehearsing,
+    repartitioning,
+    rolling_back,
+    unusable,
+)
 from tidegate.decide.upgrades.step import Step, applied
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -78,7 +86,7 @@ def at_launch(upgrade: UpgradeStatus | None, epoch: int, now: float) -> UpgradeS
             epoch=first,
             phase_start_time=since,
             reason=Reason.LAUNCHED,
-            message=STARTED,
+            message=messages.STARTED,
         )
     if upgrade.phase is UpgradePhase.GATE:
         return msgspec.structs.replace(upgrade, phase_start_time=since)

@@ -14,9 +14,11 @@ from typing import TypeAlias
 import msgspec
 
 from tidegate.decide.ends import ended_for_good, obey_policy_never
+from tidegate.decide.fault_messages import sentence
 from tidegate.decide.faults import Problem, name_end
 from tidegate.decide.launch import why_not_built
 from tidegate.decide.origin import lineage_of
+from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.dividing_pod import why_not_divided
 from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_taken_back
 from tidegate.decide.upgrades.launched import has_finished, is_in_time, never_began
@@ -31,8 +33,6 @@ from tidegate_spark.reasons import Reason
 _WITHOUT_THE_STABLE_ONE = BEFORE_A_LAUNCH | {UpgradePhase.GATE, UpgradePhase.FAILED}
 """Phases in which the spec's version is to run; in all others the stable one does, whatever the spec says."""
 _NOTHING_STOPPED = frozenset({UpgradePhase.COPYING, UpgradePhase.REHEARSING})
-_MEND_OR_NOT = "Mend the spec. The version before does not go on by itself:"
-_MEND = " Mend the spec, and the upgrade begins anew; or set it back."
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def refuse_before_the_stop(o: Observation, now: float) -> Step | None:
     why_not, remedy = _why_not_come_to(o)
     if not why_not:
         return None
-    message = f"{why_not} The version before goes on.{remedy}"
+    message = messages.continues(why_not, remedy)
     # Of a rehearsal nothing will come any more.
     return Step(moved(upgrade, UpgradePhase.REFUSED, Reason.INVALID_SPEC, message, now, rehearsal=None), warning=True)
 
@@ -103,7 +103,7 @@ def name_standstill(o: Observation, now: float) -> Verdict | None:
     if not why_not or not stays or (stable is not None and not _can_go_on(o, stable)):
         return None
     phase = Phase.COMPLETED if has_finished(o, upgrade) else Phase.PENDING
-    return Verdict(phase, Health.STALLED, Reason.INVALID_SPEC, f"{why_not.rstrip('.')}. {_MEND_OR_NOT} {stays}")
+    return Verdict(phase, Health.STALLED, Reason.INVALID_SPEC, messages.standstill(why_not, stays))
 
 
 def name_failing_version(o: Observation, now: float) -> Verdict | None:
@@ -117,7 +117,7 @@ def name_failing_version(o: Observation, now: float) -> Verdict | None:
     why_not, stays = why_not_built(o), _why_not_undone(o, upgrade, now)
     if not why_not or not stays:
         return None
-    message = f"{why_not.rstrip('.')}. {name_end(driver).message} {_MEND_OR_NOT} {stays}"
+    message = messages.failing(why_not, name_end(driver).message, stays)
     return Verdict(Phase.STARTING, Health.STALLED, Reason.INVALID_SPEC, message)
 
 
@@ -136,9 +136,8 @@ def leave_ended_version(o: Observation, now: float) -> Verdict | None:
     if not why_not:
         return None
     finished, stays = has_finished(o, upgrade), _why_not_undone(o, upgrade, now)
-    end = "The version that was launched has finished." if finished else name_end(driver).message
-    remedy = f"{_MEND_OR_NOT} {stays}" if stays else "Mend the spec."
-    message = f"{why_not.rstrip('.')}. Driver pod {driver.name} is left as it ended. {end} {remedy}"
+    end = messages.VERSION_FINISHED if finished else name_end(driver).message
+    message = messages.left_ended(why_not, driver.name, end, stays)
     return Verdict(Phase.COMPLETED if finished else Phase.FAILED, Health.STALLED, Reason.INVALID_SPEC, message)
 
 
@@ -156,7 +155,7 @@ def _why_not_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
     if never_began(o, upgrade):
         return why_not_taken_back(o, upgrade)
     if has_finished(o, upgrade):
-        return f"The new version has finished, and its work is not undone by itself.{by_hand(upgrade)}"
+        return by_hand(upgrade, messages.HAS_FINISHED)
     stays = why_not_taken_back(o, upgrade)
     return stays if stays or is_in_time(o, upgrade, now) else why_it_outlasts(o, upgrade)
 
@@ -164,7 +163,7 @@ def _why_not_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
 def _why_not_come_to(o: Observation) -> tuple[str, str]:
     """Return why nothing can come of the spec's version, and its remedy; both are empty if it can be launched."""
     why_not = why_not_built(o)
-    return (f"{why_not.rstrip('.')}.", _MEND) if why_not else (why_not_divided(o), "")
+    return (sentence(why_not), messages.CORRECT_OR_REVERT) if why_not else (why_not_divided(o), "")
 
 
 def _can_go_on(o: Observation, stable: StableSpec) -> bool:
@@ -179,10 +178,8 @@ def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step |
     """State that is being divided anew is for a version that can not be launched: the old lineage is there, whole."""
     if not is_pending(unusable.upgrade):
         return None
-    then = "The version before goes on with the state as it was."
-    if not unusable.can_go_on:
-        then = "Nor can one be made of the version before, whose state stays as it was."
-    message = f"{unusable.why_not} {then}{unusable.remedy}"
+    message_of = messages.continues_without_repartition if unusable.can_go_on else messages.nothing_continues
+    message = message_of(unusable.why_not, unusable.remedy)
     return not_divided(o, unusable.upgrade, Problem(Reason.INVALID_SPEC, unusable.why_not), message, now)
 
 
@@ -190,7 +187,7 @@ def _go_on_where_it_stopped(o: Observation, unusable: Unusable, now: float) -> S
     """Without a launch there is nothing to be undone."""
     if unusable.upgrade.epoch:
         return None
-    message = f"{unusable.why_not} The version before goes on where it stopped.{unusable.remedy}"
+    message = messages.continues_where_stopped(unusable.why_not, unusable.remedy)
     refused = moved(unusable.upgrade, UpgradePhase.REFUSED, Reason.INVALID_SPEC, message, now, lineage=lineage_of(o))
     return Step(refused, warning=True)
 
@@ -202,7 +199,7 @@ def _take_back(o: Observation, unusable: Unusable, now: float) -> Step | None:
     """
     if _why_not_undone(o, unusable.upgrade, now):
         return None
-    why = Problem(Reason.INVALID_SPEC, f"{unusable.why_not}{unusable.remedy}")
+    why = Problem(Reason.INVALID_SPEC, unusable.why_not + unusable.remedy)
     return taken_back(o, unusable.upgrade, unusable.stable, why, now)
 
 

@@ -32,7 +32,7 @@ def within_limit(drafts: Sequence[Entry], open_ones: int, is_known: Callable[[st
         is_new = has_part(draft) and draft.id not in names and not is_known(draft.id)
         if is_new and open_ones + len(names) >= MOST_ASKED:
             words = f"{MOST_ASKED} messages of types snapshot and dump-state are not done yet: send it again later."
-            found.append(rejected(draft, Reason.TOO_MANY_OPEN, f"{words} It needs another id then."))
+            found.append(rejected(draft, Reason.TOO_MANY_OPEN, f"{words} Use another id then."))
             continue
         if is_new:
             names.add(draft.id)

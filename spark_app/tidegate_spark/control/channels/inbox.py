@@ -101,7 +101,7 @@ def messages_in(name: str, body: bytes) -> tuple[Received, ...]:
     try:
         events = _events(body)
         if batch is not None and len(events) != batch.count:
-            raise ValueError(f"its name says that it holds {batch.count} events, and it holds {len(events)}")
+            raise ValueError(f"it has {len(events)} events, and {batch.count} by its name")
         bodies = [json.dumps(event, separators=(",", ":")).encode() for event in events]
     except (ValueError, RecursionError) as error:
         return (Received(origin, body, offset=first, unreadable=f"The object cannot be read: {error}."),)

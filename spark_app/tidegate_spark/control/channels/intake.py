@@ -183,7 +183,7 @@ class Intake:
             self._answer_at = self._clock() + self._answer_pause
             self._answer_pause = min(2 * self._answer_pause, LONGEST_PAUSE_SECONDS)
             self._tell_of_answers(
-                Reason.CONTROL_REPLIES_REFUSED, f"{self._broker.kind} does not take what came of messages: {error}"
+                Reason.CONTROL_REPLIES_REFUSED, f"{self._broker.kind} does not accept the replies: {error}"
             )
         else:
             self._answer_pause, self._answer_at = FIRST_PAUSE_SECONDS, 0.0
@@ -217,5 +217,5 @@ class Intake:
             self._connected, self._reason, self._message = False, reason, message
         if is_news:
             log.warning("control channel: %s: %s", reason, message, extra={"action": "channel", "reason": reason})
-            words = f"{message} The application goes on; messages from {self._broker.kind} wait there."
+            words = f"{message} The application continues; messages from {self._broker.kind} wait there."
             self._notice(reason, words, True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from tidegate_spark import foreign_text
 from tidegate_spark.control.channels.credentials import CA, CERTIFICATE, KEY, PASSWORD, USERNAME, ChannelSecret
 from tidegate_spark.control.channels.ports import (
     LARGEST_EVENT,
@@ -197,7 +198,7 @@ class KafkaChannel:
             where = place or f"topic {self._settings.topic!r}"
             raise ChannelError(reason, f"{words} ({where} at {self._settings.bootstrap_servers}).") from error
         except (Py4JError, OSError) as error:
-            if "NoClassDefFoundError" in str(error):
+            if foreign_text.names_missing_class(str(error)):
                 raise ChannelError(
                     Reason.CHANNEL_CONNECTOR_MISSING, f"{_WORDS[Reason.CHANNEL_CONNECTOR_MISSING]}."
                 ) from error
@@ -215,7 +216,7 @@ def fault_in(chain: Sequence[Link]) -> tuple[Reason, str]:
         # What cannot be looked up now may be later: a Service that is not there yet.
         reason = (
             Reason.CHANNEL_UNAVAILABLE
-            if "bootstrap" in config.message and "resolv" in config.message
+            if foreign_text.names_unresolved_bootstrap(config.message)
             else Reason.CHANNEL_MISCONFIGURED
         )
         return reason, _said(reason, config)

@@ -15,6 +15,7 @@ from typing import Any
 import pika
 from pika import exceptions
 
+from tidegate_spark import foreign_text
 from tidegate_spark.control.channels.credentials import CA, CERTIFICATE, KEY, PASSWORD, USERNAME, ChannelSecret
 from tidegate_spark.control.channels.envelope import JSON_TYPE
 from tidegate_spark.control.channels.ports import (
@@ -175,7 +176,7 @@ def fault_in(error: Exception) -> tuple[Reason, str]:
     if isinstance(error, (exceptions.ChannelClosedByBroker, exceptions.ConnectionClosedByBroker)):
         if error.reply_code == NOT_FOUND:
             return Reason.CHANNEL_MISSING, "RabbitMQ has no such queue"
-        if error.reply_code in REFUSALS and "exclusive" in error.reply_text:
+        if error.reply_code in REFUSALS and foreign_text.names_exclusive_use(error.reply_text):
             return Reason.CHANNEL_IN_USE, "The queue has another reader; this driver waits until it is alone"
         if error.reply_code in REFUSALS:
             return Reason.CHANNEL_CREDENTIALS_REJECTED, f"RabbitMQ does not allow it: {error.reply_text[:300]}"

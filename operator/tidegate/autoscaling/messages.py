@@ -1,4 +1,4 @@
-"""What is said of an evaluation, for a person: with the numbers that it used, and what can be done. Pure."""
+"""Texts about an evaluation: the numbers that it used, and what can be done; no code reads them. No I/O."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tidegate.autoscaling.effect import held_seconds
 from tidegate.autoscaling.evaluate import Evaluation, enough_executors, usable_share
 from tidegate.autoscaling.large_batches import usable_rate
 from tidegate.autoscaling.measured import Measured, settled_after
+from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.settings import Settings
 from tidegate.autoscaling.situation import Situation
 from tidegate_spark.reasons import Reason
@@ -21,7 +22,7 @@ _UNDECIDED = (Reason.NOT_RUNNING, Reason.UPGRADE_UNDER_WAY)
 
 
 def summarize(settings: Settings, situation: Situation, result: Evaluation) -> str:
-    """Return what is, without the figures: the same words for as long as it is so."""
+    """Return what is, without the figures: the same text for as long as it is so."""
     return _what(settings, situation, result)
 
 
@@ -51,11 +52,11 @@ def _what(settings: Settings, situation: Situation, result: Evaluation) -> str: 
             until = _time(situation.excluded_until)
             return f"{_executors(then)} would do instead of {now}; an excluded period lasts until {until}."
         case Reason.MEASURING:
-            return f"The number stays at {now} until there are figures of enough batches."
+            return f"The number stays at {now} until enough batches are measured."
         case Reason.RATE_UNKNOWN:
-            return f"The number stays at {now}: the driver does not tell how busy executors are."
+            return f"The number stays at {now}: the driver does not report how busy executors are."
         case Reason.NOT_RUNNING | Reason.UPGRADE_UNDER_WAY:
-            return f"Nothing is decided: {situation.not_running}."
+            return f"No decision: {situation.not_running}."
         case _:
             return _limited(settings, situation, result)
 
@@ -76,7 +77,8 @@ def _limited(settings: Settings, situation: Situation, result: Evaluation) -> st
                 "take more (maxOffsetsPerTrigger, maxFilesPerTrigger), or begin sooner (the trigger's interval)."
             )
         case Reason.QUOTA_REACHED:
-            return f"{more}; {situation.quota.words if situation.quota is not None else 'a ResourceQuota has no room'}."
+            quota = situation.quota
+            return f"{more}; {quota_message(quota) if quota is not None else 'a ResourceQuota has no room'}."
         case Reason.EXECUTORS_MISSING:
             if situation.measured is None:
                 return f"{_missing(situation)} {_unmeasured(settings, situation)}"
@@ -90,16 +92,16 @@ def _figures(settings: Settings, situation: Situation, result: Evaluation) -> st
     if m is None or result.bounds is None or result.step in (Reason.RATE_UNKNOWN, Reason.MEASURING):
         return ""
     if not m.rate:
-        return "Nothing arrives."
+        return "No input arrives."
     text = (
-        f"{_number(m.arriving)} rows/s arrive; an executor can do {_rate(m, result)}, and {settings.utilization:.0%} "
-        "of that is wanted of it"
+        f"{_number(m.arriving)} rows/s arrive; an executor can process {_rate(m, result)}, and is to be used for "
+        f"{settings.utilization:.0%} of that"
     )
     if m.backlog >= 0.5:
-        text += f"; {_number(m.backlog)} rows are to be caught up with in {_seconds(settings.catch_up)}"
+        text += f"; {_number(m.backlog)} rows of backlog are to be processed within {_seconds(settings.catch_up)}"
     text += f": {result.needed:.1f} are needed"
     if result.step in _MORE and _differ(result.soon, result.needed):
-        text += f", and {result.soon:.1f} for the {_number(m.arriving_lately)} rows/s of lately"
+        text += f", and {result.soon:.1f} for the {_number(m.arriving_lately)} rows/s that arrived lately"
     return f"{text}{_highest(settings, situation, result)}."
 
 
@@ -109,7 +111,7 @@ def _rate(m: Measured, result: Evaluation) -> str:
     now, usable = _number(m.rate * share), _number(rate * share)
     if rate <= m.rate:
         return usable
-    rows = f"in those of now, of {_number(m.rows_per_batch)} rows, it does {now}"
+    rows = f"in the present ones of {_number(m.rows_per_batch)} rows, {now}"
     return f"{usable} in batches of {_number(result.past.large.rows)} rows ({rows})"
 
 
@@ -193,8 +195,8 @@ def _ceiling(situation: Situation, result: Evaluation) -> str:
     tasks = f"{_executors(of_all)} with {_tasks(situation.cores)} each at a time" if of_all else ""
     parts = [f"The sources have {_partitions(m.source_partitions)}"] if m.source_partitions >= 0 else []
     if of_state is not None:
-        words = f"state has {_partitions(m.state_partitions)}"
-        parts.append(words if parts else words[0].upper() + words[1:])
+        of_it = f"the state has {_partitions(m.state_partitions)}"
+        parts.append(of_it if parts else of_it[0].upper() + of_it[1:])
     if not parts:
         return ""
     busy = f": enough for {tasks}" if tasks else ""
@@ -207,7 +209,7 @@ def _beyond_state(m: Measured, situation: Situation, result: Evaluation, of_stat
     if of_state is None or max(result.recommended, result.current) <= of_state:
         return ""
     return (
-        f"Beyond {_executors(of_state)} only reading gets faster: state has {_partitions(m.state_partitions)} "
+        f"Beyond {_executors(of_state)} only reading gets faster: the state has {_partitions(m.state_partitions)} "
         "(spec.state.partitions)."
     )
 
@@ -219,11 +221,11 @@ def _missing(situation: Situation) -> str:
         return ""
     since = _time(short.since)
     if not short.running:
-        there = f"No executor is there ({situation.wanted} wanted); there have been too few since {since}."
+        there = f"No executor runs ({situation.wanted} wanted); there have been too few since {since}."
     else:
         run = f"{_executors(short.running)} {'runs' if short.running == 1 else 'run'}"
         there = f"Only {run} ({situation.wanted} wanted); there have been too few since {since}."
-    gone = f" {_executors(short.leaving)} must go first." if short.leaving else ""
+    gone = f" {_executors(short.leaving)} must end first." if short.leaving else ""
     return f"{there}{gone} The condition Ready says why."
 
 
@@ -231,8 +233,8 @@ def _unmeasured(settings: Settings, situation: Situation) -> str:
     """Return what has to be before anything can be measured."""
     short = situation.shortage
     if short is None or not short.running:
-        return "Nothing can be measured without any."
-    return f"It is measured once their number has stayed the same for {_seconds(settled_after(settings.window))}."
+        return "Nothing can be measured without executors."
+    return f"Measuring starts when their number has stayed the same for {_seconds(settled_after(settings.window))}."
 
 
 def _executors(number: int | None) -> str:

@@ -7,7 +7,9 @@ import dataclasses
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.rules import earliest
-from tidegate.decide.snapshots.taking import FOR_A_PERSON, with_remedy
+from tidegate.decide.snapshots.messages import of_report
+from tidegate.decide.snapshots.taking import FOR_A_PERSON
+from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.copying import PATIENCE
 from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, is_idle, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
@@ -36,7 +38,6 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import RehearsalResult
 from tidegate_spark.snapshot_protocol import SnapshotState
 
-_NOT_TOLD = " Its agent has not taken the order yet, and nothing is stopped before it is known what its state is."
 LONGEST_WAIT = 300.0
 """Seconds until it is looked whether a time is over, at most: clocks are set back."""
 _HEALTH = {
@@ -101,14 +102,14 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     health = Health.RECONCILING if is_put_off(upgrade) else _HEALTH[upgrade.phase]
     if upgrade.phase is UpgradePhase.GATE and is_idle(o, upgrade, now):
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
-    message = f"{upgrade.message}{_progress(o, upgrade, now)}"
+    message = messages.beside(upgrade.message, _progress(o, upgrade, now))
     if verdict.reason in (
         Reason.EXECUTORS_MISSING,
         Reason.EXECUTORS_LINGER,
         Reason.AGENT_UNREACHABLE,
         Reason.PROTOCOL_MISMATCH,
     ):
-        message = f"{message} {verdict.message}"
+        message = messages.beside(message, verdict.message)
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
 
 
@@ -119,10 +120,9 @@ def _beside_what_is(o: Observation, upgrade: UpgradeStatus, verdict: Verdict) ->
     """
     if upgrade.phase not in _BEFORE_THE_STOP or verdict.phase not in (Phase.STARTING, Phase.RUNNING, Phase.FAILED):
         return verdict
-    # Of what ended for good the words stay as they were when it ended.
-    if o.driver is None or not o.driver.running or upgrade.message in verdict.message:
+    if o.driver is None or not o.driver.running:
         return verdict
-    return dataclasses.replace(verdict, message=f"{verdict.message} {upgrade.message}")
+    return dataclasses.replace(verdict, message=messages.beside(verdict.message, upgrade.message))
 
 
 def _name_what_a_person_has_to_mend(o: Observation, upgrade: UpgradeStatus) -> Problem | None:
@@ -132,8 +132,7 @@ def _name_what_a_person_has_to_mend(o: Observation, upgrade: UpgradeStatus) -> P
     report = find_report(o, upgrade.rollback_snapshot.copy)
     if report is None or report.state is not SnapshotState.WAITING or report.reason not in FOR_A_PERSON:
         return None
-    message = f"{upgrade.message} The copy waits: {with_remedy(report)}"
-    return Problem(report.reason, f"{message} To do without the upgrade, change the spec back.")
+    return Problem(report.reason, messages.copy_waits(upgrade.message, of_report(report, report.reason)))
 
 
 def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
@@ -146,10 +145,10 @@ def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
         return rehearsed
     again = f"/{_attempts(upgrade)}" if _attempts(upgrade) > 1 else ""
     occasion = f"{upgrade.number}/{upgrade.phase.value}/{_since(known)}{again}"
-    return (*rehearsed, PublishEvent(_word_of(upgrade), upgrade.message, step.warning, occasion))
+    return (*rehearsed, PublishEvent(_event_reason(upgrade), upgrade.message, step.warning, occasion))
 
 
-def _word_of(upgrade: UpgradeStatus) -> Reason:
+def _event_reason(upgrade: UpgradeStatus) -> Reason:
     """Return the event's word: state that is divided is no stop, although the record is in that phase again."""
     known = upgrade.repartition
     divided = known is not None and known.result == RepartitionResult.DONE
@@ -204,9 +203,8 @@ def _tell_rehearsal(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tupl
     new, old = upgrade.rehearsal, known.rehearsal if known is not None else None
     if new is None or not new.result or new == old:
         return ()
-    what = f" ({new.cause})" if new.cause else ""
     warning = new.result != RehearsalResult.PASSED.value
-    message = f"The rehearsal of the new version: {new.result}{what}. {new.message}"
+    message = messages.rehearsal_event(new.result, new.cause, new.message)
     return (
         PublishEvent(
             REHEARSAL_REASONS[RehearsalResult(new.result)], message, warning, f"{upgrade.number}/{_since(known)}"
@@ -219,24 +217,23 @@ def _progress(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
         report = find_report(o, upgrade.rollback_snapshot.copy)
         if report is None:
             late = is_pending(upgrade) and seconds_to_hear(o, upgrade, now) >= PATIENCE
-            return _NOT_TOLD if late else ""
+            return messages.AGENT_SILENT if late else ""
         if report.message:
-            return f" {report.message}"
-        return f" {report.files} of {report.of_files} files are copied." if report.of_files else ""
+            return report.message
+        return messages.copy_progress(report.files, report.of_files) if report.of_files else ""
     if upgrade.phase is UpgradePhase.REHEARSING:
         return _progress_of_rehearsal(o, upgrade)
     if upgrade.phase is not UpgradePhase.GATE or not active_queries(o):
         return ""
     wanted = o.app.spec.upgrade.stable_batches
     least = min(query.committed for query in active_queries(o))
-    lacks = " It waits for input." if waits_for_input(o, upgrade, now) else ""
+    lacks = messages.WAITS_FOR_INPUT if waits_for_input(o, upgrade, now) else ""
     failed, missing = failed_queries(o), missing_queries(o, upgrade, now)
     if failed:
-        lacks = f" {named(failed)} {'has' if len(failed) == 1 else 'have'} failed."
+        lacks = messages.queries_failed(named(failed), several=len(failed) > 1)
     elif missing:
-        was = "was" if len(missing) == 1 else "were"
-        lacks = f" {named(missing)} of the version before {was} not started yet."
-    return f" It is stable after {wanted} batches of each query, and has committed {min(least, wanted)}.{lacks}"
+        lacks = messages.queries_missing(named(missing), several=len(missing) > 1)
+    return messages.gate_progress(wanted, min(least, wanted), lacks)
 
 
 def _progress_of_rehearsal(o: Observation, upgrade: UpgradeStatus) -> str:
@@ -244,7 +241,7 @@ def _progress_of_rehearsal(o: Observation, upgrade: UpgradeStatus) -> str:
     if pod is None:
         return ""
     problem = name_start_problem(pod) if not pod.running else None
-    return f" {problem.message}" if problem is not None else f" See pod {pod.name}."
+    return problem.message if problem is not None else messages.see_pod(pod.name)
 
 
 def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:

@@ -5,10 +5,10 @@ from typing import Any
 
 from tidegate.autoscaling.evaluate import evaluate
 from tidegate.autoscaling.large_batches import LargeBatches
+from tidegate.autoscaling.messages import explain
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Settings
 from tidegate.autoscaling.situation import Quota, Shortage
-from tidegate.autoscaling.words import explain
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
 
 
@@ -20,8 +20,8 @@ def say(settings: Settings = SETTINGS, past: Past | None = None, **fields: Any) 
 def test_a_step_up_is_explained_with_its_numbers() -> None:
     figures = measured(700.0, saturated=True, processed=400.0, backlog=120_000.0)
     assert say(figures=figures) == (
-        "12 executors instead of 4. 700 rows/s arrive; an executor can do 100, and 70% of that is wanted of it; "
-        "120,000 rows are to be caught up with in 10 min: 12.0 are needed."
+        "12 executors instead of 4. 700 rows/s arrive; an executor can process 100, and is to be used for 70% of that; "
+        "120,000 rows of backlog are to be processed within 10 min: 12.0 are needed."
     )
 
 
@@ -29,16 +29,16 @@ def test_the_rate_of_large_batches_is_told_with_what_small_ones_do_and_the_numbe
     large = LargeBatches(rate=40.0, rows=3400.0, shares=(1.0,))
     small = measured(35.0, rate=5.0, busy=1.0, back_to_back=True, rows_per_batch=60.0, shares=(1.0,), backlog=2400.0)
     assert say(figures=small, past=Past(large=large, packing=0.8, packed_with=1, version="v")).endswith(
-        "35 rows/s arrive; an executor can do 32 in batches of 3,400 rows (in those of now, of 60 rows, it does 4.0), "
-        "and 70% of that is wanted of it; 2,400 rows are to be caught up with in 10 min: 1.7 are needed."
+        "35 rows/s arrive; an executor can process 32 in batches of 3,400 rows (in the present ones of 60 rows, 4.0), "
+        "and is to be used for 70% of that; 2,400 rows of backlog are to be processed within 10 min: 1.7 are needed."
     )
     assert f"{35 / (32 * 0.7) + 2400 / (32 * 600):.1f}" == "1.7"
 
 
 def test_what_is_right_is_explained_too() -> None:
     assert say(figures=measured(280.0)) == (
-        "4 executors are right. 280 rows/s arrive; an executor can do 100, and 70% of that is wanted of it: 4.0 are "
-        "needed."
+        "4 executors are right. 280 rows/s arrive; an executor can process 100, and is to be used for 70% of that: 4.0 "
+        "are needed."
     )
 
 
@@ -48,8 +48,8 @@ def test_what_keeps_more_away_is_named_with_what_can_be_done() -> None:
     of_state = say(figures=measured(700.0, source_partitions=2, state_partitions=4))
     assert of_state.startswith("More than 4 executors would be needed, and would have no task.")
     assert of_state.endswith(
-        "The sources have 2 partitions and state has 4 partitions: enough for 4 executors with 1 task each at a time. "
-        "Raise spec.state.partitions, or those of the topic."
+        "The sources have 2 partitions and the state has 4 partitions: enough for 4 executors with 1 task each at a "
+        "time. Raise spec.state.partitions, or those of the topic."
     )
     of_sources = say(figures=measured(700.0, source_partitions=4))
     assert of_sources.endswith(
@@ -58,7 +58,7 @@ def test_what_keeps_more_away_is_named_with_what_can_be_done() -> None:
     room = Quota(4, "team", "requests.cpu", "7500m", "8", "1")
     assert say(figures=measured(700.0), quota=room).startswith(
         "More than 4 executors would be needed; ResourceQuota team has room for 4 executors in all (7500m of 8 "
-        "requests.cpu are used, and an executor asks for 1)."
+        "requests.cpu are used, and an executor requests 1)."
     )
     assert "only 3 of the 4 that are wanted run" in say(figures=measured(700.0, executors=3))
 
@@ -70,7 +70,7 @@ def test_batches_that_are_limited_are_told_with_what_waits() -> None:
 
 def test_what_still_grows_is_explained_with_what_came_lately() -> None:
     assert say(figures=measured(420.0, arriving_lately=700.0)).endswith(
-        ": 6.0 are needed, and 10.0 for the 700 rows/s of lately."
+        ": 6.0 are needed, and 10.0 for the 700 rows/s that arrived lately."
     )
 
 
@@ -80,8 +80,8 @@ def test_fewer_are_explained_with_the_highest_need_of_the_interval_and_the_share
     app.for_seconds(270, measured(70.0))
     now = situation(measured(70.0), app.at, wanted=16)
     assert explain(SETTINGS, now, app.said[-1]) == (
-        "9 executors instead of 16, if no more are needed for 40 s. 70 rows/s arrive; an executor can do 100, and 70% "
-        "of that is wanted of it: 1.0 are needed; at most 8.0 were in the last 9 min."
+        "9 executors instead of 16, if no more are needed for 40 s. 70 rows/s arrive; an executor can process 100, and "
+        "is to be used for 70% of that: 1.0 are needed; at most 8.0 were in the last 9 min."
     )
     app.for_seconds(400, measured(70.0))
     assert "no more than 50% of the executors go at once" in explain(
@@ -133,22 +133,24 @@ def test_an_excluded_period_is_told_with_its_end() -> None:
 
 def test_where_only_reading_gets_faster_that_is_said() -> None:
     said = say(figures=measured(280.0, source_partitions=32, state_partitions=2))
-    assert said.endswith("Beyond 2 executors only reading gets faster: state has 2 partitions (spec.state.partitions).")
+    assert said.endswith(
+        "Beyond 2 executors only reading gets faster: the state has 2 partitions (spec.state.partitions)."
+    )
 
 
 def test_without_figures_it_is_said_that_they_are_waited_for() -> None:
-    assert say() == "The number stays at 4 until there are figures of enough batches."
+    assert say() == "The number stays at 4 until enough batches are measured."
 
 
 def test_of_executors_that_are_not_there_it_is_said_since_when() -> None:
     at = "2027-01-15T08:00:00Z"
     assert say(at=300.0, shortage=Shortage(0, 0, NOW)) == (
-        f"No executor is there (4 wanted); there have been too few since {at}. The condition Ready says why. "
-        "Nothing can be measured without any."
+        f"No executor runs (4 wanted); there have been too few since {at}. The condition Ready says why. "
+        "Nothing can be measured without executors."
     )
     assert say(at=300.0, shortage=Shortage(1, 2, NOW)) == (
-        f"Only 1 executor runs (4 wanted); there have been too few since {at}. 2 executors must go first. The "
-        "condition Ready says why. It is measured once their number has stayed the same for 60 s."
+        f"Only 1 executor runs (4 wanted); there have been too few since {at}. 2 executors must end first. The "
+        "condition Ready says why. Measuring starts when their number has stayed the same for 60 s."
     )
 
 
@@ -157,10 +159,12 @@ def test_of_few_executors_that_have_stayed_it_is_said_that_batches_are_waited_fo
     few = f"Only 1 executor runs (4 wanted); there have been too few since {at}. The condition Ready says why."
     assert say(at=300.0, shortage=Shortage(1, 0, NOW), same_for=59.0).startswith(few)
     assert say(at=300.0, shortage=Shortage(1, 0, NOW), same_for=60.0) == (
-        f"The number stays at 4 until there are figures of enough batches. {few}"
+        f"The number stays at 4 until enough batches are measured. {few}"
     )
     # Without any it is no matter for how long.
-    assert say(at=300.0, shortage=Shortage(0, 0, NOW), same_for=600.0).endswith("Nothing can be measured without any.")
+    assert say(at=300.0, shortage=Shortage(0, 0, NOW), same_for=600.0).endswith(
+        "Nothing can be measured without executors."
+    )
 
 
 def test_executors_that_are_missing_are_told_beside_any_other_reason() -> None:
@@ -173,4 +177,4 @@ def test_executors_that_are_missing_are_told_beside_any_other_reason() -> None:
 
 
 def test_what_does_not_run_is_not_judged() -> None:
-    assert say(not_running="its queries are paused") == "Nothing is decided: its queries are paused."
+    assert say(not_running="its queries are paused") == "No decision: its queries are paused."

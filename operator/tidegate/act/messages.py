@@ -1,0 +1,52 @@
+"""Texts about what the API server or somebody else's object keeps from being done. No I/O, and no code reads them."""
+
+from __future__ import annotations
+
+DRIVERS_ACCESS, AGENT_SECRET = "the access of the drivers", "the Secret of the agent"
+
+
+def refused(what: str, answer: str) -> str:
+    return f"The API server refuses {what}: {answer.rstrip('.')}. Correct what it names; Tidegate retries."
+
+
+def namespace_terminating(namespace: str) -> str:
+    return f"Namespace {namespace} is being deleted and accepts no more pods."
+
+
+def access_name_taken(kind: str, name: str) -> str:
+    return f"{kind} {name} exists and is not Tidegate's. Delete it or rename it; Tidegate then creates its own."
+
+
+def secret_name_taken(kind: str, name: str) -> str:
+    return f"{kind} {name} exists and is not Tidegate's. Rename it, or create the application under another name."
+
+
+def pod_name_taken(pod: str) -> str:
+    return (
+        f"Pod {pod} exists and does not belong to this application. Delete it, or create the application under another "
+        "name."
+    )
+
+
+def pod_name_taken_for_snapshot(pod: str) -> str:
+    return f"Pod {pod} exists and does not belong to this snapshot. Delete it."
+
+
+def snapshot_name_taken(name: str) -> str:
+    return f"StreamSnapshot {name} exists and does not belong to the schedule of this application. Delete it."
+
+
+def snapshot_refused(name: str, answer: str) -> str:
+    return f"The API server refuses StreamSnapshot {name}: {answer.rstrip('.')}. Correct what it names."
+
+
+def message_name_taken(name: str) -> str:
+    return f"there is another ControlMessage {name}"
+
+
+def unreadable(problem: str) -> str:
+    return f"The resource cannot be read: {problem}. Correct the field; nothing is done until then."
+
+
+def files_retained(problem: str) -> str:
+    return f"The files of the snapshot were not deleted: the resource cannot be read ({problem})."

@@ -1,0 +1,236 @@
+"""Texts about an application and its driver: facts in, text out; no code reads them. No I/O."""
+
+from __future__ import annotations
+
+from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.registry import remedy_of
+
+FINISHED = "The application has finished."
+QUERIES_RUN = "The queries run."
+UPGRADING = "An upgrade stops and starts the driver. It is rolled back if the new version is not stable in time."
+
+# --- a driver that runs ---
+
+
+def running(pod: str) -> str:
+    return f"The driver in pod {pod} runs."
+
+
+def paused(pod: str) -> str:
+    return f"{running(pod)} A control message has paused its queries; send the message resume to continue."
+
+
+def running_with(pod: str, also: str) -> str:
+    return f"{running(pod)} {also}"
+
+
+def executors_missing(pod: str, running: int, wanted: int, why: str) -> str:
+    return f"The driver in pod {pod} runs with {running} of {wanted} executors. {why}"
+
+
+def queries_missing(pod: str) -> str:
+    return f"The script in pod {pod} runs, but not all of its queries do."
+
+
+def silent(pod: str) -> str:
+    return f"The driver in pod {pod} is not ready, and its agent does not answer."
+
+
+# --- a driver that starts ---
+
+
+def starting(pod: str, epoch: int) -> str:
+    return f"Driver pod {pod} of epoch {epoch} starts."
+
+
+def restarting(pod: str) -> str:
+    return f"The driver in pod {pod} was stopped and restarts."
+
+
+def restarting_after(problem: str, pod: str) -> str:
+    return f"{problem} The driver in pod {pod} restarts."
+
+
+def new_pod_after(problem: str) -> str:
+    return f"{problem} A new driver pod follows."
+
+
+def older_pod_replaced(pod: str) -> str:
+    return f"Driver pod {pod} of an older epoch is replaced."
+
+
+def relaunch_delayed(times: int) -> str:
+    return f"The driver pod was lost {times} times in quick succession; the next one follows later."
+
+
+def not_created(pod: str, answer: str) -> str:
+    return f"The API server could not create pod {pod}: {answer.rstrip('.')}. {_CORRECT_AND_RETRIED}"
+
+
+def refused(pod: str, complaint: str, fields: str) -> str:
+    """Return the text; ``fields`` are those of the spec that are to be corrected, empty if nobody knows."""
+    return f"The API server refuses pod {pod}: {complaint}. Correct {fields or 'what it names'}; Tidegate retries."
+
+
+_CORRECT_AND_RETRIED = "Correct what it names; Tidegate retries."
+
+
+def storage_conflict(rival: str) -> str:
+    return (
+        f"The storage of this application overlaps that of {rival}, which is older. Create this application again with "
+        "another spec.storage.uri, or delete the other one."
+    )
+
+
+def no_pod(error: object) -> str:
+    return f"No driver pod can be built from the spec: {error}"
+
+
+def pod_invalid(role: str, complaint: str) -> str:
+    return f"The API server refuses the {role} pod of the spec: {complaint}."
+
+
+def left_running(problem: str, pod: str) -> str:
+    return f"{problem.rstrip('.')}. Driver pod {pod} of the previous version is left as it is."
+
+
+# --- a driver that stops, and what follows ---
+
+
+def stopping(pod: str) -> str:
+    return f"The driver in pod {pod} stops at a batch boundary."
+
+
+def stopping_and(pod: str, follows: str, *, ended: bool) -> str:
+    return f"Driver pod {pod} {'has ended and is deleted' if ended else 'stops at a batch boundary'}; {follows}"
+
+
+NEW_POD_FOLLOWS = "a new one follows."
+STABLE_VERSION_FOLLOWS = "then the last stable version starts."
+CHANGED_SPEC_FOLLOWS = "then the changed spec starts."
+
+
+def repartition_follows(before: int, partitions: int) -> str:
+    return f"then a pod repartitions the state from {before} to {partitions} partitions, and the changed spec starts."
+
+
+def problem_follows(problem: str) -> str:
+    return f"{problem[0].lower()}{problem[1:].rstrip('.')}."
+
+
+def suspending(pod: str) -> str:
+    return f"Driver pod {pod} stops at a batch boundary; then the application is suspended."
+
+
+EXECUTORS_DELETED = "The executors are deleted."
+SUSPENDED = "The application is suspended and its state is retained. Set spec.suspend to false to continue."
+
+
+def of_deleted_app(pod: str) -> str:
+    return f"Pod {pod} belongs to a deleted application of the same name; it is stopped first."
+
+
+def node_tainted(pod: str, node: str) -> str:
+    return (
+        f"Driver pod {pod} has to leave node {node}, which was tainted. If the node answers, the driver stops at a "
+        "batch boundary and a new one follows; if it is down for good, taint it node.kubernetes.io/out-of-service."
+    )
+
+
+def grace_period_exceeded(seconds: int) -> str:
+    return (
+        f"The grace period of {seconds} s ended inside a batch, which the next start runs again. Raise "
+        "spec.driver.stopGracePeriodSeconds if batches take longer."
+    )
+
+
+# --- a driver that ended ---
+
+
+def budget_exhausted(last: str) -> str:
+    remedy = remedy_of(Reason.RESTART_BUDGET_EXHAUSTED)
+    return f"{last} {remedy} A change of spec.restart alone is not enough."
+
+
+def policy_never(last: str) -> str:
+    return f"{last} spec.restart.policy is Never. {remedy_of(Reason.RESTART_POLICY_NEVER)}"
+
+
+def policy_always() -> str:
+    return f"{FINISHED} It restarts, because spec.restart.policy is Always."
+
+
+def unknown_termination(pod: str) -> str:
+    return f"The driver in pod {pod} ended with an unknown termination message; upgrade the operator."
+
+
+def epoch_adopted(stored: int, known: int) -> str:
+    return (
+        f"The status was lost: it has epoch {known}, and the storage has epoch {stored} of this application. The "
+        "application continues from the storage."
+    )
+
+
+def fenced(by: str) -> str:
+    return (
+        f"{by} The driver does not restart by itself. If the storage belongs to this application, end the other one "
+        "and change spec.restartNonce."
+    )
+
+
+# --- what it starts from ---
+
+
+def snapshot_unreadable(name: str) -> str:
+    return f"StreamSnapshot {name} cannot be read (see its conditions). {_ANOTHER_START}"
+
+
+def snapshot_not_found(name: str) -> str:
+    return f"StreamSnapshot {name} does not exist in this namespace. {_ANOTHER_START}"
+
+
+def snapshot_deleting(name: str) -> str:
+    return f"StreamSnapshot {name} is being deleted. {_ANOTHER_START}"
+
+
+def snapshot_failed(name: str) -> str:
+    return f"StreamSnapshot {name} has failed. {_ANOTHER_START}"
+
+
+_ANOTHER_START = "Create one of that name, or create the application again with another spec.startFrom."
+
+
+def snapshot_not_ready(name: str, phase: str) -> str:
+    return f"The application waits for StreamSnapshot {name}, from which it starts; that is {phase}."
+
+
+# --- the control channel ---
+
+CHANNEL_UNREAD = "No driver reads the channel; messages wait there."
+
+
+def channel_read(broker: str) -> str:
+    """Return the text; without a broker they are read from the storage."""
+    return f"Control messages are read from {broker or 'the inbox in the storage of the application'}."
+
+
+def channel_connecting(kind: str) -> str:
+    return f"The driver reads from {kind} when the application runs."
+
+
+def channel_lost(problem: str) -> str:
+    return f"{problem} The application continues; the driver retries by itself."
+
+
+# --- scheduled snapshots ---
+
+UNCHANGED = "The newest snapshot has all batches; none was taken."
+NOT_STARTED = "The application has never run; none was taken."
+
+
+def snapshot_in_progress(name: str) -> str:
+    return f"StreamSnapshot {name} is not complete yet; the next one follows it."
+
+
+def schedule_invalid(why: str) -> str:
+    return f"spec.snapshots.schedule: {why}. No snapshots are taken until it is corrected."

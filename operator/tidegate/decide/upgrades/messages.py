@@ -1,0 +1,300 @@
+"""Texts about upgrades, rehearsals and rollbacks: facts in, text out; no code reads them. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate.decide.fault_messages import sentence
+
+_BOTH_STOP_AND_FOLLOW = "The previous version stops at a batch boundary, and the new version follows."
+
+# --- an upgrade starts ---
+
+SPEC_IS_STABLE_VERSION = "The spec is the last stable version again."
+SUPERSEDED = "The spec changed again before the new version was stable; the newer version takes its place."
+SUPERSEDED_REHEARSAL = "The superseded version was not stable yet: there is no state to rehearse on."
+NOTHING_COPIED = "The previous version does not run: its state was not copied."
+
+
+def copying(then: str) -> str:
+    return f"The state is copied while the previous version runs.{then}"
+
+
+def stopping(then: str) -> str:
+    return f"{_BOTH_STOP_AND_FOLLOW}{then}"
+
+
+def repartition_after_copy(before: int, partitions: int) -> str:
+    return f" Then that stops, and {_repartition(before, partitions)}"
+
+
+def repartition_between(before: int, partitions: int) -> str:
+    return f" In between, {_repartition(before, partitions)}"
+
+
+def _repartition(before: int, partitions: int) -> str:
+    return f"a pod repartitions the state from {before} to {partitions} partitions."
+
+
+def state_abandoned(lineage: int, annotation: str) -> str:
+    return f"Lineage {lineage} is abandoned, as annotation {annotation} says; a new lineage starts."
+
+
+def abandon_unconfirmed(lineage: int, annotation: str) -> str:
+    return (
+        f"spec.upgrade.mode is Stateless: the state of lineage {lineage} would be lost. To confirm that, annotate the "
+        f"application with {annotation}={lineage}."
+    )
+
+
+def refused_at_once(why_not: str) -> str:
+    return f"{why_not.rstrip('.')}. {PREVIOUS_CONTINUES}"
+
+
+PREVIOUS_CONTINUES = "The previous version continues."
+
+# --- the copy ---
+
+_WITHOUT_COPY = (
+    f"{PREVIOUS_CONTINUES} Correct what the message names and change the spec, or set spec.upgrade.mode to LastState "
+    "to upgrade without a copy."
+)
+DRIVER_GONE = "The previous version no longer runs; the new version follows."
+NOT_ORDERED = "The agent of the previous version accepts no orders; the new version starts without a copy."
+COPY_REMOVED_BEFORE_REPARTITION = (
+    "The copy was deleted before it showed whether the state can be repartitioned. Nothing was stopped; to try again, "
+    "change spec.restartNonce."
+)
+COPY_REMOVED = "The copy was deleted; the new version takes another one."
+COPIED = "The state is copied; the previous version stops at a batch boundary, and the new version follows."
+NOTHING_COMMITTED = (
+    f"The storage has no committed batch of the previous version, which has committed some. {_WITHOUT_COPY}"
+)
+AGENT_SILENT = "Its agent has not accepted the order yet, and nothing is stopped before the state is known."
+
+
+def copy_failed(why: str) -> str:
+    return f"The state cannot be copied: {sentence(why)} {_WITHOUT_COPY}"
+
+
+def nothing_stopped(why: str) -> str:
+    return f"{why} Nothing was stopped."
+
+
+def copy_progress(files: int, of_files: int) -> str:
+    return f"{files} of {of_files} files are copied."
+
+
+def copy_waits(upgrade: str, why: str) -> str:
+    return f"{upgrade} The copy waits: {why} To withdraw the upgrade, revert the spec."
+
+
+# --- the rehearsal ---
+
+REHEARSING = "The state is copied; the new version is rehearsed on the copy while the previous version runs."
+REHEARSAL_CANCELLED = "spec.upgrade.rehearsal was removed."
+_MORE_MEMORY = "Raise spec.upgrade.rehearsal.resources.requests.memory."
+
+
+def rehearsal_failed(why: str) -> str:
+    return (
+        f"The new version failed its rehearsal: {sentence(why)} {PREVIOUS_CONTINUES} Change the spec (another "
+        "spec.restartNonce rehearses the same version again), or remove spec.upgrade.rehearsal."
+    )
+
+
+def rehearsal_passed(what: str) -> str:
+    return f"Rehearsed: {sentence(what)} {_BOTH_STOP_AND_FOLLOW}"
+
+
+def rehearsal_inconclusive(why: str) -> str:
+    return f"The rehearsal shows nothing for or against the new version: {sentence(why)} {_BOTH_STOP_AND_FOLLOW}"
+
+
+def rehearsal_event(result: str, cause: str, what: str) -> str:
+    return f"The rehearsal of the new version: {result}{f' ({cause})' if cause else ''}. {what}"
+
+
+def rehearsal_out_of_memory(pod: str) -> str:
+    return f"Pod {pod} needed more than its memory and was killed. {_MORE_MEMORY}"
+
+
+def rehearsal_needs_memory(reported: str) -> str:
+    return f"{reported} {_MORE_MEMORY}"
+
+
+def rehearsal_late(pod: str) -> str:
+    return f"Pod {pod} had no result in time (spec.upgrade.rehearsal.timeoutSeconds)."
+
+
+def rehearsal_without_room(why: str, seconds: int) -> str:
+    return f"{why} The rehearsal waited for {seconds} s (spec.upgrade.rehearsal.timeoutSeconds)."
+
+
+def pod_did_not_run(pod: str) -> str:
+    return f"Pod {pod} did not run."
+
+
+def see_pod(pod: str) -> str:
+    return f"See pod {pod}."
+
+
+# --- the gate ---
+
+STARTED = "The new version was started."
+NO_BATCHES = "no query reports a batch"
+WAITS_FOR_INPUT = "It waits for input."
+
+
+def stable(batches: str, dropped: str) -> str:
+    return f"The new version is stable: {batches} without a failure.{dropped}"
+
+
+def queries_dropped(queries: str, *, several: bool) -> str:
+    was, counts = ("were", "count") if several else ("was", "counts")
+    return f" {queries} of the previous version {was} not started, and {counts} as dropped."
+
+
+def query_committed(query: str, batches: int) -> str:
+    return f"query '{query}' committed {batches} batches"
+
+
+def gate_progress(wanted: int, committed: int, lacks: str) -> str:
+    text = f"It is stable after {wanted} batches of each query, and has committed {committed}."
+    return f"{text} {lacks}".strip()
+
+
+def queries_failed(queries: str, *, several: bool) -> str:
+    return f"{queries} {'have' if several else 'has'} failed."
+
+
+def queries_missing(queries: str, *, several: bool) -> str:
+    return f"{queries} of the previous version {'were' if several else 'was'} not started yet."
+
+
+def not_stable_in_time(seconds: int, shown: str) -> str:
+    return f"The new version was not stable within {seconds} s (spec.upgrade.timeoutSeconds): {shown}."
+
+
+def no_pod_created(reason: str) -> str:
+    return f"no driver pod of it was created ({reason})"
+
+
+def not_started(refusal: str, then: str) -> str:
+    return f"The new version has not started. {refusal} {then}"
+
+
+def rolled_back_after(seconds: int) -> str:
+    return f"If it is not stable within {seconds} s (spec.upgrade.timeoutSeconds), it is rolled back."
+
+
+def failed(problem: str, stays: str) -> str:
+    return f"{problem} {stays}"
+
+
+# --- why a version is not rolled back ---
+
+NO_STABLE_VERSION = "There is no stable version to roll back to."
+POLICY_NEVER = "spec.upgrade.rollbackPolicy is Never: it is not rolled back automatically."
+LAST_STATE = (
+    "It may have committed batches, and spec.upgrade.mode LastState retains no state to roll back to: it is not rolled "
+    "back."
+)
+HAS_FINISHED = "The new version has finished, and its work is not undone automatically."
+
+
+def state_lost(why: str) -> str:
+    return f"It is not rolled back, because the rollback snapshot is lost: {why}"
+
+
+def overran(seconds: int) -> str:
+    return (
+        f"The new version may have run for longer than {seconds} s (spec.upgrade.timeoutSeconds) beside a spec from "
+        "which no pod can be built, and its work is not undone automatically."
+    )
+
+
+def by_hand(why: str, snapshot: str) -> str:
+    """Return the text with how a person rolls back what is not rolled back automatically; empty id: nobody can."""
+    return f"{why} To roll it back, set spec.upgrade.rollbackTo to {snapshot}." if snapshot else why
+
+
+# --- a rollback ---
+
+SPEC_REVERTED = "The spec was reverted before the new version was stable."
+
+
+def rollback_requested(snapshot: str) -> str:
+    return f"spec.upgrade.rollbackTo names {snapshot}."
+
+
+def rolling_back(why: str, lineage: int, *, with_state: bool) -> str:
+    state = f"the state that it had, in lineage {lineage}" if with_state else "the last committed batch"
+    return f"{why} The last stable version continues with {state}."
+
+
+def rolled_back(why: str) -> str:
+    return (
+        f"The new version was rolled back: {why} It is not tried again before the spec changes, such as "
+        "spec.restartNonce."
+    )
+
+
+def rollback_ignored(wish: str, snapshot: str) -> str:
+    there_is = f"That of this upgrade is {snapshot}" if snapshot else "This upgrade has none"
+    return (
+        f"spec.upgrade.rollbackTo names {wish}, which is no rollback snapshot that can be rolled back to. {there_is} "
+        "(status.upgrade.rollbackSnapshot.id)."
+    )
+
+
+def rollback_snapshot_lost(snapshot: str, why: str) -> str:
+    return (
+        f"spec.upgrade.rollbackTo names {snapshot}, which is lost: {sentence(why)} The running version continues. "
+        "Remove the field; an older version, set as an edit, continues with the newest state."
+    )
+
+
+# --- an edit from which no pod can be built ---
+
+_CORRECT_SPEC = "Correct the spec; the previous version does not continue by itself."
+CORRECT_OR_REVERT = " Correct the spec, and the upgrade starts again; or revert it."
+VERSION_FINISHED = "The launched version has finished."
+
+
+def continues(why_not: str, remedy: str) -> str:
+    return f"{why_not} {PREVIOUS_CONTINUES}{remedy}"
+
+
+def continues_where_stopped(why_not: str, remedy: str) -> str:
+    return f"{why_not} The previous version continues where it stopped.{remedy}"
+
+
+def continues_without_repartition(why_not: str, remedy: str) -> str:
+    return f"{why_not} The previous version continues with the state as it was.{remedy}"
+
+
+def nothing_continues(why_not: str, remedy: str) -> str:
+    return f"{why_not} Nor can one be built from the previous version, whose state stays as it was.{remedy}"
+
+
+def standstill(why_not: str, stays: str) -> str:
+    return f"{sentence(why_not)} {_CORRECT_SPEC} {stays}"
+
+
+def failing(why_not: str, end: str, stays: str) -> str:
+    return f"{sentence(why_not)} {end} {_CORRECT_SPEC} {stays}"
+
+
+def left_ended(why_not: str, pod: str, end: str, stays: str) -> str:
+    remedy = f"{_CORRECT_SPEC} {stays}" if stays else "Correct the spec."
+    return f"{sentence(why_not)} Driver pod {pod} is left as it ended. {end} {remedy}"
+
+
+def beside(first: str, *others: str) -> str:
+    """Return texts one after the other, without empty ones."""
+    return " ".join(part for part in (first, *others) if part)
+
+
+def names(queries: Sequence[str]) -> str:
+    return ", ".join(queries)

@@ -1,0 +1,126 @@
+"""Texts about state that gets another number of partitions: facts in, text out; no code reads them. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.decide.fault_messages import sentence
+
+_RETRY_OR_REVERT = "To try again, change spec.restartNonce; to cancel, set spec.state.partitions back."
+_CONTINUES = "The previous version continues with the state as it was."
+
+# --- before anything is stopped ---
+
+
+def nothing_to_do(partitions: int) -> str:
+    return f"All state is in {partitions} partitions already."
+
+
+def pod_not_built(error: object) -> str:
+    return f"No pod that repartitions the state can be built from the spec: {sentence(str(error))} {_CORRECT_THEN}"
+
+
+def pod_refused(complaint: str, fields: str, *, by_limit_range: bool) -> str:
+    what = f"{fields or 'what it names'}{', or the LimitRange' if by_limit_range else ''}"
+    return f"The API server refuses the pod that repartitions the state: {complaint}. Correct {what}. {_CORRECT_THEN}"
+
+
+_CORRECT_THEN = "Then change spec.restartNonce to try again; to cancel, set spec.state.partitions back."
+"""What the pod gets makes no version: with that alone nothing would be tried again."""
+
+# --- an attempt ---
+
+STARTED = "The previous version has stopped; a pod repartitions its state, in a lineage of its own."
+SUSPENDED = "The application is suspended; its state is repartitioned when it continues."
+
+
+def another_attempt(why: str, attempt: int, of: int) -> str:
+    return f"{why} Attempt {attempt} of {of} follows, in another pod."
+
+
+def copy_progress(pod: str, files: int, of_files: int) -> str:
+    return f"{files} of {of_files} files are copied (pod {pod})."
+
+
+def progress(pod: str, files: int, rows: int) -> str:
+    return f"{files} files are copied{f', {rows} rows are repartitioned' if rows else ''} (pod {pod})."
+
+
+def done(lineage: int, partitions: int, before: int, rows: int) -> str:
+    return (
+        f"The state of lineage {lineage} is in {partitions} partitions, with the {rows} rows that it had in {before}; "
+        "the new version starts on it."
+    )
+
+
+def queries_without_room(reported: str, left_out: int, of: int) -> str:
+    return f"{reported} The batches of {left_out} of {of} queries had no room in the termination message."
+
+
+# --- an attempt that failed ---
+
+
+def failed(why: str) -> str:
+    return f"The state was not repartitioned: {sentence(why)} {_CONTINUES} {_RETRY_OR_REVERT}"
+
+
+def deferred(why: str, batches: int, number: int, of: int) -> str:
+    return (
+        f"The state was not repartitioned yet: {sentence(why)} {_CONTINUES} The upgrade starts again by itself when "
+        f"that has committed {batches} batches of each query, or waits for input (deferral {number} of {of}). To start "
+        "it at once, change spec.restartNonce; to cancel, set spec.state.partitions back."
+    )
+
+
+def late(seconds: float) -> str:
+    return f"It took longer than {seconds:.0f} s (spec.state.repartition.timeoutSeconds)."
+
+
+def pod_late(pod: str) -> str:
+    return f"Pod {pod} was ended, because its time was over (spec.state.repartition.timeoutSeconds)."
+
+
+def pod_deleted(pod: str) -> str:
+    return f"Pod {pod} was deleted."
+
+
+def pod_lost(pod: str) -> str:
+    return f"Pod {pod} was lost."
+
+
+def without_room(why: str, seconds: float) -> str:
+    return f"{why} The repartition waited for {seconds:.0f} s."
+
+
+def out_of_memory(pod: str) -> str:
+    return (
+        f"Pod {pod} needed more than its memory and was killed. Raise spec.state.repartition.resources.requests.memory."
+    )
+
+
+# --- a number that does not take effect yet ---
+
+
+def number_kept(partitions: int, wanted: int) -> str:
+    return (
+        f"The state keeps its {partitions} partitions: spec.state.partitions is {wanted}, and has not changed since "
+        f"the application was stable. To repartition it, set the field to {partitions} first, and to {wanted} when "
+        "that is stable."
+    )
+
+
+def number_deferred(partitions: int, wanted: int) -> str:
+    return (
+        f"The state keeps its {partitions} partitions until the running version is stable; then it is repartitioned "
+        f"to {wanted}, as spec.state.partitions says. Only the state of a stable version can be: that version "
+        "continues if the repartition fails."
+    )
+
+
+FIX_FIRST = "Fix what failed first: the number alone starts nothing."
+RESUME_FIRST = "Nothing becomes stable before the application continues: set spec.suspend to false."
+
+
+def number_follows(before: int, wanted: int) -> str:
+    return (
+        f"When the application continues, its state is first repartitioned from {before} to {wanted} partitions, as "
+        "spec.state.partitions says."
+    )

@@ -1,0 +1,87 @@
+"""The only place of the operator where text is read that others write for people. No I/O.
+
+The API server has no code for why it refuses an object. What is recognized here is what it writes today; the contract
+tests with a real one (tests/integration/scenario/test_contract.py) fail when it writes something else. Unknown text is
+never an error: it is shown as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_OF_THE_OBJECT = re.compile(r'\w+ in version "[^"]*" cannot be handled as a |[\w.]+ "[^"]*" is invalid: ')
+_PREFIX = re.compile(
+    r'^(Pod in version "v1" cannot be handled as a Pod: (strict decoding error: )?|Pod "\S+" is invalid: '
+    r'|pods "\S+" is forbidden: )'
+)
+_PATH = re.compile(r"(?<![\w.])(?:spec|metadata)(?:\.[A-Za-z][\w/-]*|\[[^\]]*\])+")
+_WRONG_TYPE = re.compile(r"json: cannot unmarshal (\w+) into Go struct field \w+\.([\w.]+) of type (\S+)")
+_USAGE = r"((minimum|maximum) \S+ usage|\S+ max limit to request ratio) per (Container|Pod) is "
+_BY_LIMIT_RANGE = re.compile(r'pods "[^"]*" is forbidden: \[?' + _USAGE)
+_LIMIT_RANGE = re.compile(_USAGE)
+_NO_QUANTITY = "quantities must match the regular expression"
+
+
+def is_about_object(answer: str) -> bool:
+    """Return whether the API server cannot read the object, or finds it invalid, whatever else there is.
+
+    By the reason of its answer alone, Invalid, a ValidatingAdmissionPolicy refuses as well, and many a webhook.
+    """
+    return _OF_THE_OBJECT.match(answer) is not None
+
+
+def is_by_limit_range(answer: str) -> bool:
+    """Return whether the LimitRanger refused a pod; policies and webhooks begin with their names."""
+    return _BY_LIMIT_RANGE.match(answer) is not None
+
+
+def without_prefix(answer: str) -> str:
+    """Return what is said of a pod, without that it is about one."""
+    return _PREFIX.sub("", answer.strip()).rstrip(".")
+
+
+def names_limit_range(complaint: str) -> bool:
+    """Return whether a complaint without its prefix is the LimitRanger's."""
+    return _LIMIT_RANGE.search(complaint) is not None
+
+
+def names_quantity(complaint: str) -> bool:
+    """Return whether a complaint without its prefix is about a quantity, of which it does not say where it is."""
+    return complaint.startswith(_NO_QUANTITY)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongType:
+    """A field that is of another type than the API server expects."""
+
+    before: str
+    path: str
+    found: str
+    expected: str
+    """Go's name of the type."""
+    after: str
+
+
+def wrong_type(complaint: str) -> WrongType | None:
+    """Return the field of which a complaint says that its type is another one, None if it does not."""
+    found = _WRONG_TYPE.search(complaint)
+    if found is None:
+        return None
+    kind, path, expected = found.groups()
+    return WrongType(complaint[: found.start()], path, kind, expected, complaint[found.end() :])
+
+
+def with_paths(complaint: str, renamed: Callable[[str], str]) -> str:
+    """Return a complaint with each path of a field in it renamed."""
+    return _PATH.sub(lambda found: renamed(found.group()), complaint)
+
+
+def split_validation_error(text: str) -> tuple[str, str]:
+    """Return problem and path of a msgspec.ValidationError, which ends in `` - at `$.spec.storage.uri```.
+
+    Without that it is about the whole object.
+    """
+    problem, _, path = text.partition(" - at `")
+    return problem, path.removesuffix("`").removeprefix("$").lstrip(".")

@@ -1,0 +1,87 @@
+"""The only place of the runtime where text is read that Spark, its JVM and brokers write for people. No I/O.
+
+What is recognized here is what they write today. With real ones: tests/integration/spark_runtime/test_rehearsals.py
+(Spark's conditions), tests/integration/control_channels (brokers), tests/integration/spark_runtime/test_exports.py
+(causes). Unknown text is never an error: it is shown as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+_STATE_SCHEMA = re.compile(
+    r"\[(STATE_STORE_(KEY|VALUE)_SCHEMA_\w+|STATE_STORE_(KEY|VALUE)_ROW_FORMAT_\w+|STATE_STORE_COLUMN_FAMILY_SCHEMA_\w+"
+    r"|STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION|STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE"
+    r"|STATE_STORE_STATE_SCHEMA_FILES_\w+|TRANSFORM_WITH_STATE_SCHEMA_\w+)[.\]]"
+)
+_PLAN = re.compile(
+    r"\[(STREAMING_STATEFUL_OPERATOR_\w+|STATE_STORE_INVALID_CONFIG_AFTER_RESTART|STREAMING_QUERY_EVOLUTION_ERROR"
+    r"|STREAMING_OUTPUT_MODE|STREAMING_REAL_TIME_MODE|CANNOT_ENABLE_ON_EXISTING_CHECKPOINT)[.\]]"
+    # Spark asserts this, and has no condition for it.
+    r"|sources in the checkpoint offsets and now there are"
+)
+_CAUSE = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error|Failed): (?P<why>.+)")
+_PYTHON_ERROR = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
+LONGEST_CAUSE = 1000
+
+
+def names(words: str, text: str) -> bool:
+    """Return whether a text has the words that a rule is about (see tidegate_spark.faults.RULES)."""
+    return words in text
+
+
+def names_state_schema(text: str) -> bool:
+    """Return whether Spark says that the state has another schema, by its error conditions in brackets."""
+    return _STATE_SCHEMA.search(text) is not None
+
+
+def names_plan(text: str) -> bool:
+    """Return whether Spark says that a query does not fit its checkpoint, or is none that it runs."""
+    return _PLAN.search(text) is not None
+
+
+def names_lack_of_heap(text: str) -> bool:
+    """Return whether a JVM says that it needed more memory than it has."""
+    return "OutOfMemoryError" in text
+
+
+def names_missing_class(text: str) -> bool:
+    """Return whether a JVM lacks a class, as without a connector."""
+    return "NoClassDefFoundError" in text
+
+
+def names_unresolved_bootstrap(text: str) -> bool:
+    """Return whether Kafka's clients cannot look up a broker's name, which they call a fault of the settings."""
+    return "bootstrap" in text and "resolv" in text
+
+
+def names_exclusive_use(text: str) -> bool:
+    """Return whether RabbitMQ refuses a queue because it has another reader."""
+    return "exclusive" in text
+
+
+def last_cause(error: Exception) -> str:
+    """Return what an exception of Spark's comes down to: the last cause that it names, without a stack."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [found["why"] for found in map(_CAUSE.match, lines) if found is not None]
+    return (causes or lines or [type(error).__name__])[-1 if causes else 0][:LONGEST_CAUSE]
+
+
+def python_error_in(text: str) -> tuple[str, str] | None:
+    """Return class and message of the Python exception whose traceback a text holds, None if it holds none.
+
+    Errors of Python workers and of foreachBatch functions reach the JVM only in that form.
+    """
+    _, found, traceback = text.rpartition("Traceback (most recent call last)")
+    if not found:
+        return None
+    for line in reversed(traceback.splitlines()):
+        match = _PYTHON_ERROR.match(line)
+        if match and match["name"].rpartition(".")[2][:1].isupper():
+            return match["name"], match["message"] or ""
+    return None
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a text."""
+    return text.strip().split("\n", 1)[0]
