@@ -196,7 +196,7 @@ def test_an_application_moves_to_another_cluster_and_nothing_is_left_out_or_come
     assert new.offsets(taken["batch"]) == old.offsets(taken["batch"])
     assert min(new.log("commits")) >= taken["batch"]
     began = new.status("sapp", APP)["startFrom"]
-    assert (began["snapshot"], began["id"]) == ("arriving", taken["snapshotId"])
+    assert (began["snapshotName"], began["id"]) == ("arriving", taken["snapshotId"])
 
     # Only an application that rests can send nothing wrong any more.
     new.kubectl.patch("sapp", APP, NAMESPACE, {"spec": {"suspend": True}})
