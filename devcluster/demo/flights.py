@@ -46,7 +46,7 @@ PART_SECONDS = 30.0
 """A part of the records takes so long at least: messages are to come into force while they flow."""
 FEWEST = 1_000
 QUIET_SECONDS = 3.0
-LOOK = {"format": "JsonLines", "resources": {"requests": {"cpu": "100m", "memory": "1500Mi"}}}
+LOOK = {"format": "JSONLines", "resources": {"requests": {"cpu": "100m", "memory": "1500Mi"}}}
 """The payload of a dump's message: its pod finds room beside the application on a small node."""
 DUMP = "flights/exports/learned"
 """Where the dump is kept that the application begins with again: in the bucket, outside of its own storage."""

@@ -69,8 +69,8 @@ def read_dump(fetch: Fetch) -> Dump:
         DumpError: a file is not what the manifest says, or holds something else.
     """
     manifest = json.loads(fetch(MANIFEST))
-    if manifest["format"] != "JsonLines":
-        raise DumpError(f"the dump is in {manifest['format']}; JsonLines are read here")
+    if manifest["format"] != "JSONLines":
+        raise DumpError(f"the dump is in {manifest['format']}; JSONLines are read here")
     tables = {table["name"]: list(_rows(table, fetch)) for table in manifest["tables"]}
     missing = {"total", "routes", "days"} - tables.keys()
     if missing:

@@ -16,7 +16,6 @@ from typing import Union
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_faults import Trouble
 from tidegate_spark.snapshot_protocol import (
-    EXPORT_FORMATS,
     AdoptOrder,
     ExportOrder,
     SnapshotOrder,
@@ -24,6 +23,7 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotReport,
     SnapshotState,
     VerifyOrder,
+    export_format,
 )
 from tidegate_spark.snapshots.catalog import is_id
 
@@ -210,8 +210,10 @@ def check_orders(orders: SnapshotOrders) -> None:
         if not is_id(name):
             raise ValueError(f"{name!r} is no id of a snapshot: up to 63 of a-z and 0-9, and - between them")
     for export in orders.export:
-        if export.format not in EXPORT_FORMATS:
-            raise ValueError(f"export {export.export}: {export.format!r} is none of {', '.join(EXPORT_FORMATS)}")
+        try:
+            export_format(export.format)
+        except ValueError as error:
+            raise ValueError(f"export {export.export}: {error}") from None
     for order in orders.take:
         for query, batch in order.exact.items():
             if batch < 0:

@@ -22,7 +22,22 @@ SNAPSHOT_COMMAND = "/v1/snapshots"
 PROGRESS_PATH = "/v1/snapshots"
 """GET, at the open port of a snapshot pod: :class:`SnapshotReports`, without offsets. Figures alone, and no secrets."""
 
-EXPORT_FORMATS = ("JsonLines", "Csv", "Parquet")
+EXPORT_FORMATS = ("JSONLines", "CSV", "Parquet")
+_FORMER_FORMATS = {"JsonLines": "JSONLines", "Csv": "CSV"}
+"""Words of earlier manifests and orders."""
+
+
+def export_format(word: str) -> str:
+    """Return the format that a word is, in today's words.
+
+    Raises:
+        ValueError: it is none.
+    """
+    known = _FORMER_FORMATS.get(word, word)
+    if known not in EXPORT_FORMATS:
+        raise ValueError(f"{word!r} is none of {', '.join(EXPORT_FORMATS)}")
+    return known
+
 
 LARGEST_ORDERS = 64 * 1024
 """Bytes of one body."""
@@ -118,7 +133,7 @@ class ExportOrder:
     export: str
     """Its id: its files are below ``exports/<export>/``."""
     format: str
-    """JsonLines, Csv or Parquet."""
+    """One of EXPORT_FORMATS."""
     states: tuple[StateChoice, ...] = ()
     """None: all state."""
     cores: int = 1

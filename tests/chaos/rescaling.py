@@ -15,7 +15,7 @@ from tidegate_testing.waiting import wait_for
 PARTITIONS = (3, 4, 5, 6, 8)
 SETTLED_SECONDS = 600.0
 """The longest that is waited for the end of an upgrade: three attempts at a repartition, and a rollback."""
-DONE, REFUSED = "Done", "Refused"
+DONE, REFUSED = "Completed", "Refused"
 ENDS = frozenset({DONE, REFUSED, "RolledBack", "Failed", "Withdrawn"})
 PUT_OFF = "StatePartitionsKept"
 """Why an upgrade is refused that begins anew by itself, and so has not ended."""

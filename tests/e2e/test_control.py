@@ -171,7 +171,7 @@ def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_kill
 def test_a_dump_is_of_the_batch_of_its_message(listening: Listening) -> None:
     """And its address is told; what was taken for it can be seen as any snapshot."""
     listening.send(
-        "dump", "dump-state", {"format": "Csv", "resources": {"requests": {"cpu": "100m", "memory": "1500Mi"}}}
+        "dump", "dump-state", {"format": "CSV", "resources": {"requests": {"cpu": "100m", "memory": "1500Mi"}}}
     )
     status = listening.await_phase(["dump"], "Applied")["dump"]
     snapshot = listening.world.kubectl.get("snap", status["results"]["streamSnapshot"], NAMESPACE)

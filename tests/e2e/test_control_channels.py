@@ -151,7 +151,7 @@ def test_what_a_broker_asked_for_is_done_once_and_in_order_though_driver_and_ope
     output = begin(world, scene, app, ("reload-config", "snapshot", "dump-state"))
     produce(scene, names[:4], SOON)
     scene.send(event("a snapshot", "snapshot"))
-    scene.send(event("a dump", "dump-state", {"format": "Csv"}))
+    scene.send(event("a dump", "dump-state", {"format": "CSV"}))
     scene.send(event("a pause", "pause"))
     producer = threading.Thread(target=produce, args=(scene, names[4:], SOON))
     producer.start()
@@ -178,7 +178,7 @@ def test_what_a_broker_asked_for_is_done_once_and_in_order_though_driver_and_ope
     wait_for("the status of what was asked", are_applied, GENEROUS, 1)
     assert_each_came(output, told, names)
     # What comes again is known, and nothing more is made of it.
-    scene.send(event("a dump", "dump-state", {"format": "Csv"}))
+    scene.send(event("a dump", "dump-state", {"format": "CSV"}))
     scene.send(event("another snapshot", "snapshot"))
     wait_for("another reply", lambda: "another snapshot" in answers(world, scene, app), GENEROUS, 2)
     assert len(resources_of(world, "ctl", app)) == 3

@@ -31,7 +31,7 @@ TOPIC, OUTPUT = f"{NAMESPACE}-flights", f"{NAMESPACE}-arrivals"
 DEPARTURES = 6_000
 RATE = 200.0
 """Records per second: they flow while messages come into force."""
-DUMP = {"format": "JsonLines", "resources": {"requests": {"cpu": "100m", "memory": "1500Mi"}}, "timeoutSeconds": 600}
+DUMP = {"format": "JSONLines", "resources": {"requests": {"cpu": "100m", "memory": "1500Mi"}}, "timeoutSeconds": 600}
 
 
 class Run:

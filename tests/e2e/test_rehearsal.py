@@ -77,10 +77,10 @@ def test_an_incompatible_state_schema_is_caught_and_the_old_version_runs_on_with
 @pytest.mark.long
 def test_a_version_that_passes_takes_over(app: World) -> None:
     change(app, "something-else")
-    wait_for("the upgrade", lambda: upgrade(app).get("phase") == "Done", timeout=900, interval=1)
+    wait_for("the upgrade", lambda: upgrade(app).get("phase") == "Completed", timeout=900, interval=1)
     rehearsed = upgrade(app)["rehearsal"]
     assert rehearsed["result"] == "Passed"
     assert [(query["name"], query["committed"] >= 2) for query in rehearsed["batches"]] == [("counting", True)]
     assert (status(app)["epoch"], status(app)["lineage"]) == (2, 1)
-    app.await_events(APP, NAMESPACE, "RehearsalPassed", "UpgradeDone")
+    app.await_events(APP, NAMESPACE, "RehearsalPassed", "UpgradeCompleted")
     wait_for("its pod to be gone", lambda: not rehearsal_pods(app), timeout=180, interval=1)

@@ -99,7 +99,7 @@ def await_end(app: Tally, before: int, partitions: int) -> dict[str, Any]:
         return status
 
     found = wait_for("the repartition to end", probe, timeout=GENEROUS, interval=1)
-    if found["upgrade"]["phase"] == "Done":
+    if found["upgrade"]["phase"] == "Completed":
         assert found["statePartitions"] == partitions, found
         assert found["upgrade"]["repartition"]["rows"] == 10, found
     else:
@@ -137,7 +137,7 @@ def test_state_is_repartitioned_while_data_flow_though_operators_and_the_reparti
         # It has Python and a JVM to start and state to read.
         assert kill_operators_and_the_pod(numbers)
     found = await_end(numbers, before, 8)
-    assert found["upgrade"]["phase"] == "Done", found
+    assert found["upgrade"]["phase"] == "Completed", found
     assert found["upgrade"]["repartition"]["attempts"] == 2
     assert found["lineage"] > lineage
     assert_all_is_right(world, numbers)
@@ -147,7 +147,7 @@ def test_state_is_repartitioned_while_data_flow_though_operators_and_the_reparti
 def test_state_goes_to_eight_partitions_and_to_three_while_data_flow(numbers: Tally) -> None:
     for partitions in (another_number(numbers), 3):
         lineage = numbers.status()["lineage"]
-        found = numbers.await_upgrade("Done", divide(numbers, partitions))
+        found = numbers.await_upgrade("Completed", divide(numbers, partitions))
         assert (found["lineage"], found["statePartitions"]) == (lineage + 1, partitions)
         assert found["upgrade"]["repartition"]["rows"] == 10
     numbers.await_all_tallied()
@@ -197,7 +197,7 @@ def test_operators_are_killed_in_every_phase_and_the_state_is_repartitioned_all_
             return not missing
 
         versions.until("every phase", has_met_all, GENEROUS)
-    assert await_end(numbers, before, partitions)["upgrade"]["phase"] == "Done"
+    assert await_end(numbers, before, partitions)["upgrade"]["phase"] == "Completed"
     assert_all_is_right(world, numbers)
 
 
@@ -230,9 +230,9 @@ def follow_until(world: World, pod: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("steps", "end", "kill_it"),
     [
-        (["begun", "verified"], "Done", kill_the_pod),
+        (["begun", "verified"], "Completed", kill_the_pod),
         (["copied", "pinned", "dividing"], "Refused", kill_the_pod),  # as many as there are at most
-        (["dividing"], "Done", kill_operators_and_the_pod),
+        (["dividing"], "Completed", kill_operators_and_the_pod),
     ],
 )
 def test_repartition_pods_are_killed_and_the_outcome_is_the_old_lineage_or_the_new_one(
@@ -250,7 +250,7 @@ def test_repartition_pods_are_killed_and_the_outcome_is_the_old_lineage_or_the_n
     assert found["upgrade"]["phase"] == end, found
     # One for each pod that was killed, and one for the pod that was left alone. What a pod says last it says a moment
     # before its end, which may be known when the pod is killed.
-    wanted = len(steps) + (end == "Done")
+    wanted = len(steps) + (end == "Completed")
     attempts = found["upgrade"]["repartition"]["attempts"]
     assert attempts in ({wanted - 1, wanted} if "verified" in steps else {wanted}), found
     assert_all_is_right(world, numbers)

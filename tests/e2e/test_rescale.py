@@ -127,7 +127,7 @@ def test_executors_that_a_quota_has_no_room_for_are_explained(world: World, numb
 def test_other_resources_of_executors_are_an_upgrade_at_a_boundary(numbers: Tally) -> None:
     before, number = numbers.status(), numbers.upgrade_number()
     numbers.patch({"executor": {"cores": 2, "resources": {"requests": {"memory": "1200Mi"}}}})
-    after = numbers.await_upgrade("Done", number)
+    after = numbers.await_upgrade("Completed", number)
     assert (after["epoch"], after["lineage"]) == (before["epoch"] + 1, before["lineage"])
     assert after["lastStable"]["specHash"] != before["lastStable"]["specHash"]
     numbers.await_all_tallied()

@@ -164,7 +164,7 @@ def export(world: World, name: str) -> dict[str, Any]:
         said: dict[str, Any] = found["status"].get("export", {})
         if said.get("phase") == "Failed":
             raise CannotComeError(f"the export failed: {said}")
-        assert (said.get("nonce"), said.get("phase")) == (1, "Complete"), found["status"]
+        assert (said.get("nonce"), said.get("phase")) == (1, "Completed"), found["status"]
         return said
 
     said = wait_for(f"the export of {name}", probe, timeout=600, interval=2)

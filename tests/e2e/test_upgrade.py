@@ -99,7 +99,7 @@ class Run:
 
     def await_upgrade(self, phase: str, epoch: int) -> None:
         """Wait until the upgrade is in a phase after so many launches: the one before ended in one, too."""
-        ended = {"Done", "RolledBack", "Refused"} - {phase}
+        ended = {"Completed", "RolledBack", "Refused"} - {phase}
         # A version that is taken back ends the epoch before the one in which the old version goes on.
         last = epoch - 1 if phase == "RolledBack" else epoch
 
@@ -166,7 +166,7 @@ class Run:
 
     def judge_takeover(self, epoch: int) -> None:
         """Another version has taken over where the one before stopped, and is stable."""
-        self.await_upgrade("Done", epoch)
+        self.await_upgrade("Completed", epoch)
         self.await_ready("True", "Running")
         status, upgrade = self.status(), self.upgrade()
         assert status["lineage"] == 1
@@ -175,7 +175,7 @@ class Run:
         pin = self.upgrade()["rollbackSnapshot"]
         kept = {key.partition(f"/{self.app.name}/")[2] for key in self.world.keys(self.app.name, NAMESPACE)}
         assert f"snapshots/{pin['id']}/manifest.json" in kept
-        self.world.await_events(self.app.name, NAMESPACE, "UpgradeCopying", "UpgradeStopping", "UpgradeDone")
+        self.world.await_events(self.app.name, NAMESPACE, "UpgradeCopying", "UpgradeStopping", "UpgradeCompleted")
 
     def judge_rollback(self, epoch: int, before: str) -> None:
         """The version with the bug is gone, and the one before goes on from where it was stopped."""

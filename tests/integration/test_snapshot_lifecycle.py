@@ -369,7 +369,7 @@ def test_a_complete_snapshots_state_is_exported_when_somebody_asks(kubectl: Kube
     wait_for("the order", lambda: agent.orders, GENEROUS, 0.05)
     agent.complete()
     wait_for_phase(kubectl, space, "Ready")
-    kubectl.patch("snap", "nightly", space, {"spec": {"export": {"format": "Csv", "timeoutSeconds": 300}}})
+    kubectl.patch("snap", "nightly", space, {"spec": {"export": {"format": "CSV", "timeoutSeconds": 300}}})
     made = pod(kubectl, space, f"{name}-export-1")
     assert made["spec"]["activeDeadlineSeconds"] == 300
     uri = f"s3://bucket/apps/{space}/orders/exports/{name}-1/manifest.json"
@@ -377,7 +377,7 @@ def test_a_complete_snapshots_state_is_exported_when_somebody_asks(kubectl: Kube
     end_pod(kubectl, space, f"{name}-export-1", whole)
     kubectl.run("wait", "--for=condition=Exported", "snap/nightly", "-n", space, "--timeout=180s", timeout=190)
     status = snap(kubectl, space)["status"]
-    assert (status["phase"], status["export"]["phase"], status["export"]["uri"]) == ("Ready", "Complete", uri)
+    assert (status["phase"], status["export"]["phase"], status["export"]["uri"]) == ("Ready", "Completed", uri)
     wait_for("the pod to be gone", lambda: kubectl.get("pod", f"{name}-export-1", space) is None, GENEROUS, 0.2)
 
 

@@ -197,7 +197,7 @@ def test_pods_that_are_lost_are_followed_by_others_until_the_state_is_divided(pa
     upgrade = cluster.app.status.upgrade
     assert upgrade is not None
     assert upgrade.repartition is not None
-    assert (upgrade.phase, upgrade.repartition.result) == (UpgradePhase.DONE, "Done")
+    assert (upgrade.phase, upgrade.repartition.result) == (UpgradePhase.COMPLETED, "Completed")
     assert cluster.divisions[cluster.app.status.lineage] == partitions
 
 
@@ -233,7 +233,7 @@ def test_a_version_that_is_ended_inside_a_batch_is_divided_when_it_has_run_that_
     upgrade = cluster.app.status.upgrade
     assert upgrade is not None
     refused = (UpgradePhase.REFUSED, Reason.BATCH_UNCOMMITTED)
-    assert (upgrade.phase, upgrade.reason) == (refused if times == 3 else (UpgradePhase.DONE, "Stable"))
+    assert (upgrade.phase, upgrade.reason) == (refused if times == 3 else (UpgradePhase.COMPLETED, "Stable"))
     assert (len(cluster.orders), cluster.app.status.state_partitions) == ((3, 4) if times == 3 else (times + 1, 8))
     assert (cluster.pods[DRIVER].running, cluster.trouble) == (True, [])
 
@@ -287,7 +287,7 @@ def test_a_number_that_is_changed_before_the_first_version_is_stable_comes_once_
     status = cluster.app.status
     assert status.upgrade is not None
     assert (status.upgrade.phase, status.state_partitions, cluster.divisions[status.lineage]) == (
-        UpgradePhase.DONE,
+        UpgradePhase.COMPLETED,
         3,
         3,
     )

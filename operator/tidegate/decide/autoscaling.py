@@ -59,7 +59,7 @@ def past_of(status: AutoscalingStatus | None) -> Past:
     scale, learned = status.last_scale or LastScale(), read_memory(status.memory)
     return Past(
         target=status.target or 0,
-        scaled_at=_seconds(scale.time),
+        scaled_at=_seconds(scale.scale_time),
         scaled_from=scale.from_,
         scaled_reason=scale.reason,
         scaled_message=scale.message,
@@ -104,7 +104,7 @@ def _advised_status(o: Observation, spec: AutoscalingSpec) -> AutoscalingStatus:
         recommended=evaluation.recommended,
         reason=evaluation.step.value,
         message=advice.message,
-        time=_time(advice.at),
+        evaluation_time=_time(advice.at),
         last_scale=_last_scale(past) if active else None,
         memory=write_memory(_remembered(past, active=active)),
         metrics=_figures(advice),
@@ -119,8 +119,8 @@ def tell_scaling(o: Observation, now: float) -> tuple[PublishEvent, ...]:
     told: tuple[PublishEvent, ...] = ()
     before = known.last_scale if known is not None else None
     scale = new.last_scale
-    if scale is not None and scale.time is not None and (before is None or before.time != scale.time):
-        told = (PublishEvent(Reason.AUTOSCALED, scale.message, False, f"{scale.time.timestamp():.0f}"),)
+    if scale is not None and scale.scale_time is not None and (before is None or before.scale_time != scale.scale_time):
+        told = (PublishEvent(Reason.AUTOSCALED, scale.message, False, f"{scale.scale_time.timestamp():.0f}"),)
     limited = o.advice.evaluation.step in TOLD_ONCE
     if limited and (known is None or known.reason != new.reason):
         occasion = f"{o.app.metadata.generation}/{new.target}/{o.advice.at // 3600:.0f}"
@@ -157,7 +157,7 @@ def _last_scale(past: Past) -> LastScale | None:
     if not past.scaled_at:
         return None
     return LastScale(
-        time=_time(past.scaled_at),
+        scale_time=_time(past.scaled_at),
         from_=past.scaled_from,
         to=past.target,
         reason=past.scaled_reason,

@@ -49,7 +49,7 @@ def _made_at(known: StreamingAppStatus, lineage: int) -> tuple[int, ...]:
     if upgrade.phase in _TAKEN_BACK:
         return _after_rollback(upgrade, upgrade.rollback_snapshot) if upgrade.rollback_snapshot is not None else ()
     divided = upgrade.repartition
-    if divided is None or divided.result != RepartitionResult.DONE or divided.lineage != lineage:
+    if divided is None or divided.result != RepartitionResult.COMPLETED or divided.lineage != lineage:
         return ()
     # What was seen of the lineage that it was made of is in it, also of queries that the pod's last words left out.
     before = (

@@ -208,5 +208,5 @@ def _unplanned_end(o: Observation, verdict: Verdict) -> str:
 
 def _ran_when_last_seen(status: StreamingAppStatus) -> bool:
     started = status.driver.start_time if status.driver else None
-    ended = status.last_exit.time if status.last_exit else None
+    ended = status.last_exit.completion_time if status.last_exit else None
     return started is not None and (ended is None or ended < started)

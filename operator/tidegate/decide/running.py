@@ -335,7 +335,7 @@ def _on_its_way_back(o: Observation, driver: PodRecord, ended: Exit) -> bool:
     if known.phase in (Phase.RUNNING, Phase.STOPPING):
         return True  # nothing was written since it ran: this is the first crash
     # The crash that was already told stays what it was called; a later one is the second in a row.
-    told_of = known.last_exit.time if known.last_exit else None
+    told_of = known.last_exit.completion_time if known.last_exit else None
     return known.phase is Phase.STARTING and told_of is not None and told_of == time_from_seconds(ended.completion_time)
 
 

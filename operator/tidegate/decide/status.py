@@ -122,7 +122,7 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         # The first committed batch of a driver is the sign of life that people wait for.
         any(query.batch_id is not None for query in status.queries),
         # Each end is told once: its event and its count depend on its being written at once.
-        (last.reason, last.exception, last.exit_code, last.time) if last else None,
+        (last.reason, last.exception, last.exit_code, last.completion_time) if last else None,
         status.restarts,
         status.start_from,
         status.last_snapshot,
@@ -230,7 +230,7 @@ def _last_exit(driver: PodRecord | None) -> LastExit | None:
         exception=told.exception if told else "",
         message=told.message if told else driver.message,
         exit_code=ended.exit_code,
-        time=time_from_seconds(ended.completion_time),
+        completion_time=time_from_seconds(ended.completion_time),
     )
 
 

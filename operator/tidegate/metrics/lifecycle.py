@@ -74,7 +74,7 @@ def _reason_of_launch(old: StreamingAppStatus, new: StreamingAppStatus) -> str:
         return RESUMED  # the wish was taken back before the driver had ended
     last, driver = old.last_exit, old.driver
     started = driver.start_time if driver else None
-    if last is None or (started and last.time and last.time < started):
+    if last is None or (started and last.completion_time and last.completion_time < started):
         return Reason.DRIVER_LOST  # the last word, if there is one, is of an earlier process
     return _word(last.reason)
 

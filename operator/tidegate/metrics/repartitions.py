@@ -19,7 +19,7 @@ class RepartitionFigures:
         """Register everything."""
         self._ended = Counter(
             "tidegate_app_repartitions",
-            "Changes of the number of state partitions that ended, by outcome: Done, NotNeeded, Refused or Failed.",
+            "Ended changes of the number of state partitions, by outcome: Completed, NotNeeded, Refused or Failed.",
             ("namespace", "app", "outcome"),
             registry=registry,
         )

@@ -10,7 +10,7 @@ App = tuple[str, str]
 """Namespace and name of an application."""
 ENDS = frozenset(
     {
-        UpgradePhase.DONE,
+        UpgradePhase.COMPLETED,
         UpgradePhase.FAILED,
         UpgradePhase.ROLLED_BACK,
         UpgradePhase.REFUSED,
@@ -28,7 +28,7 @@ class UpgradeFigures:
         """Register everything."""
         self._ended = Counter(
             "tidegate_app_upgrades",
-            "Upgrades that came to an end, by outcome: Done, RolledBack, Failed, Refused or Withdrawn.",
+            "Upgrades that came to an end, by outcome: Completed, RolledBack, Failed, Refused or Withdrawn.",
             ("namespace", "app", "outcome"),
             registry=registry,
         )

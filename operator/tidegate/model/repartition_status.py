@@ -11,7 +11,7 @@ from msgspec import Struct
 class RepartitionResult(StrEnum):
     """What became of state that was to be divided anew."""
 
-    DONE = "Done"
+    COMPLETED = "Completed"
     NOT_NEEDED = "NotNeeded"
     FAILED = "Failed"
 

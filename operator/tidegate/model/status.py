@@ -53,7 +53,7 @@ class LastExit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     exception: str = ""
     message: str = ""
     exit_code: int | None = None
-    time: datetime | None = None
+    completion_time: datetime | None = None
 
 
 class RestartsStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -164,7 +164,7 @@ class UpgradePhase(StrEnum):
     STOPPING = "Stopping"
     REPARTITIONING = "Repartitioning"
     GATE = "Gate"
-    DONE = "Done"
+    COMPLETED = "Completed"
     FAILED = "Failed"
     ROLLING_BACK = "RollingBack"
     ROLLED_BACK = "RolledBack"
@@ -260,7 +260,7 @@ class ControlStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 class LastScale(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The last change of the autoscaler's target."""
 
-    time: datetime | None = None
+    scale_time: datetime | None = None
     from_: int = field(default=0, name="from")
     to: int = 0
     reason: str = ""
@@ -306,7 +306,7 @@ class AutoscalingStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
     recommended: int | None = None
     reason: str = ""
     message: str = ""
-    time: datetime | None = None
+    evaluation_time: datetime | None = None
     last_scale: LastScale | None = None
     memory: str = ""
     metrics: AutoscalingMetrics | None = None

@@ -67,8 +67,8 @@ class ImportStorage(Struct, frozen=True, kw_only=True, rename="camel"):
 class ExportFormat(StrEnum):
     """What the files of an export are."""
 
-    JSON_LINES = "JsonLines"
-    CSV = "Csv"
+    JSON_LINES = "JSONLines"
+    CSV = "CSV"
     PARQUET = "Parquet"
 
 
@@ -151,7 +151,7 @@ class SnapshotVerification(Struct, frozen=True, kw_only=True, rename="camel", om
     """The last time that it was read back; ``nonce`` is what asked for it."""
 
     nonce: int
-    time: datetime
+    completion_time: datetime
     files: int = 0
     bytes: int = 0
 
@@ -160,7 +160,7 @@ class ExportPhase(StrEnum):
     """How far an export is."""
 
     RUNNING = "Running"
-    COMPLETE = "Complete"
+    COMPLETED = "Completed"
     FAILED = "Failed"
 
 

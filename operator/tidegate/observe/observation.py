@@ -138,4 +138,4 @@ def lacks_access(o: Observation) -> bool:
 
 def is_told(ended: Exit, status: StreamingAppStatus) -> bool:
     """Return whether the status tells of this end."""
-    return status.last_exit is not None and status.last_exit.time == time_from_seconds(ended.completion_time)
+    return status.last_exit is not None and status.last_exit.completion_time == time_from_seconds(ended.completion_time)

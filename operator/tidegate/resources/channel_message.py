@@ -17,12 +17,13 @@ from tidegate.model.control_message import (
     LABEL_CHANNEL,
     channel_message_name,
 )
-from tidegate.model.streaming_app import API_VERSION, StreamingApp
+from tidegate.model.streaming_app import API_VERSION, ChannelType, StreamingApp
 from tidegate_spark.control_protocol import DUMP_STATE, AskedMessage
 from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 
 LONGEST_WORD = 512
-_LABEL = 63
+_CHANNELS = {"kafka": ChannelType.KAFKA, "rabbitmq": ChannelType.RABBITMQ, "storage": ChannelType.STORAGE}
+"""By how origins begin (see tidegate_spark.control.channels)."""
 
 
 def build_channel_message(asked: AskedMessage, app: StreamingApp) -> dict[str, Any]:
@@ -50,8 +51,8 @@ def build_channel_message(asked: AskedMessage, app: StreamingApp) -> dict[str, A
 
 
 def _channel(origin: str) -> str:
-    name = origin.partition(":")[0]
-    return name[:_LABEL] if name.isascii() and name.isalnum() else "unknown"
+    known = _CHANNELS.get(origin.partition(":")[0])
+    return known.value if known is not None else "Unknown"
 
 
 def _shown(text: str) -> str:

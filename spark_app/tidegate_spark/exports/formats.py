@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 from tidegate_spark.exports.errors import ExportError, FormatUnfitError
 from tidegate_spark.exports.tables import LIST, MAP, TIMERS, VALUE
-from tidegate_spark.snapshot_protocol import EXPORT_FORMATS
+from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, export_format
 
 JSON_LINES, CSV, PARQUET = EXPORT_FORMATS
 SUFFIXES = {JSON_LINES: "jsonl", CSV: "csv", PARQUET: "parquet"}
@@ -135,12 +135,14 @@ def read(spark: SparkSession, form: str, uri: str, schema: StructType) -> DataFr
     Raises:
         ExportError: the format is not known here.
     """
-    if form == PARQUET:
+    try:
+        known = export_format(form)
+    except ValueError:
+        raise ExportError(f"{uri} is {form}, which is not known here: use a newer Tidegate") from None
+    if known == PARQUET:
         return spark.read.schema(schema).parquet(uri)
-    if form == JSON_LINES:
+    if known == JSON_LINES:
         return spark.read.schema(schema).options(**_TIMES, lineSep="\n", mode="FAILFAST").json(uri)
-    if form != CSV:
-        raise ExportError(f"{uri} is {form}, which is not known here: use a newer Tidegate")
     flat = StructType([StructField(leaf.name, _type_in_csv(leaf.type)) for leaf in _leaves_of(schema)])
     options = {**_IN_CSV, "emptyValue": "", "multiLine": "true", "mode": "FAILFAST", "maxCharsPerColumn": "-1"}
     rows = spark.read.schema(flat).options(**options).csv(uri)

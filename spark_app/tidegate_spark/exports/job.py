@@ -31,7 +31,7 @@ from tidegate_spark.exports.manifest import (
 )
 from tidegate_spark.exports.tables import Table, check_choices, chosen, tables_of
 from tidegate_spark.foreign_text import last_cause
-from tidegate_spark.snapshot_protocol import ExportOrder
+from tidegate_spark.snapshot_protocol import ExportOrder, export_format
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.library import Library
@@ -133,19 +133,19 @@ class Exporter:
     def _write(self, session: SparkSession, made: Manifest, query: str, table: Table) -> ExportedTable:
         directory = self.work / "table"
         shutil.rmtree(directory, ignore_errors=True)
-        name = table.file(query, formats.SUFFIXES[self.order.format])
+        name = table.file(query, formats.SUFFIXES[export_format(self.order.format)])
 
         def write() -> tuple[int, str]:
             batch = made.queries[query].batch
             rows = formats.portable(state_reader.rows_of(session, str(self._place(query)), batch, table))
             counted = Observation()
             ordered = formats.in_order(rows, table.kind).observe(counted, F.count(F.lit(1)).alias("rows"))
-            formats.write(ordered, self.order.format, directory.as_uri())
+            formats.write(ordered, export_format(self.order.format), directory.as_uri())
             return int(counted.get["rows"]), rows.schema.json()
 
         number, schema = self._asked(write)
         file = _only_file(directory)
-        if self.order.format == formats.PARQUET and number:
+        if export_format(self.order.format) == formats.PARQUET and number:
             parquet_footer.settle(session._jvm, file)
         digest, size = _digest_of(file)
         self.library.store.put_file(self._key(name), file)
@@ -182,7 +182,7 @@ class Exporter:
         application = made.application
         complete = ExportManifest(
             version=VERSION,
-            format=self.order.format,
+            format=export_format(self.order.format),
             snapshot=made.id,
             app=f"{application.namespace}/{application.name}",
             lineage=application.lineage,

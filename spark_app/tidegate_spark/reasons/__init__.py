@@ -102,7 +102,7 @@ class Reason(str, Enum):
     UPGRADE_REPARTITIONING = "UpgradeRepartitioning"
     UPGRADE_REPARTITIONED = "UpgradeRepartitioned"
     UPGRADE_GATE = "UpgradeGate"
-    UPGRADE_DONE = "UpgradeDone"
+    UPGRADE_COMPLETED = "UpgradeCompleted"
     UPGRADE_FAILED = "UpgradeFailed"
     UPGRADE_ROLLING_BACK = "UpgradeRollingBack"
     UPGRADE_ROLLED_BACK = "UpgradeRolledBack"
@@ -149,7 +149,6 @@ class Reason(str, Enum):
     FILE_SINK_CONTINUED = "FileSinkContinued"
 
     # Snapshots and forks
-    COMPLETE = "Complete"
     APP_NOT_FOUND = "AppNotFound"
     APP_NOT_STARTED = "AppNotStarted"
     APP_NOT_RUNNING = "AppNotRunning"

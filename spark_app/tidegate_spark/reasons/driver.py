@@ -26,8 +26,11 @@ AREA = Area(
         Entry(
             Reason.COMPLETED,
             Fault.NONE,
-            (Place.APP, Place.LAST_EXIT),
-            "All queries ended by themselves.",
+            (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.EXPORT),
+            (
+                "What was to be done is done: all queries of an application ended by themselves, or a snapshot or "
+                "an export is complete."
+            ),
         ),
         Entry(
             Reason.STOPPED,

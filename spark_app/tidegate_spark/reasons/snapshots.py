@@ -10,12 +10,6 @@ AREA = Area(
     "guide.md#snapshots-and-forks",
     (
         Entry(
-            Reason.COMPLETE,
-            Fault.NONE,
-            (Place.SNAPSHOT, Place.EXPORT),
-            "It is complete.",
-        ),
-        Entry(
             Reason.APP_NOT_FOUND,
             Fault.NONE,
             (Place.SNAPSHOT, Place.MESSAGE),

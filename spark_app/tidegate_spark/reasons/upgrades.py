@@ -50,7 +50,7 @@ AREA = Area(
             "The new version runs, and has not shown yet that it is stable.",
         ),
         Entry(
-            Reason.UPGRADE_DONE,
+            Reason.UPGRADE_COMPLETED,
             Fault.NONE,
             (Place.EVENT,),
             "The new version is stable.",
@@ -61,7 +61,7 @@ AREA = Area(
             (Place.APP, Place.EVENT),
             "The new version failed at its gate and runs nevertheless; the message says why it was not rolled back.",
             remedy="Fix it, or roll it back.",
-            after="Done if it becomes stable.",
+            after="Completed if it becomes stable.",
         ),
         Entry(
             Reason.UPGRADE_ROLLING_BACK,

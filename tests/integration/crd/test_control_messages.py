@@ -24,7 +24,7 @@ STATUS = {
     "observedGeneration": 1,
     "order": "412",
     "appUid": "u-1",
-    "origin": {"channel": "kafka", "source": "/pricing", "id": "7f2c"},
+    "origin": {"channel": "Kafka", "source": "/pricing", "id": "7f2c"},
     "offeredTime": "2026-01-01T00:00:00Z",
     "expirationTime": "2026-01-01T00:10:00Z",
     "sequence": 12,
@@ -153,11 +153,11 @@ def test_what_the_operator_makes_of_a_brokers_message_is_stored_and_found_by_its
     api_kubectl: Kubectl, namespace: str
 ) -> None:
     told = MessageReport("0123456789abcdef" * 2, MessageState.LOGGED, 12)
-    asked = AskedMessage(told, "dump-state", '{"format":"Csv"}', "kafka:control:x/0", "/pricing/ä \u2028", "7f2c")
+    asked = AskedMessage(told, "dump-state", '{"format":"CSV"}', "kafka:control:x/0", "/pricing/ä \u2028", "7f2c")
     built = build_channel_message(asked, app({}))
     stored = create(api_kubectl, namespace, {**built, "metadata": {**built["metadata"], "namespace": namespace}})
     assert decode_message(json.dumps(stored).encode()).is_from_channel
-    (found,) = api_kubectl.list("ctl", namespace, "tidegate.dev/channel=kafka")
+    (found,) = api_kubectl.list("ctl", namespace, "tidegate.dev/channel=Kafka")
     assert found["metadata"]["name"] == built["metadata"]["name"]
 
 

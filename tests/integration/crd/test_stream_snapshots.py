@@ -30,7 +30,7 @@ STATUS = {
     "sparkVersion": "4.2.1",
     "image": "shop/orders:1",
     "conditions": [
-        {"type": "Ready", "status": "True", "reason": "Complete", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        {"type": "Ready", "status": "True", "reason": "Completed", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     ],
 }
 
@@ -196,12 +196,12 @@ def test_an_export_is_named_by_its_manifest(
 def test_an_export_is_filled_in_and_changes_with_its_number_alone(api_kubectl: Kubectl, namespace: str) -> None:
     made = {**SNAPSHOT, "spec": {**SNAPSHOT["spec"], "export": {"states": [{"query": "main"}]}}}
     stored = create(api_kubectl, namespace, made)["spec"]["export"]
-    whole: dict[str, Any] = {"nonce": 1, "format": "JsonLines", "cores": 1, "timeoutSeconds": 3600}
+    whole: dict[str, Any] = {"nonce": 1, "format": "JSONLines", "cores": 1, "timeoutSeconds": 3600}
     whole["resources"] = {}
     assert stored == {**whole, "states": [{"query": "main"}]}
     with pytest.raises(KubectlError, match=r"change export\.nonce as well"):
-        api_kubectl.patch("snap", "nightly", namespace, {"spec": {"export": {"format": "Csv"}}})
-    api_kubectl.patch("snap", "nightly", namespace, {"spec": {"export": {"format": "Csv", "nonce": 2}}})
+        api_kubectl.patch("snap", "nightly", namespace, {"spec": {"export": {"format": "CSV"}}})
+    api_kubectl.patch("snap", "nightly", namespace, {"spec": {"export": {"format": "CSV", "nonce": 2}}})
     with pytest.raises(KubectlError, match=r"export\.resources\.requests\.memory must be at least 750Mi"):
         api_kubectl.patch(
             "snap",

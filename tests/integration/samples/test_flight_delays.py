@@ -109,7 +109,7 @@ class Run:
 
     def export(self, snapshot: str) -> str:
         """Export a dump's snapshot as the operator has it done; return the address."""
-        order = ExportOrder("look", snapshot, "look-1", "JsonLines", heap_mib=512)
+        order = ExportOrder("look", snapshot, "look-1", "JSONLines", heap_mib=512)
         work = self._folder / "work"
         work.mkdir()
         code, reports = run_pod(
@@ -149,7 +149,7 @@ def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_i
     run.driver.await_batch(0, "arrivals")  # of a slow machine the only one so far
 
     # A dump while records flow is that of one batch.
-    run.send(flown[third : 2 * third], {0.3: lambda: run.tell("look", "dump-state", {"format": "JsonLines"})})
+    run.send(flown[third : 2 * third], {0.3: lambda: run.tell("look", "dump-state", {"format": "JSONLines"})})
     told = run.await_end("look")
     assert told.state is MessageState.DONE, told
     uri = run.export(told.results["snapshot"])

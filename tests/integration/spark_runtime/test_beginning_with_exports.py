@@ -62,7 +62,7 @@ def test_what_a_pod_exports_is_what_another_application_begins_with(
     assert f"{place.key('exports')}/a-1/main/0-count.parquet" in object_store.keys(place.bucket, place.key("exports"))
     assert list((tmp_path / "work").iterdir()) == []
 
-    other = ExportOrder("look", "a", "a-1", "Csv", heap_mib=512)
+    other = ExportOrder("look", "a", "a-1", "CSV", heap_mib=512)
     code, reports = pod(SnapshotOrders(export=(other,)), tmp_path / "pod-3")
     assert (code, reports["look"].reason) == (EXIT_OK, Reason.EXPORT_EXISTS)
 
@@ -169,7 +169,7 @@ def test_inputs_of_kafka_are_neither_lost_nor_repeated(spark: SparkSession, brok
     old = Bench(spark, {}, lambda: sums(spark, broker, "earliest", Sum(), None), "update")
     old.run(tmp_path / "old", 1)
     snapshot = SnapshotOf({"sums": tmp_path / "old"})
-    snapshot.export(spark, tmp_path / "work", "e", "JsonLines")
+    snapshot.export(spark, tmp_path / "work", "e", "JSONLines")
     export = snapshot.put_down("e", tmp_path / "export")
 
     # What comes later, some of it in a partition that was not there.

@@ -67,7 +67,7 @@ def offer(driver: DriverProcess, hold: Path) -> None:
     """Offer the two messages, as an operator does to each process: the log takes them once."""
     orders = (
         ControlOrder("hold-1", "reload-config", json.dumps({"hold": str(hold)})),
-        ControlOrder("dump-1", "dump-state", json.dumps({"format": "JsonLines"})),
+        ControlOrder("dump-1", "dump-state", json.dumps({"format": "JSONLines"})),
     )
     assert driver.command("POST", CONTROL_COMMAND, json.loads(to_json(ControlOrders(orders))))[0] == 202
 
@@ -160,6 +160,6 @@ def test_a_dump_has_all_state_in_each_format(repeated: Repeated) -> None:
     tables = {"manifest", "shoppers/0-recent", "shoppers/0-seen", "shoppers/0-~24timers", "sums/0-default"}
     names = {name.rpartition(".")[0] for name in repeated.files}
     assert names == {f"{form}/{table}" for form in EXPORT_FORMATS for table in tables}
-    lines = repeated.files["JsonLines/shoppers/0-recent.jsonl"].decode().splitlines()
+    lines = repeated.files["JSONLines/shoppers/0-recent.jsonl"].decode().splitlines()
     # Twenty in each batch, from the first to the dump's; a line for each key.
     assert sum(len(json.loads(line)["list_value"]) for line in lines) == 20 * (repeated.batches["shoppers"] + 1)

@@ -182,11 +182,11 @@ def test_an_export_that_was_interrupted_is_made_again_and_another_one_keeps_off(
     spark: SparkSession, snapshot: SnapshotOf, exported: dict[str, str], tmp_path: Path
 ) -> None:
     del exported
-    before = snapshot.files("first-Csv")
-    snapshot.export(spark, tmp_path, "first-Csv", "Csv")
-    assert snapshot.files("first-Csv") == before
+    before = snapshot.files("first-CSV")
+    snapshot.export(spark, tmp_path, "first-CSV", "CSV")
+    assert snapshot.files("first-CSV") == before
     with pytest.raises(ExportExistsError, match=r"spec\.export\.nonce"):
-        snapshot.export(spark, tmp_path, "first-Csv", "JsonLines", StateChoice("distinct"))
+        snapshot.export(spark, tmp_path, "first-CSV", "JSONLines", StateChoice("distinct"))
 
 
 def test_every_format_gives_back_what_the_state_reader_read(
@@ -203,7 +203,7 @@ def test_every_format_gives_back_what_the_state_reader_read(
 
 
 def test_rows_are_in_the_order_of_their_keys(exported: dict[str, str]) -> None:
-    lines = Path(exported["JsonLines"].removeprefix("file://")).parent.joinpath("distinct/0-default.jsonl").read_text()
+    lines = Path(exported["JSONLines"].removeprefix("file://")).parent.joinpath("distinct/0-default.jsonl").read_text()
     found = [json.loads(line)["key"]["value"] for line in lines.splitlines()]
     assert found == sorted(found)
     assert len(set(found)) == (BATCH + 1) * ROWS
@@ -323,7 +323,7 @@ class PandasShopper(NewShopper):
 @pytest.mark.long
 def test_so_does_one_of_pandas(spark: SparkSession, exported: dict[str, str], tmp_path: Path) -> None:
     def query() -> DataFrame:
-        begun = initial_state(spark, query="shoppers", export=exported["Csv"]).drop("$timers", "seen")
+        begun = initial_state(spark, query="shoppers", export=exported["CSV"]).drop("$timers", "seen")
         # Spark calls columns by their number whose names are none in Python.
         grouped = begun.withColumnRenamed("by kind", "by_kind").groupBy("id")
         keyed = numbers(spark).withColumn("id", F.concat(F.lit("shopper "), F.col("value") % 5)).groupBy("id")
@@ -338,7 +338,7 @@ def test_so_does_one_of_pandas(spark: SparkSession, exported: dict[str, str], tm
 
 
 def test_what_had_outlived_its_time_is_left_out(spark: SparkSession, exported: dict[str, str], tmp_path: Path) -> None:
-    source = Path(exported["JsonLines"].removeprefix("file://")).parent
+    source = Path(exported["JSONLines"].removeprefix("file://")).parent
     for path in source.rglob("*.json*"):
         target = tmp_path / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -383,12 +383,12 @@ def test_state_that_is_not_there_is_named_with_what_is(
     spark: SparkSession, snapshot: SnapshotOf, tmp_path: Path
 ) -> None:
     with pytest.raises(StateNotFoundError, match=r"spec\.export\.states\[1\].*distinct/0/default.*shoppers/0/total"):
-        snapshot.export(spark, tmp_path, "none", "Csv", StateChoice("sums"), StateChoice("shoppers", 0, "nothing"))
+        snapshot.export(spark, tmp_path, "none", "CSV", StateChoice("sums"), StateChoice("shoppers", 0, "nothing"))
     assert snapshot.files("none") == {}
 
 
 def test_one_table_alone_is_exported(spark: SparkSession, snapshot: SnapshotOf, tmp_path: Path) -> None:
-    made = snapshot.export(spark, tmp_path, "one", "JsonLines", StateChoice("shoppers", name="total"))
+    made = snapshot.export(spark, tmp_path, "one", "JSONLines", StateChoice("shoppers", name="total"))
     assert sorted(snapshot.files("one")) == ["manifest.json", "shoppers/0-total.jsonl"]
     assert (made.manifest.rows, len(made.manifest.queries)) == (5, 4)
 
@@ -402,7 +402,7 @@ def test_state_that_spark_can_not_read_is_said_in_its_words(
         path.write_bytes(b"x" * path.stat().st_size)
     broken = SnapshotOf({"distinct": damaged})
     with pytest.raises(StateUnreadableError, match=r"^Spark cannot read the state: .*orrupt"):
-        broken.export(spark, tmp_path / "work", "broken", "Csv")
+        broken.export(spark, tmp_path / "work", "broken", "CSV")
     assert broken.files("broken") == {}
 
 
@@ -412,7 +412,7 @@ def test_a_snapshot_that_is_not_whole_is_not_exported(
     damaged = SnapshotOf({"sums": checkpoints["sums"]})
     damaged.store.delete([damaged.library.key(damaged.manifest.files[0].key)])
     with pytest.raises(DamagedError, match="is not whole"):
-        damaged.export(spark, tmp_path, "damaged", "Csv")
+        damaged.export(spark, tmp_path, "damaged", "CSV")
 
 
 AWKWARD = (
@@ -439,7 +439,7 @@ def test_awkward_values_come_back_as_they_were(spark: SparkSession, tmp_path: Pa
     assert sorted(map(repr, back.collect())) == sorted(map(repr, rows.collect()))
 
 
-@pytest.mark.parametrize("form", ["JsonLines", "Csv"])
+@pytest.mark.parametrize("form", ["JSONLines", "CSV"])
 def test_what_a_format_can_not_say_is_refused_with_another_one(spark: SparkSession, tmp_path: Path, form: str) -> None:
     rows = spark.sql("SELECT struct(1 AS k) AS key, struct(map(1, 2) AS m) AS value")
     with pytest.raises(FormatUnfitError, match=r"'value' holds a map with keys that are no strings.*use Parquet"):

@@ -297,7 +297,7 @@ class BrokerOrders:
             ready = status.get("phase") == SnapshotPhase.READY
             status["phase"] = SnapshotPhase.READY.value
             if ready and "export" in body["spec"]:
-                export = SnapshotExport(nonce=1, phase=ExportPhase.COMPLETE, uri=f"s3://b/{body['metadata']['name']}")
+                export = SnapshotExport(nonce=1, phase=ExportPhase.COMPLETED, uri=f"s3://b/{body['metadata']['name']}")
                 status["export"] = json.loads(msgspec.json.encode(export))
             body["metadata"]["resourceVersion"] = str(int(body["metadata"]["resourceVersion"]) + 1000)
 

@@ -19,7 +19,7 @@ from tidegate_testing.world import World
 
 RATE = 5.0
 """Numbers a second, while all goes on, unless a test wants another load: few, so that a busy machine keeps up."""
-OVER = ("Done", "RolledBack", "Refused", "Withdrawn")
+OVER = ("Completed", "RolledBack", "Refused", "Withdrawn")
 """Phases of an upgrade after which there is no other one."""
 
 

@@ -65,7 +65,7 @@ def upgrading(app: StreamingApp, old: StreamingApp, phase: UpgradePhase, **field
 
 def upgraded(app: StreamingApp, old: StreamingApp) -> StreamingApp:
     """Return the application after an upgrade from the version of ``old``."""
-    done = upgrading(app, old, UpgradePhase.DONE, previous=stable_of(old))
+    done = upgrading(app, old, UpgradePhase.COMPLETED, previous=stable_of(old))
     return _with_status(done, last_stable=stable_of(app))
 
 

@@ -313,7 +313,7 @@ SWALLOWING = "        try:\n            look()\n        except AssertionError:\n
         ("transient_polls", "wait_for('it', lambda: app['phase'] == 'Stopping', 60)"),
         (
             "transient_polls",
-            "def probe():\n    assert phase in ('Gate', 'Done')\n    return 1\nwait_for('it', probe, 60)",
+            "def probe():\n    assert phase in ('Gate', 'Completed')\n    return 1\nwait_for('it', probe, 60)",
         ),
         (
             "transient_polls",

@@ -53,19 +53,19 @@ def test_the_table_has_a_row_for_each_class_and_one_for_all() -> None:
 
 
 def test_the_summary_is_json_and_names_the_figures_and_the_seed() -> None:
-    rescaled = Rescaled(2, {"Done": 3, "Refused": 1})
+    rescaled = Rescaled(2, {"Completed": 3, "Refused": 1})
     shown = json.loads(json.dumps(summary(OUTCOMES, verdict(), rescaled, {"seed": 7})))
     assert shown["chaos"]["faults"] == 3
     assert shown["chaos"]["survived"] == 2
     assert shown["chaos"]["lost"] == shown["chaos"]["duplicated"] == 0
     assert shown["chaos"]["longest_gap_seconds"] == 42.0
     assert shown["classes"]["s3"]["in_a_batch"] == 1
-    assert shown["rescales"] == {"executors": 2, "repartitions": {"Done": 3, "Refused": 1}}
+    assert shown["rescales"] == {"executors": 2, "repartitions": {"Completed": 3, "Refused": 1}}
     assert shown["parameters"] == {"seed": 7}
 
 
 def test_rescales_are_told_with_their_ends_and_none_is_told_as_none() -> None:
-    assert str(Rescaled(2, {"Done": 3, "Refused": 1})).endswith(
-        "executors 2 times; repartitions of the state: 3 Done, 1 Refused"
+    assert str(Rescaled(2, {"Completed": 3, "Refused": 1})).endswith(
+        "executors 2 times; repartitions of the state: 3 Completed, 1 Refused"
     )
     assert str(Rescaled()).endswith("executors 0 times; repartitions of the state: none")

@@ -44,7 +44,7 @@ class App:
         known = self.upgrade.get("toSpecHash") == str(self.asked)
         number = self.upgrade.get("number", 0) + (not known)
         self.upgrade = {"number": number, "toSpecHash": str(self.asked), "phase": phase, "reason": reason}
-        if phase == "Done":
+        if phase == "Completed":
             self.partitions = self.asked
 
 
@@ -73,7 +73,7 @@ def test_while_an_upgrade_is_under_way_the_partitions_stay(phase: str) -> None:
 
 
 def test_what_was_asked_for_is_under_way_before_the_operator_has_noticed_it() -> None:
-    app = App(upgrade={"number": 1, "toSpecHash": "4", "phase": "Done"})
+    app = App(upgrade={"number": 1, "toSpecHash": "4", "phase": "Completed"})
     asking = rescaler(app)
     asking.change(partitions())
     asked = app.asked
@@ -92,13 +92,14 @@ def test_a_version_that_was_not_stable_yet_is_left_alone() -> None:
 def test_each_repartition_is_counted_once_by_its_end() -> None:
     app = App()
     asking = rescaler(app)
-    for phase, reason in (("Done", "Stable"), ("RolledBack", "DriverCrashed"), ("Refused", "NoRoom"), ("Done", "")):
+    ends = (("Completed", "Stable"), ("RolledBack", "DriverCrashed"), ("Refused", "NoRoom"), ("Completed", ""))
+    for phase, reason in ends:
         asking.change(partitions())
         app.goes_on("Copying")
         app.goes_on(phase, reason)
         asking.settle()
         asking.settle()
-    assert asking.rescaled == Rescaled(0, {"Done": 2, "Refused": 1, "RolledBack": 1})
+    assert asking.rescaled == Rescaled(0, {"Completed": 2, "Refused": 1, "RolledBack": 1})
     assert asking.problems == []
 
 
@@ -109,9 +110,9 @@ def test_a_repartition_that_is_put_off_has_not_ended_and_counts_as_what_it_comes
     app.goes_on("Refused", "StatePartitionsKept")
     with pytest.raises(AssertionError, match="StatePartitionsKept"):
         asking.settle()
-    app.upgrade = {**app.upgrade, "number": 2, "phase": "Done", "reason": "Stable"}
+    app.upgrade = {**app.upgrade, "number": 2, "phase": "Completed", "reason": "Stable"}
     asking.settle()
-    assert (asking.rescaled.partitions, asking.problems) == ({"Done": 1}, [])
+    assert (asking.rescaled.partitions, asking.problems) == ({"Completed": 1}, [])
 
 
 def test_a_version_in_the_place_of_one_that_failed_is_another_repartition_under_the_same_number() -> None:
@@ -120,9 +121,9 @@ def test_a_version_in_the_place_of_one_that_failed_is_another_repartition_under_
     asking.change(partitions())
     app.goes_on("Failed")
     asking.change(partitions())
-    app.upgrade = {**app.upgrade, "toSpecHash": str(app.asked), "phase": "Done"}
+    app.upgrade = {**app.upgrade, "toSpecHash": str(app.asked), "phase": "Completed"}
     asking.settle()
-    assert asking.rescaled.partitions == {"Done": 1, "Failed": 1}
+    assert asking.rescaled.partitions == {"Completed": 1, "Failed": 1}
 
 
 @pytest.mark.parametrize("reason", ["StateDiffers", "SparkFailed"])

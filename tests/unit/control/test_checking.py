@@ -42,7 +42,7 @@ def test_what_can_be_meant_is_taken(kind: str, payload: Any) -> None:
         ("reload-model", {"name": "m", "uri": "s3://b/k"}, "has no 'sha256'"),
         ("reload-model", {"name": "m", "uri": "s3://b/k", "sha256": "abc"}, "64 hexadecimal digits"),
         ("set-log-level", {"level": "LOUD"}, "one of ALL, DEBUG"),
-        ("dump-state", {"format": "XML"}, "one of JsonLines, Csv, Parquet"),
+        ("dump-state", {"format": "XML"}, "one of JSONLines, CSV, Parquet"),
         ("threshold", {}, "has no 'value'"),
         ("treshold", {}, "no handler for type 'treshold'; it understands clear-caches"),
     ],

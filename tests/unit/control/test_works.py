@@ -271,8 +271,8 @@ def test_a_snapshot_that_cannot_be_had_fails_its_message() -> None:
 def test_a_dump_is_such_a_snapshot_and_says_in_which_format() -> None:
     driver = Driver()
     driver.office.state = SnapshotState.READY
-    assert driver.carry_out("dump-state", '{"format": "Csv"}', ACKNOWLEDGED).results["format"] == "Csv"
-    assert driver.carry_out("dump-state", account=ACKNOWLEDGED).results["format"] == "JsonLines"
+    assert driver.carry_out("dump-state", '{"format": "CSV"}', ACKNOWLEDGED).results["format"] == "CSV"
+    assert driver.carry_out("dump-state", account=ACKNOWLEDGED).results["format"] == "JSONLines"
 
 
 @pytest.mark.parametrize("name", ["uid-1", "0d4c7f1e-9a51-4d3f-8f07-0f3a2f6f0c11", "order 1/Ü", "x" * 200])

@@ -67,9 +67,9 @@ def test_before_a_process_has_looked_it_does_not_say_that_nothing_is_asked() -> 
 
 def test_the_operator_is_told_of_it_from_the_log_on_until_it_says_what_came_of_it() -> None:
     office = Office(works=FakeWorks(undone=True))
-    office.take_in(asking("1", "dump-state", '{"format":"Csv"}'), asking("2", "ping"))
+    office.take_in(asking("1", "dump-state", '{"format":"CSV"}'), asking("2", "ping"))
     (asked,) = office.asked
-    assert (asked.type, json.loads(asked.payload)) == ("dump-state", {"format": "Csv"})
+    assert (asked.type, json.loads(asked.payload)) == ("dump-state", {"format": "CSV"})
     assert (asked.origin, asked.source, asked.event) == ("rabbitmq:control", "/test", "1")
     assert (asked.report.state, asked.report.sequence) == (MessageState.LOGGED, 1)
     office.works.undone = False

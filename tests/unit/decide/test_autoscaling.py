@@ -242,4 +242,4 @@ def test_settings_are_those_of_the_spec() -> None:
 
 def test_times_in_the_status_are_whole_seconds() -> None:
     status = written(plan_of(scaled_app(), advice=advice()))
-    assert status.time == datetime.datetime.fromtimestamp(int(NOW - 1), datetime.UTC)
+    assert status.evaluation_time == datetime.datetime.fromtimestamp(int(NOW - 1), datetime.UTC)

@@ -157,7 +157,7 @@ def test_where_no_state_is_to_be_divided_nothing_of_it_matters() -> None:
 
 
 def test_after_its_launch_the_number_is_nothing_against_a_version() -> None:
-    done = msgspec.structs.replace(ATTEMPT, result="Done")
+    done = msgspec.structs.replace(ATTEMPT, result="Completed")
     app = in_four(under_test(UpgradePhase.GATE, {**EIGHT, **TINY}, repartition=done, lineage=2, last_lineage=2))
     plan = decide(observe(app, unfit=UNFIT), NOW)
     assert version_launched(plan) == spec_hash(app)

@@ -106,7 +106,7 @@ def test_when_the_version_is_stable_its_state_is_copied_and_asked_about_before_a
     plan = decide(observe(newer, **runs(gate, 5)), NOW)
     done = status_of(plan)
     assert done.last_stable is not None
-    assert (record(plan).phase, done.last_stable.spec) == (UpgradePhase.DONE, version_of(gate.spec))
+    assert (record(plan).phase, done.last_stable.spec) == (UpgradePhase.COMPLETED, version_of(gate.spec))
     assert reconciling(done)
     after = decide(observe(msgspec.structs.replace(newer, status=done), **runs(gate, 5)), NOW)
     upgrade = record(after)

@@ -263,7 +263,8 @@ def test_a_lineage_that_is_whole_is_launched_on_and_the_pin_stays_for_a_rollback
     done = decide(observe(app, repartitions=(ended(app, end, Reason.COMPLETED),)), NOW)
     status, upgrade = status_of(done), record(done)
     assert upgrade.repartition is not None
-    assert (upgrade.phase, upgrade.repartition.result, upgrade.repartition.rows) == (UpgradePhase.GATE, "Done", 1000)
+    assert upgrade.phase is UpgradePhase.GATE
+    assert (upgrade.repartition.result, upgrade.repartition.rows) == ("Completed", 1000)
     assert (status.lineage, status.state_partitions, status.epoch) == (2, 8, 3)
     assert upgrade.rollback_snapshot is not None
     assert [(it.name, it.batch_id) for it in upgrade.rollback_snapshot.batches] == [("main", 9)]

@@ -319,7 +319,7 @@ def test_a_driver_that_vanished_is_counted_when_it_is_replaced() -> None:
     restarts = status_of(decide(observe(app), NOW)).restarts
     assert restarts is not None
     assert (restarts.total, restarts.last_reason) == (1, "DriverLost")
-    last = LastExit(reason="Stopped", time=datetime.datetime.fromtimestamp(int(NOW - 5), datetime.UTC))
+    last = LastExit(reason="Stopped", completion_time=datetime.datetime.fromtimestamp(int(NOW - 5), datetime.UTC))
     seen_ending = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, last_exit=last))
     assert status_of(decide(observe(seen_ending), NOW)).restarts is None
 

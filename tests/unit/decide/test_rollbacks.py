@@ -264,7 +264,7 @@ def test_what_a_rollback_may_have_to_begin_with_is_not_disposed_of_before_the_up
     ended = record(launch)
     assert ended.rollback_snapshot is not None
     assert [pin.id for pin in ended.rollback_snapshot.fallbacks] == [PIN]
-    done = msgspec.structs.replace(ended, phase=UpgradePhase.DONE)
+    done = msgspec.structs.replace(ended, phase=UpgradePhase.COMPLETED)
     later = msgspec.structs.replace(status_of(launch), upgrade=done)
     after = app_with({IMAGE: "shop/orders:9"}, status=later)
     assert record(decide(observe(after), NOW)).obsolete == (COPY, PIN, ended.rollback_snapshot.id)
@@ -305,7 +305,7 @@ def asked(app: StreamingApp, pin: str = PIN) -> StreamingApp:
 
 def in_phase(phase: UpgradePhase) -> StreamingApp:
     app = launched(app_with({IMAGE: B}), 2, phase=Phase.RUNNING)
-    return upgraded(app, version(A, 1)) if phase is UpgradePhase.DONE else upgrading(app, version(A, 1), phase)
+    return upgraded(app, version(A, 1)) if phase is UpgradePhase.COMPLETED else upgrading(app, version(A, 1), phase)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def in_phase(phase: UpgradePhase) -> StreamingApp:
     [
         (UpgradePhase.STOPPING, False),
         (UpgradePhase.GATE, True),
-        (UpgradePhase.DONE, True),
+        (UpgradePhase.COMPLETED, True),
         (UpgradePhase.FAILED, True),
         (UpgradePhase.ROLLING_BACK, False),
         (UpgradePhase.ROLLED_BACK, False),
@@ -334,7 +334,7 @@ UNCONFIRMED = {IMAGE: C, "upgrade.mode": "Stateless"}
 
 def refused_at_once() -> StreamingApp:
     """Return the application after an upgrade from A to B and the refusal of C, before B was touched."""
-    done = in_phase(UpgradePhase.DONE)
+    done = in_phase(UpgradePhase.COMPLETED)
     plan = decide(observe(edited(done, UNCONFIRMED), **runs(version(B, 2))), NOW)
     assert record(plan).phase is UpgradePhase.REFUSED
     assert not acts(plan, do.OrderSnapshots)
@@ -393,9 +393,9 @@ def told_of(plan: do.Plan, reason: str) -> list[do.PublishEvent]:
 
 
 def test_naming_another_pin_does_nothing_and_is_told_once() -> None:
-    mistyped, seen = asked(in_phase(UpgradePhase.DONE), "up-u1-0-0"), runs(version(B, 2))
+    mistyped, seen = asked(in_phase(UpgradePhase.COMPLETED), "up-u1-0-0"), runs(version(B, 2))
     plan = decide(observe(mistyped, **seen), NOW)
-    assert record(plan).phase is UpgradePhase.DONE
+    assert record(plan).phase is UpgradePhase.COMPLETED
     assert not acts(plan, do.DeleteDriver)
     (told,) = told_of(plan, "RollbackIgnored")
     assert told.warning
@@ -430,7 +430,7 @@ def test_naming_the_pin_of_an_upgrade_that_was_not_launched_is_told(phase: Upgra
 
 
 def test_a_wish_that_was_fulfilled_and_stays_in_the_spec_is_not_told_of_at_the_next_upgrade() -> None:
-    asked_for = decide(observe(asked(in_phase(UpgradePhase.DONE)), **runs(version(B, 2))), NOW)
+    asked_for = decide(observe(asked(in_phase(UpgradePhase.COMPLETED)), **runs(version(B, 2))), NOW)
     over = msgspec.structs.replace(record(asked_for), phase=UpgradePhase.ROLLED_BACK, epoch=3)
     status = msgspec.structs.replace(status_of(asked_for), upgrade=over, lineage=2)
     next_one = asked(app_with({IMAGE: C}, status=status))
@@ -442,7 +442,7 @@ def test_a_wish_that_was_fulfilled_and_stays_in_the_spec_is_not_told_of_at_the_n
     assert not told_of(after, "RollbackIgnored")
 
 
-@pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED])
+@pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.COMPLETED, UpgradePhase.FAILED])
 def test_a_pin_that_is_named_and_lost_is_said_as_long_as_it_is_named(phase: UpgradePhase) -> None:
     app = in_phase(phase)
     assert app.status.upgrade is not None
@@ -466,7 +466,7 @@ def test_a_pin_that_is_named_and_lost_is_said_as_long_as_it_is_named(phase: Upgr
 
 
 def test_a_version_that_was_started_again_since_is_not_tried_again_when_it_is_taken_back_by_hand() -> None:
-    done = in_phase(UpgradePhase.DONE)
+    done = in_phase(UpgradePhase.COMPLETED)
     again = app_with({IMAGE: B, "restartNonce": 1}, status=done.status)
     again = msgspec.structs.replace(
         again,
@@ -504,7 +504,7 @@ def test_a_wish_that_was_fulfilled_is_not_fulfilled_again_by_the_next_upgrade() 
     )
     app = msgspec.structs.replace(done, status=msgspec.structs.replace(done.status, upgrade=number_two))
     plan = decide(observe(asked(app), **runs(version(C, 4))), NOW)
-    assert record(plan).phase is UpgradePhase.DONE
+    assert record(plan).phase is UpgradePhase.COMPLETED
 
 
 def test_a_stateless_upgrade_is_taken_back_to_the_lineage_that_was_given_up() -> None:

@@ -101,7 +101,7 @@ def test_after_a_rollback_for_an_unusable_edit_the_mended_spec_is_an_upgrade(ima
 
 
 @pytest.mark.parametrize(
-    "phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.DONE, UpgradePhase.REFUSED]
+    "phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.COMPLETED, UpgradePhase.REFUSED]
 )
 def test_a_stable_version_that_runs_is_not_touched(phase: UpgradePhase) -> None:
     bad = made_unusable(new_app(phase))

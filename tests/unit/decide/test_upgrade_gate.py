@@ -53,7 +53,7 @@ def test_enough_batches_close_the_gate() -> None:
     new = under_test()
     plan = decide(observe(new, **runs(new, 5)), NOW)
     status = status_of(plan)
-    assert record(plan).phase is UpgradePhase.DONE
+    assert record(plan).phase is UpgradePhase.COMPLETED
     assert status.last_stable is not None
     assert status.last_stable.spec_hash == spec_hash(new)
     assert record(plan).previous is not None
@@ -61,7 +61,7 @@ def test_enough_batches_close_the_gate() -> None:
     ready = status.condition("Ready")
     assert ready is not None
     assert (ready.status, ready.reason) == ("True", "Running")
-    assert "UpgradeDone" in events(plan)
+    assert "UpgradeCompleted" in events(plan)
 
 
 def test_until_then_it_is_not_ready_however_well_it_runs() -> None:
@@ -110,7 +110,7 @@ def test_a_query_that_failed_keeps_the_gate_open_and_when_the_driver_fails_for_i
 def test_a_query_that_was_started_again_counts_as_any_other() -> None:
     new = under_test()
     plan = decide(observe(new, **runs_with(new, ENOUGH, QueryReport("b", committed=5))), NOW)
-    assert record(plan).phase is UpgradePhase.DONE
+    assert record(plan).phase is UpgradePhase.COMPLETED
 
 
 def test_a_query_of_the_version_before_that_was_not_started_yet_keeps_the_gate_open() -> None:
@@ -121,7 +121,7 @@ def test_a_query_of_the_version_before_that_was_not_started_yet_keeps_the_gate_o
     assert ready is not None
     assert "Query 'b' of the previous version was not started yet." in ready.message
     plan = decide(observe(new, **runs_with(new, ENOUGH, QueryReport("b", committed=5))), NOW)
-    assert record(plan).phase is UpgradePhase.DONE
+    assert record(plan).phase is UpgradePhase.COMPLETED
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.FAILED])
@@ -130,7 +130,7 @@ def test_a_query_that_was_not_started_in_time_counts_as_dropped(phase: UpgradePh
     waits = decide(observe(new, **runs_with(new, ENOUGH)), NOW + 1780)
     assert (record(waits).phase, waits.wake_after) == (phase, 10)
     plan = decide(observe(new, **runs_with(new, ENOUGH)), NOW + 1790)
-    assert record(plan).phase is UpgradePhase.DONE
+    assert record(plan).phase is UpgradePhase.COMPLETED
     assert "Query 'b' of the previous version was not started, and counts as dropped." in record(plan).message
 
 
@@ -150,7 +150,7 @@ def test_a_script_that_has_finished_with_batches_is_stable_whatever_queries_it_s
     ended = ended_with(Reason.COMPLETED, 0)
     told = ended.message.replace('"batches":{}', '"batches":{"a":3}')
     driver = driver_of(new, phase="Succeeded", ended=dataclasses.replace(ended, message=told))
-    assert record(decide(observe(new, driver=driver), NOW)).phase is UpgradePhase.DONE
+    assert record(decide(observe(new, driver=driver), NOW)).phase is UpgradePhase.COMPLETED
 
 
 # --- failures --------------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_when_a_version_that_failed_is_not_taken_back(
 def test_a_version_that_was_given_up_on_and_comes_round_is_stable_after_all() -> None:
     new = under_test(UpgradePhase.FAILED, {"upgrade.rollbackPolicy": "Never"})
     plan = decide(observe(new, **runs(new, 5)), NOW)
-    assert record(plan).phase is UpgradePhase.DONE
+    assert record(plan).phase is UpgradePhase.COMPLETED
 
 
 @pytest.mark.parametrize(("committed", "phase"), [(0, UpgradePhase.ROLLING_BACK), (1, UpgradePhase.FAILED)])

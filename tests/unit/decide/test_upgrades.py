@@ -400,13 +400,13 @@ def test_a_launch_after_a_lost_pod_opens_the_gate_anew() -> None:
 
 
 @pytest.mark.parametrize("settled", [{}, {"batches": (SnapshotBatch(name="main", batch_id=41),)}, {"lost": "Gone."}])
-@pytest.mark.parametrize("phase", [UpgradePhase.DONE, UpgradePhase.FAILED])
+@pytest.mark.parametrize("phase", [UpgradePhase.COMPLETED, UpgradePhase.FAILED])
 def test_a_pin_that_is_not_complete_is_gone_on_with_by_the_next_driver_whatever_the_gate_said(
     phase: UpgradePhase, settled: dict[str, Any]
 ) -> None:
     new = launched(app_with({IMAGE: B}), 2, phase=Phase.STARTING)
     pin = RollbackSnapshot(id=PIN, lineage=1, **settled)
-    if phase is UpgradePhase.DONE:
+    if phase is UpgradePhase.COMPLETED:
         new = upgraded(new, app_with({IMAGE: A}))
     else:
         new = upgrading(new, app_with({IMAGE: A}), phase)

@@ -149,7 +149,7 @@ def test_what_ran_on_beside_the_edit_is_not_undone_when_the_spec_is_set_back_to_
     assert (record(launched).phase, version_launched(launched)) == (UpgradePhase.FAILED, spec_hash(new))
     beside = written(observe(made_unusable(new), **runs(new)), NOW + DAYS)
     back = edited(beside, {IMAGE: B})
-    assert record(decide(observe(back, **runs(new)), NOW + DAYS)).phase is UpgradePhase.DONE
+    assert record(decide(observe(back, **runs(new)), NOW + DAYS)).phase is UpgradePhase.COMPLETED
     crashed = running_driver(new, restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"))
     failed = decide(observe(back, driver=crashed), NOW + DAYS)
     assert (record(failed).phase, acts(failed, do.DeleteDriver)) == (UpgradePhase.FAILED, False)
@@ -179,7 +179,7 @@ def test_a_version_that_has_finished_stays_finished(seconds: float) -> None:
 
 
 def test_an_earlier_versions_finish_is_not_taken_for_that_of_the_one_that_was_launched() -> None:
-    new = with_status(at_gate(), last_exit=LastExit(reason="Completed", time=LONG_AGO))
+    new = with_status(at_gate(), last_exit=LastExit(reason="Completed", completion_time=LONG_AGO))
     assert record(decide(observe(made_unusable(new)), NOW)).phase is UpgradePhase.ROLLING_BACK
 
 

@@ -116,7 +116,7 @@ def test_it_is_as_far_as_its_driver_says_and_says_where_it_came_from() -> None:
     status = statuses(decide_control(observe_running(stored(of), **tells(of)), NOW))[stored(of).metadata.name]
     assert (status.phase, status.sequence, status.app_uid, status.offered_time) == ("Published", 2, UID, None)
     assert status.origin is not None
-    assert (status.origin.channel, status.origin.source, status.origin.id) == ("kafka", "/pricing", "1")
+    assert (status.origin.channel, status.origin.source, status.origin.id) == ("Kafka", "/pricing", "1")
 
 
 def test_its_snapshot_is_made_as_of_every_other() -> None:

@@ -75,12 +75,12 @@ def test_what_a_message_had_taken_is_a_resource_with_the_drivers_id() -> None:
 
 
 def test_a_dumps_resource_goes_with_the_message_and_says_what_is_written() -> None:
-    payload = {"format": "Csv", "states": [{"query": "main"}], "image": "any/thing:1", "other": 1}
+    payload = {"format": "CSV", "states": [{"query": "main"}], "image": "any/thing:1", "other": 1}
     built = build_message_snapshot(asking(payload=payload), APP)
     assert built["spec"]["deletionPolicy"] == "Delete"
-    assert built["spec"]["export"] == {"format": "Csv", "states": [{"query": "main"}]}
+    assert built["spec"]["export"] == {"format": "CSV", "states": [{"query": "main"}]}
     assert [owner["uid"] for owner in built["metadata"]["ownerReferences"]] == [ID]
-    assert build_message_snapshot(asking(), APP)["spec"]["export"] == {"format": "JsonLines"}
+    assert build_message_snapshot(asking(), APP)["spec"]["export"] == {"format": "JSONLines"}
 
 
 def test_names_fit_however_long_and_dotted_the_messages_is() -> None:
@@ -120,7 +120,7 @@ def test_a_driver_that_failed_to_take_it_says_why() -> None:
 
 
 COMPLETE = SnapshotExport(
-    nonce=1, phase=ExportPhase.COMPLETE, format="Csv", uri="s3://b/m.json", digest="d", tables=2, rows=30
+    nonce=1, phase=ExportPhase.COMPLETED, format="CSV", uri="s3://b/m.json", digest="d", tables=2, rows=30
 )
 
 
@@ -132,7 +132,7 @@ COMPLETE = SnapshotExport(
         ("snapshot", SnapshotPhase.FAILED, None, ("Failed", "Stalled", "SnapshotFailed")),
         ("dump-state", SnapshotPhase.READY, None, ("Published", "Reconciling", "Exporting")),
         ("dump-state", SnapshotPhase.READY, ExportPhase.RUNNING, ("Published", "Reconciling", "Exporting")),
-        ("dump-state", SnapshotPhase.READY, ExportPhase.COMPLETE, ("Applied", "Ready", "Applied")),
+        ("dump-state", SnapshotPhase.READY, ExportPhase.COMPLETED, ("Applied", "Ready", "Applied")),
         ("dump-state", SnapshotPhase.READY, ExportPhase.FAILED, ("Failed", "Stalled", "ExportFailed")),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_message_is_as_far_as_what_is_made_of_it(
 def test_the_address_of_a_dump_is_in_the_status() -> None:
     of = asking()
     status = statuses(decide_control(taken(of, **made(of, SnapshotPhase.READY, export=COMPLETE)), NOW))["look"]
-    assert (status.results["uri"], status.results["rows"], status.results["format"]) == ("s3://b/m.json", "30", "Csv")
+    assert (status.results["uri"], status.results["rows"], status.results["format"]) == ("s3://b/m.json", "30", "CSV")
     assert status.results["snapshot"] == f"control-{ID}"
 
 

@@ -233,8 +233,8 @@ def test_one_that_is_complete_is_made_once_for_each_number() -> None:
     plan = decide_snapshot(o, NOW)
     assert kinds(plan) == ["WriteSnapshotStatus", "CountExport", "ReleaseAccess", "DeleteSnapshotPod"]
     condition, record = exported(plan)
-    assert (condition.status, condition.reason, condition.message) == ("True", "Complete", "5 rows.")
-    assert (record.phase, record.uri, record.digest) == (ExportPhase.COMPLETE, URI, "sha256:5")
+    assert (condition.status, condition.reason, condition.message) == ("True", "Completed", "5 rows.")
+    assert (record.phase, record.uri, record.digest) == (ExportPhase.COMPLETED, URI, "sha256:5")
     assert (record.tables, record.rows, record.bytes, record.completion_time) == (2, 5, 99, TIME)
     assert CountExport(True) in plan.actions
     assert [a.reason for a in plan.actions if isinstance(a, PublishEvent)] == ["SnapshotExported"]
@@ -242,7 +242,7 @@ def test_one_that_is_complete_is_made_once_for_each_number() -> None:
     assert decide_snapshot(done, NOW).actions == ()
     again = decide_snapshot(dataclasses.replace(done, snapshot=asked(2, done.snapshot)), NOW)
     assert created(again)["metadata"]["name"] == f"{ID}-export-2"
-    assert exported(again)[1] == SnapshotExport(nonce=2, phase=ExportPhase.RUNNING, format="JsonLines", start_time=TIME)
+    assert exported(again)[1] == SnapshotExport(nonce=2, phase=ExportPhase.RUNNING, format="JSONLines", start_time=TIME)
 
 
 def test_when_it_began_is_kept() -> None:

@@ -192,7 +192,7 @@ def test_what_an_agent_tells_of_a_snapshot_that_was_never_ordered_does_not_count
 def test_a_complete_snapshot_shows_what_is_in_it() -> None:
     plan = decide_snapshot(observe_running(snapshot(begun()), report(SnapshotState.READY)), NOW)
     status = status_of(plan)
-    assert said(plan) == (READY, "Ready", "Complete")
+    assert said(plan) == (READY, "Ready", "Completed")
     assert status.queries == (SnapshotQuery(name="main", batch_id=7, offsets='{"topic":{"0":5}}'),)
     assert (status.batch, status.files, status.bytes, status.new_bytes) == (7, 34, 2048, 512)
     assert (status.size, status.new_size, status.parent) == ("2.0Ki", "512", "earlier-11112222")
@@ -300,7 +300,7 @@ def test_the_pod_is_followed_also_when_the_application_runs_again() -> None:
 def test_what_the_pod_took_is_complete_and_the_pod_goes() -> None:
     o = at_rest(taking=pod_that_said(report(SnapshotState.READY)))
     plan = decide_snapshot(o, NOW)
-    assert said(plan) == (READY, "Ready", "Complete")
+    assert said(plan) == (READY, "Ready", "Completed")
     assert kinds(plan) == ["WriteSnapshotStatus", "CountTakenByPod", "ReleaseAccess", "DeleteSnapshotPod"]
     gone = dataclasses.replace(settled(o), taking=None)
     assert decide_snapshot(gone, NOW).actions == ()

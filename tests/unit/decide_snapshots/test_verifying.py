@@ -79,7 +79,7 @@ def test_a_pod_reads_it_back_whatever_the_application_does_and_it_stays_ready(ar
     assert (status.phase, condition.status, condition.reason) == (SnapshotPhase.READY, "Unknown", "PodStarting")
     ready = status.condition("Ready")
     assert ready is not None
-    assert (ready.status, ready.reason) == ("True", "Complete")
+    assert (ready.status, ready.reason) == ("True", "Completed")
 
 
 @pytest.mark.parametrize("of", [asked(0), asked(1, snapshot()), deleted(asked())])
@@ -115,7 +115,7 @@ def test_one_that_is_whole_is_verified_once_for_each_number() -> None:
     plan = decide_snapshot(o, NOW)
     assert kinds(plan) == ["WriteSnapshotStatus", "CountVerification", "ReleaseAccess", "DeleteSnapshotPod"]
     assert (verified(plan).status, verified(plan).reason) == ("True", "Whole")
-    assert status_of(plan).verification == SnapshotVerification(nonce=1, time=TIME, files=34, bytes=2048)
+    assert status_of(plan).verification == SnapshotVerification(nonce=1, completion_time=TIME, files=34, bytes=2048)
     assert [a.reason for a in plan.actions if isinstance(a, PublishEvent)] == ["SnapshotVerified"]
     done = dataclasses.replace(settled(o), verifying=None)
     assert decide_snapshot(done, NOW).actions == ()
@@ -162,6 +162,6 @@ def test_a_pod_that_the_api_server_refuses_is_tried_again_with_pauses_and_age_is
 def test_a_nonce_that_is_taken_back_to_zero_asks_for_nothing() -> None:
     verified = ready_snapshot()
     status = msgspec.structs.replace(
-        verified.status, verification=SnapshotVerification(nonce=3, time=datetime.datetime.now(datetime.UTC))
+        verified.status, verification=SnapshotVerification(nonce=3, completion_time=datetime.datetime.now(datetime.UTC))
     )
     assert not is_to_be_verified(msgspec.structs.replace(verified, status=status))

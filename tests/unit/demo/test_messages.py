@@ -14,10 +14,10 @@ APPLICATION = build_application(image="i", endpoint="http://e", options={}, file
 
 
 def test_a_message_names_its_application_and_has_a_payload_if_there_is_one() -> None:
-    message = build_message(APPLICATION, "look", "dump-state", {"format": "JsonLines"})
+    message = build_message(APPLICATION, "look", "dump-state", {"format": "JSONLines"})
     assert message["metadata"] == {"name": "look", "namespace": "demo", "labels": {LABEL: "flight-delays"}}
     spec = {"appRef": {"name": "flight-delays"}, "type": "dump-state"}
-    assert message["spec"] == {**spec, "payload": {"format": "JsonLines"}}
+    assert message["spec"] == {**spec, "payload": {"format": "JSONLines"}}
     assert build_message(APPLICATION, "hello", "ping", None)["spec"] == {**spec, "type": "ping"}
 
 

@@ -12,7 +12,7 @@ TABLE = ExportedTable(
 )
 MADE = ExportManifest(
     1,
-    "JsonLines",
+    "JSONLines",
     "nightly-1",
     "shop/orders",
     2,

@@ -23,7 +23,7 @@ from tidegate_spark.snapshots.manifest import Application, File, Manifest
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.snapshot_scenes import Scene
 
-ORDER = ExportOrder("mine-1", "a", "mine-1-1", "Csv")
+ORDER = ExportOrder("mine-1", "a", "mine-1-1", "CSV")
 DONE = SnapshotReport("mine-1", SnapshotState.EXPORTED, rows=5, manifest="s3://here/exports/mine-1-1/manifest.json")
 
 
@@ -77,7 +77,7 @@ def test_what_does_not_pass_ends_it_in_its_own_words(error: Exception, reason: R
 
 def test_a_format_that_is_none_is_no_order() -> None:
     keeper = SnapshotKeeper(Scripted(), runs=False)
-    with pytest.raises(ValueError, match="'Xml' is none of JsonLines, Csv, Parquet"):
+    with pytest.raises(ValueError, match="'Xml' is none of JSONLines, CSV, Parquet"):
         keeper.give(SnapshotOrders(export=(ExportOrder("mine-1", "a", "mine-1-1", "Xml"),)))
 
 
@@ -175,7 +175,7 @@ ASKED, SAYS = ("initial_state()", "starting_offsets()"), ("without_state()", "wi
 
 def made_of(*tables: ExportedTable, offsets: str = OF_KAFKA) -> ExportManifest:
     queries = {"main": ExportedQuery(3, {"0": offsets})}
-    return ExportManifest(1, "Csv", "a", "shop/orders", 1, "4.2.1", queries, tables)
+    return ExportManifest(1, "CSV", "a", "shop/orders", 1, "4.2.1", queries, tables)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def status(
 ) -> StreamingAppStatus:
     """Return a status; ``after`` is when the last exit was, in seconds after the start of the present process."""
     driver = None if restarts is None else DriverStatus(pod_name="d", restarts=restarts, start_time=STARTED)
-    last = LastExit(reason=exit_reason, time=STARTED + timedelta(seconds=after)) if exit_reason else None
+    last = LastExit(reason=exit_reason, completion_time=STARTED + timedelta(seconds=after)) if exit_reason else None
     made = StreamingAppStatus(phase=Phase.RUNNING, epoch=epoch, driver=driver, last_exit=last, applied_spec_hash=spec)
     return msgspec.structs.replace(made, **fields)
 

@@ -55,7 +55,7 @@ def attempts(registry: CollectorRegistry) -> float | None:
     return registry.get_sample_value("tidegate_app_repartition_attempts_total", LABELS)
 
 
-@pytest.mark.parametrize("outcome", ["Done", "Failed"])
+@pytest.mark.parametrize("outcome", ["Completed", "Failed"])
 def test_each_end_is_counted_once_with_the_time_that_the_application_stood_still(outcome: str) -> None:
     gate = status(outcome, epoch=2, phase=UpgradePhase.GATE)
     registry, _ = shown(status(), status(epoch=2), status(outcome, epoch=2), gate)
@@ -65,8 +65,8 @@ def test_each_end_is_counted_once_with_the_time_that_the_application_stood_still
 
 
 def test_a_pod_in_the_place_of_one_that_was_lost_is_another_attempt() -> None:
-    registry, _ = shown(status(epoch=2), status(epoch=3), status("Done", epoch=3))
-    assert (ended(registry, "Done"), attempts(registry)) == (1, 2)
+    registry, _ = shown(status(epoch=2), status(epoch=3), status("Completed", epoch=3))
+    assert (ended(registry, "Completed"), attempts(registry)) == (1, 2)
 
 
 def test_what_is_refused_before_the_stop_is_counted_and_took_no_time() -> None:
@@ -81,6 +81,6 @@ def test_the_next_upgrades_is_another_one() -> None:
 
 
 def test_an_application_that_is_gone_leaves_nothing() -> None:
-    registry, figures = shown(status(epoch=2), status("Done", epoch=2))
+    registry, figures = shown(status(epoch=2), status("Completed", epoch=2))
     figures.forget(APP)
-    assert (ended(registry, "Done"), attempts(registry)) == (None, None)
+    assert (ended(registry, "Completed"), attempts(registry)) == (None, None)

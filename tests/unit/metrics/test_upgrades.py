@@ -81,9 +81,9 @@ TAKEN_BACK_LATER = (status(UpgradePhase.ROLLING_BACK, 90000), status(UpgradePhas
 
 
 @pytest.mark.parametrize(
-    "later", [TAKEN_BACK_LATER, (status(UpgradePhase.WITHDRAWN, 90000),), (status(UpgradePhase.DONE, 90000),)]
+    "later", [TAKEN_BACK_LATER, (status(UpgradePhase.WITHDRAWN, 90000),), (status(UpgradePhase.COMPLETED, 90000),)]
 )
-@pytest.mark.parametrize("end", [UpgradePhase.DONE, UpgradePhase.FAILED, UpgradePhase.ROLLED_BACK])
+@pytest.mark.parametrize("end", [UpgradePhase.COMPLETED, UpgradePhase.FAILED, UpgradePhase.ROLLED_BACK])
 def test_what_becomes_of_an_upgrade_days_after_its_end_is_not_how_long_it_took(
     end: UpgradePhase, later: tuple[StreamingAppStatus, ...]
 ) -> None:
@@ -97,14 +97,14 @@ def test_what_becomes_of_an_upgrade_days_after_its_end_is_not_how_long_it_took(
 
 
 def test_the_duration_of_a_rollback_by_hand_is_observed_whenever_it_is() -> None:
-    registry = shown(status(UpgradePhase.DONE, 60), *TAKEN_BACK_LATER)
+    registry = shown(status(UpgradePhase.COMPLETED, 60), *TAKEN_BACK_LATER)
     assert registry.get_sample_value("tidegate_rollback_duration_seconds_sum") == 30.0
 
 
 def test_an_application_that_is_gone_has_no_series() -> None:
     registry = CollectorRegistry()
     figures = UpgradeFigures(registry)
-    figures.show(APP, NOTHING, status(UpgradePhase.DONE))
+    figures.show(APP, NOTHING, status(UpgradePhase.COMPLETED))
     figures.forget(APP)
     assert [s for family in registry.collect() for s in family.samples if s.labels.get("app")] == []
 

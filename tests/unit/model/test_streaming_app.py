@@ -36,7 +36,9 @@ FULL_STATUS = StreamingAppStatus(
     lineage=1,
     applied_spec_hash="0123456789abcdef",
     driver=DriverStatus(pod_name="orders-driver", restarts=1, start_time=NOON),
-    last_exit=LastExit(reason="ApplicationFailed", exception="ValueError", message="x", exit_code=1, time=NOON),
+    last_exit=LastExit(
+        reason="ApplicationFailed", exception="ValueError", message="x", exit_code=1, completion_time=NOON
+    ),
     queries=(QueryStatus(name="main", batch_id=318, input_rows_per_second=211.5, last_commit_time=NOON),),
     batch=318,
     input_rows_per_second=212,

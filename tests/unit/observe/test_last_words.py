@@ -86,7 +86,7 @@ OTHERWISE: dict[str, StreamingApp] = {
     "whose absence was seen before": launched(app_with(), 4),
     "whose end was told": msgspec.structs.replace(
         APP,
-        status=msgspec.structs.replace(APP.status, last_exit=LastExit(time=time_from_seconds(NOW - 5))),
+        status=msgspec.structs.replace(APP.status, last_exit=LastExit(completion_time=time_from_seconds(NOW - 5))),
     ),
 }
 

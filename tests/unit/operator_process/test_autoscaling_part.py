@@ -297,7 +297,7 @@ async def test_from_the_stop_to_a_stable_version_the_number_of_executors_stays_a
     assert "comes first" in watched.advice.message
 
 
-@pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.DONE])
+@pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.COMPLETED])
 async def test_a_version_that_runs_on_while_another_one_is_prepared_is_scaled_as_ever(phase: UpgradePhase) -> None:
     world = World()
     world.edit(msgspec.structs.replace(world.app, status=under_test(phase).status), "99")

@@ -16,7 +16,7 @@ ID = "0123456789abcdef" * 2
 ASKED = AskedMessage(
     MessageReport(ID, MessageState.LOGGED, 12),
     "dump-state",
-    '{"format":"Csv"}',
+    '{"format":"CSV"}',
     "kafka:orders-control:0bXqk3bSQ0G4f8mEoZJ9xA/0",
     "/pricing/eu",
     "7f2c",
@@ -31,8 +31,8 @@ def stored(asked: AskedMessage = ASKED, **metadata: Any) -> ControlMessage:
 def test_it_is_known_again_and_says_where_it_came_from() -> None:
     of = stored()
     assert (of.is_from_channel, of.log_id, of.app_uid) == (True, ID, APP.metadata.uid)
-    assert of.origin == MessageOrigin(channel="kafka", source="/pricing/eu", id="7f2c")
-    assert (of.spec.type, of.spec.payload, of.spec.expiration_seconds) == ("dump-state", {"format": "Csv"}, 0)
+    assert of.origin == MessageOrigin(channel="Kafka", source="/pricing/eu", id="7f2c")
+    assert (of.spec.type, of.spec.payload, of.spec.expiration_seconds) == ("dump-state", {"format": "CSV"}, 0)
     assert of.metadata.labels["tidegate.dev/app"] == "orders"
 
 
@@ -47,7 +47,7 @@ def test_its_snapshot_is_the_drivers_and_has_its_name_whichever_uid_it_has() -> 
     assert taken_id(of) == f"control-{ID}"
     assert message_snapshot_name(of) == message_snapshot_name(again) == of.metadata.name
     built = build_message_snapshot(of, APP)
-    assert built["spec"]["export"] == {"format": "Csv"}
+    assert built["spec"]["export"] == {"format": "CSV"}
     assert [owner["name"] for owner in built["metadata"]["ownerReferences"]] == [of.metadata.name]
 
 
@@ -73,11 +73,11 @@ def test_a_message_of_another_type_is_never_taken_for_one_that_is_logged() -> No
 @pytest.mark.parametrize(("text", "shown"), [("a\x1b[31mb", "a?[31mb"), ("x" * 600, "x" * 512), ("Ü/1", "Ü/1")])
 def test_nothing_is_shown_that_a_terminal_might_obey(text: str, shown: str) -> None:
     origin = stored(replace(ASKED, source=text, event=text)).origin
-    assert origin == MessageOrigin(channel="kafka", source=shown, id=shown)
+    assert origin == MessageOrigin(channel="Kafka", source=shown, id=shown)
 
 
 @pytest.mark.parametrize(
-    ("kind", "payload"), [("snapshot", '{"format":"Csv"}'), ("dump-state", "null"), ("dump-state", "{")]
+    ("kind", "payload"), [("snapshot", '{"format":"CSV"}'), ("dump-state", "null"), ("dump-state", "{")]
 )
 def test_what_says_nothing_of_use_is_left_out(kind: str, payload: str) -> None:
     assert "payload" not in build_channel_message(replace(ASKED, type=kind, payload=payload), APP)["spec"]
@@ -87,5 +87,5 @@ def test_what_says_nothing_of_use_is_left_out(kind: str, payload: str) -> None:
 def test_a_channel_without_a_word_is_unknown(origin: str) -> None:
     assert (
         build_channel_message(replace(ASKED, origin=origin), APP)["metadata"]["labels"]["tidegate.dev/channel"]
-        == "unknown"
+        == "Unknown"
     )

@@ -50,7 +50,7 @@ def write_dump(place: Path, state: dict[str, Any]) -> Path:
         digest = hashlib.sha256(content).hexdigest()
         tables.append({"name": name, "file": f"arrivals/{file.name}", "sha256": digest})
     queries = {"arrivals": {"batch": 4, "offsets": OFFSETS}}
-    (place / "manifest.json").write_text(json.dumps({"format": "JsonLines", "queries": queries, "tables": tables}))
+    (place / "manifest.json").write_text(json.dumps({"format": "JSONLines", "queries": queries, "tables": tables}))
     return place
 
 
@@ -87,7 +87,7 @@ def test_a_dump_that_is_damaged_or_of_something_else_is_refused(place: Path) -> 
     with pytest.raises(DumpError, match=r"arrivals/0-days\.jsonl is not what the manifest says"):
         read_dump(folder(place))
     manifest = json.loads((place / "manifest.json").read_text())
-    for changed, words in (({"tables": manifest["tables"][:1]}, "no days, routes"), ({"format": "Csv"}, "is in Csv")):
+    for changed, words in (({"tables": manifest["tables"][:1]}, "no days, routes"), ({"format": "CSV"}, "is in CSV")):
         (place / "manifest.json").write_text(json.dumps(manifest | changed))
         with pytest.raises(DumpError, match=words):
             read_dump(folder(place))

@@ -78,7 +78,7 @@ def _follow(s: Seen, made: StreamSnapshot) -> MessageVerdict:
         exported = status.condition(EXPORTED)
         waits = exported.message if exported is not None else ""
         return _going_on(Reason.EXPORTING, messages.exporting(name, waits), made)
-    if export.phase is ExportPhase.COMPLETE:
+    if export.phase is ExportPhase.COMPLETED:
         return _done(messages.exported(export.rows, export.tables), made, export)
     return _failed(Reason.EXPORT_FAILED, messages.of_snapshot(name, export.message), _results(made))
 

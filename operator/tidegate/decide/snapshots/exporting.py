@@ -183,7 +183,7 @@ def _image_patience(pod: PodRecord, now: float) -> float | None:
 def _complete(snapshot: StreamSnapshot, asked: ExportSpec, report: SnapshotReport, now: float) -> Exporting:
     made = SnapshotExport(
         nonce=asked.nonce,
-        phase=ExportPhase.COMPLETE,
+        phase=ExportPhase.COMPLETED,
         format=asked.format.value,
         uri=report.manifest,
         digest=report.digest,
@@ -194,7 +194,7 @@ def _complete(snapshot: StreamSnapshot, asked: ExportSpec, report: SnapshotRepor
         start_time=_started_at(snapshot, asked, now),
         completion_time=_time(now),
     )
-    return Exporting("True", Reason.COMPLETE, report.message, made)
+    return Exporting("True", Reason.COMPLETED, report.message, made)
 
 
 def _failed(snapshot: StreamSnapshot, asked: ExportSpec, reason: Reason, message: str, now: float) -> Exporting:

@@ -111,7 +111,7 @@ def _verification(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) 
     if said is None or said.ended is None:
         return o.snapshot.status.verification
     return SnapshotVerification(
-        nonce=o.snapshot.spec.verify_nonce, time=_time(now), files=said.ended.files, bytes=said.ended.bytes
+        nonce=o.snapshot.spec.verify_nonce, completion_time=_time(now), files=said.ended.files, bytes=said.ended.bytes
     )
 
 

@@ -215,7 +215,7 @@ def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> Snapshot
             return SnapshotVerdict(
                 SnapshotPhase.READY,
                 Health.READY,
-                Reason.COMPLETE,
+                Reason.COMPLETED,
                 messages.complete(batches, report.files, human_size(report.bytes)),
                 report,
                 after=put_away(o, o.taking),

@@ -66,7 +66,7 @@ def withdraw(o: Observation, now: float) -> Step | None:
     upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
     if upgrade is None or stable is None or o.spec_hash != stable.spec_hash:
         return None
-    if upgrade.phase in (UpgradePhase.DONE, UpgradePhase.WITHDRAWN, UpgradePhase.ROLLING_BACK):
+    if upgrade.phase in (UpgradePhase.COMPLETED, UpgradePhase.WITHDRAWN, UpgradePhase.ROLLING_BACK):
         return None
     lineage, message = lineage_of(o), messages.SPEC_IS_STABLE_VERSION
     return Step(moved(upgrade, UpgradePhase.WITHDRAWN, Reason.SPEC_REVERTED, message, now, lineage=lineage))
@@ -176,7 +176,7 @@ def _is_new(o: Observation) -> bool:
     status, upgrade, stable = o.app.status, o.app.status.upgrade, o.app.status.last_stable
     if o.spec_hash == (stable.spec_hash if stable is not None else status.applied_spec_hash):
         return False
-    if upgrade is None or upgrade.phase in (UpgradePhase.DONE, UpgradePhase.WITHDRAWN):
+    if upgrade is None or upgrade.phase in (UpgradePhase.COMPLETED, UpgradePhase.WITHDRAWN):
         return True
     if upgrade.phase in _UNDER_TEST or _is_rollback_to_come(status):
         return False

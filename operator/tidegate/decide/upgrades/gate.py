@@ -54,7 +54,7 @@ def pass_gate(o: Observation, now: float) -> Step | None:
     if upgrade.to_spec_hash != o.spec_hash or not is_stable(o, missing_queries(o, upgrade, now)):
         return None
     message = messages.stable(_batches(o), _dropped(o, upgrade))
-    done = moved(upgrade, UpgradePhase.DONE, Reason.STABLE, message, now, previous=status.last_stable)
+    done = moved(upgrade, UpgradePhase.COMPLETED, Reason.STABLE, message, now, previous=status.last_stable)
     return Step(done, stable=stable_now(o, now))
 
 

@@ -46,9 +46,9 @@ def has_finished(o: Observation, upgrade: UpgradeStatus) -> bool:
     told = read_termination(driver.ended) if driver is not None and not driver.running else None
     if driver is not None:
         return told is not None and told.reason is Reason.COMPLETED
-    if last is None or last.time is None or upgrade.start_time is None:
+    if last is None or last.completion_time is None or upgrade.start_time is None:
         return False
-    return last.reason == Reason.COMPLETED and last.time >= upgrade.start_time
+    return last.reason == Reason.COMPLETED and last.completion_time >= upgrade.start_time
 
 
 def committed_nothing(o: Observation, upgrade: UpgradeStatus) -> bool:

@@ -75,7 +75,7 @@ def state_of_newer(o: Observation, upgrade: UpgradeStatus) -> tuple[RepartitionS
     if upgrade.mode is UpgradeMode.STATELESS:
         return None, upgrade.lineage
     known, wanted = upgrade.repartition, wanted_repartition(o)
-    done = known is not None and known.result == RepartitionResult.DONE and upgrade.lineage == known.lineage
+    done = known is not None and known.result == RepartitionResult.COMPLETED and upgrade.lineage == known.lineage
     if known is not None and done and wanted is not None and wanted.partitions == known.partitions:
         return known, upgrade.lineage
     return wanted, lineage_of(o)
@@ -266,7 +266,7 @@ def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Divided,
     message = texts.done(known.lineage, known.partitions, known.before, rows)
     # Spark makes a batch of it, of each query whose state was divided.
     last = max((it.batch + (it.partitions not in (0, known.partitions)) for it in queries.values()), default=None)
-    done = _settled(upgrade, RepartitionResult.DONE, "", outcome.message, now, rows=rows, batch=last)
+    done = _settled(upgrade, RepartitionResult.COMPLETED, "", outcome.message, now, rows=rows, batch=last)
     batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(queries.items()))
     pin = upgrade.rollback_snapshot
     assert pin is not None

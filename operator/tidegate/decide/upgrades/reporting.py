@@ -151,7 +151,7 @@ def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
 def _event_reason(upgrade: UpgradeStatus) -> Reason:
     """Return the event's word: state that is divided is no stop, although the record is in that phase again."""
     known = upgrade.repartition
-    divided = known is not None and known.result == RepartitionResult.DONE
+    divided = known is not None and known.result == RepartitionResult.COMPLETED
     return Reason.UPGRADE_REPARTITIONED if divided and upgrade.phase is UpgradePhase.STOPPING else reason_of(upgrade)
 
 

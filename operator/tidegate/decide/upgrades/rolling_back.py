@@ -12,7 +12,7 @@ from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.reasons import Reason, reason_from
 
-_LAUNCHED = frozenset({UpgradePhase.GATE, UpgradePhase.DONE, UpgradePhase.FAILED})
+_LAUNCHED = frozenset({UpgradePhase.GATE, UpgradePhase.COMPLETED, UpgradePhase.FAILED})
 """Phases in which a new version runs."""
 _UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.FAILED})
 _NOTHING_TO_TAKE_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN})
@@ -26,7 +26,7 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
         return None
     if not _can_be_taken_back(upgrade) and upgrade.previous is None:
         return None
-    over = upgrade.phase is UpgradePhase.DONE or upgrade.previous is not None
+    over = upgrade.phase is UpgradePhase.COMPLETED or upgrade.previous is not None
     target = upgrade.previous if over else status.last_stable
     if target is None or pin.lost:
         return None
@@ -44,7 +44,7 @@ def _can_be_taken_back(upgrade: UpgradeStatus) -> bool:
 def _what_is_left(o: Observation, upgrade: UpgradeStatus) -> str:
     """Return the version that is not tried again after an upgrade is taken back that was done."""
     stable = o.app.status.last_stable
-    if upgrade.phase is not UpgradePhase.DONE or stable is None:
+    if upgrade.phase is not UpgradePhase.COMPLETED or stable is None:
         return o.spec_hash  # what the spec asks for was refused since, or is what runs
     # The version may have been started again since by its number.
     return stable.spec_hash

@@ -42,7 +42,7 @@ UPGRADE_REASONS = {
     UpgradePhase.STOPPING: Reason.UPGRADE_STOPPING,
     UpgradePhase.REPARTITIONING: Reason.UPGRADE_REPARTITIONING,
     UpgradePhase.GATE: Reason.UPGRADE_GATE,
-    UpgradePhase.DONE: Reason.UPGRADE_DONE,
+    UpgradePhase.COMPLETED: Reason.UPGRADE_COMPLETED,
     UpgradePhase.FAILED: Reason.UPGRADE_FAILED,
     UpgradePhase.ROLLING_BACK: Reason.UPGRADE_ROLLING_BACK,
     UpgradePhase.ROLLED_BACK: Reason.UPGRADE_ROLLED_BACK,
