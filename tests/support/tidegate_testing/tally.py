@@ -148,7 +148,8 @@ class Tally:
             status = self.status()
             seen = status.get("executors", {})
             assert (status.get("epoch", 0) > after, status["phase"]) == (True, "Running"), status
-            assert (seen.get("wanted"), seen.get("running")) == (number, number), (seen, status.get("conditions"))
+            said = (seen, status.get("autoscaling"), status.get("conditions"))
+            assert (seen.get("wanted"), seen.get("running")) == (number, number), said
             return status
 
         return wait_for(f"{number} executors", probe, timeout=420, interval=1)
