@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import kopf
 
+from tidegate.kube.bounded_response import BoundedResponse
 from tidegate.kube.connection import Connection
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import GROUP, PLURAL, VERSION
@@ -30,7 +31,8 @@ def build_registry(connection: Connection, index: Index, queue: WorkQueue, figur
 
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> kopf.AiohttpSession:
-        return kopf.AiohttpSession(server=connection.server, aiohttp_session=connection.session(0, count))
+        session = connection.session(0, count, BoundedResponse)
+        return kopf.AiohttpSession(server=connection.server, aiohttp_session=session)
 
     def is_news(event: kopf.RawEvent, **_: Any) -> bool:
         # kopf asks once for each event; what it does to call a handler is half of what an event costs.

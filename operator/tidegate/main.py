@@ -14,11 +14,10 @@ import asyncio
 import gc
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import kopf
 import msgspec
@@ -51,7 +50,7 @@ from tidegate.model.control_message import CONTROL_PLURAL
 from tidegate.model.stream_snapshot import SNAPSHOT_PLURAL
 from tidegate.model.streaming_app import PLURAL
 from tidegate.observe.index import Index
-from tidegate.observe.pods import Pod, build_record
+from tidegate.observe.pods import Pod, PodRecord, build_record
 from tidegate.observe.quotas import Quotas
 from tidegate.part import Part, Running
 from tidegate.reconcile import Reconciler
@@ -61,6 +60,7 @@ from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.resources.platform import Platform
 from tidegate.settings import Settings, read_settings
 from tidegate.snapshot_part import SnapshotPart
+from tidegate.supervision import keep_running
 from tidegate.trials import Trials
 from tidegate.workqueue import WorkQueue
 from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
@@ -110,11 +110,14 @@ class Operator:
         async for change in watch.changes():
             self.figures.count_event("pods")
             if isinstance(change, Listed):
-                keys = self.index.replace_pods([build_record(pod) for pod in change.items], namespace, change.version)
-            elif isinstance(change, Removed):
-                keys = {self.index.remove_pod(build_record(change.item))}
+                records = [record for record in map(record_of, change.items) if record is not None]
+                keys = self.index.replace_pods(records, namespace, change.version)
             else:
-                key = self.index.put_pod(build_record(change.item))
+                record = record_of(change.item)
+                if record is None:
+                    continue
+                gone = isinstance(change, Removed)
+                key = self.index.remove_pod(record) if gone else self.index.put_pod(record)
                 keys = {key} if key is not None else set()
             for key in sorted(keys):  # the same order in every process
                 self.queue.wake(key)
@@ -160,9 +163,9 @@ class Operator:
                 part.queue.begin()
             self.leads.set()
 
-    def supervise(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Run a part; if it ends with an error, the whole process ends, to be started anew by Kubernetes."""
-        task = asyncio.create_task(coroutine, name=name)
+    def supervise(self, run: Callable[[], Awaitable[None]], name: str) -> asyncio.Task[None]:
+        """Run a part, again after a pause if it fails; if it keeps failing, the process ends."""
+        task = asyncio.create_task(keep_running(run, name), name=name)
         task.add_done_callback(self._note_end)
         return task
 
@@ -177,6 +180,17 @@ class Operator:
             if self.kopf is not None and not self.failed:
                 self.kopf.cancel()
             self.failed = True
+
+
+def record_of(pod: Pod) -> PodRecord | None:
+    """Return a pod's record; None of one that nothing can be made of: it must not keep the others out."""
+    try:
+        return build_record(pod)
+    except Exception:
+        log.exception(
+            "pod left out, because it cannot be read", pod=pod.metadata.name, namespace=pod.metadata.namespace
+        )
+        return None
 
 
 async def run(settings: Settings) -> int:
@@ -300,10 +314,12 @@ def _start(operator: Operator) -> list[asyncio.Task[None]]:
     # Before kopf: at its end kopf cancels every task that was begun after it.
     settings, supervise = operator.settings, operator.supervise
     namespaces = settings.watch_namespaces or ("",)
-    tasks = [supervise(operator.watch_pods(ns), f"pods of {ns or 'all'}") for ns in namespaces]
-    tasks += [supervise(operator.watch_ends(ns), f"ends of applications in {ns or 'all'}") for ns in namespaces]
+    tasks = [supervise(partial(operator.watch_pods, ns), f"pods of {ns or 'all'}") for ns in namespaces]
+    tasks += [
+        supervise(partial(operator.watch_ends, ns), f"ends of applications in {ns or 'all'}") for ns in namespaces
+    ]
     for part in operator.parts:
-        tasks += [supervise(part.watch(ns), f"{part.name} of {ns or 'all'}") for ns in namespaces]
+        tasks += [supervise(partial(part.watch, ns), f"{part.name} of {ns or 'all'}") for ns in namespaces]
     running: list[Running] = [
         (settings.concurrency, "worker", operator.queue.run_worker),
         (operator.poller.workers, "agents", operator.poller.run_worker),
@@ -311,12 +327,12 @@ def _start(operator: Operator) -> list[asyncio.Task[None]]:
         *(each for part in operator.parts for each in part.running(settings.concurrency)),
     ]
     for number, name, run_it in running:
-        tasks += [supervise(operator.lead(run_it), f"{name} {n}") for n in range(number)]
+        tasks += [supervise(partial(operator.lead, run_it), f"{name} {n}") for n in range(number)]
     if operator.events is not None:
-        tasks.append(supervise(operator.lead(operator.events.run_worker), "worker of events"))
+        tasks.append(supervise(partial(operator.lead, operator.events.run_worker), "worker of events"))
     if operator.leadership is not None:
-        tasks.append(supervise(operator.stand(operator.leadership), "leadership"))
-    tasks.append(supervise(operator.connection.renew_tokens(), "tokens"))
+        tasks.append(supervise(partial(operator.stand, operator.leadership), "leadership"))
+    tasks.append(supervise(operator.connection.renew_tokens, "tokens"))
     return tasks
 
 

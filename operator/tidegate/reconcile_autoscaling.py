@@ -16,7 +16,7 @@ import structlog
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice, recommend
 from tidegate.autoscaling.samples import History
-from tidegate.autoscaling.settings import Settings
+from tidegate.autoscaling.settings import PERIOD, Settings
 from tidegate.decide.autoscaling import past_of, settings_of
 from tidegate.decide.ignored_instances import basis_of
 from tidegate.metrics.autoscaling import AutoscalingFigures
@@ -32,8 +32,6 @@ from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR
 from tidegate_spark.reasons import Reason
 
-PERIOD = 10.0
-"""Seconds between two looks."""
 log = structlog.get_logger()
 
 

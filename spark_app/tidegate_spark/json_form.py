@@ -71,7 +71,10 @@ def check_format(data: dict[str, Any], newest: int = 1) -> None:
 
 
 def _object_of(kind: type, text: str | bytes) -> dict[str, Any]:
-    data = json.loads(text)
+    try:
+        data = json.loads(text)
+    except RecursionError as error:
+        raise ValueError(f"{kind.__name__} is nested deeper than any stored form is") from error
     if not isinstance(data, dict):
         raise ValueError(f"expected an object for {kind.__name__}, got {type(data).__name__}")
     return data

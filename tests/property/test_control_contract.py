@@ -24,7 +24,7 @@ from tidegate.agent.poller import AgentPoller
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.model.control_message import ControlMessage, MessagePhase
+from tidegate.model.control_message import ControlMessage, MessagePhase, decode_message
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.reconcile_control import ControlReconciler
@@ -111,7 +111,9 @@ class Office:
 
     def stored(self) -> list[ControlMessage]:
         """Return the resources."""
-        return [msgspec.convert(body, ControlMessage) for path, body in self.api.objects.items() if "controlm" in path]
+        return [
+            decode_message(msgspec.json.encode(body)) for path, body in self.api.objects.items() if "controlm" in path
+        ]
 
     def send(self) -> None:
         """Have somebody send a message; the watch tells of it at once."""

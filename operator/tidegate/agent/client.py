@@ -94,7 +94,7 @@ class AgentClient:
             return answer
         try:
             return self._reports.decode(answer)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             return Unanswered(f"the report is not understood: {error}")
 
     async def set_executors(self, key: Key, pod: PodRecord, instances: int) -> Unanswered | None:
@@ -131,7 +131,7 @@ class AgentClient:
             return answer
         try:
             return self._snapshot_reports.decode(answer)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             return Unanswered(f"the report is not understood: {error}")
 
     async def _request(

@@ -16,7 +16,7 @@ from tidegate.autoscaling.effect import held_to, judge, to_be_judged, worth_up_t
 from tidegate.autoscaling.large_batches import remember, usable_rate
 from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.settings import ROUNDING, TOLERANCE, Mode, Settings
+from tidegate.autoscaling.settings import ROUNDING, TOLERANCE, UNSEEN, Mode, Settings
 from tidegate.autoscaling.situation import Situation
 from tidegate_spark.reasons import Reason
 
@@ -232,7 +232,7 @@ def _remember(past: Past, needed: float, settings: Settings, now: float) -> Past
     A later one that is higher makes those before it count for nothing.
     """
     interval, unseen = settings.down_interval, now - past.measured_at
-    is_new = past.peaks_since <= 0 or unseen > max(interval / 2, settings.window)
+    is_new = past.peaks_since <= 0 or unseen > max(interval / 2, settings.window, UNSEEN)
     if is_new:
         return dataclasses.replace(past, peaks=((now, needed),), peaks_since=now, measured_at=now)
     later = [(at, peak) for at, peak in past.peaks if peak > needed and now - interval <= at]

@@ -9,6 +9,10 @@ TOLERANCE = 0.1
 """Share by which the need may differ from what there is before anything is done: figures are never exact."""
 ROUNDING = 1e-6
 """By so much a number that is whole by its meaning may differ from that."""
+PERIOD = 10.0
+"""Seconds between two looks at an application."""
+UNSEEN = 3 * PERIOD
+"""Seconds without a look up to which nothing is forgotten: an operator with much to do looks late, and always a bit."""
 
 
 class Mode(StrEnum):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import aiohttp
 import msgspec
@@ -21,6 +21,7 @@ from tidegate.kube.connection import Connection
 from tidegate.kube.failures import FAILURES, TRANSIENT, Failure, Throttled, Unavailable, failure_from_response
 from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
+from tidegate.model.bounded_json import bounded
 
 T = TypeVar("T")
 
@@ -265,9 +266,11 @@ def _seconds_of(date: str) -> float | None:
 def _decode(answer: bytes | Failure, kind: type[T]) -> T | Failure:
     if isinstance(answer, FAILURES):
         return answer
+    if kind is msgspec.Raw:
+        return cast(T, msgspec.Raw(answer))  # whoever reads it decides how deep it may be
     try:
-        return msgspec.json.decode(answer, type=kind)
-    except msgspec.ValidationError as error:
+        return msgspec.json.decode(bounded(answer), type=kind)
+    except msgspec.DecodeError as error:
         # Only a server that does not keep its own schema gets here; the request itself did take effect.
         return Unavailable(f"the API server's answer is not understood: {error}")
 

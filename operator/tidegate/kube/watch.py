@@ -20,6 +20,7 @@ import structlog
 
 from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES
+from tidegate.model.bounded_json import bounded
 
 T = TypeVar("T")
 
@@ -79,6 +80,12 @@ class _Event(msgspec.Struct):
     object: msgspec.Raw
 
 
+D = TypeVar("D")
+_event = msgspec.json.Decoder(_Event)
+_versioned = msgspec.json.Decoder(_Versioned)
+_listing: msgspec.json.Decoder[Listing[msgspec.Raw]] = msgspec.json.Decoder(Listing[msgspec.Raw])
+
+
 @dataclass(frozen=True, slots=True)
 class Listed(Generic[T]):
     """All objects there are; whatever was known before and is not among them is gone."""
@@ -136,7 +143,6 @@ class Watch(Generic[T]):
         self._metadata_only = issubclass(kind, MetadataOnly)
         self._clock = clock
         self._sleep = sleep
-        self._listing = msgspec.json.Decoder(Listing[kind])  # type: ignore[valid-type] # a class known at run time only
         self._item: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
         self._version = ""
 
@@ -171,8 +177,9 @@ class Watch(Generic[T]):
             answer = await self._client.get(f"{self._path}?{urlencode(query)}", msgspec.Raw, self._accept("List"))
             if isinstance(answer, FAILURES):
                 raise aiohttp.ClientError(f"list of {self._path}: {answer}")
-            page = self._listing.decode(answer)
-            items += page.items or []
+            page = _decode_bounded(_listing, bytes(answer))
+            found = (self._decode_item(item) for item in page.items or [])
+            items += [item for item in found if item is not None]
             token = page.metadata.continue_
             if not token:
                 self._version = page.metadata.resourceVersion
@@ -204,8 +211,8 @@ class Watch(Generic[T]):
         return _METADATA.format(suffix) if self._metadata_only else JSON
 
     def _decode(self, line: bytes) -> Changed[T] | Removed[T] | None:
-        event = msgspec.json.decode(line, type=_Event)
-        about = msgspec.json.decode(event.object, type=_Versioned)
+        event = _decode_bounded(_event, line)
+        about = _versioned.decode(event.object)
         if event.type == "ERROR":
             if about.code == 410:
                 raise _ExpiredError
@@ -213,8 +220,27 @@ class Watch(Generic[T]):
         self._version = about.metadata.resourceVersion or self._version
         if event.type == "BOOKMARK":
             return None
-        item = self._item.decode(event.object)
+        item = self._decode_item(event.object)
+        if item is None:
+            return None
         return Removed(item) if event.type == "DELETED" else Changed(item)
+
+    def _decode_item(self, body: msgspec.Raw) -> T | None:
+        """Return an object; None if it is not what it should be, which must not keep the others out."""
+        try:
+            return self._item.decode(body)
+        except Exception as error:
+            log.error("object left out, because it cannot be read", path=self._path, error=f"{error!r:.500}")
+            return None
+
+
+def _decode_bounded(decoder: msgspec.json.Decoder[D], body: bytes) -> D:
+    """Return what an answer holds.
+
+    It is cut before it is read, not after a decoder failed: at what depth one fails depends on where it is called,
+    so that what one survived would end the next.
+    """
+    return decoder.decode(bounded(body))
 
 
 async def _lines(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tidegate.model.bounded_json import is_deeper
 from tidegate.model.errors import UnreadableAppError
 from tidegate.model.spec import LocalReference
 from tidegate.model.status import Condition
@@ -52,7 +53,8 @@ class ControlMessageSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
     app_ref: LocalReference
     type: str
-    payload: Any = None
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+    """As the API server has it: raw until it is needed, because anybody may have sent it."""
     expiration_seconds: int = 0
 
 
@@ -181,6 +183,12 @@ def channel_message_name(app: str, app_uid: str, log_id: str) -> str:
 
 
 _json = msgspec.json.Decoder(ControlMessage)
+DEEPEST_PAYLOAD = 50
+"""Levels of a payload."""
+LARGEST_STORED = 6 * LARGEST_PAYLOAD
+"""Bytes of a payload as the API server has it, which writes some characters as six; larger ones are dropped unread."""
+_TOO_LARGE = msgspec.Raw(b"false")
+"""Stands for a payload that was dropped."""
 
 
 def decode_message(body: bytes | msgspec.Raw) -> ControlMessage:
@@ -190,9 +198,13 @@ def decode_message(body: bytes | msgspec.Raw) -> ControlMessage:
         UnreadableAppError: a field is missing or of another type.
     """
     try:
-        return _json.decode(body)
-    except msgspec.DecodeError as error:
+        message = _json.decode(body)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise UnreadableAppError("", str(error)) from error
+    payload = message.spec.payload
+    # A copy of its own, and not a part of the whole list's body; of one that no log takes, only that it is none.
+    kept = _TOO_LARGE if len(payload) > LARGEST_STORED else msgspec.Raw(bytes(payload))
+    return msgspec.structs.replace(message, spec=msgspec.structs.replace(message.spec, payload=kept))
 
 
 def encode_message_status(status: ControlMessageStatus) -> dict[str, Any]:
@@ -203,16 +215,25 @@ def encode_message_status(status: ControlMessageStatus) -> dict[str, Any]:
 
 def without_payload(message: ControlMessage) -> ControlMessage:
     """Return a message as it is remembered when nothing more comes of it: there may be many, and payloads are long."""
-    if message.spec.payload is None:
+    if bytes(message.spec.payload) == b"null":
         return message
-    return msgspec.structs.replace(message, spec=msgspec.structs.replace(message.spec, payload=None))
+    return msgspec.structs.replace(message, spec=msgspec.structs.replace(message.spec, payload=msgspec.Raw(b"null")))
 
 
 def is_too_large(message: ControlMessage) -> bool:
     """Return whether its payload is longer than a message's may be."""
-    return len(payload_text(message).encode()) > LARGEST_PAYLOAD
+    return message.spec.payload is _TOO_LARGE or len(payload_text(message).encode()) > LARGEST_PAYLOAD
+
+
+def is_too_deep(message: ControlMessage) -> bool:
+    """Return whether its payload is nested deeper than a driver reads."""
+    payload = bytes(message.spec.payload)
+    if payload.count(b"[") + payload.count(b"{") <= DEEPEST_PAYLOAD:
+        return False
+    return is_deeper(msgspec.json.decode(payload), DEEPEST_PAYLOAD)
 
 
 def payload_text(message: ControlMessage) -> str:
     """Return the payload as compact JSON."""
-    return msgspec.json.encode(message.spec.payload).decode()
+    # Decoded and encoded again: the API server writes <, > and & as six characters each.
+    return msgspec.json.encode(msgspec.json.decode(message.spec.payload)).decode()

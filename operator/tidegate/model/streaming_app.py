@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from tidegate import foreign_text
+from tidegate.model.bounded_json import is_deeper, why_cut
 from tidegate.model.errors import SpecError, UnreadableAppError
 from tidegate.model.repartition_status import RepartitionProgress, RepartitionResult, RepartitionStatus
 from tidegate.model.spec import (
@@ -168,6 +169,8 @@ class StreamingApp(Struct, frozen=True, kw_only=True, rename="camel"):
     status: StreamingAppStatus = StreamingAppStatus()
 
 
+DEEPEST_TEMPLATE = 50
+"""Levels of a pod template: a pod of Kubernetes has less than fifteen."""
 _json = msgspec.json.Decoder(StreamingApp)
 
 
@@ -181,11 +184,32 @@ def decode_app(body: Mapping[str, Any] | bytes) -> StreamingApp:
         UnreadableAppError: a field is missing or of another type; the error names it.
     """
     try:
-        return _json.decode(body) if isinstance(body, bytes) else msgspec.convert(body, StreamingApp)
+        app = _json.decode(body) if isinstance(body, bytes) else msgspec.convert(body, StreamingApp)
     except msgspec.ValidationError as error:
         raise _unreadable(error) from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise UnreadableAppError("", f"not JSON: {error}") from error
+    _check_depth(app)
+    return app
+
+
+def _check_depth(app: StreamingApp) -> None:
+    """Refuse pod templates that nothing could merge: templates are copied and merged level by level.
+
+    Raises:
+        UnreadableAppError: one is too deep, or was cut because it is.
+    """
+    spec = app.spec
+    templates = {
+        "spec.podTemplate": spec.pod_template,
+        "spec.driver.podTemplate": spec.driver.pod_template,
+        "spec.executor.podTemplate": spec.executor.pod_template,
+    }
+    for name, template in templates.items():
+        if template and is_deeper(template, DEEPEST_TEMPLATE):
+            raise UnreadableAppError(name, f"nested deeper than {DEEPEST_TEMPLATE} levels")
+        if template and (cut := why_cut(template)):
+            raise UnreadableAppError(name, cut)
 
 
 def _unreadable(error: msgspec.ValidationError) -> UnreadableAppError:

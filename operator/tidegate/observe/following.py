@@ -11,11 +11,27 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import Listed, Removed, Watch
 from tidegate.metrics.figures import Figures
+from tidegate.model.bounded_json import bounded, is_cut, why_cut
 from tidegate.model.errors import UnreadableAppError
 from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.watched import UnreadableResource, Watchable, WatchedResources
 
 R = TypeVar("R", bound=Watchable)
+
+
+class _Name(msgspec.Struct, rename="camel"):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Name = msgspec.field(default_factory=_Name)
+
+
+_named = msgspec.json.Decoder(_Named)
+_LONGEST_PROBLEM = 500
 
 
 async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
@@ -55,8 +71,18 @@ async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
 
 def _read(body: msgspec.Raw, decode: Callable[[msgspec.Raw], R]) -> R | UnreadableResource:
     try:
-        return decode(body)
+        if not is_cut(bytes(body)):
+            return decode(body)
+        problem = ""
     except UnreadableAppError as error:
         # The CRD's schema refuses what does not fit: this one was stored under another version of it.
-        raw = msgspec.json.decode(body)
-        return UnreadableResource(metadata_of(raw), str(error), ready_condition(raw))
+        problem = str(error)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"[:_LONGEST_PROBLEM]
+    cut = bounded(bytes(body))
+    try:
+        raw = msgspec.json.decode(cut)
+    except msgspec.DecodeError as error:  # a number beyond all doubles, say: what is next to the metadata is left out
+        raw = {"metadata": msgspec.to_builtins(_named.decode(cut).metadata)}
+        problem = problem or str(error)
+    return UnreadableResource(metadata_of(raw), problem or why_cut(raw), ready_condition(raw))

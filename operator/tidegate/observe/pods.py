@@ -324,4 +324,5 @@ def time_from_seconds(seconds: float) -> datetime.datetime | None:
 
 
 def _number(label: str) -> int:
+    # A label is 63 characters at most: Python reads so many digits.
     return int(label) if label.isdecimal() else 0

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from tidegate.model.control_message import ControlMessage
 from tidegate.model.stream_snapshot import (
     ANNOTATION_SNAPSHOT_ID,
@@ -55,7 +57,11 @@ def build_message_snapshot(message: ControlMessage, app: StreamingApp) -> dict[s
     spec: dict[str, Any] = {"appRef": {"name": app.metadata.name}, "deletionPolicy": DeletionPolicy.RETAIN.value}
     if dumps:
         metadata["ownerReferences"] = [_owner(message)]
-        spec = {**spec, "deletionPolicy": DeletionPolicy.DELETE.value, "export": _export(message.spec.payload)}
+        spec = {
+            **spec,
+            "deletionPolicy": DeletionPolicy.DELETE.value,
+            "export": _export(msgspec.json.decode(message.spec.payload)),
+        }
     return {"apiVersion": API_VERSION, "kind": SNAPSHOT_KIND, "metadata": metadata, "spec": spec}
 
 

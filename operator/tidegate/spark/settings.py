@@ -45,6 +45,7 @@ OWNED_KEYS: dict[str, str] = {
 """Settings refused in ``spec.sparkConf``, each with what to do instead. The CRD holds one rule for each of them."""
 
 OWNED_PREFIX = "spark.executorEnv.TIDEGATE_"
+_MOST_DIGITS = 9
 """No setting may begin with this: the variables of the runtime. The CRD holds a rule for it, too."""
 
 DEFAULTS: dict[str, str] = {
@@ -78,5 +79,6 @@ def task_slots(cores: int, conf: Mapping[str, str]) -> int:
             number counts as Spark's default: Spark itself refuses it, in words.
     """
     text = conf.get("spark.task.cpus", "").strip()
-    per_task = int(text) if text.isascii() and text.isdecimal() else 1
+    # Of more digits than a number of cores has, Python would read none.
+    per_task = int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else 1
     return max(1, cores // max(1, per_task)) if cores > 0 else 0

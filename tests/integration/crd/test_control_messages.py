@@ -141,7 +141,7 @@ def test_kubectl_shows_the_line_of_messages(api_kubectl: Kubectl, namespace: str
     assert fresh[1][:3] == ["faster", "reload-config", "orders"]
     write_status(api_kubectl, namespace)
     wide = [line.split() for line in api_kubectl.run("get", "ctl", "-n", namespace, "-o", "wide").splitlines()]
-    assert wide[1][:8] == ["faster", "reload-config", "orders", "Applied", "12", "310", "4/4", "kafka"]
+    assert wide[1][:8] == ["faster", "reload-config", "orders", "Applied", "12", "310", "4/4", "Kafka"]
     assert wide[0][9:] == ["EXPIRES", "RESULT", "SOURCE", "REASON"]
     uri = STATUS["results"]["uri"]  # type: ignore[index] # a mapping
     assert wide[1][9:] == [STATUS["expirationTime"], uri, "/pricing", "Applied"]

@@ -239,7 +239,7 @@ def test_a_file_sink_of_another_lineage_is_refused_by_a_stateless_version(
     anew = start_shared("app", "several_sinks.py", args=(str(rollback.folder), "files"), epoch=4, lineage=3)
     assert anew.exit_code() == EXIT_OK, anew.output[-3000:]
     assert anew.termination.reason is Reason.QUERY_REFUSED
-    assert "Write to another path" in anew.termination.message
+    assert "write to another path" in anew.termination.message
 
 
 def test_foreach_batch_keyed_by_lineage_and_batch_has_every_batch_and_by_the_batch_alone_has_not(

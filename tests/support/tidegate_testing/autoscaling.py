@@ -45,10 +45,11 @@ def situation(figures: Measured | None, at: float = 0.0, **fields: Any) -> Situa
 
 
 class Autoscaled:
-    """An application whose situation is looked at every ten seconds; orders take effect at once."""
+    """An application whose situation is looked at again and again; orders take effect at once."""
 
-    def __init__(self, settings: Settings = SETTINGS, executors: int = 4) -> None:
-        """Begin with executors that somebody asked for."""
+    def __init__(self, settings: Settings = SETTINGS, executors: int = 4, every: float = 10.0) -> None:
+        """Begin with executors that somebody asked for, and look after so many seconds."""
+        self.every = every
         self.settings, self.executors, self.at = settings, executors, 0.0
         self.past = Past()
         self.said: list[Evaluation] = []
@@ -61,8 +62,8 @@ class Autoscaled:
         With more of them the pauses between batches are longer, as long as it keeps up and its batches are not
         ``as_long`` as they were.
         """
-        for _ in range(int(seconds // 10)):
-            self.at += 10.0
+        for _ in range(int(seconds // self.every)):
+            self.at += self.every
             seen = figures
             if seen is not None and "executors" not in fields:
                 more = 1.0 if seen.saturated or seen.back_to_back else self.executors / seen.executors

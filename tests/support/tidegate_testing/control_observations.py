@@ -51,7 +51,10 @@ def message(
     return ControlMessage(
         metadata=Metadata(**{**known, **metadata}),
         spec=ControlMessageSpec(
-            app_ref=LocalReference(name="orders"), type=kind, payload=payload, expiration_seconds=ttl
+            app_ref=LocalReference(name="orders"),
+            type=kind,
+            payload=msgspec.Raw(msgspec.json.encode(payload)),
+            expiration_seconds=ttl,
         ),
         status=status or ControlMessageStatus(),
     )

@@ -37,7 +37,7 @@ class ApiServer:
         self.objects[path] = {**manifest, "metadata": {"resourceVersion": "1", **manifest["metadata"], "uid": uid}}
 
     async def get(self, path: str, kind: type[Any]) -> Any:
-        return msgspec.convert(self.objects[path], kind) if path in self.objects else NotFound(path)
+        return _decoded(self.objects[path], kind) if path in self.objects else NotFound(path)
 
     async def create(self, path: str, manifest: dict[str, Any], kind: type[Any], *, strict: bool = False) -> Any:
         place = f"{path}/{manifest['metadata']['name']}"
@@ -46,7 +46,7 @@ class ApiServer:
             return answer
         self.strictly += [place] if strict else []
         self.put(place, manifest)
-        return msgspec.Raw(b"{}") if kind is msgspec.Raw else msgspec.convert(self.objects[place], kind)
+        return msgspec.Raw(b"{}") if kind is msgspec.Raw else _decoded(self.objects[place], kind)
 
     async def try_out(self, path: str, manifest: dict[str, Any], *, patience: float) -> Failure | None:
         self.tried.append(manifest)
@@ -71,7 +71,7 @@ class ApiServer:
         merged = _merged(found, plain)
         merged["metadata"]["resourceVersion"] = str(int(found["metadata"]["resourceVersion"]) + 1)
         self.objects[place] = merged
-        return msgspec.Raw(b"{}") if kind is msgspec.Raw else msgspec.convert(merged, kind)
+        return msgspec.Raw(b"{}") if kind is msgspec.Raw else _decoded(merged, kind)
 
     async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
         if path not in self.objects:
@@ -80,3 +80,8 @@ class ApiServer:
             return Conflict(path)
         del self.objects[path]
         return b"{}"
+
+
+def _decoded(stored: dict[str, Any], kind: type[Any]) -> Any:
+    # Through JSON, as with the real server: what is read raw is raw.
+    return msgspec.json.decode(msgspec.json.encode(stored), type=kind)

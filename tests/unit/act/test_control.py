@@ -15,7 +15,7 @@ from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
 from tidegate.kube.failures import Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.model.control_message import ControlMessage, MessagePhase, channel_message_name
+from tidegate.model.control_message import ControlMessage, MessagePhase, channel_message_name, decode_message
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.watched import UnreadableResource
@@ -91,7 +91,7 @@ class World:
         return await self.reconciler.reconcile(key)
 
     def stored(self, of: ControlMessage) -> ControlMessage:
-        return msgspec.convert(self.api.objects[path(of)], ControlMessage)
+        return decode_message(msgspec.json.encode(self.api.objects[path(of)]))
 
     def series(self) -> dict[str, float]:
         lines = generate_latest(self.figures.registry).decode().splitlines()

@@ -27,6 +27,7 @@ from tidegate.workqueue import WorkQueue
 from tidegate_spark.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.protocol import AgentReport, DriverState, QueryReport, to_json
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_testing.hostile import nested
 from tidegate_testing.observations import NOW, UID, app_with, launched, running_driver
 from tidegate_testing.upgrades import stable
 
@@ -161,6 +162,8 @@ async def odd_agent(monkeypatch: Any, answer: Any) -> AsyncIterator[tuple[AgentC
 
 LONG = to_json(REPORT).encode() + b" " * 1024 * 1024
 ODD_ANSWERS = {
+    "too deep": lambda: web.Response(body=nested(100_000).encode()),
+    "too many digits": lambda: web.Response(body=b'{"epoch":' + b"9" * 100_000 + b"}"),
     "elsewhere": lambda: web.Response(status=307, headers={"Location": "/elsewhere"}),
     "too long": lambda: web.Response(body=LONG),
     "packed": lambda: web.Response(body=gzip.compress(LONG), headers={"Content-Encoding": "gzip"}),
@@ -168,7 +171,9 @@ ODD_ANSWERS = {
 
 
 @pytest.mark.parametrize("how", ODD_ANSWERS)
-async def test_an_agent_can_neither_fill_the_memory_nor_send_the_operator_elsewhere(how: str, monkeypatch: Any) -> None:
+async def test_an_agent_can_neither_fill_the_memory_nor_end_or_misdirect_the_operator(
+    how: str, monkeypatch: Any
+) -> None:
     async with odd_agent(monkeypatch, ODD_ANSWERS[how]) as (client, asked):
         assert isinstance(await client.read_progress(KEY, running_driver(APP, ip="127.0.0.1")), Unanswered)
     assert [(request.path, request.headers["Accept-Encoding"]) for request in asked] == [("/v1/progress", "identity")]

@@ -74,6 +74,14 @@ def test_fewer_come_when_fewer_were_enough_all_through_the_interval() -> None:
     assert app.changes == [(4, 3)]
 
 
+@pytest.mark.parametrize("every", [10.0, 10.02, 25.0])
+@pytest.mark.parametrize("seconds", [1.0, 10.0])
+def test_fewer_come_also_when_looks_are_further_apart_than_the_interval(every: float, seconds: float) -> None:
+    app = Autoscaled(dataclasses.replace(SETTINGS, window=seconds, down_interval=seconds), every=every)
+    app.for_seconds(5 * every, measured(140.0))
+    assert app.changes == [(4, 3)]
+
+
 def test_one_need_for_more_within_the_interval_keeps_them() -> None:
     app = Autoscaled()
     for _ in range(6):

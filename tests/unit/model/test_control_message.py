@@ -58,7 +58,7 @@ def test_a_message_without_a_type_can_not_be_read() -> None:
 
 
 def test_what_is_remembered_of_a_message_that_has_ended_has_no_payload() -> None:
-    assert without_payload(decode_message(stored(payload={"a": 1}))).spec.payload is None
+    assert payload_text(without_payload(decode_message(stored(payload={"a": 1})))) == "null"
 
 
 def test_a_status_is_stored_without_what_has_its_default() -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling.settings import PERIOD
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.metrics.figures import Figures
 from tidegate.model.autoscaler_memory import AutoscalerMemory, write_memory
@@ -17,7 +18,7 @@ from tidegate.model.streaming_app import AutoscalingBasis, AutoscalingStatus, St
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota
-from tidegate.reconcile_autoscaling import PERIOD, AutoscalingReconciler
+from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.workqueue import WorkQueue
 from tidegate_spark.protocol import AgentReport
 from tidegate_spark.reasons import Reason

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ async def test_nothing_is_decided_before_all_applications_are_known() -> None:
     looked_at: asyncio.Queue[Key] = asyncio.Queue()
     queue = WorkQueue(looked_at.put, Figures())
     operator = operator_with(index, queue)
-    worker = operator.supervise(operator.lead(queue.run_worker), "worker 0")
+    worker = operator.supervise(partial(operator.lead, queue.run_worker), "worker 0")
     index.replace_pods([], "", "99")
     index.keep_apps(["u-1", "u-2"], "", "9")
     for key in index.put_app(ORDERS):
@@ -73,7 +74,7 @@ def test_an_operator_that_is_asked_to_go_while_it_imports_its_parts_ends_as_one_
 def test_an_operator_that_has_begun_nothing_ends_at_once() -> None:
     async def seconds_of_the_end() -> float:
         operator = operator_with(Index(), WorkQueue(lambda key: asyncio.sleep(0.0), Figures()))
-        worker = operator.supervise(operator.lead(operator.queue.run_worker), "worker 0")
+        worker = operator.supervise(partial(operator.lead, operator.queue.run_worker), "worker 0")
         await let_everything_run()
         began = asyncio.get_running_loop().time()
         await _drain(operator, [worker])

@@ -1,12 +1,14 @@
 """What a part that fails does to the others. Uses asyncio; no I/O."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tidegate.leadership import NotLeadingError
 from tidegate.main import Operator
+from tidegate.supervision import LIVED, MOST_FAILURES, keep_running
 
 
 def operator_around(kopf: asyncio.Task[None]) -> Operator:
@@ -15,8 +17,7 @@ def operator_around(kopf: asyncio.Task[None]) -> Operator:
     return Operator(*parts, asyncio.Event(), kopf=kopf)
 
 
-@pytest.mark.parametrize("error", [NotLeadingError("lost"), ValueError("a fault of ours")])
-async def test_kopf_may_end_in_order_however_many_parts_fail(error: Exception) -> None:
+async def test_kopf_may_end_in_order_however_many_parts_fail() -> None:
     """Several workers find out at once that the process does not lead; another cancellation would disturb the first."""
     ended_in_order = False
 
@@ -30,14 +31,58 @@ async def test_kopf_may_end_in_order_however_many_parts_fail(error: Exception) -
             ended_in_order = True
 
     async def fail() -> None:
-        raise error
+        raise NotLeadingError("lost")
 
     task = asyncio.create_task(kopf())
     await asyncio.sleep(0)
     operator = operator_around(task)
     for number in range(3):
-        operator.supervise(fail(), f"worker {number}")
+        operator.supervise(fail, f"worker {number}")
         await asyncio.sleep(0)
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (operator.failed, ended_in_order) == (True, True)
+
+
+class Part:
+    """Fails as often as it is told to, each time after so many seconds; then it ends."""
+
+    def __init__(self, lives: Sequence[float]) -> None:
+        self.now, self.left, self.pauses = 0.0, list(lives), list[float]()
+
+    async def run(self) -> None:
+        if self.left:
+            self.now += self.left.pop(0)
+            raise ValueError("somebody has stored what nobody has thought of")
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+    async def kept_running(self) -> None:
+        await keep_running(self.run, "part", lambda: self.now, self.sleep)
+
+
+async def test_a_part_that_fails_is_started_again_with_longer_and_longer_pauses() -> None:
+    part = Part([0.0] * MOST_FAILURES)
+    await part.kept_running()
+    assert part.pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0]
+
+
+async def test_a_part_that_keeps_failing_is_given_up() -> None:
+    part = Part([0.0] * (MOST_FAILURES + 1))
+    with pytest.raises(ValueError, match="nobody has thought of"):
+        await part.kept_running()
+
+
+async def test_the_failures_of_a_part_that_worked_for_a_while_are_counted_anew() -> None:
+    part = Part([LIVED] * 50)
+    await part.kept_running()
+    assert part.pauses == [2.0] * 50
+
+
+async def test_a_part_that_must_not_go_on_is_not_started_again() -> None:
+    async def run() -> None:
+        raise NotLeadingError("lost")
+
+    with pytest.raises(NotLeadingError):
+        await keep_running(run, "part")

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.control_message import ControlMessage, MessageOrigin
+from tidegate.model.control_message import ControlMessage, MessageOrigin, decode_message, payload_text
 from tidegate.resources.channel_message import build_channel_message
 from tidegate.resources.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
 from tidegate_spark.control_protocol import AskedMessage, MessageReport, MessageState
@@ -25,14 +25,14 @@ ASKED = AskedMessage(
 
 def stored(asked: AskedMessage = ASKED, **metadata: Any) -> ControlMessage:
     built = build_channel_message(asked, APP)
-    return msgspec.convert({**built, "metadata": {**built["metadata"], "uid": "uid-1", **metadata}}, ControlMessage)
+    return decode_message(msgspec.json.encode({**built, "metadata": {**built["metadata"], "uid": "uid-1", **metadata}}))
 
 
 def test_it_is_known_again_and_says_where_it_came_from() -> None:
     of = stored()
     assert (of.is_from_channel, of.log_id, of.app_uid) == (True, ID, APP.metadata.uid)
     assert of.origin == MessageOrigin(channel="Kafka", source="/pricing/eu", id="7f2c")
-    assert (of.spec.type, of.spec.payload, of.spec.expiration_seconds) == ("dump-state", {"format": "CSV"}, 0)
+    assert (of.spec.type, payload_text(of), of.spec.expiration_seconds) == ("dump-state", '{"format":"CSV"}', 0)
     assert of.metadata.labels["tidegate.dev/app"] == "orders"
 
 

@@ -9,7 +9,7 @@ from tidegate.decide.control import messages
 from tidegate.decide.control.from_channel import is_told
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.decide.verdict import Health
-from tidegate.model.control_message import MessagePhase, is_too_large
+from tidegate.model.control_message import DEEPEST_PAYLOAD, MessagePhase, is_too_deep, is_too_large
 from tidegate.model.streaming_app import ControlSpec
 from tidegate_spark.reasons import Reason
 
@@ -49,6 +49,14 @@ def refuse_too_large(s: Seen, now: float) -> MessageVerdict | None:
         return None
     message = messages.payload_too_large()
     return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.PAYLOAD_TOO_LARGE, message)
+
+
+def refuse_too_deep(s: Seen, now: float) -> MessageVerdict | None:
+    """Refuse what a driver could not read."""
+    if s.was_offered or not is_too_deep(s.message):
+        return None
+    message = messages.payload_too_deep(DEEPEST_PAYLOAD)
+    return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.INVALID_PAYLOAD, message)
 
 
 def let_expire(s: Seen, now: float) -> MessageVerdict | None:

@@ -76,6 +76,10 @@ def payload_too_large() -> str:
     return f"The payload is longer than {LARGEST_PAYLOAD // 1024} KiB. Put it into a store, and send its address."
 
 
+def payload_too_deep(levels: int) -> str:
+    return f"The payload is nested deeper than {levels} levels. Put it into a store, and send its address."
+
+
 def expired(seconds: int, before: str) -> str:
     """Return the text; ``before`` is what the condition said until then, which is why it was not delivered."""
     why = f" Until then: {before}" if before else ""

@@ -43,6 +43,7 @@ MESSAGE_RULES: tuple[MessageRule, ...] = (
     reporting.judge_report,
     ending.give_up_with_app,
     ending.refuse_too_large,
+    ending.refuse_too_deep,
     ending.let_expire,
     waiting.wait_for_app,
     from_channel.await_word,

@@ -1,0 +1,60 @@
+"""Answers of the API server as kopf reads them, cut to what its decoder survives. Does I/O.
+
+kopf decodes each line of a watch with Python's own decoder. One that raises for a single object ends the watch, and
+with it the process, for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+
+from tidegate.model.bounded_json import bounded
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes of one object in a watch; the API server takes 3 MiB."""
+
+
+class BoundedResponse(aiohttp.ClientResponse):
+    """A response whose JSON is nested no deeper, and whose numbers are no longer, than readers survive."""
+
+    async def start(self, connection: Any) -> aiohttp.ClientResponse:
+        """Begin to read, through a stream that cuts each line."""
+        await super().start(connection)
+        self.content = BoundedLines(self.content)  # type: ignore[assignment] # what kopf uses of it is there
+        return self
+
+    async def json(self, **_: Any) -> Any:
+        """Return the decoded body."""
+        return json.loads(bounded(await self.read()))
+
+
+class BoundedLines:
+    """A stream of lines of JSON, each cut; everything else is the stream's own."""
+
+    def __init__(self, stream: aiohttp.StreamReader) -> None:
+        """Wrap a stream."""
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the stream has."""
+        return getattr(self._stream, name)
+
+    async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
+        """Yield whole lines, as soon as they are there.
+
+        Raises:
+            aiohttp.ClientError: a line is longer than any object can be.
+        """
+        rest = b""
+        async for chunk in self._stream.iter_chunked(size):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                yield bounded(line) + b"\n"
+            if len(rest) > LONGEST_LINE:
+                raise aiohttp.ClientError("a line of the watch is longer than any object can be")
+        if rest:
+            yield bounded(rest)

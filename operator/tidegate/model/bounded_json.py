@@ -1,0 +1,99 @@
+"""JSON that somebody else wrote, cut to what every reader survives. No I/O.
+
+Anybody with a sender's role can store an object whose payload is nested thousands of levels deep, or has a number of
+thousands of digits. Python's decoders raise RecursionError and ValueError for those, at a depth that depends on where
+they are called. So what is nested deeper than :data:`DEEPEST`, and a number that is longer than :data:`MOST_DIGITS`, is
+replaced by a text that says so: the object around it can still be read, and is reported to its owner.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+DEEPEST = 100
+"""Levels of a whole object: Kubernetes' own objects have less than thirty."""
+MOST_DIGITS = 400
+"""Digits of a number: a double has less than 330 before its point."""
+_MARK = "\N{HEAVY BALLOT X} tidegate: "
+TOO_DEEP = f"{_MARK}nested deeper than {DEEPEST} levels"
+TOO_LONG = f"{_MARK}a number of more than {MOST_DIGITS} digits"
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]|\d{%d,}+[\d.eE+-]*+' % (MOST_DIGITS + 1), re.DOTALL)
+_LONG_NUMBER = re.compile(rb"\d{%d}" % (MOST_DIGITS + 1))
+_MARKED = _MARK.encode()
+
+
+def bounded(body: bytes) -> bytes:
+    """Return JSON in which nothing is nested deeper, and no number longer, than every reader survives.
+
+    It is read once from the front, however deep it is. What is no JSON stays as it is where that does no harm.
+    """
+    if body.count(b"[") + body.count(b"{") <= DEEPEST and not _LONG_NUMBER.search(body):
+        return body
+    parts: list[bytes] = []
+    depth, kept_to = 0, 0
+    for token in _TOKEN.finditer(body):
+        first = token.group()[:1]
+        if first in b"[{":
+            depth += 1
+            if depth == DEEPEST + 1:
+                parts.append(body[kept_to : token.start()])
+        elif first in b"]}":
+            if depth == DEEPEST + 1:
+                parts.append(msgspec.json.encode(TOO_DEEP))
+                kept_to = token.end()
+            depth = max(0, depth - 1)
+        elif first != b'"' and depth <= DEEPEST:
+            start = token.start() - (body[token.start() - 1 : token.start()] == b"-")
+            parts += [body[kept_to:start], msgspec.json.encode(TOO_LONG)]
+            kept_to = token.end()
+    if not parts:
+        return body
+    if depth <= DEEPEST:
+        parts.append(body[kept_to:])
+    return b"".join(parts)
+
+
+def is_cut(body: bytes) -> bool:
+    """Return whether :func:`bounded` replaced something in it, or somebody wrote what looks like that."""
+    return _MARKED in body
+
+
+def why_cut(value: Any) -> str:
+    """Return which field of a decoded object was cut, and why; empty if none was.
+
+    Args:
+        value: what was decoded from JSON that :func:`bounded` returned.
+    """
+    left: list[tuple[str, Any]] = [("", value)]
+    while left:
+        path, found = left.pop()
+        if isinstance(found, str):
+            if found.startswith(_MARK):
+                return f"{path or 'the object'}: {found.removeprefix(_MARK)}"
+        elif isinstance(found, Mapping):
+            left += [(f"{path}.{key}" if path else str(key), part) for key, part in found.items()]
+        elif isinstance(found, Sequence) and not isinstance(found, bytes):
+            left += [(f"{path}[{number}]", part) for number, part in enumerate(found)]
+    return ""
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Return whether a decoded object is nested deeper than so many levels; it is walked without recursion."""
+    level: list[Any] = [value] if isinstance(value, Mapping | list) else []
+    for _ in range(levels):
+        if not level:
+            return False
+        level = [part for each in level for part in _parts(each)]
+    return bool(level)
+
+
+def _parts(value: Any) -> Sequence[Any]:
+    if isinstance(value, Mapping):
+        return [part for part in value.values() if isinstance(part, Mapping | list)]
+    if isinstance(value, list):
+        return [part for part in value if isinstance(part, Mapping | list)]
+    return ()

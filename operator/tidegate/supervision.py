@@ -1,0 +1,59 @@
+"""Parts of the process that are to run for ever: one that fails is started again before the process is given up.
+
+Reads a clock and sleeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from tidegate.leadership import NotLeadingError
+
+MOST_FAILURES = 6
+"""In a row, after which the process ends, to be started anew by Kubernetes: about two minutes of pauses."""
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
+LIVED = 300.0
+"""Seconds after which a part that fails was a working one: its failures are counted anew."""
+log = structlog.get_logger()
+
+
+async def keep_running(
+    run: Callable[[], Awaitable[None]],
+    name: str,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Run a part until it ends by itself; start it again with exponential back-off if it fails.
+
+    One part that meets something nobody has thought of must not take the others with it, least of all in a loop.
+
+    Args:
+        run: begins the part.
+        name: of the part, for the log.
+        clock: seconds, monotonic.
+        sleep: waits for so many seconds.
+
+    Raises:
+        NotLeadingError: the part says so; there is nothing to be started again.
+        Exception: what the part failed with, after so many failures in a row.
+    """
+    failures = 0
+    while True:
+        began = clock()
+        try:
+            await run()
+        except NotLeadingError:
+            raise
+        except Exception as error:
+            failures = 1 if clock() - began >= LIVED else failures + 1
+            if failures > MOST_FAILURES:
+                raise
+            pause = min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE)
+            log.error("part failed, and is started again", part=name, again_after=pause, exc_info=error)
+            await sleep(pause)
+        else:
+            return

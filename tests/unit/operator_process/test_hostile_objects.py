@@ -1,0 +1,217 @@
+"""One object never harms another: whatever is stored, its neighbours are read, and its owner is told.
+
+A real HTTP server, on 127.0.0.1 in this process; real watches, kopf's way of reading, the real decoders and indexes.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from tidegate.decide.control.plan import decide_control
+from tidegate.kube import watch
+from tidegate.kube.bounded_response import LONGEST_LINE, BoundedResponse
+from tidegate.kube.watch import Changed, Listed, Watch
+from tidegate.main import record_of
+from tidegate.metrics.figures import Figures
+from tidegate.model.control_message import MessagePhase, decode_message, is_too_large
+from tidegate.model.stream_snapshot import decode_snapshot
+from tidegate.observe.control_index import ControlIndex
+from tidegate.observe.following import follow
+from tidegate.observe.index import Index
+from tidegate.observe.pods import Pod
+from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate_spark.control_protocol import LARGEST_PAYLOAD
+from tidegate_spark.protocol import CONFIG_VARIABLE
+from tidegate_testing.control_observations import observe_running
+from tidegate_testing.hostile import hostile_objects, nested
+from tidegate_testing.scripted_server import Server, talking_to
+
+NUMBER = 2_000
+"""Objects of each kind; the seed is fixed, so that a failure can be looked at."""
+META = {
+    "namespace": "shop",
+    "generation": 1,
+    "creationTimestamp": "2026-01-01T00:00:00Z",
+    "labels": {},
+    "annotations": {},
+}
+MESSAGE: dict[str, Any] = {
+    "metadata": META,
+    "spec": {"appRef": {"name": "orders"}, "type": "reload-config", "payload": {"threshold": [1, {"a": "b"}]}},
+    "status": {"phase": "Pending", "conditions": [], "queries": [], "results": {}},
+}
+SNAPSHOT: dict[str, Any] = {
+    "metadata": META,
+    "spec": {
+        "appRef": {"name": "orders"},
+        "deletionPolicy": "Retain",
+        "export": {"nonce": 1, "states": [{"query": "a"}]},
+    },
+    "status": {"phase": "Ready", "conditions": [], "batches": {"a": 1}},
+}
+APP: dict[str, Any] = {
+    "metadata": META,
+    "spec": {
+        "application": {"image": "x", "main": "local:///x.py", "args": ["a"]},
+        "storage": {"uri": "s3a://bucket/place"},
+        "sparkConf": {"spark.task.cpus": "1"},
+        "driver": {"podTemplate": {"spec": {"tolerations": [{"key": "a"}]}}},
+        "autoscaling": {"mode": "Active", "minExecutors": 1, "maxExecutors": 3},
+    },
+    "status": {"phase": "Running", "conditions": [], "epoch": 1},
+}
+CONFIG = json.dumps({"executor": {"cores": 1}, "spark_conf": {"spark.task.cpus": "1"}})
+POD: dict[str, Any] = {
+    "metadata": {
+        **META,
+        "labels": {"tidegate.dev/app": "orders", "tidegate.dev/role": "driver", "tidegate.dev/epoch": "1"},
+    },
+    "spec": {"nodeName": "n", "containers": [{"name": "driver", "env": [{"name": CONFIG_VARIABLE, "value": CONFIG}]}]},
+    "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": []},
+}
+
+
+def encoded(good: dict[str, Any], name: str, version: int) -> bytes:
+    changed = {**good, "metadata": {**good["metadata"], "name": name, "uid": name, "resourceVersion": str(version)}}
+    return json.dumps(changed, separators=(",", ":")).encode()
+
+
+def page(*objects: bytes) -> web.Response:
+    body = b'{"metadata":{"resourceVersion":"9000"},"items":[' + b",".join(objects) + b"]}"
+    return web.Response(body=body, content_type="application/json")
+
+
+def told(*objects: bytes) -> web.Response:
+    lines = b"".join(b'{"type":"ADDED","object":' + each + b"}\n" for each in objects)
+    return web.Response(body=lines, content_type="application/json")
+
+
+def among(good: dict[str, Any], number: int, seed: int) -> list[bytes]:
+    """Return hostile objects with a neighbour before, between and behind them."""
+    hostile = list(hostile_objects(good, number, seed))
+    middle = len(hostile) // 2
+    return [
+        encoded(good, "first", 1),
+        *hostile[:middle],
+        encoded(good, "middle", 2),
+        *hostile[middle:],
+        encoded(good, "last", 3),
+    ]
+
+
+async def until_told(running: Callable[[], Any], done: Callable[[], bool]) -> None:
+    """Run until the newest is known; whatever else happens ends the test."""
+    task = asyncio.ensure_future(running())
+    async with asyncio.timeout(120):
+        while not done():
+            assert not task.done(), task.exception()
+            await asyncio.sleep(0.01)
+    task.cancel()
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_LONGEST_PAUSE", 0.0)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "good", "index", "decode"),
+    [
+        ("ControlMessage", MESSAGE, ControlIndex, decode_message),
+        ("StreamSnapshot", SNAPSHOT, SnapshotIndex, decode_snapshot),
+    ],
+)
+async def test_neighbours_of_hostile_objects_are_read_in_lists_and_watches(
+    kind: str, good: dict[str, Any], index: Callable[[], Any], decode: Any, seed: int
+) -> None:
+    known = index()
+    objects = among(good, NUMBER // 4, seed)
+    server = Server(page(*objects), told(*among(good, NUMBER // 4, seed + 10), encoded(good, "newest", 8000)))
+    async with talking_to(server) as client:
+        follows = lambda: follow(client, Figures(), kind, "", known, decode, lambda _: None)  # noqa: E731 - begun later
+        await until_told(follows, lambda: known.get(("shop", "newest")) is not None)
+    for name in ("first", "middle", "last"):
+        assert known.get(("shop", name)) is not None
+    for unreadable in known.unreadable_in("shop"):
+        assert unreadable.problem
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_neighbours_of_hostile_pods_are_read(seed: int) -> None:
+    names: set[str] = set()
+    server = Server(page(*among(POD, NUMBER // 2, seed)), told(encoded(POD, "newest", 8000)))
+
+    async def watches() -> None:
+        async for change in Watch(client, "/api/v1/pods", "a=b", Pod).changes():
+            found = change.items if isinstance(change, Listed) else [change.item] if isinstance(change, Changed) else []
+            names.update(record.name for record in map(record_of, found) if record is not None)
+
+    async with talking_to(server) as client:
+        await until_told(watches, lambda: "newest" in names)
+    assert names >= {"first", "middle", "last"}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_neighbours_of_hostile_applications_reach_kopfs_handlers(seed: int) -> None:
+    """kopf decodes lines with Python's own decoder, and gives what they hold to the index."""
+    index = Index()
+    objects = among(APP, NUMBER // 4, seed)
+    server = Server(page(*objects), told(*among(APP, NUMBER // 4, seed + 10), encoded(APP, "newest", 8000)))
+    async with talking_to(server) as client, aiohttp.ClientSession(response_class=BoundedResponse) as session:
+        async with session.get(f"{client.server}/list") as response:
+            for body in (await response.json())["items"]:
+                index.put_app(body)
+        async with session.get(f"{client.server}/watch") as response:
+            rest = b""
+            async for chunk in response.content.iter_chunked(1024 * 1024):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    index.put_app(json.loads(line.decode("utf-8"))["object"])
+    for name in ("first", "middle", "last", "newest"):
+        assert index.app(("shop", name)) is not None
+
+
+async def test_a_line_that_never_ends_is_no_memory_for_ever() -> None:
+    server = Server(web.Response(body=b"x" * (LONGEST_LINE + 2 * 1024 * 1024)))
+    async with (
+        talking_to(server) as client,
+        aiohttp.ClientSession(response_class=BoundedResponse) as session,
+        session.get(f"{client.server}/watch") as response,
+    ):
+        with pytest.raises(aiohttp.ClientError, match="longer than any object"):
+            async for _ in response.content.iter_chunked(1024 * 1024):
+                pass
+
+
+def payload(text: str) -> bytes:
+    return encoded({**MESSAGE, "spec": {**MESSAGE["spec"], "payload": "@"}}, "m", 1).replace(b'"@"', text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (json.dumps("x" * (LARGEST_PAYLOAD + 1)), "PayloadTooLarge"),
+        (json.dumps("x" * 1_400_000), "PayloadTooLarge"),
+        (nested(60), "InvalidPayload"),
+        (nested(90), "InvalidPayload"),
+    ],
+)
+def test_a_payload_that_no_driver_takes_fails_with_what_to_do(text: str, reason: str) -> None:
+    message = decode_message(payload(text))
+    plan = decide_control(observe_running(message), 1_800_000_000.0)
+    (write,) = [action for action in plan.actions if type(action).__name__ == "WriteMessageStatus"]
+    status = write.status  # type: ignore[union-attr] # it is one
+    assert (status.phase, status.conditions[0].reason) == (MessagePhase.FAILED, reason)
+    assert "send its address" in status.conditions[0].message
+
+
+def test_a_payload_that_is_too_long_is_not_kept() -> None:
+    message = decode_message(payload(json.dumps("x" * 1_400_000)))
+    assert is_too_large(message)
+    assert len(bytes(message.spec.payload)) < 10
