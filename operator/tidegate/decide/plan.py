@@ -162,7 +162,7 @@ def _is_told_of_upgrade(observation: Observation, verdict: Verdict, status: Stre
     upgrade = status.upgrade
     if upgrade is None or upgrade.phase is UpgradePhase.GATE or verdict.reason != reason_of(upgrade):
         return False  # the gate is no step's: a launch leads to it
-    return verdict.message == upgrade.message and is_told(upgrade, observation.app.status.upgrade)
+    return is_told(upgrade, observation.app.status.upgrade)
 
 
 def _announce(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:

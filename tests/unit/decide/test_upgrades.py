@@ -348,6 +348,14 @@ def test_a_copy_that_waits_for_a_person_is_stalled_and_says_what_to_do(reason: R
         assert reason.value in events(plan)
 
 
+def test_a_copy_that_was_reported_is_not_reported_again_because_it_has_made_progress() -> None:
+    old = launched(app_with({IMAGE: A}))
+    copies = SnapshotReport(COPY, SnapshotState.COPYING, files=3, of_files=10)
+    plan = decide(observe(under_test(UpgradePhase.COPYING), **runs(old, 9, copies)), NOW)
+    assert (verdict_of(plan)[2], events(plan)) == ("UpgradeCopying", [])
+    assert plan.message.endswith("3 of 10 files are copied.")
+
+
 @pytest.mark.parametrize("world", ["no driver", "silent for long", "deaf for long"])
 def test_what_can_not_be_copied_before_the_stop_is_copied_after_it(world: str) -> None:
     old = launched(app_with({IMAGE: A}))
