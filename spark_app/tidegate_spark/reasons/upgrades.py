@@ -76,7 +76,7 @@ AREA = Area(
             (Place.APP, Place.EVENT),
             "The last stable version runs, and the spec's does not; status.upgrade says why.",
             remedy="Correct what is named and change the spec.",
-            after="Only after a change of the spec.",
+            after="The new version is tried again only after a change of the spec, such as spec.restartNonce.",
             page="guide.md#take-it-back",
         ),
         Entry(
@@ -161,7 +161,10 @@ AREA = Area(
             Fault.VERSION,
             (Place.UPGRADE,),
             "spec.upgrade.mode Stateless would give up state, and nobody has confirmed that.",
-            remedy="Set spec.upgrade.abandonState as the message says.",
+            remedy=(
+                "To confirm it, annotate the application as the message says; to keep the state, change "
+                "spec.upgrade.mode."
+            ),
         ),
         Entry(
             Reason.STATE_MISSING,
@@ -220,7 +223,10 @@ AREA = Area(
             Fault.VERSION,
             (Place.EVENT, Place.UPGRADE),
             "The rehearsal failed, and the new version is not started; status.upgrade.rehearsal says why.",
-            remedy="Fix the new version and change the spec.",
+            remedy=(
+                "Fix the new version and change the spec (another spec.restartNonce rehearses the same version again), "
+                "or remove spec.upgrade.rehearsal."
+            ),
             page="guide.md#rehearse-it",
         ),
         Entry(
