@@ -244,7 +244,7 @@ def test_a_launch_on_state_in_another_number_says_what_both_are_and_how_it_is_di
     plan = decide(observe(fork_on(200)), NOW)
     (told,) = [each for each in plan.actions if isinstance(each, PublishEvent) and each.reason == "StatePartitionsKept"]
     assert "keeps its 200 partitions: spec.state.partitions is 4" in told.message
-    assert "set the field to 200 first, and to 4 when that is stable" in told.message
+    assert "set the field to 200 first, and to 4 once that version is stable" in told.message
 
 
 def test_a_fork_is_divided_by_the_two_edits_that_its_event_names() -> None:

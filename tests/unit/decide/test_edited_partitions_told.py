@@ -107,7 +107,7 @@ def test_of_one_that_has_failed_it_is_named_with_what_failed_first(end: Any) -> 
     condition = ready(o)
     assert status_of(decide(o, NOW)).phase is Phase.FAILED
     assert condition.reason != KEPT  # what failed is what matters
-    assert (WAITS in condition.message, "Fix what failed first" in condition.message) == (True, True)
+    assert (WAITS in condition.message, "Fix the failure first" in condition.message) == (True, True)
 
 
 def test_of_one_that_failed_for_good_and_whose_pod_is_gone_it_is_said_once_and_about_the_newest_edit() -> None:
@@ -193,7 +193,7 @@ def test_state_that_keeps_another_number_than_the_spec_asks_for_is_named_for_as_
     condition = ready(observe(app, **runs(app, 9)))
     assert (condition.reason, condition.status) == ("Running", "True")
     assert "keeps its 4 partitions: spec.state.partitions is 8" in condition.message
-    assert "set the field to 4 first, and to 8 when that is stable" in condition.message
+    assert "set the field to 4 first, and to 8 once that version is stable" in condition.message
 
 
 def test_of_state_in_the_number_of_the_spec_nothing_is_said() -> None:

@@ -46,13 +46,11 @@ ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot_id=PIN, epoch=2, li
 UNFIT = Unfit("repartition", OVER_THE_LIMIT)
 AGAIN = "Then change spec.restartNonce to try again; to cancel, set spec.state.partitions back."
 WORDS = (
-    "The API server refuses the pod that repartitions the state: maximum memory usage per Container is 1536Mi, but "
+    "The API server refuses the repartition pod: maximum memory usage per Container is 1536Mi, but "
     "limit is 2Gi, as a LimitRange of the namespace has it. Correct spec.state.repartition.resources, or the "
     f"LimitRange. {AGAIN}"
 )
-OF_SPEC = (
-    "No pod that repartitions the state can be built from the spec: spec.state.repartition.resources.requests.memory: "
-)
+OF_SPEC = "The repartition pod cannot be built from the spec: spec.state.repartition.resources.requests.memory: "
 
 
 def in_four(app: StreamingApp) -> StreamingApp:

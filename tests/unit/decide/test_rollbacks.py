@@ -169,7 +169,7 @@ def test_it_is_over_when_the_last_stable_version_runs_and_that_is_no_good_news()
     stalled = status.condition("Stalled")
     assert stalled is not None
     assert (status.phase, stalled.status, stalled.reason) == (Phase.RUNNING, "True", "UpgradeRolledBack")
-    assert "not tried again before the spec changes" in stalled.message
+    assert "tried again only after a change of the spec" in stalled.message
 
 
 @pytest.mark.parametrize("seen", ["nothing", "it starts", "the failed version's pod"])
@@ -412,7 +412,7 @@ def test_naming_a_pin_before_there_was_an_upgrade_is_told_once() -> None:
     app = asked(stable(launched(app_with({IMAGE: A}), phase=Phase.RUNNING)))
     plan = decide(observe(app, **runs(app)), NOW)
     (told,) = told_of(plan, "RollbackIgnored")
-    assert "This upgrade has none" in told.message
+    assert "but there is nothing to roll back" in told.message
     knows = msgspec.structs.replace(app, status=status_of(plan))
     assert not told_of(decide(observe(knows, **runs(app)), NOW), "RollbackIgnored")
     begun = decide(observe(asked(edited(knows, {IMAGE: B})), **runs(app)), NOW)
@@ -426,7 +426,7 @@ def test_naming_the_pin_of_an_upgrade_that_was_not_launched_is_told(phase: Upgra
     app = edited(app, {IMAGE: A}) if phase is UpgradePhase.WITHDRAWN else app
     plan = decide(observe(asked(app), **runs(version(A, 1))), NOW)
     (told,) = told_of(plan, "RollbackIgnored")
-    assert "This upgrade has none" in told.message
+    assert "but there is nothing to roll back" in told.message
 
 
 def test_a_wish_that_was_fulfilled_and_stays_in_the_spec_is_not_told_of_at_the_next_upgrade() -> None:

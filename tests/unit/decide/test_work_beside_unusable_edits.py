@@ -271,4 +271,4 @@ def test_any_other_refusal_tells_nothing_of_what_it_committed(refusal: dict[str,
     memory = Memory(refusal=dataclasses.replace(known, **refusal))
     plan = decide(observe(made_unusable(app, mode=UpgradeMode.LAST_STATE), memory=memory), NOW)
     assert (record(plan).phase, verdict_of(plan)[2]) == (UpgradePhase.GATE, "InvalidSpec")
-    assert "It may have committed batches" in plan.message
+    assert "The new version may have committed batches" in plan.message

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.decide.fault_messages import sentence
+from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.registry import entry_of, remedy_of
+from tidegate_spark.rehearsal_protocol import RehearsalResult
 
 _BOTH_STOP_AND_FOLLOW = "The previous version stops at a batch boundary, and the new version follows."
 
 # --- an upgrade starts ---
 
 SPEC_IS_STABLE_VERSION = "The spec is the last stable version again."
-SUPERSEDED = "The spec changed again before the new version was stable; the newer version takes its place."
+SUPERSEDED = "The spec changed again before the new version was stable. The newer version replaces it."
 SUPERSEDED_REHEARSAL = "The superseded version was not stable yet: there is no state to rehearse on."
 NOTHING_COPIED = "The previous version does not run: its state was not copied."
 
@@ -25,7 +28,7 @@ def stopping(then: str) -> str:
 
 
 def repartition_after_copy(before: int, partitions: int) -> str:
-    return f" Then that stops, and {_repartition(before, partitions)}"
+    return f" Then that version stops, and {_repartition(before, partitions)}"
 
 
 def repartition_between(before: int, partitions: int) -> str:
@@ -55,11 +58,7 @@ PREVIOUS_CONTINUES = "The previous version continues."
 
 # --- the copy ---
 
-_WITHOUT_COPY = (
-    f"{PREVIOUS_CONTINUES} Correct what the message names and change the spec, or set spec.upgrade.mode to LastState "
-    "to upgrade without a copy."
-)
-DRIVER_GONE = "The previous version no longer runs; the new version follows."
+DRIVER_GONE = "The previous version ended before its state was copied; the upgrade continues without the copy."
 NOT_ORDERED = "The agent of the previous version accepts no orders; the new version starts without a copy."
 COPY_REMOVED_BEFORE_REPARTITION = (
     "The copy was deleted before it showed whether the state can be repartitioned. Nothing was stopped; to try again, "
@@ -68,13 +67,20 @@ COPY_REMOVED_BEFORE_REPARTITION = (
 COPY_REMOVED = "The copy was deleted; the new version takes another one."
 COPIED = "The state is copied; the previous version stops at a batch boundary, and the new version follows."
 NOTHING_COMMITTED = (
-    f"The storage has no committed batch of the previous version, which has committed some. {_WITHOUT_COPY}"
+    "The storage has no committed batch of the previous version, although that version reports some. "
+    f"{PREVIOUS_CONTINUES} {remedy_of(Reason.STATE_MISSING)}"
 )
-AGENT_SILENT = "Its agent has not accepted the order yet, and nothing is stopped before the state is known."
+AGENT_SILENT = (
+    "The agent of the previous version has not accepted the order yet. Nothing stops before the copy shows whether the "
+    "state can be repartitioned."
+)
 
 
 def copy_failed(why: str) -> str:
-    return f"The state cannot be copied: {sentence(why)} {_WITHOUT_COPY}"
+    return (
+        f"The state cannot be copied: {sentence(why)} {PREVIOUS_CONTINUES} Correct this and change the spec, such as "
+        "spec.restartNonce, or set spec.upgrade.mode to LastState to upgrade without a copy."
+    )
 
 
 def nothing_stopped(why: str) -> str:
@@ -98,8 +104,8 @@ _MORE_MEMORY = "Raise spec.upgrade.rehearsal.resources.requests.memory."
 
 def rehearsal_failed(why: str) -> str:
     return (
-        f"The new version failed its rehearsal: {sentence(why)} {PREVIOUS_CONTINUES} Change the spec (another "
-        "spec.restartNonce rehearses the same version again), or remove spec.upgrade.rehearsal."
+        f"The new version failed its rehearsal: {sentence(why)} {PREVIOUS_CONTINUES} "
+        f"{remedy_of(Reason.REHEARSAL_FAILED)}"
     )
 
 
@@ -111,8 +117,15 @@ def rehearsal_inconclusive(why: str) -> str:
     return f"The rehearsal shows nothing for or against the new version: {sentence(why)} {_BOTH_STOP_AND_FOLLOW}"
 
 
-def rehearsal_event(result: str, cause: str, what: str) -> str:
-    return f"The rehearsal of the new version: {result}{f' ({cause})' if cause else ''}. {what}"
+_CAME_TO = {
+    RehearsalResult.PASSED: "passed",
+    RehearsalResult.FAILED: "failed",
+    RehearsalResult.INCONCLUSIVE: "was inconclusive",
+}
+
+
+def rehearsal_event(result: RehearsalResult, cause: str, what: str) -> str:
+    return f"The rehearsal of the new version {_CAME_TO[result]}{f' ({cause})' if cause else ''}. {what}"
 
 
 def rehearsal_out_of_memory(pod: str) -> str:
@@ -120,7 +133,7 @@ def rehearsal_out_of_memory(pod: str) -> str:
 
 
 def rehearsal_needs_memory(reported: str) -> str:
-    return f"{reported} {_MORE_MEMORY}"
+    return f"{sentence(reported)} {_MORE_MEMORY}"
 
 
 def rehearsal_late(pod: str) -> str:
@@ -195,22 +208,22 @@ def failed(problem: str, stays: str) -> str:
 # --- why a version is not rolled back ---
 
 NO_STABLE_VERSION = "There is no stable version to roll back to."
-POLICY_NEVER = "spec.upgrade.rollbackPolicy is Never: it is not rolled back automatically."
+POLICY_NEVER = "spec.upgrade.rollbackPolicy is Never: the new version is not rolled back automatically."
 LAST_STATE = (
-    "It may have committed batches, and spec.upgrade.mode LastState retains no state to roll back to: it is not rolled "
-    "back."
+    "The new version may have committed batches, and spec.upgrade.mode LastState retains no state to roll back to: it "
+    "is not rolled back."
 )
 HAS_FINISHED = "The new version has finished, and its work is not undone automatically."
 
 
 def state_lost(why: str) -> str:
-    return f"It is not rolled back, because the rollback snapshot is lost: {why}"
+    return f"The new version is not rolled back, because the rollback snapshot is lost: {sentence(why)}"
 
 
 def overran(seconds: int) -> str:
     return (
-        f"The new version may have run for longer than {seconds} s (spec.upgrade.timeoutSeconds) beside a spec from "
-        "which no pod can be built, and its work is not undone automatically."
+        f"The new version may have run for longer than {seconds} s (spec.upgrade.timeoutSeconds) while no pod could "
+        "be built from the spec; its work is not undone automatically."
     )
 
 
@@ -234,24 +247,22 @@ def rolling_back(why: str, lineage: int, *, with_state: bool) -> str:
 
 
 def rolled_back(why: str) -> str:
-    return (
-        f"The new version was rolled back: {why} It is not tried again before the spec changes, such as "
-        "spec.restartNonce."
-    )
+    return f"The new version was rolled back: {why} {entry_of(Reason.UPGRADE_ROLLED_BACK).after}"
 
 
 def rollback_ignored(wish: str, snapshot: str) -> str:
-    there_is = f"That of this upgrade is {snapshot}" if snapshot else "This upgrade has none"
+    if not snapshot:
+        return f"spec.upgrade.rollbackTo names {wish}, but there is nothing to roll back. Remove the field."
     return (
-        f"spec.upgrade.rollbackTo names {wish}, which is no rollback snapshot that can be rolled back to. {there_is} "
-        "(status.upgrade.rollbackSnapshot.id)."
+        f"spec.upgrade.rollbackTo names {wish}, but the rollback snapshot is {snapshot} "
+        f"(status.upgrade.rollbackSnapshot.id). {remedy_of(Reason.ROLLBACK_IGNORED)}"
     )
 
 
 def rollback_snapshot_lost(snapshot: str, why: str) -> str:
     return (
-        f"spec.upgrade.rollbackTo names {snapshot}, which is lost: {sentence(why)} The running version continues. "
-        "Remove the field; an older version, set as an edit, continues with the newest state."
+        f"Rollback snapshot {snapshot} (spec.upgrade.rollbackTo) is lost: {sentence(why)} The running version "
+        f"continues. {remedy_of(Reason.ROLLBACK_SNAPSHOT_LOST)}"
     )
 
 
@@ -259,7 +270,7 @@ def rollback_snapshot_lost(snapshot: str, why: str) -> str:
 
 _CORRECT_SPEC = "Correct the spec; the previous version does not continue by itself."
 CORRECT_OR_REVERT = " Correct the spec, and the upgrade starts again; or revert it."
-VERSION_FINISHED = "The launched version has finished."
+VERSION_FINISHED = "The new version has finished."
 
 
 def continues(why_not: str, remedy: str) -> str:
@@ -275,7 +286,7 @@ def continues_without_repartition(why_not: str, remedy: str) -> str:
 
 
 def nothing_continues(why_not: str, remedy: str) -> str:
-    return f"{why_not} Nor can one be built from the previous version, whose state stays as it was.{remedy}"
+    return f"{why_not} No pod can be built from the previous version either; its state stays as it was.{remedy}"
 
 
 def standstill(why_not: str, stays: str) -> str:

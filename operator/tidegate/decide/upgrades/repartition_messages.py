@@ -15,12 +15,12 @@ def nothing_to_do(partitions: int) -> str:
 
 
 def pod_not_built(error: object) -> str:
-    return f"No pod that repartitions the state can be built from the spec: {sentence(str(error))} {_CORRECT_THEN}"
+    return f"The repartition pod cannot be built from the spec: {sentence(str(error))} {_CORRECT_THEN}"
 
 
 def pod_refused(complaint: str, fields: str, *, by_limit_range: bool) -> str:
     what = f"{fields or 'what it names'}{', or the LimitRange' if by_limit_range else ''}"
-    return f"The API server refuses the pod that repartitions the state: {complaint}. Correct {what}. {_CORRECT_THEN}"
+    return f"The API server refuses the repartition pod: {complaint}. Correct {what}. {_CORRECT_THEN}"
 
 
 _CORRECT_THEN = "Then change spec.restartNonce to try again; to cancel, set spec.state.partitions back."
@@ -46,8 +46,8 @@ def progress(pod: str, files: int, rows: int) -> str:
 
 def done(lineage: int, partitions: int, before: int, rows: int) -> str:
     return (
-        f"The state of lineage {lineage} is in {partitions} partitions, with the {rows} rows that it had in {before}; "
-        "the new version starts on it."
+        f"The state is repartitioned from {before} to {partitions} partitions, with all of its {rows} rows; the new "
+        f"version starts from it, in lineage {lineage}."
     )
 
 
@@ -64,9 +64,10 @@ def failed(why: str) -> str:
 
 def deferred(why: str, batches: int, number: int, of: int) -> str:
     return (
-        f"The state was not repartitioned yet: {sentence(why)} {_CONTINUES} The upgrade starts again by itself when "
-        f"that has committed {batches} batches of each query, or waits for input (deferral {number} of {of}). To start "
-        "it at once, change spec.restartNonce; to cancel, set spec.state.partitions back."
+        f"The repartition is deferred: {sentence(why)} The previous version continues with the state as it was, and "
+        f"the upgrade starts again once that version has committed {batches} batches of each query or waits for input "
+        f"(deferral {number} of {of}). To start it at once, change spec.restartNonce; to cancel, set "
+        "spec.state.partitions back."
     )
 
 
@@ -75,7 +76,7 @@ def late(seconds: float) -> str:
 
 
 def pod_late(pod: str) -> str:
-    return f"Pod {pod} was ended, because its time was over (spec.state.repartition.timeoutSeconds)."
+    return f"Pod {pod} ran out of time (spec.state.repartition.timeoutSeconds)."
 
 
 def pod_deleted(pod: str) -> str:
@@ -102,20 +103,20 @@ def out_of_memory(pod: str) -> str:
 def number_kept(partitions: int, wanted: int) -> str:
     return (
         f"The state keeps its {partitions} partitions: spec.state.partitions is {wanted}, and has not changed since "
-        f"the application was stable. To repartition it, set the field to {partitions} first, and to {wanted} when "
-        "that is stable."
+        f"the application was stable. To repartition it, set the field to {partitions} first, and to {wanted} "
+        "once that version is stable."
     )
 
 
 def number_deferred(partitions: int, wanted: int) -> str:
     return (
         f"The state keeps its {partitions} partitions until the running version is stable; then it is repartitioned "
-        f"to {wanted}, as spec.state.partitions says. Only the state of a stable version can be: that version "
-        "continues if the repartition fails."
+        f"to {wanted}, as spec.state.partitions says. Only a stable version's state is repartitioned, since that "
+        "version continues if the repartition fails."
     )
 
 
-FIX_FIRST = "Fix what failed first: the number alone starts nothing."
+FIX_FIRST = "Fix the failure first: the number alone starts nothing."
 RESUME_FIRST = "Nothing becomes stable before the application continues: set spec.suspend to false."
 
 

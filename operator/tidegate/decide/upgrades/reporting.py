@@ -203,13 +203,9 @@ def _tell_rehearsal(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tupl
     new, old = upgrade.rehearsal, known.rehearsal if known is not None else None
     if new is None or not new.result or new == old:
         return ()
-    warning = new.result != RehearsalResult.PASSED.value
-    message = messages.rehearsal_event(new.result, new.cause, new.message)
-    return (
-        PublishEvent(
-            REHEARSAL_REASONS[RehearsalResult(new.result)], message, warning, f"{upgrade.number}/{_since(known)}"
-        ),
-    )
+    result = RehearsalResult(new.result)
+    message, warning = messages.rehearsal_event(result, new.cause, new.message), result is not RehearsalResult.PASSED
+    return (PublishEvent(REHEARSAL_REASONS[result], message, warning, f"{upgrade.number}/{_since(known)}"),)
 
 
 def _progress(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
