@@ -14,6 +14,8 @@ CONTROL_COMMAND = "/v1/control"
 
 LARGEST_PAYLOAD = 64 * 1024
 """Bytes of one message's payload, as JSON text in UTF-8."""
+DEEPEST_PAYLOAD = 64
+"""Levels of lists and objects in it."""
 
 LARGEST_CONTROL_ORDERS = 512 * 1024
 """Bytes of one body."""

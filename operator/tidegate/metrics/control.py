@@ -30,6 +30,7 @@ _REASONS = frozenset(
         Reason.REJECTED,
         Reason.ROLLED_BACK,
         Reason.SNAPSHOT_FAILED,
+        Reason.TOO_MANY_MESSAGES,
         Reason.UNKNOWN_TYPE,
     }
 )

@@ -16,7 +16,7 @@ from tidegate.model.errors import UnreadableAppError
 from tidegate.model.spec import LocalReference
 from tidegate.model.status import Condition
 from tidegate.model.streaming_app import Metadata
-from tidegate_spark.control_protocol import DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT
+from tidegate_spark.control_protocol import DEEPEST_PAYLOAD, DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT
 from tidegate_spark.protocol import ANNOTATION_APP_UID
 
 CONTROL_KIND = "ControlMessage"
@@ -183,8 +183,6 @@ def channel_message_name(app: str, app_uid: str, log_id: str) -> str:
 
 
 _json = msgspec.json.Decoder(ControlMessage)
-DEEPEST_PAYLOAD = 50
-"""Levels of a payload."""
 LARGEST_STORED = 6 * LARGEST_PAYLOAD
 """Bytes of a payload as the API server has it, which writes some characters as six; larger ones are dropped unread."""
 _TOO_LARGE = msgspec.Raw(b"false")
@@ -203,8 +201,19 @@ def decode_message(body: bytes | msgspec.Raw) -> ControlMessage:
         raise UnreadableAppError("", str(error)) from error
     payload = message.spec.payload
     # A copy of its own, and not a part of the whole list's body; of one that no log takes, only that it is none.
-    kept = _TOO_LARGE if len(payload) > LARGEST_STORED else msgspec.Raw(bytes(payload))
+    kept = msgspec.Raw(bytes(payload)) if len(payload) <= LARGEST_PAYLOAD else _compact(payload)
     return msgspec.structs.replace(message, spec=msgspec.structs.replace(message.spec, payload=kept))
+
+
+def _compact(payload: msgspec.Raw) -> msgspec.Raw:
+    """Return a payload without what the API server's way of writing adds; if it is too long even so, that it is."""
+    if len(payload) > LARGEST_STORED:
+        return _TOO_LARGE
+    try:
+        text = msgspec.json.encode(msgspec.json.decode(payload))
+    except (msgspec.DecodeError, RecursionError):
+        return _TOO_LARGE  # so many bytes that no decoder survives are none that a driver takes
+    return msgspec.Raw(text) if len(text) <= LARGEST_PAYLOAD else _TOO_LARGE
 
 
 def encode_message_status(status: ControlMessageStatus) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import (
     BUILT_IN_TYPES,
+    DEEPEST_PAYLOAD,
     DUMP_STATE,
     LARGEST_PAYLOAD,
     RELOAD_CONFIG,
@@ -21,8 +22,6 @@ from tidegate_spark.snapshot_protocol import EXPORT_FORMATS
 
 LOG_LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
 _SHA256_DIGITS = 64
-DEEPEST = 64
-"""Levels of lists and objects in a payload."""
 MOST_TYPES = 256
 """Of messages to an application that reads them of whatever type."""
 
@@ -84,9 +83,9 @@ def check(draft: Entry, vocabulary: Vocabulary) -> None:
         payload = json.loads(draft.payload)
     except (ValueError, RecursionError) as error:
         raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload is not JSON: {error}.") from error
-    if _is_deeper(payload, DEEPEST):
+    if _is_deeper(payload, DEEPEST_PAYLOAD):
         # Whoever reads it later may have less room for calls within calls than there is here.
-        raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload has values within values more than {DEEPEST} deep.")
+        raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload is nested deeper than {DEEPEST_PAYLOAD} levels.")
     if draft.type in BUILT_IN_TYPES:
         _check_built_in(draft.type, payload, vocabulary)
     elif draft.type in vocabulary.types:

@@ -221,6 +221,7 @@ class Reason(str, Enum):
     UNKNOWN_TYPE = "UnknownType"
     INVALID_PAYLOAD = "InvalidPayload"
     PAYLOAD_TOO_LARGE = "PayloadTooLarge"
+    TOO_MANY_MESSAGES = "TooManyMessages"
     REJECTED = "Rejected"
     MODEL_NOT_FOUND = "ModelNotFound"
     MODEL_DAMAGED = "ModelDamaged"

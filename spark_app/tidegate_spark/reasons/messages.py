@@ -112,6 +112,16 @@ AREA = Area(
             remedy="Put it into a store, and send its address.",
         ),
         Entry(
+            Reason.TOO_MANY_MESSAGES,
+            Fault.VERSION,
+            (Place.MESSAGE,),
+            "Too many messages to the application wait already. This one never took effect.",
+            remedy=(
+                "Send it again when some of them have ended. A ResourceQuota for count/controlmessages.tidegate.dev "
+                "refuses those beyond a number as they are created."
+            ),
+        ),
+        Entry(
             Reason.REJECTED,
             Fault.VERSION,
             (Place.MESSAGE,),

@@ -3,9 +3,11 @@
 import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidegate.decide.control.dispatch import FORGET_PAUSE
+from tidegate.decide.control.ending import MOST_WAITING
 from tidegate.decide.control.messages import LONGEST_REPORTED
 from tidegate.decide.control.plan import MOST_REMOVED, PROGRESS_INTERVAL, decide_control
 from tidegate.decide.control.reporting import _MEANINGS
@@ -42,6 +44,30 @@ from tidegate_testing.control_observations import (
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 
 DAY = 86400.0
+
+
+def waiting(number: int, size: int = 1) -> list[ControlMessage]:
+    """Return so many messages that wait, in their order."""
+    payload = msgspec.Raw(msgspec.json.encode("x" * size))
+    made = [message(f"wait-{count:05}") for count in range(number)]
+    spec = [msgspec.structs.replace(it.spec, payload=payload) for it in made]
+    return [msgspec.structs.replace(it, spec=each) for it, each in zip(made, spec, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("number", "size", "kept"),
+    [(MOST_WAITING, 1, MOST_WAITING), (MOST_WAITING + 9, 1, MOST_WAITING), (200, 65_000, 129)],
+)
+def test_messages_that_wait_behind_too_many_are_refused_with_what_to_do(number: int, size: int, kept: int) -> None:
+    plan = decide_control(observe_running(*waiting(number, size)), NOW)
+    refused = {name: status for name, status in statuses(plan).items() if status.phase is MessagePhase.FAILED}
+    assert sorted(refused) == [f"wait-{count:05}" for count in range(kept, number)]
+    assert {status.conditions[0].reason for status in refused.values()} <= {"TooManyMessages"}
+
+
+def test_messages_that_have_ended_hold_back_no_other() -> None:
+    before = [message(f"ended-{count:05}", status=ended()) for count in range(MOST_WAITING)]
+    assert given(decide_control(observe_running(*before, message("last")), NOW)) == ["last"]
 
 
 def told_of(state: MessageState, of: ControlMessage | None = None, **fields: Any) -> ControlObservation:

@@ -198,7 +198,7 @@ def payload(text: str) -> bytes:
     [
         (json.dumps("x" * (LARGEST_PAYLOAD + 1)), "PayloadTooLarge"),
         (json.dumps("x" * 1_400_000), "PayloadTooLarge"),
-        (nested(60), "InvalidPayload"),
+        (nested(66), "InvalidPayload"),
         (nested(90), "InvalidPayload"),
     ],
 )

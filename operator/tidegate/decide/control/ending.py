@@ -9,9 +9,15 @@ from tidegate.decide.control import messages
 from tidegate.decide.control.from_channel import is_told
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.decide.verdict import Health
-from tidegate.model.control_message import DEEPEST_PAYLOAD, MessagePhase, is_too_deep, is_too_large
+from tidegate.model.control_message import MessagePhase, is_too_deep, is_too_large
 from tidegate.model.streaming_app import ControlSpec
+from tidegate_spark.control_protocol import DEEPEST_PAYLOAD
 from tidegate_spark.reasons import Reason
+
+MOST_WAITING = 1000
+"""Messages to one application of which something is still to come."""
+MOST_WAITING_BYTES = 8 * 1024**2
+"""Of their payloads together."""
 
 
 def leave_deleted_alone(s: Seen, now: float) -> MessageVerdict | None:
@@ -57,6 +63,15 @@ def refuse_too_deep(s: Seen, now: float) -> MessageVerdict | None:
         return None
     message = messages.payload_too_deep(DEEPEST_PAYLOAD)
     return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.INVALID_PAYLOAD, message)
+
+
+def refuse_too_many(s: Seen, now: float) -> MessageVerdict | None:
+    """Refuse what waits behind more than anybody sends who means well: the operator keeps all of them in memory."""
+    full = s.before.number >= MOST_WAITING or s.before.size + len(s.message.spec.payload) > MOST_WAITING_BYTES
+    if s.was_offered or not full:
+        return None
+    message = messages.too_many(s.o.app_name, MOST_WAITING, MOST_WAITING_BYTES // 1024**2)
+    return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.TOO_MANY_MESSAGES, message)
 
 
 def let_expire(s: Seen, now: float) -> MessageVerdict | None:

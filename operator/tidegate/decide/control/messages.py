@@ -80,6 +80,13 @@ def payload_too_deep(levels: int) -> str:
     return f"The payload is nested deeper than {levels} levels. Put it into a store, and send its address."
 
 
+def too_many(app: str, most: int, mib: int) -> str:
+    return (
+        f"{most} messages, or {mib} MiB of payloads, wait for StreamingApp {app} already. "
+        "Send the message again when some of them have ended."
+    )
+
+
 def expired(seconds: int, before: str) -> str:
     """Return the text; ``before`` is what the condition said until then, which is why it was not delivered."""
     why = f" Until then: {before}" if before else ""

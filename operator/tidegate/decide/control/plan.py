@@ -25,7 +25,7 @@ from tidegate.decide.control.actions import (
 )
 from tidegate.decide.control.dispatch import Dispatch, choose
 from tidegate.decide.control.status import build_message_status, is_core
-from tidegate.decide.control.verdict import MessageVerdict, Seen
+from tidegate.decide.control.verdict import Before, MessageVerdict, Seen
 from tidegate.decide.launch import time_left
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.verdict import Health
@@ -44,6 +44,7 @@ MESSAGE_RULES: tuple[MessageRule, ...] = (
     ending.give_up_with_app,
     ending.refuse_too_large,
     ending.refuse_too_deep,
+    ending.refuse_too_many,
     ending.let_expire,
     waiting.wait_for_app,
     from_channel.await_word,
@@ -102,12 +103,14 @@ def decide_control(o: ControlObservation, now: float) -> ControlPlan:
 def _judge(o: ControlObservation, now: float) -> list[_Judged]:
     reports = {report.id: report for report in o.agent.control.messages} if o.agent is not None else {}
     asked = {it.report.id: it.report for it in from_channel.asked_of(o)}
-    judged = []
+    judged, before = list[_Judged](), Before()
     for message in o.messages:
         uid = message.metadata.uid
         report = asked.get(message.log_id) if message.is_from_channel else reports.get(uid)
-        seen = Seen(message, o, now - o.clock_skew, report, o.snapshots.get(uid))
+        seen = Seen(message, o, now - o.clock_skew, report, o.snapshots.get(uid), before)
         judged.append(_Judged(seen, first_verdict(MESSAGE_RULES, seen, now)[1]))
+        if judged[-1].verdict.phase not in FINAL:
+            before = Before(before.number + 1, before.size + len(message.spec.payload))
     return judged
 
 

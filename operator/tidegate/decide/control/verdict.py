@@ -17,6 +17,15 @@ from tidegate_spark.reasons import AnyReason
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """The messages to the same application that come earlier, and of which something is still to come."""
+
+    number: int = 0
+    size: int = 0
+    """Bytes of their payloads."""
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """One message, and everything around it."""
 
@@ -28,6 +37,7 @@ class Seen:
     """What the driver tells of it."""
     snapshot: StreamSnapshot | None = None
     """The StreamSnapshot of what it had taken."""
+    before: Before = Before()
 
     @property
     def was_offered(self) -> bool:
