@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidegate_spark.json_form import NewerFormatError, check_format
+from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
 
 ATTEMPTS = 5
 """Each is lost to another process's write; five in a row do not happen to live applications."""
@@ -74,6 +74,7 @@ def take(port: FencePort, me: Holder) -> Held | Fenced:
     Raises:
         FenceContendedError: try again later.
         NewerFormatError: a newer Tidegate wrote it; whom it keeps out is not known here.
+        DamagedFormError: no Tidegate wrote it as it is; likewise.
         Exception: what the store's client raises; a write whose answer was lost is found by the next call.
     """
     body = _document(me)
@@ -83,8 +84,8 @@ def take(port: FencePort, me: Holder) -> Held | Fenced:
             content, etag = found
             if content == body:
                 return Held(etag)  # an earlier attempt of ours was carried out, and its answer lost
-            holder = _read(content)
-            if holder is not None and _is_ahead(holder, me):
+            holder = from_stored(Holder, content)
+            if _is_ahead(holder, me):
                 return Fenced(holder.epoch, holder.lineage)
         written = port.put_if(body, found[1] if found is not None else None)
         if written is not None:
@@ -105,10 +106,10 @@ def check(port: FencePort, held: Held) -> Fenced | None:
     if etag == held.etag:
         return None
     try:
-        holder = _read(content)
-    except NewerFormatError:
+        holder = from_stored(Holder, content)
+    except (NewerFormatError, DamagedFormError):
         return Fenced()
-    return Fenced(holder.epoch, holder.lineage) if holder is not None else Fenced()
+    return Fenced(holder.epoch, holder.lineage)
 
 
 def _is_ahead(holder: Holder, me: Holder) -> bool:
@@ -128,20 +129,3 @@ def _document(me: Holder) -> bytes:
         "process": me.process,
     }
     return json.dumps(content, sort_keys=True).encode()
-
-
-def _read(content: bytes) -> Holder | None:
-    try:
-        known = json.loads(content)
-        check_format(known)
-        return Holder(
-            uid=str(known["uid"]),
-            epoch=int(known["epoch"]),
-            lineage=int(known["lineage"]),
-            pod_uid=str(known["pod_uid"]),
-            process=str(known["process"]),
-        )
-    except NewerFormatError:
-        raise
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None

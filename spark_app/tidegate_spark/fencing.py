@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from tidegate_spark import fence, storage
 from tidegate_spark.fence import FenceContendedError, Fenced, Held, Holder
-from tidegate_spark.json_form import NewerFormatError
-from tidegate_spark.preflight import BehindError, faults_of
+from tidegate_spark.json_form import DamagedFormError, NewerFormatError
+from tidegate_spark.preflight import BehindError, faults_of, refusal_of
 from tidegate_spark.protocol import FENCE_FILE, DriverConfig, Fault, Storage
 from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
@@ -61,16 +61,14 @@ def take(config: DriverConfig, credentials: Credentials | None, me: Holder) -> H
 
     Raises:
         BehindError: a later epoch of this application has it.
-        FaultError: the storage does not answer as it should, or a newer Tidegate wrote the fence.
+        FaultError: the storage does not answer as it should, a newer Tidegate wrote the fence, or it is damaged.
     """
     with faults_of(config):
         port = FenceObject(storage.connect(config.storage, credentials), config.storage)
         try:
             taken = fence.take(port, me)
-        except NewerFormatError as error:
-            raise FaultError(
-                Fault(Reason.NEWER_FORMAT, f"{config.storage.uri}/{FENCE_FILE} cannot be read: {error}.")
-            ) from error
+        except (NewerFormatError, DamagedFormError) as error:
+            raise refusal_of(config.storage, FENCE_FILE, error) from error
         except FenceContendedError as error:
             raise FaultError(
                 Fault(Reason.STORAGE_UNAVAILABLE, f"{config.storage.uri}/{FENCE_FILE}: {error}")

@@ -14,6 +14,10 @@ FORMAT_FIELD = "version"
 """Of a stored form: the number of its format. A form without one is as it was before it had numbers: of format 1."""
 
 
+class DamagedFormError(ValueError):
+    """A stored form is not what any version of Tidegate writes: it is not to be taken for one that says nothing."""
+
+
 class NewerFormatError(ValueError):
     """A newer version of Tidegate wrote a stored form: it is neither damaged nor to be written over."""
 
@@ -45,11 +49,16 @@ def from_stored(kind: type[T], text: str | bytes, newest: int = 1) -> T:
 
     Raises:
         NewerFormatError: its format is newer.
-        ValueError: as :func:`from_json`.
+        DamagedFormError: as :func:`from_json`.
     """
-    data = _object_of(kind, text)
-    check_format(data, newest)
-    return typing.cast(T, _read(kind, data, kind.__name__))
+    try:
+        data = _object_of(kind, text)
+        check_format(data, newest)
+        return typing.cast(T, _read(kind, data, kind.__name__))
+    except NewerFormatError:
+        raise
+    except ValueError as error:
+        raise DamagedFormError(str(error)) from error
 
 
 def check_format(data: dict[str, Any], newest: int = 1) -> None:

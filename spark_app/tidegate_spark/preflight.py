@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark import storage as store
-from tidegate_spark.json_form import NewerFormatError, check_format
+from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
 from tidegate_spark.protocol import (
     APP_FILE,
     DEPENDENCY_REASONS,
@@ -40,6 +40,8 @@ LONGEST_WAIT_SECONDS = 30.0
 _ETAG_OF_NOTHING = '"00000000000000000000000000000000"'
 CLAIMED_SPARK = "sparkVersion"
 """Field of ``app.json``: the Spark that the last driver had."""
+CLAIM_FIELDS = frozenset({"uid", "namespace", "app", "epoch", "lineage"})
+"""Fields of ``app.json`` that are always there."""
 CLAIM_ATTEMPTS = 5
 """Only another driver of the same application can get in between; five in a row do not."""
 
@@ -56,6 +58,19 @@ class BehindError(FaultError):
         )
         super().__init__(Fault(Reason.FENCED, message))
         self.known = (epoch, lineage)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """``app.json``: the application whose storage it is."""
+
+    uid: str
+    namespace: str
+    app: str
+    epoch: int
+    lineage: int
+    sparkVersion: str = ""  # noqa: N815 - as it is stored
+    """:data:`CLAIMED_SPARK`."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +255,7 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
     """Write ``app.json``: create it, or bring our own up to this epoch and lineage.
 
     Raises:
-        FaultError: STORAGE_OWNED if it belongs to another application, NEWER_FORMAT if a newer Tidegate wrote it.
+        FaultError: STORAGE_OWNED if it belongs to another application; as :func:`read_claim`.
         BehindError: a later epoch of this application claimed it.
     """
     key = config.storage.key(APP_FILE)
@@ -267,29 +282,38 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
 
 
 def read_claim(client: S3Client, place: Storage) -> tuple[dict[str, Any], str] | None:
-    """Return ``app.json``'s content and ETag, None if there is none; content that is not an object counts as empty.
+    """Return ``app.json``'s content and ETag, None if there is none.
 
     Raises:
-        FaultError: NEWER_FORMAT if a newer Tidegate wrote it.
+        FaultError: NEWER_FORMAT if a newer Tidegate wrote it, CLAIM_DAMAGED if it lacks a field of :class:`Claim`.
     """
     found = store.read_object(client, place, place.key(APP_FILE))
     if found is None:
         return None
     body, etag = found
     try:
-        content = json.loads(body)
-        check_format(content)
-    except NewerFormatError as error:
-        raise FaultError(Fault(Reason.NEWER_FORMAT, f"{place.uri}/{APP_FILE} cannot be read: {error}.")) from error
-    except (ValueError, AttributeError):
-        content = {}
-    return content, etag
+        from_stored(Claim, body)
+    except (NewerFormatError, DamagedFormError) as error:
+        raise refusal_of(place, APP_FILE, error) from error
+    # As an object: what a later version added is kept by whoever claims again.
+    return json.loads(body), etag
+
+
+def refusal_of(place: Storage, name: str, error: NewerFormatError | DamagedFormError) -> FaultError:
+    """Return why nothing is done with a storage of which ``app.json`` or ``fence.json`` does not say whose it is.
+
+    Args:
+        place: the storage.
+        name: of the object.
+        error: why it cannot be read.
+    """
+    reason = Reason.NEWER_FORMAT if isinstance(error, NewerFormatError) else Reason.CLAIM_DAMAGED
+    return FaultError(Fault(reason, f"{place.uri}/{name} cannot be read: {error}."))
 
 
 def _refuse_foreign(content: dict[str, Any], config: DriverConfig) -> None:
-    place, uid, epoch = f"{config.storage.uri}/{APP_FILE}", content.get("uid"), content.get("epoch")
-    if uid != config.uid:
-        owner = f"{content.get('namespace', '?')}/{content.get('app', '?')} with uid {uid or '?'}"
+    if content["uid"] != config.uid:
+        owner = f"{content['namespace']}/{content['app']} with uid {content['uid'] or '?'}"
         raise FaultError(
             Fault(
                 Reason.STORAGE_OWNED,
@@ -297,9 +321,8 @@ def _refuse_foreign(content: dict[str, Any], config: DriverConfig) -> None:
                 f"{config.namespace}/{config.app} with uid {config.uid}.",
             )
         )
-    if isinstance(epoch, int) and epoch > config.epoch:
-        lineage = content.get("lineage")
-        raise BehindError(place, config, epoch, lineage if isinstance(lineage, int) else 0)
+    if content["epoch"] > config.epoch:
+        raise BehindError(f"{config.storage.uri}/{APP_FILE}", config, content["epoch"], content["lineage"])
 
 
 def _document(content: dict[str, Any]) -> bytes:

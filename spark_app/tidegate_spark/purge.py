@@ -3,11 +3,12 @@
 What another application has kept further below, which is gone itself, is left alone: nobody asked for that to go.
 
 Idempotent: it can be interrupted and started again at any time. Exit codes: 0 nothing is left, or the storage belongs
-to another application; 75 (EXIT_DEPENDENCY) storage does not answer; 1 no usable configuration.
+to another application or does not say to whom; 75 (EXIT_DEPENDENCY) storage does not answer; 1 no usable configuration.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -28,6 +29,7 @@ from tidegate_spark.protocol import (
     EXIT_CODES,
     DriverConfig,
     Fault,
+    Storage,
     Termination,
     from_json,
 )
@@ -99,7 +101,8 @@ def purge(client: S3Client, config: DriverConfig) -> Purged:
     interrupted.
 
     Raises:
-        FaultError: STORAGE_OWNED if ``app.json`` is another application's, nothing is deleted then;
+        FaultError: STORAGE_OWNED if ``app.json`` is another application's, CLAIM_DAMAGED if it does not say whose it
+            is, nothing is deleted then;
             CREDENTIALS_REJECTED if they may not delete; STORAGE_UNAVAILABLE if something is left that the store does
             not delete.
         Exception: what boto3 raises when storage does not answer.
@@ -151,8 +154,23 @@ def _places_of_others(client: S3Client, config: DriverConfig) -> tuple[str, ...]
 
 def _is_claimed_by_another(client: S3Client, config: DriverConfig, claim: str) -> bool:
     place = replace(config.storage, uri=f"s3://{config.storage.bucket}/{claim.removesuffix('/' + APP_FILE)}")
-    found = preflight.read_claim(client, place)
-    return found is not None and found[0].get("uid") not in (None, config.uid)
+    try:
+        found = preflight.read_claim(client, place)
+    except FaultError as error:
+        if error.fault.reason is not Reason.CLAIM_DAMAGED:
+            raise
+        return _looks_like_a_claim(client, place)
+    return found is not None and found[0]["uid"] != config.uid
+
+
+def _looks_like_a_claim(client: S3Client, place: Storage) -> bool:
+    """Return whether an ``app.json`` that is no claim was one once; an application has files of that name, too."""
+    body, _ = storage.read_object(client, place, place.key(APP_FILE)) or (b"", "")
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and len(preflight.CLAIM_FIELDS & content.keys()) > 1
 
 
 def _belongs(key: str, kept: Sequence[str]) -> bool:
@@ -208,12 +226,11 @@ def _delete_page(client: S3Client, config: DriverConfig, keys: list[str]) -> int
 
 def _refuse_foreign(client: S3Client, config: DriverConfig) -> None:
     existing = preflight.read_claim(client, config.storage)
-    if existing is not None and existing[0].get("uid") != config.uid:
+    if existing is not None and existing[0]["uid"] != config.uid:
         raise FaultError(
             Fault(
                 Reason.STORAGE_OWNED,
-                f"{config.storage.uri} belongs to another application (uid {existing[0].get('uid')}); "
-                "nothing is deleted.",
+                f"{config.storage.uri} belongs to another application (uid {existing[0]['uid']}); nothing is deleted.",
             )
         )
 

@@ -73,6 +73,7 @@ _KINDS = (
     _Kind(exports.ExportError, Reason.EXPORT_FAILED, 1),
 )
 """The first that fits."""
+_OF_THE_CLAIM = (Reason.NEWER_FORMAT, Reason.CLAIM_DAMAGED)
 
 
 def trouble_of(error: Exception, place: Storage, secret: str, *, runs: bool) -> Trouble:
@@ -85,7 +86,8 @@ def trouble_of(error: Exception, place: Storage, secret: str, *, runs: bool) -> 
         runs: whether the application runs, so that it may commit something.
     """
     if isinstance(error, FaultError):
-        return Trouble(Reason.STORAGE_UNAVAILABLE, error.fault.message, ALWAYS)
+        reason = error.fault.reason if error.fault.reason in _OF_THE_CLAIM else Reason.STORAGE_UNAVAILABLE
+        return Trouble(reason, error.fault.message, ALWAYS)
     for kind in _KINDS:
         if isinstance(error, kind.error):
             tries = 1 if kind.reason is Reason.NOTHING_COMMITTED and not runs else kind.tries

@@ -50,6 +50,7 @@ FOR_THE_KUBELET = frozenset(
         Reason.CATALOG_LOST,
         Reason.SNAPSHOT_MISSING,
         Reason.NEWER_FORMAT,
+        Reason.CLAIM_DAMAGED,
     )
 )
 """Reasons to end and be started again, with pauses that are the kubelet's."""
@@ -108,7 +109,7 @@ def judge_claim(claim: Mapping[str, Any] | None, config: DriverConfig) -> str:
     """
     if claim is None:
         return ""
-    owner = claim.get("uid")
+    owner = claim["uid"]
     if owner != config.uid:
         raise SnapshotError(
             f"{config.storage.uri} belongs to another application by now (uid {owner}): nothing is taken there."

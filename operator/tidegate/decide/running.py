@@ -47,7 +47,7 @@ from tidegate_spark.reasons import Reason
 
 AGENT_PATIENCE = 10.0
 """Seconds for the agent of a driver that has just become ready to tell more than the kubelet: one write, not two."""
-_RETRIED = frozenset({Reason.NEWER_FORMAT, Reason.STORAGE_OWNED, Reason.STORAGE_UNSUITABLE})
+_RETRIED = frozenset({Reason.NEWER_FORMAT, Reason.CLAIM_DAMAGED, Reason.STORAGE_OWNED, Reason.STORAGE_UNSUITABLE})
 """Ends with exit code 0 whose cause lies outside of the spec."""
 _FOR_A_PERSON = frozenset(
     {
@@ -55,6 +55,7 @@ _FOR_A_PERSON = frozenset(
         Reason.QUERY_REFUSED,
         Reason.CONNECTOR_MISSING,
         Reason.NEWER_FORMAT,
+        Reason.CLAIM_DAMAGED,
         Reason.PROTOCOL_MISMATCH,
         Reason.STORAGE_OWNED,
         Reason.STORAGE_UNSUITABLE,

@@ -72,6 +72,7 @@ class Reason(str, Enum):
     STORAGE_CONFLICT = "StorageConflict"
     STORAGE_OWNED = "StorageOwned"
     NEWER_FORMAT = "NewerFormat"
+    CLAIM_DAMAGED = "ClaimDamaged"
     PROTOCOL_MISMATCH = "ProtocolMismatch"
     BUCKET_NOT_FOUND = "BucketNotFound"
     CREDENTIALS_MISSING = "CredentialsMissing"

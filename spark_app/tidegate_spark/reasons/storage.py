@@ -43,6 +43,20 @@ AREA = Area(
             after="A new driver checks again within 5 minutes.",
         ),
         Entry(
+            Reason.CLAIM_DAMAGED,
+            Fault.DATA,
+            (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
+            (
+                "app.json or fence.json lacks a field or has one of another type, so nobody can determine who writes "
+                "the storage; Tidegate neither takes nor deletes it."
+            ),
+            remedy=(
+                "Restore the object that the message names from the versions of the bucket. Without a version, make "
+                "sure that nothing else writes below spec.storage.uri, and delete the object."
+            ),
+            after="A new driver checks again within 5 minutes.",
+        ),
+        Entry(
             Reason.PROTOCOL_MISMATCH,
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),

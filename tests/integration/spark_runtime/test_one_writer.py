@@ -114,7 +114,7 @@ def test_a_driver_behind_the_storages_epoch_says_which_one_that_is_and_writes_no
 ) -> None:
     driver = start_process("late", "counting.py", epoch=3, lineage=1)
     place = driver.config.storage
-    known = {"uid": driver.config.uid, "epoch": 8, "lineage": 2}
+    known = {"uid": driver.config.uid, "namespace": "tests", "app": "late", "epoch": 8, "lineage": 2}
     driver.kill()
     object_store.client.put_object(Bucket=place.bucket, Key=place.key("app.json"), Body=json.dumps(known).encode())
     driver.start()

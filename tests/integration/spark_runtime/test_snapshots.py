@@ -275,8 +275,8 @@ def test_a_pod_that_does_not_reach_the_storage_asks_to_be_started_again(place: S
 def test_a_pod_takes_nothing_from_a_storage_that_is_anothers_by_now(
     place: Storage, object_store: ObjectStore, tmp_path: Path
 ) -> None:
-    claim = json.dumps({"uid": "another"}).encode()
-    object_store.client.put_object(Bucket=place.bucket, Key=place.key("app.json"), Body=claim)
+    claim = {"uid": "another", "namespace": "tests", "app": "app", "epoch": 1, "lineage": 1}
+    object_store.client.put_object(Bucket=place.bucket, Key=place.key("app.json"), Body=json.dumps(claim).encode())
     config = driver_config("app", "local:///main.py", place)
     orders = SnapshotOrders(take=(SnapshotOrder("a"),), dispose=("b",))
     code, reports = run_pod(config, orders, tmp_path / "pod")

@@ -10,9 +10,9 @@ import pytest
 
 from tidegate_spark.objects.memory import Buckets, Call
 from tidegate_spark.objects.store import PART_BYTES, Digester, Entry, MismatchError, NewerStorageError
-from tidegate_spark.protocol import Storage
+from tidegate_spark.protocol import Fault, Storage
 from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_faults import trouble_of
+from tidegate_spark.snapshot_faults import ALWAYS, trouble_of
 from tidegate_spark.snapshots import collect
 from tidegate_spark.snapshots.catalog import DisposedError, UnknownSnapshotError
 from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
@@ -21,6 +21,7 @@ from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.manifest import digest
 from tidegate_spark.snapshots.restore import Origin
 from tidegate_spark.snapshots.verify import Verification, _unpack, verify
+from tidegate_spark.storage import FaultError
 from tidegate_testing.fake_checkpoint import LAYOUT, FakeLayout
 from tidegate_testing.snapshot_scenes import Scene, Watch
 
@@ -181,3 +182,10 @@ def test_what_cannot_be_interpreted_here_is_not_called_damaged() -> None:
     found = verify(Origin(taken().library(), "a"), WithoutCodec(), Copiers(1))
     assert found.problems == ()
     assert found.unread == ("query main: state/0/1/7.changelog: is compressed with zstd",)
+
+
+@pytest.mark.parametrize("reason", [Reason.NEWER_FORMAT, Reason.CLAIM_DAMAGED])
+def test_a_storage_that_does_not_say_whose_it_is_is_no_fault_of_the_store(reason: Reason) -> None:
+    fault = FaultError(Fault(reason, "app.json cannot be read."))
+    trouble = trouble_of(fault, Storage("s3://bucket/apps/orders"), "keys", runs=False)
+    assert (trouble.reason, trouble.message, trouble.tries) == (reason, "app.json cannot be read.", ALWAYS)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tidegate_spark.fence import FenceContendedError, Fenced, Held, Holder, check, take
-from tidegate_spark.json_form import NewerFormatError
+from tidegate_spark.json_form import DamagedFormError, NewerFormatError
 
 ME = Holder(uid="app-1", epoch=3, lineage=2, pod_uid="pod-3", process="c")
 
@@ -110,11 +110,20 @@ def test_a_write_whose_answer_was_lost_is_recognised() -> None:
     assert take(fence, ME) == Held("etag-2")
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"epoch": "many"}'])
-def test_a_fence_that_says_nothing_is_taken(content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"epoch": "many"}', b"\xff", b"[" * 100_000])
+def test_a_fence_that_does_not_say_whom_it_keeps_out_is_not_taken(content: bytes) -> None:
     fence = Object(content)
-    assert isinstance(take(fence, ME), Held)
-    assert fence.holder() == ME
+    with pytest.raises(DamagedFormError):
+        take(fence, ME)
+    assert fence.content == content
+
+
+def test_who_finds_a_damaged_fence_instead_of_its_own_has_lost_it() -> None:
+    fence = held_by(ME)
+    held = take(fence, ME)
+    assert isinstance(held, Held)
+    fence.write(b"{}")
+    assert check(fence, held) == Fenced()
 
 
 def test_a_fence_of_a_newer_tidegate_is_not_taken_whatever_else_it_says() -> None:
@@ -134,6 +143,7 @@ def test_who_finds_a_fence_of_a_newer_tidegate_instead_of_its_own_has_lost_it() 
 
 
 def test_a_fence_that_changes_hands_all_the_time_is_not_waited_for() -> None:
-    fence = Object(meanwhile=lambda it: it.write(b"{}"))
+    earlier = held_by(other(epoch=1)).content or b""
+    fence = Object(meanwhile=lambda it: it.write(earlier))
     with pytest.raises(FenceContendedError):
         take(fence, ME)

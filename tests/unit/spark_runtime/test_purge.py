@@ -30,11 +30,16 @@ CONFIG = DriverConfig(
 CLAIM = "apps/shop/orders/app.json"
 
 
+def claim_of(uid: str) -> dict[str, object]:
+    return {"uid": uid, "namespace": "shop", "app": "orders", "epoch": 1, "lineage": 1}
+
+
 class Store:
     """Lists in order and by page; deletes all but ``stuck``, and, like a disk, no directory that is not empty."""
 
     def __init__(self, keys: list[str], owner: str = "u-1", stuck: str = "") -> None:
         self.keys, self.owners, self.stuck = sorted([*keys, CLAIM]), {CLAIM: owner}, stuck
+        self.contents: dict[str, object] = {}
         self.order: list[str] = []
         self.held = self.most_held = 0
         self.listings = 0
@@ -43,7 +48,7 @@ class Store:
     def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
         if Key not in self.keys:
             raise ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 404}}, "GetObject")  # type: ignore[typeddict-item] # as much as is read
-        content = {"uid": self.owners[Key]} if Key in self.owners else {}
+        content = claim_of(self.owners[Key]) if Key in self.owners else self.contents.get(Key, {})
         return {"Body": io.BytesIO(json.dumps(content).encode()), "ETag": "e"}
 
     def get_paginator(self, name: str) -> "Store":
@@ -143,3 +148,22 @@ def test_what_another_application_kept_further_below_stays() -> None:
     store.owners |= {inner[1]: "u-0", below("rehearsals/1/app.json")[0]: "u-1"}
     assert purged(store) == 5
     assert store.keys == [below("shop/")[0], *inner]
+
+
+@pytest.mark.parametrize("content", [{}, {"uid": "u-1"}, {**claim_of("u-1"), "epoch": "1"}])
+def test_a_storage_that_does_not_say_whose_it_is_is_not_touched(content: dict[str, object]) -> None:
+    store = Store(below("a"))
+    del store.owners[CLAIM]
+    store.contents[CLAIM] = content
+    with pytest.raises(FaultError) as caught:
+        purged(store)
+    assert (caught.value.fault.reason, store.order) == (Reason.CLAIM_DAMAGED, [])
+
+
+def test_a_damaged_claim_further_below_keeps_its_place_and_a_file_of_the_same_name_does_not() -> None:
+    inner = below("shop/inner/app.json", "shop/inner/lineages/1/main/offsets/0")
+    store = Store([*inner, *below("data/app.json", "more/app.json")])
+    store.contents[inner[0]] = {**claim_of("u-0"), "uid": None}
+    store.contents |= {below("data/app.json")[0]: {"version": "1.0", "app": "shop"}, below("more/app.json")[0]: [1]}
+    purged(store)
+    assert store.keys == inner

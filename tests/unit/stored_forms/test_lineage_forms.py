@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,12 +10,12 @@ import pytest
 from tests.scenario.object_store import ObjectStore, StoreClient
 from tidegate_spark import fence, fencing, lineage_mark, output_book, preflight, starting_point, storage, upgrade_pin
 from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.json_form import from_json, from_stored, to_json
 from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.outputs import Output, Outputs
 from tidegate_spark.places import Storage
-from tidegate_spark.protocol import EarlierPin, StartFrom
+from tidegate_spark.protocol import EarlierPin, Fault, StartFrom
 from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.job import Repartitioner
@@ -134,34 +134,68 @@ def content(own: Library, name: str) -> bytes:
 # --- whose it is ---
 
 
-def test_a_fence_without_one_of_its_fields_keeps_nobody_out() -> None:
-    for field in json.loads(stored("fence")):
-        body = json.dumps({name: value for name, value in json.loads(stored("fence")).items() if name != field})
-        assert fence.take(FenceObject(body.encode()), Holder("0b1c-uid", 1, 1, "old pod", "old")) == Held("after")
-
-
 def claimed(body: bytes) -> dict[str, Any]:
     found = preflight.read_claim(client_of({"here/apps/orders/app.json": body}), PLACE)
     assert found is not None
     return found[0]
 
 
+FREE_FIELDS = {("app", "sparkVersion")}
+"""What a driver of before did not write."""
+MISTYPED: list[object] = [None, True, 1.5, [], {}, "6", 6]
+
+
+def damaged() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each golden copy that says whose a storage is, with each field in turn missing or of another type."""
+    for name in ("app", "fence"):
+        whole = json.loads(stored(name))
+        for field, value in whole.items():
+            if (name, field) not in FREE_FIELDS:
+                yield name, {each: whole[each] for each in whole if each != field}
+            yield from ((name, {**whole, field: other}) for other in MISTYPED if type(other) is not type(value))
+
+
+def seize(name: str, objects: dict[str, bytes], me: Holder) -> Fault:
+    """Return why a driver does not get the claim, or the fence, of a storage that holds these objects."""
+    config = driver_config(
+        "orders", "local:///main.py", PLACE, namespace="shop", uid=me.uid, epoch=me.epoch, lineage=me.lineage
+    )
+    ask: dict[str, Callable[[], object]] = {
+        "app": lambda: preflight.claim(client_of(objects), config),
+        "fence": lambda: fencing.take(config, None, me),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage, "connect", lambda *of: client_of(objects))
+        with pytest.raises(FaultError) as raised:
+            ask[name]()
+    return raised.value.fault
+
+
+OTHERS = [HOLDER, Holder("0b1c-uid", 7, 3, "pod-7-uid", "next"), Holder("another application", 1, 1, "pod", "first")]
+
+
+@pytest.mark.parametrize("me", OTHERS)
+def test_what_does_not_say_whose_the_storage_is_any_more_is_neither_taken_nor_taken_for_nobodys(
+    me: Holder,
+) -> None:
+    for name, document in damaged():
+        objects = {f"here/apps/orders/{name}.json": json.dumps(document).encode()}
+        before = dict(objects)
+        fault = seize(name, objects, me)
+        assert fault.reason is Reason.CLAIM_DAMAGED, document
+        assert fault.message.startswith(f"{PLACE.uri}/{name}.json cannot be read: "), document
+        assert objects == before, document
+
+
 @pytest.mark.parametrize("name", ["app", "fence"])
 def test_what_says_whose_the_storage_is_is_left_alone_if_a_newer_tidegate_wrote_it(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str,
 ) -> None:
     later = json.dumps({**json.loads(stored(name)), "version": 2, "epoch": "of another kind"}).encode()
     objects = {f"here/apps/orders/{name}.json": later}
-    monkeypatch.setattr(storage, "connect", lambda *of: client_of(objects))
-    config = driver_config("orders", "local:///main.py", PLACE, namespace="shop", uid="0b1c-uid", epoch=6, lineage=2)
-    ask: dict[str, Callable[[], object]] = {
-        "app": lambda: preflight.claim(client_of(objects), config),
-        "fence": lambda: fencing.take(config, None, HOLDER),
-    }
-    with pytest.raises(FaultError) as raised:
-        ask[name]()
-    assert raised.value.fault.reason is Reason.NEWER_FORMAT
-    assert f"{PLACE.uri}/{name}.json cannot be read: its format is 2" in raised.value.fault.message
+    fault = seize(name, objects, HOLDER)
+    assert fault.reason is Reason.NEWER_FORMAT
+    assert f"{PLACE.uri}/{name}.json cannot be read: its format is 2" in fault.message
     assert objects == {f"here/apps/orders/{name}.json": later}
 
 
@@ -377,7 +411,7 @@ def test_a_lineage_that_a_newer_tidegate_makes_is_left_alone() -> None:
 
 FORMS = [
     # Who has the fence is told by its bytes, too; the name of its process is read by nobody else.
-    Form("fence", HOLDER, fence._read, take_fence, to_the_byte=True),
+    Form("fence", HOLDER, lambda body: from_stored(Holder, body), take_fence, to_the_byte=True),
     Form("lineage-intent", INTENT, intended, intend),
     Form("repartition", RECORD, lambda body: from_json(Repartition, body), begin_attempt),
     Form("outputs", OUTPUTS, outputs_in("outputs.json"), note_outputs),

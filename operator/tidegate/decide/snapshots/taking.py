@@ -49,7 +49,7 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotState,
 )
 
-FOR_A_PERSON = frozenset({Reason.STORAGE_UNAVAILABLE, Reason.CATALOG_LOST, Reason.NEWER_FORMAT})
+FOR_A_PERSON = frozenset({Reason.STORAGE_UNAVAILABLE, Reason.CATALOG_LOST, Reason.NEWER_FORMAT, Reason.CLAIM_DAMAGED})
 """Reasons to wait that do not pass without somebody."""
 _ENDED = frozenset({SnapshotState.READY, SnapshotState.FAILED, SnapshotState.DISPOSED})
 
