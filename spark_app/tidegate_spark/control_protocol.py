@@ -7,7 +7,8 @@ the application's control log, and takes each id once. Standard library only, no
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+
+from tidegate_spark.json_form import Word
 
 CONTROL_COMMAND = "/v1/control"
 """POST, bearer token, body :class:`ControlOrders`: 202 means that each will be in the log, in this order."""
@@ -73,7 +74,7 @@ class ControlOrder:
     """Who sent it, for people: ``namespace/name`` of the resource."""
 
 
-class MessageState(str, Enum):
+class MessageState(Word):
     """How far one message is."""
 
     LOGGED = "Logged"
@@ -90,6 +91,8 @@ class MessageState(str, Enum):
     """Never in force: its time had passed when its batch was planned."""
     ROLLED_BACK = "RolledBack"
     """Its batch was taken back by a rollback, and it is not in force in the new lineage."""
+    UNKNOWN = "Unknown"
+    """Any state of a newer runtime that is not known here."""
 
 
 @dataclass(frozen=True)

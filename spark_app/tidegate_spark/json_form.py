@@ -13,6 +13,20 @@ T = TypeVar("T")
 FORMAT_FIELD = "version"
 """Of a stored form: the number of its format. A form without one is as it was before it had numbers: of format 1."""
 
+UNKNOWN = "UNKNOWN"
+"""Name of the member of a kind of words that stands for any which is not known here."""
+
+
+class Word(str, Enum):
+    """A word that a runtime reports: a newer one may know more, and the rest of its report is to be read all the same.
+
+    Whoever reads a stored form refuses such a word (:func:`from_stored`): it would be lost when the form is written.
+    """
+
+    @classmethod
+    def _missing_(cls, value: object) -> Word | None:
+        return cls.__members__.get(UNKNOWN) if isinstance(value, str) else None
+
 
 class DamagedFormError(ValueError):
     """A stored form is not what any version of Tidegate writes: it is not to be taken for one that says nothing."""
@@ -34,7 +48,18 @@ def from_json(kind: type[T], text: str | bytes) -> T:
     Raises:
         ValueError: if the text is not JSON, or a field without default is missing or of another type.
     """
-    return typing.cast(T, _read(kind, _object_of(kind, text), kind.__name__))
+    return typing.cast(T, _EXACT.read(kind, _object_of(kind, text), kind.__name__))
+
+
+def from_report(kind: type[T], text: str | bytes) -> T:
+    """Return what a runtime reports, which may be newer: a word that is not known here is ``UNKNOWN``.
+
+    Nothing that is read so is to be stored again: the word itself is lost.
+
+    Raises:
+        ValueError: as :func:`from_json`.
+    """
+    return typing.cast(T, _TOLERANT.read(kind, _object_of(kind, text), kind.__name__))
 
 
 def from_stored(kind: type[T], text: str | bytes, newest: int = 1) -> T:
@@ -54,7 +79,7 @@ def from_stored(kind: type[T], text: str | bytes, newest: int = 1) -> T:
     try:
         data = _object_of(kind, text)
         check_format(data, newest)
-        return typing.cast(T, _read(kind, data, kind.__name__))
+        return typing.cast(T, _EXACT.read(kind, data, kind.__name__))
     except NewerFormatError:
         raise
     except ValueError as error:
@@ -89,49 +114,65 @@ def _object_of(kind: type, text: str | bytes) -> dict[str, Any]:
     return data
 
 
-def _read(kind: Any, value: Any, where: str) -> Any:
-    arguments = typing.get_args(kind)
-    if type(None) in arguments:
-        inner = next(a for a in arguments if a is not type(None))
-        return None if value is None else _read(inner, value, where)
-    if dataclasses.is_dataclass(kind):
-        return _read_dataclass(kind, value, where)
-    if arguments:
-        return _read_collection(typing.get_origin(kind), arguments, value, where)
-    return _read_scalar(kind, value, where)
+@dataclasses.dataclass(frozen=True)
+class _Reader:
+    """Reads values by their type hints; ``where`` names the place in messages."""
 
+    unknown_words: bool = False
+    """Read a word that is not known as the member ``UNKNOWN`` of its kind, if that has one."""
 
-def _read_collection(origin: Any, arguments: tuple[Any, ...], value: Any, where: str) -> Any:
-    if origin is tuple and isinstance(value, list):
-        return tuple(_read(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
-    if origin is dict and isinstance(value, dict):
-        return {k: _read(arguments[1], item, f"{where}.{k}") for k, item in value.items()}
-    raise ValueError(f"{where}: expected {'a list' if origin is tuple else 'an object'}")
+    def read(self, kind: Any, value: Any, where: str) -> Any:
+        arguments = typing.get_args(kind)
+        if type(None) in arguments:
+            inner = next(a for a in arguments if a is not type(None))
+            return None if value is None else self.read(inner, value, where)
+        if dataclasses.is_dataclass(kind):
+            return self._read_dataclass(kind, value, where)
+        if arguments:
+            return self._read_collection(typing.get_origin(kind), arguments, value, where)
+        return self._read_scalar(kind, value, where)
 
+    def _read_collection(self, origin: Any, arguments: tuple[Any, ...], value: Any, where: str) -> Any:
+        if origin is tuple and isinstance(value, list):
+            return tuple(self.read(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+        if origin is dict and isinstance(value, dict):
+            return {k: self.read(arguments[1], item, f"{where}.{k}") for k, item in value.items()}
+        raise ValueError(f"{where}: expected {'a list' if origin is tuple else 'an object'}")
 
-def _read_scalar(kind: Any, value: Any, where: str) -> Any:
-    if kind is Any:
+    def _read_scalar(self, kind: Any, value: Any, where: str) -> Any:
+        if kind is Any:
+            return value
+        if issubclass(kind, Enum):
+            return self._read_word(kind, value, where)
+        if kind is float and isinstance(value, int):
+            return float(value)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ValueError(f"{where}: expected {kind.__name__}, got {type(value).__name__}")
         return value
-    if issubclass(kind, Enum):
-        return kind(value)
-    if kind is float and isinstance(value, int):
-        return float(value)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"{where}: expected {kind.__name__}, got {type(value).__name__}")
-    return value
+
+    def _read_word(self, kind: type[Enum], value: Any, where: str) -> Enum:
+        try:
+            word = kind(value)
+        except (ValueError, TypeError):
+            word = None
+        if word is None or (word.name == UNKNOWN and word.value != value and not self.unknown_words):
+            raise ValueError(f"{where}: {value!r} is not a known {kind.__name__}")
+        return word
+
+    def _read_dataclass(self, kind: Any, value: Any, where: str) -> Any:
+        if not isinstance(value, dict):
+            raise ValueError(f"{where}: expected an object")
+        hints = _hints_of(kind)
+        known: dict[str, Any] = {}
+        for f in dataclasses.fields(kind):
+            if f.name in value:
+                known[f.name] = self.read(hints[f.name], value[f.name], f"{where}.{f.name}")
+            elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
+                raise ValueError(f"{where}.{f.name}: missing")
+        return kind(**known)
 
 
-def _read_dataclass(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where}: expected an object")
-    hints = _hints_of(kind)
-    known: dict[str, Any] = {}
-    for f in dataclasses.fields(kind):
-        if f.name in value:
-            known[f.name] = _read(hints[f.name], value[f.name], f"{where}.{f.name}")
-        elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
-            raise ValueError(f"{where}.{f.name}: missing")
-    return kind(**known)
+_EXACT, _TOLERANT = _Reader(), _Reader(unknown_words=True)
 
 
 @functools.cache

@@ -11,11 +11,12 @@ written and read (:mod:`tidegate_spark.json_form`) is part of it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from tidegate_spark.control_protocol import ChannelSettings, ControlReport
+from tidegate_spark.json_form import Word
 from tidegate_spark.json_form import from_json as from_json  # noqa: PLC0414 - said so that importers may take it
+from tidegate_spark.json_form import from_report as from_report  # noqa: PLC0414 - likewise
 from tidegate_spark.json_form import to_json as to_json  # noqa: PLC0414 - likewise
 from tidegate_spark.places import APP_FILE as APP_FILE  # noqa: PLC0414 - likewise
 from tidegate_spark.places import FENCE_FILE as FENCE_FILE  # noqa: PLC0414 - likewise
@@ -263,7 +264,7 @@ DEPENDENCY_REASONS = frozenset(
 """Faults outside the application: waited for and retried for ever, and not the application's failures."""
 
 
-class DriverState(str, Enum):
+class DriverState(Word):
     """What the driver process is doing."""
 
     STARTING = "Starting"
@@ -271,6 +272,8 @@ class DriverState(str, Enum):
     RUNNING = "Running"
     STOPPING = "Stopping"
     ENDED = "Ended"
+    UNKNOWN = "Unknown"
+    """Any state of a newer runtime that is not known here."""
 
 
 @dataclass(frozen=True)

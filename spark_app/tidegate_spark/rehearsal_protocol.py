@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from enum import Enum
 
+from tidegate_spark.json_form import Word
 from tidegate_spark.places import Storage
 from tidegate_spark.reasons import Reason
 
@@ -39,13 +39,15 @@ class Rehearsal:
     """Those of the version before: as long as there is time, the new one is waited for to start them, too."""
 
 
-class RehearsalResult(str, Enum):
+class RehearsalResult(Word):
     """What a rehearsal says of the version."""
 
     PASSED = "Passed"
     FAILED = "Failed"
     INCONCLUSIVE = "Inconclusive"
     """Nothing, for or against it."""
+    UNKNOWN = "Unknown"
+    """Any result of a newer runtime that is not known here."""
 
 
 @dataclass(frozen=True)

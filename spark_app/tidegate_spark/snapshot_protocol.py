@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from enum import Enum
 
+from tidegate_spark.json_form import Word
 from tidegate_spark.reasons import Reason
 
 ORDERS_VARIABLE = "TIDEGATE_SNAPSHOT_ORDERS"
@@ -156,7 +156,7 @@ class SnapshotOrders:
     export: tuple[ExportOrder, ...] = ()
 
 
-class SnapshotState(str, Enum):
+class SnapshotState(Word):
     """What became of an order."""
 
     WAITING = "Waiting"
@@ -174,6 +174,8 @@ class SnapshotState(str, Enum):
     """Read back, and whole."""
     EXPORTED = "Exported"
     """Its state was written as plain files."""
+    UNKNOWN = "Unknown"
+    """Any state of a newer runtime that is not known here."""
 
 
 SNAPSHOT_FAILURES = (

@@ -30,6 +30,10 @@ def runtime_too_old(runtime: int) -> str:
     )
 
 
+def unknown_words(fields: tuple[str, ...]) -> str:
+    return f"The runtime reports words that this operator does not know, in {', '.join(fields)}. Upgrade the operator."
+
+
 def both(first: str, second: str) -> str:
     return f"{first} {second}"
 

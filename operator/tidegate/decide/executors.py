@@ -17,8 +17,10 @@ from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
+from tidegate_spark.control_protocol import MessageState
 from tidegate_spark.protocol import PROTOCOL, AgentReport, DriverState, works_with
 from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_protocol import SnapshotState
 
 SILENT_SECONDS = 180.0
 """The same of executors whose pods run: an image that is large, or a busy node, keeps them for a while."""
@@ -143,6 +145,21 @@ def name_other_protocol(o: Observation) -> Problem | None:
     if its > PROTOCOL:
         return Problem(Reason.PROTOCOL_MISMATCH, executor_messages.operator_too_old(its))
     return Problem(Reason.PROTOCOL_MISMATCH, executor_messages.runtime_too_old(its))
+
+
+def name_unknown_words(o: Observation) -> Problem | None:
+    """Return in which fields of its report the runtime uses words of a newer version, None if it uses none."""
+    if o.agent is None:
+        return None
+    report = o.agent.report
+    found = {
+        "state": report.state is DriverState.UNKNOWN,
+        "snapshots.state": any(each.state is SnapshotState.UNKNOWN for each in report.snapshots),
+        "snapshots.reason": any(each.reason is Reason.UNKNOWN for each in report.snapshots),
+        "control.messages.state": any(each.state is MessageState.UNKNOWN for each in report.control.messages),
+    }
+    fields = tuple(name for name, is_unknown in found.items() if is_unknown)
+    return Problem(Reason.UNKNOWN, executor_messages.unknown_words(fields)) if fields else None
 
 
 def _missing_without_problem(o: Observation, report: AgentReport, pods: int, now: float) -> Problem | None:

@@ -68,7 +68,7 @@ def _is_json(termination: str) -> bool:
 def _parse(termination: str) -> Termination | None:
     # Several rules read the same one with each look at a driver that ended.
     try:
-        return protocol.from_json(Termination, termination)
+        return protocol.from_report(Termination, termination)
     except ValueError:
         return None
 

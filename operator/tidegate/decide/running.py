@@ -15,6 +15,7 @@ from tidegate.decide.executors import (
     name_other_protocol,
     name_shortage,
     name_silence,
+    name_unknown_words,
     running_executors,
     target_executors,
 )
@@ -214,7 +215,8 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
     phase = _phase_of(report)
     if report.fault is not None:
         return _stalled(phase, name_reported(report.fault))
-    if report.state is DriverState.RUNNING:
+    # Of a state that is not known here the kubelet knows as much as there is to know.
+    if report.state in (DriverState.RUNNING, DriverState.UNKNOWN):
         return _judge_readiness(o, o.driver, report.ready or o.driver.ready, now)
     if report.state in (DriverState.STOPPING, DriverState.ENDED):
         if not o.driver.terminating and o.app.status.phase in (Phase.STARTING, Phase.FAILED):
@@ -341,7 +343,7 @@ def _on_its_way_back(o: Observation, driver: PodRecord, ended: Exit) -> bool:
 
 
 def _phase_of(report: AgentReport) -> Phase:
-    if report.state is DriverState.RUNNING:
+    if report.state is DriverState.RUNNING or (report.state is DriverState.UNKNOWN and report.ready):
         return Phase.RUNNING
     return Phase.STOPPING if report.state in (DriverState.STOPPING, DriverState.ENDED) else Phase.STARTING
 
@@ -353,7 +355,7 @@ def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
         return Verdict(Phase.RUNNING, Health.READY, Reason.PAUSED, messages.paused(driver.name))
     if problem is None:
         # One is paid for, and the other one keeps the application from being steered; nothing is wrong with batches.
-        aside = name_lingering(o, driver, now) or name_silence(o) or name_other_protocol(o)
+        aside = name_lingering(o, driver, now) or name_silence(o) or name_other_protocol(o) or name_unknown_words(o)
         again = look_again_in(o, now)
         if aside is None:
             return Verdict(Phase.RUNNING, Health.READY, Reason.RUNNING, messages.running(driver.name), wake_after=again)

@@ -15,6 +15,8 @@ class Reason(str, Enum):
     """One word of the registry; behaves as that word wherever a string is expected."""
 
     NONE = ""
+    UNKNOWN = "Unknown"
+    """Any word of a newer runtime that is not known here."""
 
     # An application and its driver
     RUNNING = "Running"
@@ -286,8 +288,8 @@ class Reason(str, Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> Reason | None:
-        # A runtime of one protocol before uses the words of then.
-        return _FORMER.get(value) if isinstance(value, str) else None
+        # A runtime of one protocol before uses the words of then, and a newer one may use more than are known here.
+        return _FORMER.get(value, cls.UNKNOWN) if isinstance(value, str) else None
 
 
 _FORMER = {
@@ -309,7 +311,5 @@ AnyReason = Union[Reason, ForeignReason]  # noqa: UP007 - an alias, which the ol
 
 def reason_from(word: str) -> AnyReason:
     """Return the reason that a stored or reported word is, in today's words; one that is not known as it is."""
-    try:
-        return Reason(word)
-    except ValueError:
-        return ForeignReason(word)
+    reason = Reason(word)
+    return ForeignReason(word) if reason is Reason.UNKNOWN and word != reason.value else reason

@@ -231,6 +231,23 @@ AREA = Area(
             after="Only after a change of the spec.",
         ),
         Entry(
+            Reason.UNKNOWN,
+            Fault.CLUSTER,
+            (
+                Place.APP,
+                Place.LAST_EXIT,
+                Place.UPGRADE,
+                Place.REHEARSAL,
+                Place.REPARTITION,
+                Place.SNAPSHOT,
+                Place.VERIFIED,
+                Place.EXPORT,
+                Place.MESSAGE,
+            ),
+            "The runtime reports a reason or a state that this operator does not know: it is newer.",
+            remedy="Upgrade the operator.",
+        ),
+        Entry(
             Reason.INVALID_SPEC,
             Fault.VERSION,
             (Place.APP, Place.UPGRADE, Place.REPARTITION, Place.SNAPSHOT, Place.MESSAGE, Place.EXPORT),

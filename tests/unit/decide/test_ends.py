@@ -158,4 +158,11 @@ def test_refused_queries_wait_for_a_change_of_the_spec() -> None:
 def test_words_of_a_newer_runtime_are_not_taken_for_success() -> None:
     ended = Exit(0, "Completed", '{"reason": "Unheard", "message": "x", "epoch": 1}', NOW)
     plan = decide(observe(APP, driver=driver_of(APP, phase="Succeeded", ended=ended)), NOW)
+    assert verdict_of(plan) == (Phase.FAILED, "Stalled", "Unknown")
+    assert plan.message.endswith("x. Upgrade the operator.")
+
+
+def test_a_termination_message_of_another_form_is_not_taken_for_success() -> None:
+    ended = Exit(0, "Completed", '{"reason": ["Completed"], "message": "x", "epoch": 1}', NOW)
+    plan = decide(observe(APP, driver=driver_of(APP, phase="Succeeded", ended=ended)), NOW)
     assert verdict_of(plan) == (Phase.FAILED, "Stalled", "UnknownTermination")

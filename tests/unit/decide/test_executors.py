@@ -6,12 +6,15 @@ import msgspec
 import pytest
 
 from tidegate.autoscaling.situation import SHORT_SECONDS, Quota
-from tidegate.decide.actions import PublishEvent, SetExecutors, WriteStatus
+from tidegate.decide.actions import DeleteDriver, PublishEvent, SetExecutors, WriteStatus
 from tidegate.decide.executors import LINGER_SECONDS, SILENT_SECONDS, lacks_pods
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import AutoscalingStatus, Phase, RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
-from tidegate_spark.protocol import PROTOCOL
+from tidegate_spark.control_protocol import ControlReport, MessageReport, MessageState
+from tidegate_spark.protocol import PROTOCOL, DriverState
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, executor_of, launched, observe, report_of, running_driver
 from tidegate_testing.plans import verdict_of
 from tidegate_testing.upgrades import launch_of, runs_with, under_test
@@ -162,6 +165,31 @@ def test_a_runtime_that_is_too_far_from_the_operator_is_named_and_runs_on(its: i
     plan = decide(observe(EIGHT, driver=driver, agent=report), NOW)
     assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ProtocolMismatch")
     assert said in plan.message
+
+
+UNHEARD: dict[str, dict[str, Any]] = {
+    "state": {"state": DriverState.UNKNOWN},
+    "snapshots.state": {"snapshots": (SnapshotReport("a", SnapshotState.UNKNOWN),)},
+    "snapshots.reason": {"snapshots": (SnapshotReport("a", SnapshotState.FAILED, Reason.UNKNOWN),)},
+    "control.messages.state": {"control": ControlReport(messages=(MessageReport("a", MessageState.UNKNOWN),))},
+}
+
+
+@pytest.mark.parametrize("field", UNHEARD)
+def test_words_of_a_newer_runtime_are_named_with_what_to_do_and_the_application_runs_on(field: str) -> None:
+    driver = running_driver(EIGHT, ready=True)
+    report = report_of(driver, executors_wanted=8, executors_running=8, **UNHEARD[field])
+    plan = decide(observe(EIGHT, driver=driver, agent=report), NOW)
+    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "Unknown")
+    assert f"words that this operator does not know, in {field}. Upgrade the operator." in plan.message
+    assert not [each for each in plan.actions if isinstance(each, DeleteDriver)]
+
+
+def test_a_driver_in_a_state_that_is_not_known_here_has_not_started_until_its_queries_run() -> None:
+    app = launched(app_with())
+    driver = running_driver(app)
+    report = report_of(driver, state=DriverState.UNKNOWN, ready=False)
+    assert verdict_of(decide(observe(app, driver=driver, agent=report), NOW))[0] is Phase.STARTING
 
 
 @pytest.mark.parametrize("its", [PROTOCOL - 1, PROTOCOL, PROTOCOL + 1])

@@ -213,6 +213,18 @@ TOLD: dict[str, tuple[RehearsalEnd | None, Reason, str, str]] = {
         "Inconclusive",
         "DependencyUnavailable",
     ),
+    "a word of a newer runtime": (
+        RehearsalEnd(RehearsalResult.UNKNOWN, Reason.UNKNOWN),
+        Reason.STOPPED,
+        "Inconclusive",
+        "Unknown",
+    ),
+    "a reason of a newer runtime": (
+        RehearsalEnd(RehearsalResult.FAILED, Reason.UNKNOWN),
+        Reason.UNKNOWN,
+        "Failed",
+        "Unknown",
+    ),
     "its memory": (
         RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.OUT_OF_MEMORY),
         Reason.DRIVER_CRASHED,

@@ -304,6 +304,15 @@ def test_an_order_that_the_agent_did_not_take_is_given_again_before_it_is_done_w
     assert order_of(decide(observe(new, **seen, memory=given), NOW + 16)).orders.take[0].id == COPY
 
 
+@pytest.mark.parametrize(("ago", "phase"), [(1, UpgradePhase.COPYING), (3600, UpgradePhase.STOPPING)])
+def test_a_copy_in_a_state_that_is_not_known_here_is_no_more_waited_for_than_one_of_which_nothing_is_heard(
+    ago: float, phase: UpgradePhase
+) -> None:
+    seen = runs(launched(app_with({IMAGE: A})), 9, SnapshotReport(COPY, SnapshotState.UNKNOWN))
+    plan = decide(observe(under_test(UpgradePhase.COPYING), **seen, deciding_since=NOW), NOW + ago)
+    assert record(plan).phase is phase
+
+
 @pytest.mark.parametrize(
     ("seconds", "phase"),
     [(1, UpgradePhase.COPYING), (59, UpgradePhase.COPYING), (60, UpgradePhase.STOPPING)],

@@ -86,6 +86,7 @@ def told_of(state: MessageState, of: ControlMessage | None = None, **fields: Any
         (MessageState.REJECTED, ("Failed", "Stalled", "Rejected")),
         (MessageState.EXPIRED, ("Expired", "Stalled", "Expired")),
         (MessageState.ROLLED_BACK, ("Failed", "Stalled", "RolledBack")),
+        (MessageState.UNKNOWN, ("Published", "Stalled", "Unknown")),
     ],
 )
 def test_each_state_in_the_log_has_its_phase_condition_and_reason(

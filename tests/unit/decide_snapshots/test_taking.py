@@ -306,6 +306,15 @@ def test_what_the_pod_took_is_complete_and_the_pod_goes() -> None:
     assert decide_snapshot(gone, NOW).actions == ()
 
 
+def test_a_state_that_is_not_known_here_is_named_with_what_to_do_and_nothing_is_begun_anew() -> None:
+    unheard = report(SnapshotState.UNKNOWN, message="Half of it is frozen.")
+    for o in (observe_running(snapshot(begun()), unheard), at_rest(taking=pod_that_said(unheard))):
+        plan = decide_snapshot(o, NOW + 3600)
+        assert said(plan)[1:] == ("Stalled", "Unknown")
+        assert "Half of it is frozen. Upgrade the operator." in plan.message
+        assert not {"DeleteSnapshotPod", "CreateSnapshotPod", "GiveOrders"} & set(kinds(plan))
+
+
 def test_a_pod_that_is_started_again_says_why() -> None:
     told = report(SnapshotState.WAITING, Reason.STORAGE_UNAVAILABLE)
     plan = decide_snapshot(at_rest(taking=pod_that_said(told, exit_code=75)), NOW)

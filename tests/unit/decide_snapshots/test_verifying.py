@@ -165,3 +165,9 @@ def test_a_nonce_that_is_taken_back_to_zero_asks_for_nothing() -> None:
         verified.status, verification=SnapshotVerification(nonce=3, completion_time=datetime.datetime.now(datetime.UTC))
     )
     assert not is_to_be_verified(msgspec.structs.replace(verified, status=status))
+
+
+def test_a_result_that_is_not_known_here_says_nothing_of_the_snapshot_and_what_to_do() -> None:
+    plan = decide_snapshot(observe(asked(), verifying=ended(report(SnapshotState.UNKNOWN))), NOW)
+    assert (verified(plan).status, verified(plan).reason) == ("Unknown", "Unknown")
+    assert "Upgrade the operator." in verified(plan).message

@@ -41,8 +41,9 @@ def test_every_golden_copy_belongs_to_a_test() -> None:
 def test_a_word_that_is_stored_means_what_it_meant(words: type[Enum]) -> None:
     known = {word.name: word.value for word in words}
     assert known == json.loads(stored("words"))[words.__name__], (
-        "Stored words are read by other versions: never rename or drop one. One that is added makes what it stands in "
-        "unreadable to versions before: see that no such version has to read it, and add it to words.json."
+        "Stored words are read by other versions: never rename or drop one. One that is added is unknown to versions "
+        "before, or makes what it stands in unreadable to them: see to it that they can do without, and add it to "
+        "words.json."
     )
 
 

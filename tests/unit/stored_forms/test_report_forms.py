@@ -7,7 +7,7 @@ import asyncio
 import dataclasses
 import json
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -31,7 +31,7 @@ from tidegate_spark.control_protocol import (
     QueryAcknowledgement,
     RabbitSettings,
 )
-from tidegate_spark.json_form import to_json
+from tidegate_spark.json_form import Word, to_json
 from tidegate_spark.last_words import last_words
 from tidegate_spark.progress import Commit, Leaving, Progress
 from tidegate_spark.protocol import (
@@ -339,14 +339,68 @@ def test_the_words_that_a_snapshot_pod_leaves_are_read_as_its_answer_is() -> Non
     assert_read("snapshot-reports", pods._parse(stored("snapshot-reports").decode()), SNAPSHOTS)
 
 
-@pytest.mark.parametrize("name", ["termination", "last-words"])
-def test_last_words_with_a_reason_that_is_not_known_here_are_none(name: str) -> None:
-    assert ended(stored(name).replace(b"ApplicationFailed", b"OfALaterVersion")) is None
+def left_by_pod(body: bytes) -> SnapshotReports | None:
+    return pods._parse(body.decode())
 
 
-def test_a_report_with_a_word_that_is_not_known_here_is_no_answer() -> None:
+REPORTS = [*FORMS[1:2], *FORMS[3:], Form("snapshot-reports", SNAPSHOTS, left_by_pod, None)]
+"""What a runtime reports, and how the operator reads it."""
+NOT_A_WORD = ["", "OfALaterVersion", "running", "x" * 3000, "\x00", "Kubernetes\n", "__members__", "UNKNOWN"]
+
+
+def with_words(value: Any, document: Any, word: str) -> Iterator[tuple[Any, Any]]:
+    """Yield a report, and its document, with each word in turn replaced by one that is not known."""
+    if isinstance(value, Word | Reason):
+        yield Reason.NONE if isinstance(value, Reason) and not word else type(value)["UNKNOWN"], word
+    for name, part in parts_of(value):
+        if isinstance(document, list) or name in document:
+            for other, text in with_words(part, document[name], word):
+                yield with_part(value, name, other), with_part(document, name, text)
+
+
+def parts_of(value: Any) -> list[tuple[Any, Any]]:
+    if isinstance(value, tuple):
+        return list(enumerate(value))
+    return list(value.items() if isinstance(value, dict) else vars(value).items() if has_fields(value) else ())
+
+
+def with_part(value: Any, name: Any, part: Any) -> Any:
+    if has_fields(value):
+        return dataclasses.replace(value, **{name: part})
+    return {**value, name: part} if isinstance(value, dict) else type(value)([*value[:name], part, *value[name + 1 :]])
+
+
+def has_fields(value: Any) -> bool:
+    return dataclasses.is_dataclass(value)
+
+
+@each(REPORTS)
+@pytest.mark.parametrize("word", NOT_A_WORD)
+def test_a_word_that_is_not_known_here_hides_nothing_else_of_a_report(form: Form, word: str) -> None:
+    changed = list(with_words(form.value, json.loads(stored(form.name)), word))
+    assert changed
+    for value, document in changed:
+        assert_read(form.name, form.read(json.dumps(document).encode()), value)
+
+
+@pytest.mark.parametrize("word", NOT_A_WORD[1:])
+def test_all_words_of_a_report_may_be_unknown(word: str) -> None:
+    document = json.loads(stored("agent-report"))
+    for entry in (document, document["fault"], *document["snapshots"], *document["control"]["messages"]):
+        entry.update({name: word for name in ("state", "reason") if name in entry})
+    report = asked_agent(json.dumps(document).encode())
+    assert report.state is DriverState.UNKNOWN
+    assert (report.queries, report.failures, report.notices) == (REPORT.queries, REPORT.failures, REPORT.notices)
+
+
+def test_a_word_of_another_type_is_no_word() -> None:
     for name, ask in (("agent-report", asked_agent), ("snapshot-reports", asked_snapshot_pod)):
-        assert isinstance(ask(stored(name).replace(b'"Waiting"', b'"OfALaterVersion"')), Unanswered)
+        assert isinstance(ask(stored(name).replace(b'"Waiting"', b"7")), Unanswered)
+    assert ended(stored("termination").replace(b'"ApplicationFailed"', b"[]")) is None
+
+
+def test_a_termination_message_that_is_nested_too_deeply_is_none() -> None:
+    assert ended(b'{"a":' + b"[" * 100_000) is None
 
 
 def test_a_snapshot_pod_answers_with_figures_alone() -> None:

@@ -5,7 +5,9 @@ What a driver reports comes from the application's own process: it is cut to a l
 
 from __future__ import annotations
 
+from tidegate.decide.fault_messages import with_remedy
 from tidegate_spark.control_protocol import LARGEST_PAYLOAD, LONGEST_ERROR, MessageReport, QueryAcknowledgement
+from tidegate_spark.reasons import Reason
 
 LONGEST_REPORTED = 1024
 """Characters of what a driver reports of a message."""
@@ -113,6 +115,11 @@ def resource_refused(answer: str) -> str:
 
 def logged(report: MessageReport) -> str:
     return f"Logged under number {report.sequence}. {reported(report) or 'It takes effect with the next batch.'}"
+
+
+def unknown_state(report: MessageReport) -> str:
+    text = reported(report) or "The driver reports a state of the message that this operator does not know."
+    return with_remedy(Reason.UNKNOWN, text)
 
 
 def with_pause(message: str) -> str:

@@ -52,5 +52,6 @@ _MEANINGS: dict[MessageState, _Meaning] = {
     MessageState.FAILED: _Meaning(MessagePhase.FAILED, Health.STALLED, Reason.HANDLER_FAILED, messages.handler_failed),
     MessageState.REJECTED: _Meaning(MessagePhase.FAILED, Health.STALLED, Reason.REJECTED, messages.rejected),
     MessageState.EXPIRED: _Meaning(MessagePhase.EXPIRED, Health.STALLED, Reason.EXPIRED, messages.expired_in_log),
+    MessageState.UNKNOWN: _Meaning(MessagePhase.PUBLISHED, Health.STALLED, Reason.UNKNOWN, messages.unknown_state),
     MessageState.ROLLED_BACK: _Meaning(MessagePhase.FAILED, Health.STALLED, Reason.ROLLED_BACK, messages.rolled_back),
 }

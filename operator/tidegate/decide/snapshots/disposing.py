@@ -20,6 +20,7 @@ from tidegate.decide.snapshots.verdict import (
     is_at_rest,
     ordered_seconds_ago,
     put_away,
+    reason_of,
     refers_to_its_app,
 )
 from tidegate.decide.verdict import Health
@@ -252,7 +253,7 @@ def _held(o: SnapshotObservation, report: SnapshotReport) -> SnapshotVerdict:
 
 
 def _not_disposed(o: SnapshotObservation, report: SnapshotReport) -> SnapshotVerdict:
-    reason = report.reason or Reason.NOT_DISPOSED
+    reason = reason_of(report, Reason.NOT_DISPOSED)
     message = _way_out(o, messages.not_deleted(messages.of_report(report, reason)))
     return SnapshotVerdict(_DELETING, Health.STALLED, reason, message)
 

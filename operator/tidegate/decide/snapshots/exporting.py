@@ -17,7 +17,7 @@ from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, DeleteSnapshotPod, SnapshotAction
 from tidegate.decide.snapshots.taking import keep_final
-from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, refers_to_its_app
+from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, reason_of, refers_to_its_app
 from tidegate.decide.snapshots.verifying import read_back
 from tidegate.model.stream_snapshot import (
     ExportPhase,
@@ -151,7 +151,7 @@ def _ended(o: SnapshotObservation, asked: ExportSpec, pod: PodRecord, now: float
         return None
     if report.state is SnapshotState.EXPORTED:
         return _complete(o.snapshot, asked, report, now)
-    reason = report.reason or Reason.EXPORT_FAILED
+    reason = reason_of(report, Reason.EXPORT_FAILED)
     return _failed(o.snapshot, asked, reason, messages.export_failed(report, reason), now)
 
 

@@ -23,7 +23,7 @@ from tidegate.resources.export_pod import build_export_pod, hash_of_export
 from tidegate.resources.platform import Platform
 from tidegate.resources.snapshot_pod import build_snapshot_pod, name_pod, storage_of_import
 from tidegate.resources.storage_pod import hash_of_taken
-from tidegate_spark.protocol import ROLE_EXPORT, from_json
+from tidegate_spark.protocol import ROLE_EXPORT, from_report
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState
 
@@ -57,11 +57,7 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
         message = messages.pod_replaced(pod.name)
         return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_REPLACED, message, after=(DeleteSnapshotPod(pod),))
     if has_done_its_work(pod):
-        completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
-        left = time_left(completion_time, SILENT_PAUSE, now)
-        message = messages.no_report(pod.name)
-        after = () if left else (DeleteSnapshotPod(pod),)
-        return SnapshotVerdict(phase, Health.STALLED, Reason.NO_REPORT, message, after=after, wake_after=left or None)
+        return _without_result(o, pod, phase, now)
     problem = name_start_problem(pod) or _name_failure(o, pod)
     if problem is not None:
         return SnapshotVerdict(phase, Health.STALLED, problem.reason, problem.message)
@@ -72,6 +68,19 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
         return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_RUNNING, message, told.report)
     what = work or _WORK.get(phase, messages.WORK_IMPORT)
     return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_RUNNING, messages.pod_works(pod.name, what))
+
+
+def _without_result(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: float) -> SnapshotVerdict:
+    """Say what becomes of a pod that has ended, and of whose work nothing is known."""
+    report = pods_report(o, pod)
+    if report is not None and report.state is SnapshotState.UNKNOWN:
+        # Another pod of the same image would end in the same state.
+        return SnapshotVerdict(phase, Health.STALLED, Reason.UNKNOWN, messages.of_report(report, Reason.UNKNOWN))
+    completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
+    left = time_left(completion_time, SILENT_PAUSE, now)
+    after = () if left else (DeleteSnapshotPod(pod),)
+    message = messages.no_report(pod.name)
+    return SnapshotVerdict(phase, Health.STALLED, Reason.NO_REPORT, message, after=after, wake_after=left or None)
 
 
 def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, now: float) -> SnapshotVerdict:
@@ -141,6 +150,6 @@ def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
 @functools.lru_cache(64)
 def _parse(termination: str) -> SnapshotReports | None:
     try:
-        return from_json(SnapshotReports, termination) if termination.startswith("{") else None
+        return from_report(SnapshotReports, termination) if termination.startswith("{") else None
     except ValueError:
         return None

@@ -23,6 +23,7 @@ from tidegate.decide.snapshots.verdict import (
     is_at_rest,
     ordered_seconds_ago,
     put_away,
+    reason_of,
     refers_to_its_app,
 )
 from tidegate.decide.snapshots.version import image_taken, version_taken
@@ -207,7 +208,7 @@ _REASONS = {SnapshotState.WAITING: Reason.WAITING, SnapshotState.HELD: Reason.HE
 
 
 def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> SnapshotVerdict:
-    reason = report.reason or _REASONS.get(report.state, Reason.INTERNAL_ERROR)
+    reason = reason_of(report, _REASONS.get(report.state, Reason.INTERNAL_ERROR))
     why = messages.of_report(report, reason)
     match report.state:
         case SnapshotState.READY:
@@ -233,6 +234,8 @@ def _judge(o: SnapshotObservation, report: SnapshotReport, who: str) -> Snapshot
         case SnapshotState.COPYING:
             message = messages.copying(who, report.files, report.of_files)
             return SnapshotVerdict(SnapshotPhase.COPYING, Health.RECONCILING, Reason.COPYING, message, report)
+        case SnapshotState.UNKNOWN:
+            return SnapshotVerdict(_phase(o), Health.STALLED, reason, messages.waiting(who, why), report)
         case SnapshotState.WAITING | SnapshotState.HELD:
             health = Health.STALLED if report.reason in FOR_A_PERSON else Health.RECONCILING
             return SnapshotVerdict(_phase(o), health, reason, messages.waiting(who, why), report)

@@ -19,8 +19,8 @@ from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.protocol import DriverState
-from tidegate_spark.reasons import AnyReason
-from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.reasons import AnyReason, Reason
+from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 
 ORDER_PAUSE = 5.0
 """Seconds between two orders to an agent whose report does not show the first: the next report is on its way."""
@@ -111,6 +111,11 @@ def find_report(reports: tuple[SnapshotReport, ...], snapshot: StreamSnapshot) -
     """Return the report of this snapshot, None if it is not among them."""
     wanted = snapshot_id(snapshot.metadata)
     return next((report for report in reports if report.id == wanted), None)
+
+
+def reason_of(report: SnapshotReport, usual: Reason) -> Reason:
+    """Return why an order is as a report says; ``usual`` where it gives no reason for a state that is known here."""
+    return report.reason or (Reason.UNKNOWN if report.state is SnapshotState.UNKNOWN else usual)
 
 
 def ordered_seconds_ago(o: SnapshotObservation, now: float) -> float:

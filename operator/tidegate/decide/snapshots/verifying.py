@@ -9,10 +9,10 @@ import dataclasses
 
 from tidegate.decide.actions import PublishEvent, ReleaseAccess
 from tidegate.decide.rules import earliest
-from tidegate.decide.snapshots import pods
+from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CountVerification, DeleteSnapshotPod, SnapshotAction
 from tidegate.decide.snapshots.taking import keep_final
-from tidegate.decide.snapshots.verdict import SnapshotVerdict, Verification
+from tidegate.decide.snapshots.verdict import SnapshotVerdict, Verification, reason_of
 from tidegate.model.stream_snapshot import is_to_be_verified, snapshot_id, stored_id
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.reasons import Reason
@@ -69,8 +69,8 @@ def _with_words(kept: SnapshotVerdict, at_work: SnapshotVerdict) -> SnapshotVerd
 
 def _end(kept: SnapshotVerdict, report: SnapshotReport, remove: DeleteSnapshotPod) -> SnapshotVerdict:
     whole = report.state is SnapshotState.VERIFIED
-    reason = Reason.WHOLE if whole else report.reason or Reason.INTERNAL_ERROR
-    message = report.message.strip() or reason
+    reason = Reason.WHOLE if whole else reason_of(report, Reason.INTERNAL_ERROR)
+    message = messages.of_report(report, reason) if reason is Reason.UNKNOWN else report.message.strip() or reason
     # A fault of ours says nothing of the snapshot.
     status = "True" if whole else "False" if report.reason is Reason.SNAPSHOT_DAMAGED else "Unknown"
     verification = Verification(status, reason, message, report)

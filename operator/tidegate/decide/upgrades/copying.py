@@ -25,7 +25,7 @@ def follow_copy(o: Observation, now: float) -> Step | None:
     if driver is None or driver.terminating or not driver.running:
         return _stop(o, upgrade, Reason.DRIVER_GONE, messages.DRIVER_GONE, now)
     report = find_report(o, upgrade.rollback_snapshot.copy)
-    if report is not None and takes_orders(o):
+    if report is not None and report.state is not SnapshotState.UNKNOWN and takes_orders(o):
         return _judge(o, upgrade, report, now)
     if seconds_to_hear(o, upgrade, now) < PATIENCE or is_pending(upgrade):
         return None  # what runs is not stopped for a repartition of which nobody knows whether Spark can do it

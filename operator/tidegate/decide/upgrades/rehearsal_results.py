@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate.decide.fault_messages import reported
+from tidegate.decide.fault_messages import reported, with_remedy
 from tidegate.decide.faults import (
     KILLED_BY_MEMORY,
     SIGKILL,
@@ -116,6 +116,10 @@ def _read_termination(pod: PodRecord, told: Termination) -> Outcome | None:
     end = told.rehearsal
     if end is None:  # it did not come so far as to know what it was to do
         return Outcome(RehearsalResult.FAILED, Reason.START_FAILED, message)
+    if end.result is RehearsalResult.UNKNOWN:
+        return Outcome(
+            RehearsalResult.INCONCLUSIVE, Reason.UNKNOWN, with_remedy(Reason.UNKNOWN, message), end.committed
+        )
     if end.what is Reason.STOPPED:
         return _too_long(pod) if pod.reason == _DEADLINE else None
     if end.what is Reason.DEPENDENCY_UNAVAILABLE:

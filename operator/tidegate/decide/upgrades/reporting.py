@@ -108,6 +108,7 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
         Reason.EXECUTORS_LINGER,
         Reason.AGENT_UNREACHABLE,
         Reason.PROTOCOL_MISMATCH,
+        Reason.UNKNOWN,
     ):
         message = messages.beside(message, verdict.message)
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
