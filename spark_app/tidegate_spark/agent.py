@@ -22,8 +22,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from tidegate_spark.control_protocol import CONTROL_COMMAND, LARGEST_CONTROL_ORDERS, ControlOrders
 from tidegate_spark.environment import Environment
 from tidegate_spark.inside.questions import PATHS, is_question
+from tidegate_spark.json_form import NewerOrderError
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import ExecutorTarget, from_json, to_json
+from tidegate_spark.protocol import PROTOCOL, ExecutorTarget, from_order, to_json
 from tidegate_spark.redaction import Secrets, clean_report
 from tidegate_spark.snapshot_protocol import LARGEST_ORDERS, SNAPSHOT_COMMAND, SnapshotOrders
 
@@ -195,20 +196,19 @@ class CommandHandler(Handler):
         return self.rfile.read(int(length))
 
     def _set_executors(self, body: bytes) -> None:
-        try:
-            target = from_json(ExecutorTarget, body)
-        except ValueError as error:
-            self.refuse(400, str(error))
-            return
+        self._take_in(ExecutorTarget, body, self._set_number)
+
+    def _set_number(self, target: ExecutorTarget) -> None:
         if not 1 <= target.instances <= MOST_EXECUTORS:
-            self.refuse(400, f"instances: expected 1 to {MOST_EXECUTORS}, got {target.instances}")
-            return
+            raise ValueError(f"instances: expected 1 to {MOST_EXECUTORS}, got {target.instances}")
         self.commands.set_executors(target.instances)
-        self.answer(202, "{}")
 
     def _take_in(self, kind: type[T], body: bytes, take: Callable[[T], None]) -> None:
         try:
-            take(from_json(kind, body))
+            take(from_order(kind, body))
+        except NewerOrderError as error:
+            older = f"this runtime (protocol {PROTOCOL}) is older than who gave the order: upgrade the runtime"
+            self.refuse(422, f"{error}; {older}")
         except ValueError as error:
             self.refuse(400, str(error))
         else:

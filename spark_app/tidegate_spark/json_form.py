@@ -32,6 +32,10 @@ class DamagedFormError(ValueError):
     """A stored form is not what any version of Tidegate writes: it is not to be taken for one that says nothing."""
 
 
+class NewerOrderError(ValueError):
+    """An order has a field or a word that is not known here: who gave it is newer, and half of it would be left out."""
+
+
 class NewerFormatError(ValueError):
     """A newer version of Tidegate wrote a stored form: it is neither damaged nor to be written over."""
 
@@ -60,6 +64,25 @@ def from_report(kind: type[T], text: str | bytes) -> T:
         ValueError: as :func:`from_json`.
     """
     return typing.cast(T, _TOLERANT.read(kind, _object_of(kind, text), kind.__name__))
+
+
+def to_order(value: Any) -> str:
+    """Return an order as JSON without the fields that stand at their default.
+
+    A runtime that is older refuses fields that it does not know (:func:`from_order`). It is to refuse what asks for
+    something that it cannot do, and nothing else.
+    """
+    return json.dumps(_without_defaults(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def from_order(kind: type[T], text: str | bytes) -> T:
+    """Return an order, none of which may be left out.
+
+    Raises:
+        NewerOrderError: it has a field or a word that is not known here.
+        ValueError: as :func:`from_json`.
+    """
+    return typing.cast(T, _WHOLE.read(kind, _object_of(kind, text), kind.__name__))
 
 
 def from_stored(kind: type[T], text: str | bytes, newest: int = 1) -> T:
@@ -120,6 +143,8 @@ class _Reader:
 
     unknown_words: bool = False
     """Read a word that is not known as the member ``UNKNOWN`` of its kind, if that has one."""
+    unknown_fields: bool = True
+    """Ignore fields that are not known."""
 
     def read(self, kind: Any, value: Any, where: str) -> Any:
         arguments = typing.get_args(kind)
@@ -156,13 +181,17 @@ class _Reader:
         except (ValueError, TypeError):
             word = None
         if word is None or (word.name == UNKNOWN and word.value != value and not self.unknown_words):
-            raise ValueError(f"{where}: {value!r} is not a known {kind.__name__}")
+            kind_of_error = ValueError if self.unknown_fields else NewerOrderError
+            raise kind_of_error(f"{where}: {value!r} is not a known {kind.__name__}")
         return word
 
     def _read_dataclass(self, kind: Any, value: Any, where: str) -> Any:
         if not isinstance(value, dict):
             raise ValueError(f"{where}: expected an object")
         hints = _hints_of(kind)
+        unknown = min(value.keys() - hints.keys(), default="")
+        if unknown and not self.unknown_fields:
+            raise NewerOrderError(f"{where}.{unknown}: not a known field")
         known: dict[str, Any] = {}
         for f in dataclasses.fields(kind):
             if f.name in value:
@@ -172,7 +201,20 @@ class _Reader:
         return kind(**known)
 
 
-_EXACT, _TOLERANT = _Reader(), _Reader(unknown_words=True)
+_EXACT, _TOLERANT, _WHOLE = _Reader(), _Reader(unknown_words=True), _Reader(unknown_fields=False)
+
+
+def _without_defaults(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        told = (f for f in dataclasses.fields(value) if getattr(value, f.name) != _default_of(f))
+        return {f.name: _without_defaults(getattr(value, f.name)) for f in told}
+    if isinstance(value, tuple):
+        return [_without_defaults(each) for each in value]
+    return {name: _without_defaults(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+def _default_of(field: dataclasses.Field[Any]) -> Any:
+    return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
 
 
 @functools.cache

@@ -16,8 +16,10 @@ from typing import Any
 from tidegate_spark.control_protocol import ChannelSettings, ControlReport
 from tidegate_spark.json_form import Word
 from tidegate_spark.json_form import from_json as from_json  # noqa: PLC0414 - said so that importers may take it
+from tidegate_spark.json_form import from_order as from_order  # noqa: PLC0414 - likewise
 from tidegate_spark.json_form import from_report as from_report  # noqa: PLC0414 - likewise
 from tidegate_spark.json_form import to_json as to_json  # noqa: PLC0414 - likewise
+from tidegate_spark.json_form import to_order as to_order  # noqa: PLC0414 - likewise
 from tidegate_spark.places import APP_FILE as APP_FILE  # noqa: PLC0414 - likewise
 from tidegate_spark.places import FENCE_FILE as FENCE_FILE  # noqa: PLC0414 - likewise
 from tidegate_spark.places import LINEAGE_PREFIX as LINEAGE_PREFIX  # noqa: PLC0414 - likewise

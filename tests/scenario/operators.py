@@ -80,7 +80,7 @@ class World:
         """Note that something happened that never may."""
         raise NotImplementedError
 
-    def ask_agent(self, pod: PodRecord, method: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+    def ask_agent(self, pod: PodRecord, path: str, body: bytes | None, token: str) -> tuple[int, bytes]:
         """Return an agent's answer.
 
         Raises:
@@ -137,9 +137,9 @@ class OperatorProcess:
         """The API server."""
         return self.world.api
 
-    def ask_agent(self, pod: PodRecord, method: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+    def ask_agent(self, pod: PodRecord, path: str, body: bytes | None, token: str) -> tuple[int, bytes]:
         """Return an agent's answer."""
-        return self.world.ask_agent(pod, method, body, token)
+        return self.world.ask_agent(pod, path, body, token)
 
     def clock(self) -> float:
         """Return what the process takes for the time."""

@@ -73,7 +73,7 @@ class Network(Protocol):
     def stream(self, plural: str, since: int) -> AsyncIterator[tuple[int, str, dict[str, Any]]]:
         """Yield version, kind and body of changes."""
 
-    def ask_agent(self, pod: PodRecord, method: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+    def ask_agent(self, pod: PodRecord, path: str, body: bytes | None, token: str) -> tuple[int, bytes]:
         """Return an agent's answer."""
 
 
@@ -127,7 +127,7 @@ class SimulatedAgents(AgentClient):
         process = self._process
 
         def act() -> tuple[int, bytes]:
-            return process.ask_agent(pod, method, body, token)
+            return process.ask_agent(pod, path, body, token)
 
         def refuse(code: int, reason: str) -> tuple[int, bytes]:
             return code, b""

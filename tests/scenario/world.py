@@ -26,7 +26,7 @@ from tests.scenario.weather import Weather
 from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import ACCESS_NAME
-from tidegate_spark.control_protocol import ControlOrders
+from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrders
 from tidegate_spark.fence import Holder
 from tidegate_spark.protocol import (
     APP_FILE,
@@ -37,8 +37,9 @@ from tidegate_spark.protocol import (
     ROLE_REPARTITION,
     DriverConfig,
     ExecutorTarget,
+    from_order,
 )
-from tidegate_spark.snapshot_protocol import SnapshotOrders
+from tidegate_spark.snapshot_protocol import SNAPSHOT_COMMAND, SnapshotOrders
 
 START = 1_800_000_000.0
 NAMESPACE = "shop"
@@ -343,8 +344,8 @@ class World(OperatorsWorld):
         if self.api.find(ACCOUNT) is None:
             raise RefusedError(403, "Forbidden", "error looking up service account.")
 
-    def ask_agent(self, pod: PodRecord, method: str, body: bytes | None, token: str) -> tuple[int, bytes]:
-        """Return an agent's answer.
+    def ask_agent(self, pod: PodRecord, path: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+        """Return an agent's answer; with a body it is an order.
 
         Raises:
             OSError: it is not reached.
@@ -355,21 +356,20 @@ class World(OperatorsWorld):
             raise OSError("no route to host")
         if token != self._token(pod):
             return 401, b""
-        if method == "POST" and body is not None and b'"forget":' in body:
-            messages = msgspec.json.decode(body, type=ControlOrders)
+        if body is None:
+            return 200, msgspec.json.encode(driver.report())
+        if path == CONTROL_COMMAND:
+            messages = from_order(ControlOrders, body)
             self.trace("driver", f"{driver.holder.process} is given {messages}")
             driver.control.give(messages)
-            return 202, b""
-        if method == "POST" and body is not None and b'"dispose"' in body:
-            orders = msgspec.json.decode(body, type=SnapshotOrders)
+        elif path == SNAPSHOT_COMMAND:
+            orders = from_order(SnapshotOrders, body)
             self.trace("driver", f"{driver.holder.process} is told {orders}")
             driver.snapshots.give(orders)
-            return 202, b""
-        if method == "POST":
-            driver.executors.wanted = msgspec.json.decode(body or b"", type=ExecutorTarget).instances
+        else:
+            driver.executors.wanted = from_order(ExecutorTarget, body).instances
             self.trace("driver", f"{driver.holder.process} is to have {driver.executors.wanted} executors")
-            return 200, b""
-        return 200, msgspec.json.encode(driver.report())
+        return 202, b""
 
     def _token(self, pod: PodRecord) -> str:
         secret = self.api.find(f"/api/v1/namespaces/{pod.namespace}/secrets/{pod.app}-agent")

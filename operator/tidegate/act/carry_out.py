@@ -395,6 +395,7 @@ class Actor:
 
     async def _set_executors(self, run: _Run, pod: PodRecord, instances: int) -> Outcome:
         answer = await self._agents.set_executors(run.key, pod, instances)
+        self._remember(run.key, executors_refused=_refusal_of(answer, pod))
         if isinstance(answer, Unanswered):
             raise RetryLaterError(f"number of executors: {answer.reason}")
         return None
@@ -402,7 +403,8 @@ class Actor:
     async def _order_snapshots(self, run: _Run, pod: PodRecord, orders: SnapshotOrders) -> Outcome:
         answer = await self._agents.order_snapshots(run.key, pod, orders)
         # Of one that was not taken, too: it is given again after the same pause, and decided on without an answer.
-        self._remember(run.key, orders_given=(run.now, process_of(pod)))
+        given = (run.now, process_of(pod))
+        self._remember(run.key, orders_given=given, orders_refused=_refusal_of(answer, pod))
         if isinstance(answer, Unanswered):
             log.warning("the agent did not take the orders", reason=answer.reason)
         return None
@@ -410,3 +412,8 @@ class Actor:
     def _remember(self, key: Key, **changes: Any) -> None:
         if isinstance(self._index.app(key), KnownApp):
             self._index.memories[key] = dataclasses.replace(self._index.memory(key), **changes)
+
+
+def _refusal_of(answer: Unanswered | None, pod: PodRecord) -> tuple[str, str]:
+    """Return which driver process refused an order, and why; empty texts if it was taken, or nobody answered."""
+    return (process_of(pod), answer.reason) if answer is not None and answer.refused else ("", "")

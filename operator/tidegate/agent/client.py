@@ -24,7 +24,7 @@ from tidegate.resources.agent_secret import TOKEN_KEY
 from tidegate.resources.names import agent_secret_name
 from tidegate.workqueue import Key
 from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrders
-from tidegate_spark.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, ExecutorTarget
+from tidegate_spark.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, ExecutorTarget, to_order
 from tidegate_spark.snapshot_protocol import PROGRESS_PATH, SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReports
 
 _SECONDS = 3.0
@@ -33,6 +33,9 @@ _UNAUTHORIZED = 401
 _LONGEST_ANSWER = 1024 * 1024
 """Bytes. What answers is a tenant's code: it must neither fill the operator's memory nor send it elsewhere."""
 
+_LONGEST_REFUSAL = 300
+"""Characters of what an agent refuses an order with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
@@ -40,6 +43,8 @@ class Unanswered:
 
     reason: str
     secret_missing: bool = False
+    refused: bool = False
+    """It was asked and refuses, which asking again does not change: it does not know all that the order says."""
 
 
 class _Secret(msgspec.Struct):
@@ -103,7 +108,7 @@ class AgentClient:
         Raises:
             NotLeadingError: this process does not lead any more, and nothing was sent.
         """
-        answer = await self._request(key, pod, "POST", "/v1/executors", msgspec.json.encode(ExecutorTarget(instances)))
+        answer = await self._request(key, pod, "POST", "/v1/executors", to_order(ExecutorTarget(instances)).encode())
         return answer if isinstance(answer, Unanswered) else None
 
     async def order_snapshots(self, key: Key, pod: PodRecord, orders: SnapshotOrders) -> Unanswered | None:
@@ -112,7 +117,7 @@ class AgentClient:
         Raises:
             NotLeadingError: this process does not lead any more, and nothing was sent.
         """
-        answer = await self._request(key, pod, "POST", SNAPSHOT_COMMAND, msgspec.json.encode(orders))
+        answer = await self._request(key, pod, "POST", SNAPSHOT_COMMAND, to_order(orders).encode())
         return answer if isinstance(answer, Unanswered) else None
 
     async def order_control(self, key: Key, pod: PodRecord, orders: ControlOrders) -> Unanswered | None:
@@ -121,7 +126,7 @@ class AgentClient:
         Raises:
             NotLeadingError: this process does not lead any more, and nothing was sent.
         """
-        answer = await self._request(key, pod, "POST", CONTROL_COMMAND, msgspec.json.encode(orders))
+        answer = await self._request(key, pod, "POST", CONTROL_COMMAND, to_order(orders).encode())
         return answer if isinstance(answer, Unanswered) else None
 
     async def read_snapshot_pod(self, pod: PodRecord) -> SnapshotReports | Unanswered:
@@ -170,7 +175,8 @@ class AgentClient:
                 raise error.__cause__ from None
             return Unanswered(_why_no_answer(error)), 0
         if response.status >= 300:
-            return Unanswered(f"HTTP {response.status}"), response.status
+            refused = 400 <= response.status < 500 and response.status != _UNAUTHORIZED
+            return Unanswered(_why_refused(response.status, text), refused=refused), response.status
         if text is None:
             return Unanswered(f"the answer is longer than {_LONGEST_ANSWER} bytes"), response.status
         return text, response.status
@@ -187,6 +193,20 @@ class AgentClient:
             return Unanswered(f"the Secret has no key {TOKEN_KEY} with printable ASCII", secret_missing=False)
         self._tokens[key] = token
         return token
+
+
+class _Error(msgspec.Struct):
+    error: str
+
+
+def _why_refused(status: int, body: bytes | None) -> str:
+    """Return what an agent refuses a request with, in a form and of a length that a status can hold."""
+    try:
+        told = msgspec.json.decode(body or b"", type=_Error).error
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
+        return f"HTTP {status}"
+    text = "".join(each if each.isprintable() else " " for each in told[:_LONGEST_REFUSAL])
+    return f"HTTP {status}: {text}"
 
 
 def _why_no_answer(error: Exception) -> str:

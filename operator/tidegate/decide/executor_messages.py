@@ -30,6 +30,13 @@ def runtime_too_old(runtime: int) -> str:
     )
 
 
+def order_refused(why: str) -> str:
+    return (
+        f"Its agent refused an order: {why}. The order is given again; if the runtime is older than the operator, "
+        "change spec.restartNonce."
+    )
+
+
 def unknown_words(fields: tuple[str, ...]) -> str:
     return f"The runtime reports words that this operator does not know, in {', '.join(fields)}. Upgrade the operator."
 

@@ -16,7 +16,7 @@ from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, process_of
 from tidegate_spark.control_protocol import MessageState
 from tidegate_spark.protocol import PROTOCOL, AgentReport, DriverState, works_with
 from tidegate_spark.reasons import Reason
@@ -24,6 +24,8 @@ from tidegate_spark.snapshot_protocol import SnapshotState
 
 SILENT_SECONDS = 180.0
 """The same of executors whose pods run: an image that is large, or a busy node, keeps them for a while."""
+ORDERS_STAND_SECONDS = 60.0
+"""After orders about snapshots were given, until they count as not wanted any more."""
 LINGER_SECONDS = 600.0
 """For how long one may end its tasks before that is told: those of a catch-up batch take minutes."""
 
@@ -145,6 +147,21 @@ def name_other_protocol(o: Observation) -> Problem | None:
     if its > PROTOCOL:
         return Problem(Reason.PROTOCOL_MISMATCH, executor_messages.operator_too_old(its))
     return Problem(Reason.PROTOCOL_MISMATCH, executor_messages.runtime_too_old(its))
+
+
+def name_refused_orders(o: Observation, now: float) -> Problem | None:
+    """Return which order the agent refuses that is still given, None if it takes all of them."""
+    if o.driver is None:
+        return None
+    process, (given, _) = process_of(o.driver), o.memory.orders_given
+    by_whom, why = o.memory.executors_refused
+    if by_whom == process and rescale_live(o, now):
+        return Problem(Reason.ORDER_REFUSED, executor_messages.order_refused(why))
+    by_whom, why = o.memory.orders_refused
+    # They are given again every few seconds for as long as they are wanted.
+    if by_whom == process and now - given < ORDERS_STAND_SECONDS:
+        return Problem(Reason.ORDER_REFUSED, executor_messages.order_refused(why))
+    return None
 
 
 def name_unknown_words(o: Observation) -> Problem | None:

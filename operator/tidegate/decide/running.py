@@ -13,6 +13,7 @@ from tidegate.decide.executors import (
     look_again_in,
     name_lingering,
     name_other_protocol,
+    name_refused_orders,
     name_shortage,
     name_silence,
     name_unknown_words,
@@ -355,7 +356,7 @@ def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
         return Verdict(Phase.RUNNING, Health.READY, Reason.PAUSED, messages.paused(driver.name))
     if problem is None:
         # One is paid for, and the other one keeps the application from being steered; nothing is wrong with batches.
-        aside = name_lingering(o, driver, now) or name_silence(o) or name_other_protocol(o) or name_unknown_words(o)
+        aside = name_lingering(o, driver, now) or name_silence(o) or _name_misunderstanding(o, now)
         again = look_again_in(o, now)
         if aside is None:
             return Verdict(Phase.RUNNING, Health.READY, Reason.RUNNING, messages.running(driver.name), wake_after=again)
@@ -364,6 +365,11 @@ def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
     # Without any executor no batch is ever finished.
     health = Health.READY if running_executors(o) else Health.STALLED
     return dataclasses.replace(_lacking(o, driver, problem, Phase.RUNNING, health), wake_after=look_again_in(o, now))
+
+
+def _name_misunderstanding(o: Observation, now: float) -> Problem | None:
+    """Return what operator and runtime do not understand of each other, None if nothing is known."""
+    return name_other_protocol(o) or name_refused_orders(o, now) or name_unknown_words(o)
 
 
 def _lacking(o: Observation, driver: PodRecord, problem: Problem, phase: Phase, health: Health) -> Verdict:

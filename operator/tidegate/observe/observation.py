@@ -79,6 +79,10 @@ class Memory:
     """Epoch and sequence of the last notice of the agent that became an event."""
     orders_given: tuple[float, str] = (0.0, "")
     """When the last orders about snapshots were given, in seconds since the epoch, and to which driver process."""
+    executors_refused: tuple[str, str] = ("", "")
+    """Which driver process refused the last order about its executors, and why."""
+    orders_refused: tuple[str, str] = ("", "")
+    """The same of the last orders about snapshots."""
     secret_missing: bool = False
     """The agent's Secret was looked for and is not there."""
     snapshot_refusal: SnapshotRefusal | None = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
 from tidegate.act.outcome import LookAgain, Outcome
-from tidegate.agent.client import AgentClient
+from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.actions import (
     Action,
     ConfirmRecord,
@@ -20,10 +21,12 @@ from tidegate.decide.actions import (
     DeleteAgentSecret,
     EnsureAccess,
     EnsureAgentSecret,
+    OrderSnapshots,
     Plan,
     PublishEvent,
     ReleaseAccess,
     RemoveFinalizer,
+    SetExecutors,
     WriteStatus,
 )
 from tidegate.decide.plan import decide
@@ -34,12 +37,14 @@ from tidegate.model.streaming_app import DriverStatus
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Memory, Refusal
+from tidegate.observe.pods import PodRecord, process_of
 from tidegate.resources.access import build_access
 from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.stream_snapshot import build_scheduled
-from tidegate.workqueue import RetryLaterError
+from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.reasons import ForeignReason, Reason
+from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
 
@@ -333,3 +338,43 @@ async def test_a_pod_of_a_record_that_says_so_no_more_is_not_made(version: str, 
     known = world.index.app(KEY)
     assert isinstance(known, KnownApp)
     assert known.metadata.resource_version == version
+
+
+# --- the driver's agent ---
+
+
+class Agent:
+    """Answers every order with the same; None: it takes it."""
+
+    def __init__(self, answer: Unanswered | None) -> None:
+        self.answer = answer
+
+    async def set_executors(self, key: Key, pod: PodRecord, instances: int) -> Unanswered | None:
+        return self.answer
+
+    async def order_snapshots(self, key: Key, pod: PodRecord, orders: SnapshotOrders) -> Unanswered | None:
+        return self.answer
+
+
+async def ordered(world: World, driver: PodRecord, answer: Unanswered | None) -> Memory:
+    """Return what is known after both kinds of orders were given to an agent that answers so."""
+    agent: Any = Agent(answer)
+    world.actor._agents = agent
+    assert await world.do(OrderSnapshots(driver, SnapshotOrders(dispose=("old",)))) is None
+    with contextlib.nullcontext() if answer is None else pytest.raises(RetryLaterError):
+        await world.do(SetExecutors(driver, 5))
+    return world.index.memory(KEY)
+
+
+async def test_orders_that_an_agent_refuses_are_remembered_until_it_takes_them() -> None:
+    world, driver = World(), running_driver(APP)
+    refused = (process_of(driver), "HTTP 422: instances")
+    memory = await ordered(world, driver, Unanswered("HTTP 422: instances", refused=True))
+    assert (memory.executors_refused, memory.orders_refused) == (refused, refused)
+    memory = await ordered(world, driver, None)
+    assert (memory.executors_refused, memory.orders_refused) == (("", ""), ("", ""))
+
+
+async def test_an_agent_that_does_not_answer_refuses_nothing() -> None:
+    memory = await ordered(World(), running_driver(APP), Unanswered("no answer within 3 s"))
+    assert (memory.executors_refused, memory.orders_refused) == (("", ""), ("", ""))

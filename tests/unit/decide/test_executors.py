@@ -7,10 +7,11 @@ import pytest
 
 from tidegate.autoscaling.situation import SHORT_SECONDS, Quota
 from tidegate.decide.actions import DeleteDriver, PublishEvent, SetExecutors, WriteStatus
-from tidegate.decide.executors import LINGER_SECONDS, SILENT_SECONDS, lacks_pods
+from tidegate.decide.executors import LINGER_SECONDS, ORDERS_STAND_SECONDS, SILENT_SECONDS, lacks_pods
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import AutoscalingStatus, Phase, RepartitionStatus, StreamingApp, UpgradePhase
-from tidegate.observe.observation import Observation
+from tidegate.observe.observation import Memory, Observation
+from tidegate.observe.pods import process_of
 from tidegate_spark.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.protocol import PROTOCOL, DriverState
 from tidegate_spark.reasons import Reason
@@ -165,6 +166,37 @@ def test_a_runtime_that_is_too_far_from_the_operator_is_named_and_runs_on(its: i
     plan = decide(observe(EIGHT, driver=driver, agent=report), NOW)
     assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ProtocolMismatch")
     assert said in plan.message
+
+
+REFUSED = "HTTP 422: ExecutorTarget.cores: not a known field"
+
+
+def test_a_number_of_executors_that_the_agent_refuses_is_named_until_it_is_wanted_no_more() -> None:
+    driver = running_driver(EIGHT, ready=True)
+    refused = Memory(executors_refused=(process_of(driver), REFUSED))
+    report = report_of(driver, executors_wanted=5, executors_running=5)
+    plan = decide(observe(EIGHT, driver=driver, agent=report, memory=refused), NOW)
+    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "OrderRefused")
+    assert f"refused an order: {REFUSED}." in plan.message
+    assert "change spec.restartNonce" in plan.message
+    assert [each for each in plan.actions if isinstance(each, SetExecutors)]
+    report = report_of(driver, executors_wanted=8, executors_running=8)
+    plan = decide(observe(EIGHT, driver=driver, agent=report, memory=refused), NOW)
+    assert verdict_of(plan)[2] == "Running"
+
+
+@pytest.mark.parametrize(
+    ("restarts", "ago", "reason"), [(0, 10, "OrderRefused"), (1, 10, "Running"), (0, ORDERS_STAND_SECONDS, "Running")]
+)
+def test_orders_about_snapshots_that_this_very_driver_refuses_are_named_while_they_are_given(
+    restarts: int, ago: float, reason: str
+) -> None:
+    driver = running_driver(EIGHT, ready=True)
+    process = process_of(driver)
+    refused = Memory(orders_given=(NOW - ago, process), orders_refused=(process, REFUSED))
+    now = running_driver(EIGHT, ready=True, restarts=restarts)
+    report = report_of(now, executors_wanted=8, executors_running=8)
+    assert verdict_of(decide(observe(EIGHT, driver=now, agent=report, memory=refused), NOW))[2] == reason
 
 
 UNHEARD: dict[str, dict[str, Any]] = {

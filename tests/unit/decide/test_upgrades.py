@@ -304,6 +304,16 @@ def test_an_order_that_the_agent_did_not_take_is_given_again_before_it_is_done_w
     assert order_of(decide(observe(new, **seen, memory=given), NOW + 16)).orders.take[0].id == COPY
 
 
+@pytest.mark.parametrize("by_it", [True, False])
+def test_a_copy_whose_order_the_agent_refuses_is_done_without_and_it_is_told_why(by_it: bool) -> None:
+    seen = runs(launched(app_with({IMAGE: A})), 9)
+    process = process_of(seen["driver"]) if by_it else "another process"
+    memory = Memory(orders_refused=(process, "HTTP 422: alone: not a known field"))
+    plan = decide(observe(under_test(UpgradePhase.COPYING), **seen, memory=memory, deciding_since=NOW), NOW + 3600)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.STOPPING, "OrderRefused")
+    assert ("accepts no orders (HTTP 422: alone: not a known field);" in record(plan).message) is by_it
+
+
 @pytest.mark.parametrize(("ago", "phase"), [(1, UpgradePhase.COPYING), (3600, UpgradePhase.STOPPING)])
 def test_a_copy_in_a_state_that_is_not_known_here_is_no_more_waited_for_than_one_of_which_nothing_is_heard(
     ago: float, phase: UpgradePhase

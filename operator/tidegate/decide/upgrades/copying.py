@@ -8,6 +8,7 @@ from tidegate.decide.upgrades.repartitioning import is_pending, judge_copy
 from tidegate.decide.upgrades.step import Step, find_report, moved, seconds_to_hear, takes_orders
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
+from tidegate.observe.pods import process_of
 from tidegate_spark.reasons import AnyReason, Reason
 from tidegate_spark.repartition_protocol import Unfit
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
@@ -29,7 +30,9 @@ def follow_copy(o: Observation, now: float) -> Step | None:
         return _judge(o, upgrade, report, now)
     if seconds_to_hear(o, upgrade, now) < PATIENCE or is_pending(upgrade):
         return None  # what runs is not stopped for a repartition of which nobody knows whether Spark can do it
-    return _stop(o, upgrade, Reason.ORDER_REFUSED, messages.NOT_ORDERED, now)
+    by_whom, why = o.memory.orders_refused
+    message = messages.not_ordered(why if by_whom == process_of(driver) else "")
+    return _stop(o, upgrade, Reason.ORDER_REFUSED, message, now)
 
 
 def _judge(o: Observation, upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Step | None:

@@ -59,7 +59,6 @@ PREVIOUS_CONTINUES = "The previous version continues."
 # --- the copy ---
 
 DRIVER_GONE = "The previous version ended before its state was copied; the upgrade continues without the copy."
-NOT_ORDERED = "The agent of the previous version accepts no orders; the new version starts without a copy."
 COPY_REMOVED_BEFORE_REPARTITION = (
     "The copy was deleted before it showed whether the state can be repartitioned. Nothing was stopped; to try again, "
     "change spec.restartNonce."
@@ -100,6 +99,12 @@ def copy_waits(upgrade: str, why: str) -> str:
 REHEARSING = "The state is copied; the new version is rehearsed on the copy while the previous version runs."
 REHEARSAL_CANCELLED = "spec.upgrade.rehearsal was removed."
 _MORE_MEMORY = "Raise spec.upgrade.rehearsal.resources.requests.memory."
+
+
+def not_ordered(why: str) -> str:
+    """Return the text; ``why`` is what the agent refused the order with, empty if it gave no answer."""
+    because = f" ({why})" if why else ""
+    return f"The agent of the previous version accepts no orders{because}; the new version starts without a copy."
 
 
 def rehearsal_failed(why: str) -> str:

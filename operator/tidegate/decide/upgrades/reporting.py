@@ -108,6 +108,7 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
         Reason.EXECUTORS_LINGER,
         Reason.AGENT_UNREACHABLE,
         Reason.PROTOCOL_MISMATCH,
+        Reason.ORDER_REFUSED,
         Reason.UNKNOWN,
     ):
         message = messages.beside(message, verdict.message)
