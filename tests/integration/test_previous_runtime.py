@@ -1,0 +1,148 @@
+"""Today's operator and the runtime of the last landing, an agent in a process of its own: each understands the other.
+
+An image that brings its own runtime is upgraded after the operator. So whatever a runtime of one release before says is
+read, word for word, and whatever it is ordered it either does, whole, or refuses with what it does not know.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from devcluster.control import free_port
+from tidegate.agent import client as agent_client
+from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.decide.faults import has_unknown_termination, read_termination
+from tidegate.decide.snapshots import pods
+from tidegate.observe.pods import Exit
+from tidegate.resources.driver import build_driver_pod
+from tidegate_spark.control_protocol import ControlOrders
+from tidegate_spark.json_form import from_order, to_json
+from tidegate_spark.protocol import CONFIG_VARIABLE, PROTOCOL, ExecutorTarget
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReports
+from tidegate_testing import previous_runtime
+from tidegate_testing.driver_process import TOKEN
+from tidegate_testing.observations import PLATFORM, app_with, launched, running_driver
+from tidegate_testing.previous_runtime import PreviousRuntime
+from tidegate_testing.rehearsals import config_of
+from tidegate_testing.stored_forms import stored
+
+KEY = ("shop", "orders")
+DRIVER = running_driver(launched(app_with()), ip="127.0.0.1")
+
+
+class OneSecret:
+    """The API server's part: every Secret holds the token."""
+
+    async def get(self, path: str, kind: type[Any]) -> Any:
+        return msgspec.convert({"data": {"token": base64.b64encode(TOKEN.encode()).decode()}}, kind)
+
+
+def client() -> AgentClient:
+    return AgentClient(OneSecret(), 4)  # type: ignore[arg-type] # only ``get`` is called
+
+
+@pytest.fixture(scope="module")
+def previous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreviousRuntime]:
+    """The runtime of the last landing, with the configuration that today's operator writes."""
+    folder = tmp_path_factory.mktemp("previous")
+    package = previous_runtime.unpack(folder)
+    (folder / "token").write_text(TOKEN)
+    port = free_port()
+    variables = {
+        CONFIG_VARIABLE: stored("driver-config-with-protocol").decode(),
+        "TIDEGATE_BIND_ADDRESS": "127.0.0.1",
+        "TIDEGATE_COMMAND_PORT": str(port),
+        "TIDEGATE_STATUS_PORT": str(free_port()),
+        "TIDEGATE_AGENT_TOKEN_FILE": str(folder / "token"),
+    }
+    with pytest.MonkeyPatch.context() as patch, previous_runtime.running(package, variables) as running:
+        patch.setattr(agent_client, "COMMAND_PORT", port)
+        yield running
+
+
+def assert_says(document: Any, found: Any, where: str = "") -> None:
+    """Assert that all that an earlier document says is found, with the same words or with today's for them."""
+    if isinstance(document, dict):
+        assert set(document) <= set(found), where
+        for name, value in document.items():
+            assert_says(value, found[name], f"{where}.{name}")
+    elif isinstance(document, list):
+        assert len(document) == len(found), where
+        for index, pair in enumerate(zip(document, found, strict=True)):
+            assert_says(*pair, f"{where}[{index}]")
+    elif document != found:
+        assert Reason(document) is not Reason.UNKNOWN, (where, document)
+        assert Reason(document).value == found, where
+
+
+def as_document(value: Any) -> Any:
+    return json.loads(to_json(value))
+
+
+async def test_whatever_its_agent_reports_is_read_word_for_word(previous: PreviousRuntime) -> None:
+    async with client() as operator:
+        for document in previous.told["reports"]:
+            report = await operator.read_progress(KEY, DRIVER)
+            assert not isinstance(report, Unanswered), report
+            assert_says(document, as_document(report))
+
+
+def test_whatever_it_leaves_at_its_end_is_read_word_for_word(previous: PreviousRuntime) -> None:
+    told = previous.told["terminations"] + previous.told["ends"]
+    for text in told:
+        ended = Exit(1, "Error", text, 0.0)
+        assert not has_unknown_termination(ended), text
+        assert_says(json.loads(text), as_document(read_termination(ended)))
+    assert len(told) > 20
+
+
+def test_whatever_its_snapshot_pods_leave_is_read_word_for_word(previous: PreviousRuntime) -> None:
+    for text in previous.told["snapshots"]:
+        reports = pods._parse(text)
+        assert isinstance(reports, SnapshotReports)
+        assert_says(json.loads(text), as_document(reports))
+
+
+def test_the_configuration_that_the_operator_writes_says_the_same_to_it(previous: PreviousRuntime) -> None:
+    assert_says(previous.told["config"], json.loads(stored("driver-config-with-protocol")))
+
+
+def test_it_starts_for_this_operator_or_says_which_of_the_two_is_to_be_upgraded(previous: PreviousRuntime) -> None:
+    config = config_of(build_driver_pod(launched(app_with()), 1, 1, PLATFORM))
+    assert (config.protocol, previous.told["refusals"][str(PROTOCOL)]) == (PROTOCOL, "")
+    refusals = [previous.told["refusals"][str(number)] for number in (-1, PROTOCOL + 2)]
+    assert all("is too old for" in refusal for refusal in refusals), refusals
+
+
+ORDERS: list[tuple[str, type[Any], Callable[[AgentClient, Any], Any]]] = [
+    ("snapshot-orders", SnapshotOrders, lambda operator, order: operator.order_snapshots(KEY, DRIVER, order)),
+    ("control-orders", ControlOrders, lambda operator, order: operator.order_control(KEY, DRIVER, order)),
+    ("executor-target", ExecutorTarget, lambda operator, order: operator.set_executors(KEY, DRIVER, order.instances)),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "give"), ORDERS)
+async def test_what_it_is_ordered_it_takes_whole_or_refuses_with_what_it_does_not_know(
+    previous: PreviousRuntime, name: str, kind: type[Any], give: Callable[[AgentClient, Any], Any]
+) -> None:
+    order = from_order(kind, stored(name))
+    async with client() as operator:
+        answer = await give(operator, order)
+    if answer is None:
+        taken = previous.next_line()["given"]
+        assert_says(json.loads(stored(name)), {"instances": taken} if isinstance(taken, int) else taken)
+    else:
+        assert answer.refused
+        assert "not a known" in answer.reason
+        assert answer.reason.endswith("upgrade the runtime")
+
+
+def test_the_commit_of_the_last_landing_is_one_that_this_checkout_comes_from() -> None:
+    assert len(previous_runtime.commit()) == 40
+    assert Path(previous_runtime.COMMIT_FILE).read_text().count("\n") == 1

@@ -1,0 +1,119 @@
+"""What :mod:`tidegate_testing.previous_runtime` runs: all that an earlier runtime can say, by its own types.
+
+It imports the earlier ``tidegate_spark``, and nothing of this checkout: what it uses has to be there in both. The first
+line that it prints is all it would report; each further one is what its agent was ordered to do. It ends with its
+standard input.
+"""
+
+import dataclasses
+import json
+import os
+import sys
+import typing
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from tidegate_spark import preflight, start
+from tidegate_spark.agent import Agent, Commands
+from tidegate_spark.environment import Environment
+from tidegate_spark.protocol import CONFIG_VARIABLE, EXIT_CODES, AgentReport, Termination, to_json
+from tidegate_spark.redaction import Secrets
+from tidegate_spark.snapshot_pod import word_of
+from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.storage import FaultError
+from tidegate_spark.termination import termination_text
+
+PLAIN: dict[Any, Callable[[int], Any]] = {
+    str: lambda number: f"text {number}",
+    bool: lambda number: True,
+    int: lambda number: number + 2,
+    float: lambda number: number + 0.5,
+}
+
+
+def words(kind: type[Enum]) -> list[Enum]:
+    """Return the words that a runtime says: not the one for what it does not know itself."""
+    return [word for word in kind if word.name != "UNKNOWN"]
+
+
+def sample(kind: Any, number: int) -> Any:
+    """Return a value of a type, at no default anywhere; another number has other words."""
+    arguments = typing.get_args(kind)
+    if type(None) in arguments:
+        return sample(next(each for each in arguments if each is not type(None)), number)
+    if dataclasses.is_dataclass(kind):
+        hints: dict[str, Any] = typing.get_type_hints(kind)
+        return typing.cast(Any, kind)(**{name: sample(hint, number) for name, hint in hints.items()})
+    if typing.get_origin(kind) is tuple:
+        return (sample(arguments[0], number), sample(arguments[0], number + 1))
+    if typing.get_origin(kind) is dict:
+        return {f"name {number}": sample(arguments[1], number)}
+    if issubclass(kind, Enum):
+        return words(kind)[number % len(words(kind))]
+    return PLAIN[kind](number)
+
+
+def most_words(kind: Any) -> int:
+    """Return how many words that kind has of which there are most within a type."""
+    if dataclasses.is_dataclass(kind):
+        return max(map(most_words, typing.get_type_hints(kind).values()), default=1)
+    if typing.get_args(kind):
+        return max(map(most_words, typing.get_args(kind)))
+    return len(words(kind)) if isinstance(kind, type) and issubclass(kind, Enum) else 1
+
+
+def samples(kind: Any) -> Iterator[Any]:
+    """Yield values of a type until each word has been in each of its places."""
+    return (sample(kind, number) for number in range(most_words(kind)))
+
+
+class Progress:
+    """Reports one after the other, and begins again."""
+
+    ready, stalled = True, ""
+
+    def __init__(self, reports: list[AgentReport]) -> None:
+        self.reports, self.next = reports, 0
+
+    def report(self) -> AgentReport:
+        self.next += 1
+        return self.reports[(self.next - 1) % len(self.reports)]
+
+
+def protocol_refusal(text: str) -> str:
+    """Return why it starts nothing for an operator that configures it so, empty if it does."""
+    try:
+        preflight.refuse_other_protocol(start.read_config(text))
+    except FaultError as error:
+        return error.fault.message
+    return ""
+
+
+def given(order: Any) -> None:
+    print(json.dumps({"given": order if isinstance(order, int) else json.loads(to_json(order))}), flush=True)
+
+
+def main() -> None:
+    config, reports = os.environ[CONFIG_VARIABLE], list(samples(AgentReport))
+    nothing: dict[str, Any] = {field.name: given for field in dataclasses.fields(Commands)}
+    progress: Any = Progress(reports)
+    Agent(Environment.read(os.environ), progress, CollectorRegistry(), Commands(**nothing), Secrets()).start()
+    told = {
+        "config": json.loads(to_json(start.read_config(config))),
+        "refusals": {
+            number: protocol_refusal(json.dumps({**json.loads(config), "protocol": number})) for number in range(-1, 9)
+        },
+        "reports": [json.loads(to_json(report)) for report in reports],
+        "terminations": [termination_text(each, Secrets()) for each in samples(Termination)],
+        "ends": [termination_text(Termination(reason, "x", 1), Secrets()) for reason in EXIT_CODES],
+        "snapshots": [word_of((each,), Secrets()) for each in samples(SnapshotReport)],
+    }
+    print(json.dumps(told), flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
