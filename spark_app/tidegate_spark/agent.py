@@ -23,8 +23,9 @@ from tidegate_spark.control_protocol import CONTROL_COMMAND, LARGEST_CONTROL_ORD
 from tidegate_spark.environment import Environment
 from tidegate_spark.inside.questions import PATHS, is_question
 from tidegate_spark.json_form import NewerOrderError
+from tidegate_spark.newer_orders import why_refused
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import PROTOCOL, ExecutorTarget, from_order, to_json
+from tidegate_spark.protocol import ExecutorTarget, from_order, to_json
 from tidegate_spark.redaction import Secrets, clean_report
 from tidegate_spark.snapshot_protocol import LARGEST_ORDERS, SNAPSHOT_COMMAND, SnapshotOrders
 
@@ -207,8 +208,7 @@ class CommandHandler(Handler):
         try:
             take(from_order(kind, body))
         except NewerOrderError as error:
-            older = f"this runtime (protocol {PROTOCOL}) is older than who gave the order: upgrade the runtime"
-            self.refuse(422, f"{error}; {older}")
+            self.refuse(422, why_refused(error))
         except ValueError as error:
             self.refuse(400, str(error))
         else:

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 from tidegate_spark import fence, fencing, preflight, pyspark_path, signals, snapshot_progress, storage
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.fence import Fenced, Held
+from tidegate_spark.json_form import NewerOrderError
 from tidegate_spark.log_lines import log_to_stderr
+from tidegate_spark.newer_orders import why_refused
 from tidegate_spark.protocol import (
     CONFIG_VARIABLE,
     DEPENDENCY_REASONS,
@@ -30,6 +32,7 @@ from tidegate_spark.protocol import (
     Fault,
     Termination,
     from_json,
+    from_order,
 )
 from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
@@ -55,7 +58,12 @@ def main() -> int:
     environment = Environment.read(os.environ)
     try:
         config = from_json(DriverConfig, os.environ.get(CONFIG_VARIABLE, ""))
-        order = from_json(Repartition, os.environ.get(REPARTITION_VARIABLE, ""))
+        order = from_order(Repartition, os.environ.get(REPARTITION_VARIABLE, ""))
+    except NewerOrderError as error:
+        log.error("%s: %s", REPARTITION_VARIABLE, error)
+        end = end_of(config, Reason.START_FAILED, f"{why_refused(error)}.")
+        write_termination(environment.termination_log, end, Secrets())
+        return exit_code(end)
     except ValueError as error:
         log.error("%s, %s: %s", CONFIG_VARIABLE, REPARTITION_VARIABLE, error)
         return EXIT_APPLICATION

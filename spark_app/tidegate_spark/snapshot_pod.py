@@ -17,7 +17,9 @@ from typing import Any
 
 from tidegate_spark import preflight, snapshot_progress, storage
 from tidegate_spark.environment import Environment
+from tidegate_spark.json_form import NewerOrderError
 from tidegate_spark.log_lines import log_to_stderr
+from tidegate_spark.newer_orders import refused_reports
 from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.protocol import (
     CONFIG_VARIABLE,
@@ -27,6 +29,7 @@ from tidegate_spark.protocol import (
     TERMINATION_MESSAGE_LIMIT,
     DriverConfig,
     from_json,
+    from_order,
     to_json,
 )
 from tidegate_spark.reasons import Reason
@@ -65,11 +68,14 @@ def main() -> int:
     """Carry the orders out, leave word, and return the exit code."""
     log_to_stderr(os.environ)
     environment = Environment.read(os.environ)
+    text = os.environ.get(ORDERS_VARIABLE, "")
     try:
         config = from_json(DriverConfig, os.environ.get(CONFIG_VARIABLE, ""))
-        orders = from_json(SnapshotOrders, os.environ.get(ORDERS_VARIABLE, ""))
+        orders = from_order(SnapshotOrders, text)
         keeper = keeper_of(config, environment.credentials_directory)
         keeper.give(orders)
+    except NewerOrderError as error:
+        return _refuse(environment, text, error)
     except ValueError as error:
         log.error("%s, %s: %s", CONFIG_VARIABLE, ORDERS_VARIABLE, error)
         return EXIT_APPLICATION
@@ -79,6 +85,13 @@ def main() -> int:
     secrets = Secrets(credentials.secrets if credentials else ())
     leave_word(environment.termination_log, keeper.reports(), secrets)
     return code
+
+
+def _refuse(environment: Environment, text: str, error: NewerOrderError) -> int:
+    """Leave word that none of the orders is carried out; return the exit code: another start would change nothing."""
+    log.error("%s: %s", ORDERS_VARIABLE, error)
+    leave_word(environment.termination_log, refused_reports(text, error), Secrets())
+    return EXIT_OK
 
 
 def keeper_of(config: DriverConfig, credentials_directory: str) -> SnapshotKeeper:

@@ -12,7 +12,7 @@ from tidegate.resources.metadata import owner_reference
 from tidegate.resources.names import SNAPSHOT_CONTAINER, release_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, build_storage_pod
-from tidegate_spark.protocol import ROLE_SNAPSHOT, Storage, to_json
+from tidegate_spark.protocol import ROLE_SNAPSHOT, Storage, to_order
 from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, SnapshotOrders
 
 
@@ -34,7 +34,7 @@ def build_release_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
         module="tidegate_spark.snapshot_pod",
         owner=owner_reference(app),
         labels={},
-        env={ORDERS_VARIABLE: to_json(orders)},
+        env={ORDERS_VARIABLE: to_order(orders)},
         place=Storage(began.uri, began.endpoint, began.region, began.path_style_access),
     )
     return build_storage_pod(_with_origins_credentials(app, began.credentials_secret_name), errand, platform)

@@ -20,7 +20,7 @@ from tidegate.resources.names import REPARTITION_CONTAINER, repartition_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, SparkContainer, build_storage_pod
 from tidegate.spark.memory import split_memory
-from tidegate_spark.protocol import LABEL_EPOCH, POD_UID_VARIABLE, ROLE_REPARTITION, to_json
+from tidegate_spark.protocol import LABEL_EPOCH, POD_UID_VARIABLE, ROLE_REPARTITION, to_order
 from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE
 from tidegate_spark.repartition_protocol import REPARTITION_MODULE, REPARTITION_VARIABLE, Repartition
 
@@ -66,7 +66,7 @@ def build_attempt(app: StreamingApp, known: RepartitionStatus, made_of: str, pla
         module=REPARTITION_MODULE,
         owner=owner_reference(app),
         labels={LABEL_EPOCH: str(known.epoch)},
-        env={REPARTITION_VARIABLE: to_json(order), MASTER_VARIABLE: f"local[{order.cores}]"},
+        env={REPARTITION_VARIABLE: to_order(order), MASTER_VARIABLE: f"local[{order.cores}]"},
         spark=spark,
         made_of=made_of,
     )

@@ -30,7 +30,7 @@ from tidegate.resources.metadata import reference_to
 from tidegate.resources.names import SNAPSHOT_CONTAINER, export_pod_prefix, snapshot_pod_name, verify_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, build_storage_pod, hash_of_taken
-from tidegate_spark.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, Storage, to_json
+from tidegate_spark.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, Storage, to_order
 from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 
 
@@ -104,7 +104,7 @@ def build_errand(snapshot: StreamSnapshot, orders: SnapshotOrders) -> Errand:
         module="tidegate_spark.snapshot_pod",
         owner=reference_to(SNAPSHOT_KIND, snapshot.metadata),
         labels={LABEL_SNAPSHOT: identity},
-        env={ORDERS_VARIABLE: to_json(orders)},
+        env={ORDERS_VARIABLE: to_order(orders)},
         place=place,
     )
 

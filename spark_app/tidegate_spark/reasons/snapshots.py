@@ -74,16 +74,16 @@ AREA = Area(
         Entry(
             Reason.ORDER_REFUSED,
             Fault.CLUSTER,
-            (Place.APP, Place.SNAPSHOT, Place.MESSAGE, Place.UPGRADE),
+            (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT, Place.MESSAGE, Place.UPGRADE),
             (
-                "The agent of the driver refuses the order: its runtime is older than the operator, and does not know "
-                "the order or a field of it, which the message names."
+                "The agent of the driver, or a pod, refuses the order: its runtime is older than the operator, and "
+                "does not know the order or a field of it, which the message names."
             ),
             remedy=(
                 "Change spec.restartNonce of the application, which brings the operator's runtime; with "
                 "spec.application.runtime Image, use an image with a newer one."
             ),
-            after="It is given again.",
+            after="A driver is given it again.",
         ),
         Entry(
             Reason.POD_STARTING,

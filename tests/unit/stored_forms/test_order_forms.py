@@ -8,6 +8,9 @@ import asyncio
 import base64
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,21 +22,27 @@ from prometheus_client import CollectorRegistry
 from devcluster.control import free_port
 from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
-from tidegate.observe.pods import PodRecord
+from tidegate.decide.faults import read_termination
+from tidegate.decide.snapshots import pods
+from tidegate.observe.pods import Exit, PodRecord
 from tidegate_spark.agent import Agent
 from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageEnd, MessageState
 from tidegate_spark.environment import Environment
 from tidegate_spark.json_form import NewerOrderError, from_json, from_order, to_json, to_order
 from tidegate_spark.places import Storage
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import ExecutorTarget
+from tidegate_spark.protocol import CONFIG_VARIABLE, EXIT_APPLICATION, ExecutorTarget
+from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
+from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, RepartitionEnd
 from tidegate_spark.snapshot_protocol import (
+    ORDERS_VARIABLE,
     AdoptOrder,
     ExportOrder,
     ReleaseOrder,
     SnapshotOrder,
     SnapshotOrders,
+    SnapshotState,
     StateChoice,
     VerifyOrder,
 )
@@ -236,3 +245,38 @@ def test_a_number_of_executors_that_cannot_be_meant_is_refused(asked: list[Any])
 )
 def test_what_a_hostile_agent_refuses_with_fits_into_a_status(body: bytes, shown: str) -> None:
     assert agent_client._why_refused(422, body) == shown
+
+
+# --- operator and pods ---
+
+
+def left_by(module: str, variables: dict[str, str], folder: Path) -> tuple[int, str]:
+    """Return exit code and termination message of a pod's process with these orders."""
+    config = driver_config("orders", "local:///main.py", Storage("s3://streams/apps/shop/orders", "http://127.0.0.1:9"))
+    given = {CONFIG_VARIABLE: to_json(config), "TIDEGATE_TERMINATION_LOG": str(folder / "termination"), **variables}
+    command = [sys.executable, "-m", f"tidegate_spark.{module}"]
+    ended = subprocess.run(command, env={**os.environ, **given}, check=False, timeout=60)
+    return ended.returncode, (folder / "termination").read_text()
+
+
+def test_a_snapshot_pod_refuses_orders_with_a_field_that_it_does_not_know_each_by_its_id(tmp_path: Path) -> None:
+    text = stored("snapshot-orders").decode().replace('"manual":true', f'"manual":true,"{LATER}":1')
+    code, word = left_by("snapshot_pod", {ORDERS_VARIABLE: text}, tmp_path)
+    told = pods._parse(word)
+    assert code == 0
+    assert told is not None
+    assert {report.id for report in told.snapshots} >= {"nightly-1", "nightly-0", "import-1", "nightly-1-verify", "e-1"}
+    for report in told.snapshots:
+        assert (report.state, report.reason) == (SnapshotState.FAILED, Reason.ORDER_REFUSED)
+        assert report.message.startswith(f"SnapshotOrders.take[0].{LATER}: not a known field; this runtime")
+
+
+def test_a_pod_that_repartitions_refuses_an_order_with_a_field_that_it_does_not_know(tmp_path: Path) -> None:
+    text = json.dumps({**json.loads(stored("repartition")), LATER: 1})
+    code, word = left_by("repartition_pod", {REPARTITION_VARIABLE: text}, tmp_path)
+    told = read_termination(Exit(code, "Error", word, NOW))
+    assert code == EXIT_APPLICATION
+    assert told is not None
+    assert told.repartition == RepartitionEnd(Reason.START_FAILED)
+    assert told.message.startswith(f"Repartition.{LATER}: not a known field; this runtime")
+    assert told.message.endswith("upgrade the runtime.")
