@@ -64,7 +64,7 @@ def test_a_payload_without_end_is_refused() -> None:
     deep: Any = 0
     for _ in range(70):
         deep = [deep]
-    with pytest.raises(InvalidMessageError, match="64 deep"):
+    with pytest.raises(InvalidMessageError, match="deeper than 64 levels"):
         made("mine", deep)
     deep.append(deep)
     with pytest.raises(InvalidMessageError, match="payload"):
