@@ -38,6 +38,7 @@ from tidegate_spark.head_start import HeadStart
 from tidegate_spark.inside.at_driver import Inside
 from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
+from tidegate_spark.mounted_main import kept_main
 from tidegate_spark.output_book import OutputBook
 from tidegate_spark.outputs import Outputs
 from tidegate_spark.progress import Progress
@@ -142,7 +143,7 @@ class Driver:
         preflight.refuse_other_protocol(self._config)
         paths = preflight.find_files(self._config.py_files)
         sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
-        main = preflight.find_main(self._config.main)
+        main = preflight.find_main(kept_main(self._config.main))
         config, environment = self._config, self._environment
         # They are of this very epoch and pod, and take longer to go than all that follows.
         leftovers_gone = begin_removal(config, environment) if environment.on_kubernetes else lambda: None

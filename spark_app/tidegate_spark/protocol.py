@@ -76,6 +76,11 @@ RUNTIME_DIRECTORY = "/opt/tidegate-injected"
 """Where the init container copies the runtime for images that do not bring it: ``python/`` and ``jars/``. It is not
 /opt/tidegate: the volume would hide the samples that the Spark image has there."""
 
+MOUNTED_MAIN_DIRECTORY = "/var/run/tidegate/mounted-main"
+"""Where the ConfigMap's key of spec.application.mainFrom is mounted in what runs the program."""
+MAIN_DIRECTORY = "/var/run/tidegate/main"
+"""An emptyDir beside it, for the text that the pod began with (:mod:`tidegate_spark.mounted_main`)."""
+
 WORK_DIRECTORY = "/var/lib/tidegate"
 """A writable emptyDir in driver and executors: Spark's local directories, RocksDB, the executor template."""
 

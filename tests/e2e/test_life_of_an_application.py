@@ -39,7 +39,7 @@ def test_a_script_that_knows_nothing_of_tidegate_lives_from_apply_to_deletion_an
     world: World,
 ) -> None:
     world.make_namespace(NAMESPACE)
-    world.kubectl.apply(world.app(NAME, NAMESPACE, main="script:counting.py"))
+    world.kubectl.apply(world.app(NAME, NAMESPACE, main="key:counting.py"))
     it_shows_its_figures(world)
     their_jvms_start_from_the_archive(world)
     scale_out(world)

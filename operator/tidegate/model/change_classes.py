@@ -27,6 +27,8 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "application.imagePullSecrets": ChangeClass.RESTART,
     "application.runtime": ChangeClass.RESTART,
     "application.main": ChangeClass.RESTART,
+    "application.mainFrom.configMapKeyRef.key": ChangeClass.RESTART,
+    "application.mainFrom.configMapKeyRef.name": ChangeClass.RESTART,
     "application.args": ChangeClass.RESTART,
     "application.env": ChangeClass.RESTART,
     "application.pyFiles": ChangeClass.RESTART,

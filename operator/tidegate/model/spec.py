@@ -61,11 +61,25 @@ class LocalReference(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
 
 
+class KeyReference(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A key of an object in the application's namespace."""
+
+    name: str = ""
+    key: str = ""
+
+
+class MainSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Where a script comes from that is not in the image."""
+
+    config_map_key_ref: KeyReference
+
+
 class Application(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What runs: an image, and a script or module in it."""
+    """What runs: an image, and a script or module in it, or a script from elsewhere. ``main`` or ``main_from``."""
 
     image: str
-    main: str
+    main: str = ""
+    main_from: MainSource | None = None
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: tuple[LocalReference, ...] = ()
     runtime: Runtime = Runtime.INJECTED

@@ -18,6 +18,7 @@ _PARTITIONS = "state.partitions"
 _VERSION_FIELDS = tuple(sorted((*fields_of(ChangeClass.RESTART), _PARTITIONS)))
 _PROGRAM = (
     *("application.args", "application.env", "application.image", "application.main", "application.pyFiles"),
+    *("application.mainFrom.configMapKeyRef.key", "application.mainFrom.configMapKeyRef.name"),
     *("driver.podTemplate", "sparkConf"),
 )
 _PATHS = tuple((path, path.split(".")) for path in _VERSION_FIELDS)
@@ -37,10 +38,14 @@ def spec_hash(app: StreamingApp) -> str:
 
 
 def program_hash(spec: StreamingAppSpec) -> str:
-    """Return 16 hexadecimal digits over what says what a program does and where its output goes."""
+    """Return 16 hexadecimal digits over what says what a program does and where its output goes.
+
+    A field that is not there does not count: what was hashed before the field existed is the same now.
+    """
     tree = msgspec.to_builtins(spec)
     found = {path: _at(tree, path.split(".")) for path in _PROGRAM}
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
+    present = {path: value for path, value in found.items() if value is not None}
+    return hashlib.sha256(json.dumps(present, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def version_of(spec: StreamingAppSpec) -> str:

@@ -11,6 +11,7 @@ from tidegate.resources.control_channel import mount_credentials
 from tidegate.resources.cpu_limits import driver_limit
 from tidegate.resources.driver_config import build_driver_config, service_account
 from tidegate.resources.metadata import labels, owner_reference
+from tidegate.resources.mounted_main import mount_main
 from tidegate.resources.names import DRIVER_CONTAINER, agent_secret_name, driver_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import DRIVER_FIELD, lay_over
@@ -58,6 +59,7 @@ def build_driver_pod(
     if config.start_from is not None and config.start_from.credentials_secret:
         _mount_origins_credentials(spec, config.start_from.credentials_secret)
     mount_credentials(spec, app)
+    mount_main(spec, app.spec.application)
     owned = {"metadata": _metadata(app, epoch), "spec": spec}
     return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, DRIVER_FIELD, owned=True)}
 

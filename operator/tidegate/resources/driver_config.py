@@ -8,6 +8,7 @@ from tidegate.model.spec_hash import program_hash
 from tidegate.model.streaming_app import ForkOutputs, StableSpec, StreamingApp, UpgradePhase
 from tidegate.resources.control_channel import channel_settings
 from tidegate.resources.executor import build_executor_template
+from tidegate.resources.mounted_main import main_reference
 from tidegate.resources.names import ACCESS_NAME, EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_parts import is_injected
@@ -61,7 +62,7 @@ def build_driver_config(
         epoch=epoch,
         lineage=lineage,
         pod_name=driver_pod_name(app.metadata.name),
-        main=spec.application.main,
+        main=main_reference(spec.application),
         storage=app_storage(app),
         executor=_executor_settings(app, epoch, platform),
         driver_heap_mib=split_memory("driver", spec.driver.resources.memory, spec.spark_conf).heap_mib,

@@ -17,6 +17,10 @@ def container(name: str, variable: str) -> dict[str, Any]:
     return {"spec": {"containers": [{"name": name, "env": [{"name": variable, "value": "x"}]}]}}
 
 
+def script_of(source: dict[str, Any]) -> dict[str, Any]:
+    return {"image": "example/app:1", "mainFrom": source}
+
+
 def kafka(**fields: Any) -> dict[str, Any]:
     return {"channel": {"type": "Kafka", "kafka": {"bootstrapServers": "b:9092", "topic": "t", **fields}}}
 
@@ -35,7 +39,42 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "an empty image": ("spec/application/image", "", ["spec.application.image"]),
     "an image with a space": ("spec/application/image", "an image", ["spec.application.image", "without spaces"]),
     "an image that is a number": ("spec/application/image", 3, ["spec.application.image", "must be of type string"]),
-    "no main": ("spec/application/main", REMOVED, ["spec.application.main: Required value"]),
+    "no program": (
+        "spec/application/main",
+        REMOVED,
+        ["spec.application", "application.main", "application.mainFrom", "exactly one"],
+    ),
+    "two programs": (
+        "spec/application/mainFrom",
+        {"configMapKeyRef": {"name": "count", "key": "count.py"}},
+        ["spec.application", "application.main", "application.mainFrom", "exactly one"],
+    ),
+    "a script from nowhere": ("spec/application", script_of({}), ["mainFrom.configMapKeyRef: Required value"]),
+    "a script of no ConfigMap": (
+        "spec/application",
+        script_of({"configMapKeyRef": {"key": "count.py"}}),
+        ["mainFrom.configMapKeyRef.name: Required value"],
+    ),
+    "a script of no key": (
+        "spec/application",
+        script_of({"configMapKeyRef": {"name": "count"}}),
+        ["mainFrom.configMapKeyRef.key: Required value"],
+    ),
+    "a ConfigMap that none can be": (
+        "spec/application",
+        script_of({"configMapKeyRef": {"name": "Count/er", "key": "count.py"}}),
+        ["application.mainFrom.configMapKeyRef.name", "lower-case letters"],
+    ),
+    "a key that leads elsewhere": (
+        "spec/application",
+        script_of({"configMapKeyRef": {"name": "count", "key": "../count.py"}}),
+        ["application.mainFrom.configMapKeyRef.key", "such as main.py"],
+    ),
+    "a key that is a directory": (
+        "spec/application",
+        script_of({"configMapKeyRef": {"name": "count", "key": "..data"}}),
+        ["application.mainFrom.configMapKeyRef.key", "such as main.py"],
+    ),
     "a main without its path": (
         "spec/application/main",
         "main.py",

@@ -3,7 +3,7 @@
 import copy
 
 from tidegate.model.streaming_app import decode_app
-from tidegate_testing.crd import MINIMAL, create
+from tidegate_testing.crd import MINIMAL, changed, create
 from tidegate_testing.kubectl import Kubectl
 
 
@@ -164,3 +164,25 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
     stored = create(api_kubectl, namespace, app)
     assert stored["spec"] == app["spec"]
     decode_app(stored)
+
+
+def test_a_script_of_a_config_map_stands_in_place_of_main(api_kubectl: Kubectl, namespace: str) -> None:
+    source = {"configMapKeyRef": {"name": "count-7b9f", "key": "count.py"}}
+    app = changed("spec/application", {"image": "example/app:1", "mainFrom": source})
+    stored = create(api_kubectl, namespace, app)
+    assert stored["spec"]["application"]["mainFrom"] == source
+    reference = decode_app(stored).spec.application.main_from
+    assert reference is not None
+    assert (reference.config_map_key_ref.name, reference.config_map_key_ref.key) == ("count-7b9f", "count.py")
+
+
+def test_an_application_goes_from_a_file_of_its_image_to_a_script_of_a_config_map(
+    api_kubectl: Kubectl, namespace: str
+) -> None:
+    create(api_kubectl, namespace, MINIMAL)
+    source = {"configMapKeyRef": {"name": "count-7b9f", "key": "count.py"}}
+    api_kubectl.patch("sapp", "app", namespace, {"spec": {"application": {"main": None, "mainFrom": source}}})
+    stored = api_kubectl.get("sapp", "app", namespace)
+    assert stored is not None
+    assert stored["spec"]["application"]["mainFrom"] == source
+    assert "main" not in stored["spec"]["application"]

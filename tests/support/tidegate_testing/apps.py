@@ -36,16 +36,16 @@ def streaming_app(
 ) -> dict[str, Any]:
     """Return a small StreamingApp that fits on a small node; ``spec`` is merged over it, group by group.
 
-    ``main`` may be ``script:NAME``: a file of the ConfigMap ``scripts``, mounted through the driver's pod template.
+    ``main`` may be ``script:NAME``: a file of the ConfigMap ``scripts``, mounted through the driver's pod template; or
+    ``key:NAME``: the same by ``mainFrom``.
     """
     small = {"resources": {"requests": {"cpu": "50m", "memory": "1200Mi"}}}
-    script = main.removeprefix("script:") if main.startswith("script:") else ""
-    driver = {**small, **({"podTemplate": _with_scripts()} if script else {})}
+    driver = {**small, **({"podTemplate": _with_scripts()} if main.startswith("script:") else {})}
     base: dict[str, Any] = {
         "application": {
             "image": image,
             "runtime": "Image",
-            "main": f"local://{SCRIPTS_PATH}/{script}" if script else main,
+            **_program(main),
             "args": list(args),
         },
         "driver": driver,
@@ -60,6 +60,13 @@ def streaming_app(
         "metadata": {"name": name, "namespace": namespace},
         "spec": base,
     }
+
+
+def _program(main: str) -> dict[str, Any]:
+    kind, _, name = main.partition(":")
+    if kind == "key":
+        return {"mainFrom": {"configMapKeyRef": {"name": SCRIPTS, "key": name}}}
+    return {"main": f"local://{SCRIPTS_PATH}/{name}" if kind == "script" else main}
 
 
 def _with_scripts() -> dict[str, Any]:

@@ -29,6 +29,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "application.imagePullSecrets": st.lists(st.fixed_dictionaries({"name": names}), min_size=1, max_size=3),
     "application.runtime": st.sampled_from(["Image", "Injected"]),
     "application.main": names,
+    "application.mainFrom.configMapKeyRef.key": names,
+    "application.mainFrom.configMapKeyRef.name": names,
     "application.args": st.lists(words, min_size=1, max_size=4),
     "application.env": variables,
     "application.pyFiles": st.lists(names, min_size=1, max_size=3),
@@ -202,6 +204,7 @@ def test_the_hash_of_a_known_spec_stays_what_it_was_because_another_one_restarts
         ("application.args", ["--output", "b"], False),
         ("application.env", [{"name": "OUTPUT", "value": "b"}], False),
         ("application.image", "another", False),
+        ("application.mainFrom", {"configMapKeyRef": {"name": "b", "key": "main.py"}}, False),
         ("sparkConf", {"spark.output": "b"}, False),
         ("driver.podTemplate", {"metadata": {"labels": {"a": "b"}}}, False),
         ("driver.resources.requests.memory", "4Gi", True),
@@ -213,3 +216,8 @@ def test_two_applications_run_one_program_if_nothing_differs_that_says_where_out
     field: str, value: Any, same: bool
 ) -> None:
     assert (program_hash(app({field: value}).spec) == program_hash(app().spec)) is same
+
+
+def test_the_hash_of_a_known_program_stays_what_it_was_because_forks_compare_it_with_one_that_was_stored() -> None:
+    known = app({"application.args": ["--a"], "sparkConf": {"spark.a": "1"}})
+    assert program_hash(known.spec) == "ef4956d1f6ca6083"
