@@ -117,6 +117,13 @@ def test_links_to_pages_and_their_sections_lead_somewhere(page: str) -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "spark_app" / "samples").rglob("*.yaml")), ids=lambda path: path.stem)
 def test_every_sample_is_what_its_crd_takes(path: Path) -> None:
-    resource = yaml.safe_load(path.read_text())
+    (resource,) = [each for each in yaml.safe_load_all(path.read_text()) if each["kind"] in NAMES]
     schema = SCHEMAS[NAMES[resource["kind"]]]
     assert list(wrong(schema["properties"]["spec"], resource["spec"], "spec")) == []
+
+
+def test_a_sample_whose_script_is_in_a_config_map_brings_a_script_that_can_be_read() -> None:
+    (config_map, app) = yaml.safe_load_all((ROOT / "spark_app/samples/word-count-from-configmap.yaml").read_text())
+    reference = app["spec"]["application"]["mainFrom"]["configMapKeyRef"]
+    assert (config_map["kind"], config_map["metadata"]["name"]) == ("ConfigMap", reference["name"])
+    assert compile(config_map["data"][reference["key"]], reference["key"], "exec")
