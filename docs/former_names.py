@@ -6,12 +6,15 @@ them: references and models are without. They go after version 0.2.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 DESCRIPTION = "Former name of "
 REFUSAL = " has another name: use "
+_EITHER_NAME = re.compile(r"has\(self\.(\w+)\) \|\| has\(self\.(\w+)\)")
+"""Rule of a required field that has a former name: with ``required``, nobody would be told the new one."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,10 @@ def former_names(schema: Mapping[str, Any], prefix: str = "") -> Iterator[Former
 
 
 def without_former_names(schema: Any) -> Any:
-    """Return a schema as it is for whoever writes manifests now."""
+    """Return a schema as it is for whoever writes manifests now.
+
+    A field that is required, unless its former name is there, is required.
+    """
     if isinstance(schema, list):
         return [
             without_former_names(part)
@@ -60,6 +66,15 @@ def without_former_names(schema: Any) -> Any:
         for name, part in schema.items()
         if not (isinstance(part, dict) and is_former(part))
     }
+    if required := _required_but_for_old_names(schema):
+        found["required"] = sorted({*found.get("required", ()), *required})
     if found.get("x-kubernetes-validations") == []:
         del found["x-kubernetes-validations"]
     return found
+
+
+def _required_but_for_old_names(schema: Mapping[str, Any]) -> set[str]:
+    fields = schema.get("properties", {})
+    rules = schema.get("x-kubernetes-validations", ())
+    found = (_EITHER_NAME.fullmatch(str(rule["rule"])) for rule in rules if isinstance(rule, dict) and "rule" in rule)
+    return {match[1] for match in found if match is not None and is_former(fields.get(match[2], {}))}

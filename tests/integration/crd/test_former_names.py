@@ -65,3 +65,20 @@ def test_a_former_name_is_refused_with_the_new_one(
     assert re.fullmatch(rf"{re.escape(old)} has another name: use [A-Za-z.]+(,| |$).*", former.refusal), former.refusal
     lines = [line for line in str(refused.value).splitlines() if former.refusal in line]
     assert len(lines) == 1, refused.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "refusal"),
+    [
+        ("app", {"upgrade": {"rollbackPolicy": "Auto"}}, '"Auto": supported values: "OnFailure", "Never"'),
+        ("snapshot", {"export": {"format": "Csv"}}, '"Csv": supported values: "JSONLines", "CSV", "Parquet"'),
+        ("snapshot", {"export": {"format": "JsonLines"}}, '"JsonLines": supported values: "JSONLines", "CSV"'),
+    ],
+)
+def test_a_former_word_is_refused_with_the_words_there_are(
+    api_kubectl: Kubectl, namespace: str, kind: str, group: dict[str, Any], refusal: str
+) -> None:
+    smallest = KINDS[kind][1]
+    with pytest.raises(KubectlError) as refused:
+        create(api_kubectl, namespace, {**smallest, "spec": {**smallest["spec"], **group}})
+    assert refusal in str(refused.value)
