@@ -10,7 +10,7 @@ import yaml
 
 from docs import generate_reference
 from docs.former_names import without_former_names
-from tidegate.model.change_classes import CHANGE_CLASSES
+from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.model.control_message import ControlMessageSpec, ControlMessageStatus
 from tidegate.model.stream_snapshot import StreamSnapshotSpec, StreamSnapshotStatus
 from tidegate.model.streaming_app import StreamingAppSpec, StreamingAppStatus
@@ -187,3 +187,11 @@ def test_a_reference_that_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     stale = generate_reference.ROOT / "docs" / "reference" / "missing.md"
     monkeypatch.setattr(generate_reference, "TARGET", stale)
     assert generate_reference.main(["--check"]) == 1
+
+
+def test_the_upgrade_names_exactly_the_fields_whose_edit_makes_a_version() -> None:
+    text = SPEC["properties"]["upgrade"]["description"]
+    (listed,) = re.findall(r": one of (.*?)\. A version is stable", text)
+    named = set(re.findall(r"[a-z]\w*(?:\.[a-z]\w*)*", listed)) & set(schema_fields(SPEC))
+    making = {*fields_of(ChangeClass.RESTART), "state.partitions"}
+    assert {each for each in CHANGE_CLASSES if any(f"{each}.".startswith(f"{name}.") for name in named)} == making
