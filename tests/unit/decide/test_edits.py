@@ -17,6 +17,8 @@ OTHER: dict[str, Any] = {
     "application.imagePullSecrets": [{"name": "registry"}],
     "application.runtime": "Image",
     "application.main": "local:///opt/other.py",
+    "application.mainFrom.configMapKeyRef.key": "other.py",
+    "application.mainFrom.configMapKeyRef.name": "other",
     "application.args": ["--other"],
     "application.env": [{"name": "OTHER", "value": "x"}],
     "application.pyFiles": ["local:///opt/other.zip"],
@@ -97,6 +99,11 @@ OTHER: dict[str, Any] = {
 }
 KAFKA = {"control.channel.kafka.bootstrapServers": "broker:9092", "control.channel.kafka.topic": "control"}
 RABBITMQ = {"control.channel.rabbitmq.uri": "amqp://broker", "control.channel.rabbitmq.queue": "control"}
+MOUNTED = {
+    "application.main": "",
+    "application.mainFrom.configMapKeyRef.key": "main.py",
+    "application.mainFrom.configMapKeyRef.name": "program",
+}
 LIVE: dict[str, set[type[Any]]] = {
     # The next evaluation goes by it, and may have another number of executors follow.
     **{path: set() for path in OTHER if path.startswith("autoscaling.")},
@@ -114,6 +121,8 @@ def before_edit_of(path: str) -> dict[str, Any]:
         return {"control.channel.type": "RabbitMQ", **RABBITMQ}
     if path == "control.channel.type":
         return KAFKA
+    if path.startswith("application.mainFrom"):
+        return MOUNTED
     return {"control.channel.type": "Kafka", **KAFKA} if path.startswith("control.channel") else {}
 
 

@@ -27,8 +27,8 @@ SAMPLES = Path(MANIFEST).parent
 
 
 def load(path: Path) -> dict[str, Any]:
-    manifest: dict[str, Any] = yaml.safe_load(path.read_text())
-    return manifest
+    kinds: dict[str, dict[str, Any]] = {each["kind"]: each for each in yaml.safe_load_all(path.read_text())}
+    return kinds["StreamingApp"]
 
 
 def test_on_the_development_cluster_the_manifest_is_applied_as_it_is_in_the_file() -> None:
@@ -93,12 +93,18 @@ def test_a_folder_marker_and_a_file_on_its_way_are_no_committed_batch() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_a_manifest_runs_a_file_that_is_among_the_samples(path: Path) -> None:
-    main = load(path)["spec"]["application"]["main"]
-    assert main.startswith("local:///opt/tidegate/samples/")
+def test_a_manifest_runs_a_file_among_the_samples_or_a_script_that_it_brings(path: Path) -> None:
+    application = load(path)["spec"]["application"]
     # The image with the samples brings the runtime too.
-    assert load(path)["spec"]["application"]["runtime"] == "Image"
-    assert (SAMPLES / Path(main).name).is_file()
+    assert application["runtime"] == "Image"
+    if "mainFrom" in application:
+        reference = application["mainFrom"]["configMapKeyRef"]
+        (script,) = [it for it in yaml.safe_load_all(path.read_text()) if it["kind"] == "ConfigMap"]
+        assert (script["metadata"]["name"], [*script["data"]]) == (reference["name"], [reference["key"]])
+        compile(script["data"][reference["key"]], reference["key"], "exec")
+        return
+    assert application["main"].startswith("local:///opt/tidegate/samples/")
+    assert (SAMPLES / Path(application["main"]).name).is_file()
 
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.py")), ids=lambda path: path.stem)
