@@ -16,11 +16,12 @@ _PREFIX = re.compile(
     r'^(Pod in version "v1" cannot be handled as a Pod: (strict decoding error: )?|Pod "\S+" is invalid: '
     r'|pods "\S+" is forbidden: )'
 )
-_PATH = re.compile(r"(?<![\w.])(?:spec|metadata)(?:\.[A-Za-z][\w/-]*|\[[^\]]*\])+")
+_PATH = re.compile(r"(?<![\w.])(?:spec|metadata)(?:\.[A-Za-z][\w/-]*|\[[^\][]*\])+")
 _WRONG_TYPE = re.compile(r"json: cannot unmarshal (\w+) into Go struct field \w+\.([\w.]+) of type (\S+)")
 _USAGE = r"((minimum|maximum) \S+ usage|\S+ max limit to request ratio) per (Container|Pod) is "
 _BY_LIMIT_RANGE = re.compile(r'pods "[^"]*" is forbidden: \[?' + _USAGE)
-_LIMIT_RANGE = re.compile(_USAGE)
+# From the beginnings of words only: from each character on, one long word takes as many steps as its length squared.
+_LIMIT_RANGE = re.compile(r"(?<!\S)\[?" + _USAGE)
 _NO_QUANTITY = "quantities must match the regular expression"
 
 

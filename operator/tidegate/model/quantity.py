@@ -25,8 +25,10 @@ _SUFFIXES = {
     "Pi": Decimal(2**50),
     "Ei": Decimal(2**60),
 }
-_QUANTITY = re.compile(r"\+?(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+_QUANTITY = re.compile(r"\+?(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
 MEBIBYTE = 2**20
+_LONGEST = 64
+"""Characters: the API server's own quantities have less than 25."""
 
 
 def parse_quantity(field: str, value: str | int) -> Decimal:
@@ -39,9 +41,10 @@ def parse_quantity(field: str, value: str | int) -> Decimal:
     Raises:
         SpecError: the value is no quantity, or negative.
     """
-    match = _QUANTITY.fullmatch(str(value))
+    text = str(value)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
-        raise SpecError(field, f"{value!r} is no quantity; write something like 500m, 2 or 2Gi")
+        raise SpecError(field, f"{text[:_LONGEST]!r} is no quantity; write something like 500m, 2 or 2Gi")
     number, exponent, suffix = match.groups()
     if exponent is not None:
         return Decimal(number).scaleb(int(exponent))

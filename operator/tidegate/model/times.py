@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from cronsim import CronSim, CronSimError
 
 MINUTE = 60
+_LONGEST = 100
 _ANY_TIME = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -72,6 +73,9 @@ def next_time(times: Schedule | Interval, now: float) -> float | None:
 @functools.lru_cache(4096)
 def fault_of(schedule: str, time_zone: str = "") -> str:
     """Return why no time follows from a schedule, and what to write instead; empty if times do."""
+    if len(schedule) > _LONGEST or len(time_zone) > _LONGEST:
+        # The CRD says so, too; an object may be older than that.
+        return f"a schedule and a time zone have at most {_LONGEST} characters; write something like 0 8 * * 1-5"
     if _zone(time_zone) is None:
         return f"{time_zone!r} is no time zone of the IANA database, such as Europe/Berlin or Etc/UTC"
     if len(schedule.split()) != 5:

@@ -16,6 +16,8 @@ SMALLEST_HEAP_MIB = 450
 """Spark refuses to start a driver or an executor whose heap is under 1.5 times its 300 MiB of reserved memory."""
 
 _JVM_SIZE = re.compile(r"(\d+)\s*([bkmgtp]?)b?", re.IGNORECASE)
+_LONGEST_SIZE = 32
+"""Characters of a size: 2**63, the largest that a JVM reads, has 19 digits."""
 _JVM_UNITS = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20, "p": 2**30}
 
 
@@ -71,8 +73,10 @@ def _asked_beside(spark_conf: Mapping[str, str]) -> int:
 
 def _jvm_mebibytes(key: str, text: str, bare: str = "m") -> int:
     # What a number without a unit means differs by key: MiB for heaps, bytes for off-heap memory.
-    match = _JVM_SIZE.fullmatch(text.strip())
+    match = _JVM_SIZE.fullmatch(text.strip()) if len(text) <= _LONGEST_SIZE else None
     if match is None:
-        raise SpecError(f"spec.sparkConf[{key}]", f"{text!r} is no size; write something like 512m or 2g")
+        raise SpecError(
+            f"spec.sparkConf[{key}]", f"{text[:_LONGEST_SIZE]!r} is no size; write something like 512m or 2g"
+        )
     number, unit = match.groups()
     return int(int(number) * _JVM_UNITS[(unit or bare).lower()])

@@ -45,8 +45,8 @@ OWNED_KEYS: dict[str, str] = {
 """Settings refused in ``spec.sparkConf``, each with what to do instead. The CRD holds one rule for each of them."""
 
 OWNED_PREFIX = "spark.executorEnv.TIDEGATE_"
-_MOST_DIGITS = 9
 """No setting may begin with this: the variables of the runtime. The CRD holds a rule for it, too."""
+_MOST_DIGITS = 9
 
 DEFAULTS: dict[str, str] = {
     # Each of these three saves the driver a permission: without them Spark writes ConfigMaps, and lists and deletes

@@ -28,7 +28,7 @@ _WHOLE_NUMBERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _TOKEN = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")"
     r"|(?P<operation><=|>=|!=|<>|==|=|<|>)"
-    r"|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])"
+    r"|(?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])"
     r"|(?P<name>(?:\w+|\$\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|\$\w+|`(?:[^`]|``)+`))*))"
 )
 _PART = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
@@ -66,7 +66,8 @@ def conditions_of_filter(text: str, schema: Mapping[str, Any]) -> tuple[Conditio
     while tokens:
         condition, tokens = _condition(tokens, schema)
         found.append(condition)
-        if not tokens:
+        # Not only at the end: each condition takes the list of what is left, which may be long.
+        if not tokens or len(found) > MOST_CONDITIONS:
             break
         joint = tokens.pop(0)
         if joint[0] != "name" or joint[1].lower() != "and" or not tokens:

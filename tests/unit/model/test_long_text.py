@@ -1,0 +1,100 @@
+"""Text that anybody may write is read in as many steps as it has characters: who looks twice at each does not end here.
+
+The texts are such that a regular expression which tries anew from each place needs 10**12 steps for them.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from tidegate.foreign_text import (
+    is_about_object,
+    is_by_limit_range,
+    names_limit_range,
+    split_validation_error,
+    with_paths,
+    without_prefix,
+    wrong_type,
+)
+from tidegate.model.errors import SpecError
+from tidegate.model.quantity import parse_quantity
+from tidegate.model.times import fault_of
+from tidegate.resources.storage_pod import variables_in
+from tidegate.spark.memory import split_memory
+from tidegate.spark.settings import task_slots
+from tidegate_spark.foreign_text import last_cause, names_plan, names_state_schema, python_error_in
+from tidegate_spark.inside.conditions import conditions_of_filter, conditions_of_key
+from tidegate_spark.inside.errors import BadQuestionError
+from tidegate_spark.snapshot_protocol import names_a_secret
+
+LONG = 1024 * 1024
+SCHEMA = {"key": {"type": "struct", "fields": [{"name": "a", "type": "string", "nullable": True, "metadata": {}}]}}
+PIECES = (
+    *(
+        "a",
+        "1",
+        "1.",
+        ".",
+        "$(",
+        "(",
+        "[",
+        "[[",
+        "{",
+        "'",
+        '"',
+        "`",
+        "\\",
+        "=",
+        " ",
+        "\n",
+        "/",
+        "a.",
+        "-",
+        "1e",
+        "0 ",
+        "*/1,",
+    ),
+    *(
+        "spec[",
+        "metadata.",
+        "maximum ",
+        "x max limit ",
+        "path=",
+        "json: cannot unmarshal ",
+        "Caused by: ",
+        "a.b.",
+        "token",
+    ),
+    *("a=1 and ", "[STATE_STORE_KEY_SCHEMA_", "Traceback (most recent call last)", "_key", "x: y"),
+)
+READERS: dict[str, Callable[[str], object]] = {
+    "variables": variables_in,
+    "quantity": lambda text: parse_quantity("spec.driver.resources.requests.cpu", text),
+    "size of a heap": lambda text: split_memory("driver", "2Gi", {"spark.driver.memory": text}),
+    "cores of a task": lambda text: task_slots(2, {"spark.task.cpus": text}),
+    "schedule": lambda text: fault_of(text, "UTC"),
+    "time zone": lambda text: fault_of("0 * * * *", text),
+    "name of a secret": names_a_secret,
+    "filter": lambda text: conditions_of_filter(text, SCHEMA),
+    "key": lambda text: conditions_of_key(text, SCHEMA),
+    "answer of the API server": lambda text: (is_about_object(text), is_by_limit_range(text), without_prefix(text)),
+    "complaint": lambda text: (names_limit_range(text), wrong_type(text), split_validation_error(text)),
+    "paths": lambda text: with_paths(text, str.upper),
+    "causes": lambda text: last_cause(RuntimeError(text)),
+    "conditions of Spark": lambda text: (names_state_schema(text), names_plan(text)),
+    "traceback": lambda text: python_error_in("Traceback (most recent call last)" + text),
+}
+
+
+@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("reader", READERS)
+def test_a_megabyte_of_anything_is_read_in_one_go_or_refused(reader: str, piece: str) -> None:
+    for end in ("", "!", ")"):
+        with suppress(SpecError, ValueError, BadQuestionError):
+            READERS[reader](piece * (LONG // len(piece)) + end)
+
+
+def test_variables_are_found_as_kubernetes_finds_them() -> None:
+    assert variables_in("a$(B)$(C)$(unfinished") == {"B", "C"}
+    assert variables_in("no $variable (here)") == set()
