@@ -44,6 +44,7 @@ from tidegate.kube.paths import GROUP_PATH, collection
 from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
 from tidegate.leadership import Candidate, NotLeadingError
 from tidegate.logs import configure_logging
+from tidegate.loop_delay import measure_delay
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.server import serve_metrics
 from tidegate.model.control_message import CONTROL_PLURAL
@@ -333,6 +334,7 @@ def _start(operator: Operator) -> list[asyncio.Task[None]]:
     if operator.leadership is not None:
         tasks.append(supervise(partial(operator.stand, operator.leadership), "leadership"))
     tasks.append(supervise(operator.connection.renew_tokens, "tokens"))
+    tasks.append(supervise(partial(measure_delay, operator.figures), "delay of the event loop"))
     return tasks
 
 

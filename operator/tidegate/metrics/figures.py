@@ -88,6 +88,12 @@ class Figures:
             buckets=_SECONDS,
             registry=registry,
         )
+        self._loop_delay = Histogram(
+            "tidegate_event_loop_delay_seconds",
+            "Time by which the operator's event loop was late: something held it up, and all else waited.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
         self._leader = Gauge(
             "tidegate_leader", "1 in the replica that leads, 0 in one that stands by.", registry=registry
         )
@@ -114,6 +120,10 @@ class Figures:
         )
         self._shown: dict[App, tuple[str, str, str]] = {}
         self._restart_reasons: dict[App, set[str]] = {}
+
+    def observe_loop_delay(self, seconds: float) -> None:
+        """Take in by how much the event loop was late."""
+        self._loop_delay.observe(seconds)
 
     def count_request(self, verb: str, code: str, seconds: float | None = None) -> None:
         """Count one request.
