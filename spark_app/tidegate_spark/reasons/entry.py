@@ -37,7 +37,7 @@ class Place(str, Enum):
     CHANNEL = "condition ControlChannelConnected"
     SNAPSHOT = "conditions of a StreamSnapshot"
     VERIFIED = "condition Verified"
-    EXPORT = "status.export.reason"
+    EXPORT = "condition Exported"
     MESSAGE = "conditions of a ControlMessage"
 
 
