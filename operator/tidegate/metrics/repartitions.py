@@ -1,4 +1,4 @@
-"""The operator's figures about state that is divided anew: how that ends, and how long it takes. No I/O."""
+"""The operator's figures about state that is repartitioned: how that ends, and how long it takes. No I/O."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RepartitionFigures:
         )
         self._seconds = Histogram(
             "tidegate_repartition_duration_seconds",
-            "For how long the application stood still while its state was divided anew, over all applications: from "
+            "For how long the application stood still while its state was repartitioned, over all applications: from "
             "its stop to the outcome.",
             ("outcome",),
             buckets=_SECONDS,
