@@ -14,11 +14,11 @@ def namespace_terminating(namespace: str) -> str:
 
 
 def access_name_taken(kind: str, name: str) -> str:
-    return f"{kind} {name} exists and is not Tidegate's. Delete it or rename it; Tidegate then creates its own."
+    return f"{kind} {name} exists and is not Tidegate's. Delete it; Tidegate then creates its own."
 
 
 def secret_name_taken(kind: str, name: str) -> str:
-    return f"{kind} {name} exists and is not Tidegate's. Rename it, or create the application under another name."
+    return f"{kind} {name} exists and is not Tidegate's. Delete it, or create the application under another name."
 
 
 def pod_name_taken(pod: str) -> str:

@@ -69,8 +69,8 @@ def _code(exit_code: int | None) -> str:
 
 def not_confirmed(node: str, pod: str) -> str:
     return (
-        f"Node {node} does not confirm the end of pod {pod}. If the node is down for good, taint it "
-        "node.kubernetes.io/out-of-service."
+        f"Node {node} does not confirm the end of pod {pod}. If the node is switched off for good, taint it "
+        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
     )
 
 

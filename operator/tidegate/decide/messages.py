@@ -133,7 +133,8 @@ def of_deleted_app(pod: str) -> str:
 def node_tainted(pod: str, node: str) -> str:
     return (
         f"Driver pod {pod} has to leave node {node}, which was tainted. If the node answers, the driver stops at a "
-        "batch boundary and a new one follows; if it is down for good, taint it node.kubernetes.io/out-of-service."
+        "batch boundary and a new one follows; if it is switched off for good, taint it "
+        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
     )
 
 

@@ -44,7 +44,10 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             "The node of the driver was tainted: it is being drained, or does not answer.",
-            remedy="If the node is down for good, taint it node.kubernetes.io/out-of-service.",
+            remedy=(
+                "If the node is switched off for good, taint it "
+                "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
+            ),
             after="A new driver follows when the old pod is gone.",
         ),
         Entry(
@@ -120,7 +123,7 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             "A ServiceAccount, Role or RoleBinding tidegate-driver exists and is not Tidegate's.",
-            remedy="Delete it, or give it another name.",
+            remedy="Delete it, or create it again under another name.",
             after="After 5 seconds to 5 minutes.",
         ),
         Entry(
@@ -131,7 +134,10 @@ AREA = Area(
                 "The node does not confirm that the old driver has ended. Until it does, no second one starts: "
                 "two would write to one checkpoint."
             ),
-            remedy="If the node is gone for good, taint it node.kubernetes.io/out-of-service.",
+            remedy=(
+                "If the node is switched off for good, taint it "
+                "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
+            ),
             after="When the node answers again.",
         ),
         Entry(
@@ -142,7 +148,10 @@ AREA = Area(
                 "The node does not confirm that a pod has ended (an executor, a rehearsal, a repartition, or the "
                 "pod that purges the storage)."
             ),
-            remedy="If the node is gone for good, taint it node.kubernetes.io/out-of-service.",
+            remedy=(
+                "If the node is switched off for good, taint it "
+                "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
+            ),
             after="When the node answers again.",
         ),
     ),

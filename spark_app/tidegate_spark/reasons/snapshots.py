@@ -315,7 +315,7 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.EVENT, Place.MESSAGE),
             "A StreamSnapshot of that name exists and is another one.",
-            remedy="Delete it, or give it another name.",
+            remedy="Delete it, or create it again under another name.",
             after="A scheduled one is tried again every five minutes.",
             page="guide.md#take-them-by-themselves",
         ),
