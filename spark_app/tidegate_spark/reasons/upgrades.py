@@ -141,7 +141,7 @@ AREA = Area(
             Fault.DATA,
             (Place.UPGRADE,),
             "The copy of the state was removed before it was used.",
-            after="The upgrade continues without the copy.",
+            after="The upgrade continues; one that was to repartition the state is refused, and nothing was stopped.",
         ),
         Entry(
             Reason.DRIVER_GONE,
