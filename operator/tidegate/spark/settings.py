@@ -55,8 +55,10 @@ DEFAULTS: dict[str, str] = {
     "spark.kubernetes.driver.service.deleteOnTermination": "false",
     "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
     "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
+    # Spark's web interface asks nobody for a password, and its links end jobs and stages.
+    "spark.ui.killEnabled": "false",
 }
-"""Settings that ``spec.sparkConf`` may change; who turns one of them needs a ServiceAccount that may do more."""
+"""Settings that ``spec.sparkConf`` may change; those of Kubernetes may need other rights then."""
 
 
 def spark_settings(user: Mapping[str, str], executor_container: str) -> dict[str, str]:

@@ -126,6 +126,7 @@ def test_the_configuration_of_a_launch() -> None:
             "spark.kubernetes.driver.service.deleteOnTermination": "false",
             "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
             "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
+            "spark.ui.killEnabled": "false",
             "spark.kubernetes.executor.podTemplateContainerName": "executor",
         },
         state_partitions=12,
