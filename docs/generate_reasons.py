@@ -27,20 +27,33 @@ and what Tidegate does by itself.
 kubectl describe streamingapp APP
 ```
 
+| Word | Meaning |
+|-|-|
+| batch boundary | the moment between two batches of a query, when nothing is half done |
+| epoch | the number of a launch of the application; each driver that starts gets the next one |
+| lineage | the history of state since it began, or since it was rolled back, forked or repartitioned |
+| gate | the phase of an upgrade in which the new version has to commit batches before it is stable |
+| runtime | the part of Tidegate that runs in the application's driver |
+| fork | an application that begins with a copy of another's state |
+| released | no longer held by the application that used it |
+
 | Who can correct it | |
 |-|-|
 """
 _CORRECTED_BY = {
     Fault.VERSION: (
-        "the version",
+        "the author of the version",
         "Whoever wrote the spec, the script or the image: with an edit of the resource, or another image.",
     ),
-    Fault.DATA: ("the data", "Whoever can restore state or snapshots that are missing or damaged."),
+    Fault.DATA: ("the owner of the data", "Whoever can restore state or snapshots that are missing or damaged."),
     Fault.ENVIRONMENT: (
-        "the environment",
+        "the administrator of the services it relies on",
         "Whoever runs what the application relies on: object store, broker, registry, and their credentials.",
     ),
-    Fault.CLUSTER: ("the cluster", "Whoever runs Kubernetes: nodes, quotas, admission, network, Tidegate itself."),
+    Fault.CLUSTER: (
+        "the administrator of the cluster",
+        "Whoever runs Kubernetes: nodes, quotas, admission, network, Tidegate itself.",
+    ),
 }
 _FIELD = re.compile(r"(?<![`\w/])((?:spec|status)\.[A-Za-z.\[\]]*[A-Za-z\]])")
 
@@ -63,13 +76,13 @@ def _by_place() -> Iterator[str]:
 
 
 def _of_one(entry: Entry) -> Iterator[str]:
-    fault = f" To be corrected by: {_CORRECTED_BY[entry.fault][0]}." if entry.fault in _CORRECTED_BY else ""
+    fault = f" Who can correct it: {_CORRECTED_BY[entry.fault][0]}." if entry.fault in _CORRECTED_BY else ""
     yield f"### {entry.reason}"
     yield ""
     yield f"Seen in: {', '.join(_marked(place.value) for place in entry.places)}.{fault}"
     yield ""
     yield _marked(entry.meaning)
-    for title, text in (("What to do", entry.remedy), ("Then", entry.after)):
+    for title, text in (("What to do", entry.remedy), ("What happens next", entry.after)):
         if text:
             yield ""
             yield f"{title}: {_marked(text)}"

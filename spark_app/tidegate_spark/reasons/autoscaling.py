@@ -53,7 +53,7 @@ AREA = Area(
             Fault.NONE,
             (Place.AUTOSCALING,),
             "Another number would be right, and nothing is changed in an excluded period.",
-            after="When the period ends.",
+            after="The autoscaler changes the number when the period ends.",
         ),
         Entry(
             Reason.MEASURING,
@@ -77,7 +77,7 @@ AREA = Area(
             Fault.NONE,
             (Place.AUTOSCALING,),
             "The application is suspended, paused, starting, or does not answer.",
-            after="When it runs.",
+            after="Tidegate continues when the application runs.",
         ),
         Entry(
             Reason.UPGRADE_UNDER_WAY,
@@ -134,7 +134,7 @@ AREA = Area(
                 "Look at the sink, the object store, the driver's part of a batch, or a partition that holds most "
                 "of the keys."
             ),
-            after="After an hour, then after two, four and eight.",
+            after="Tidegate retries after an hour, then after two, four and eight.",
             page="autoscaling.md#how-it-decides",
         ),
         Entry(

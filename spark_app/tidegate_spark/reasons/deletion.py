@@ -75,7 +75,7 @@ AREA = Area(
             (Place.APP,),
             "The process that purges the storage ended without a termination message.",
             remedy="See its log if that recurs.",
-            after="It restarts and continues where it was.",
+            after="The driver restarts and continues where it was.",
         ),
         Entry(
             Reason.STORAGE_PURGED,

@@ -37,7 +37,7 @@ AREA = Area(
             Fault.NONE,
             (Place.LAST_EXIT, Place.APP, Place.REHEARSAL, Place.REPARTITION),
             "The process was asked to stop from outside, and stopped at a batch boundary.",
-            after="It starts again.",
+            after="The driver starts again.",
         ),
         Entry(
             Reason.DRIVER_STARTING,
@@ -71,14 +71,14 @@ AREA = Area(
                 "go on; rescaling, snapshots, upgrades through one, control messages and metrics wait."
             ),
             remedy="Allow pods of the operator to reach port 8091 of the driver pod (network policies).",
-            after="The operator polls it again.",
+            after="The operator asks the agent again.",
         ),
         Entry(
             Reason.RESTARTED,
             Fault.NONE,
             (Place.APP,),
             "The application has finished, and spec.restart.policy is Always.",
-            after="It starts again, after 10 seconds to 5 minutes if it ends quickly.",
+            after="The driver starts again, after 10 seconds to 5 minutes if it ends quickly.",
         ),
         Entry(
             Reason.RESTART_BUDGET_EXHAUSTED,
@@ -105,7 +105,7 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             "A query made no progress for spec.restart.stallTimeoutSeconds.",
             remedy="See its logs, and raise spec.restart.stallTimeoutSeconds if single tasks take that long.",
-            after="It restarts with exponential back-off.",
+            after="The driver restarts with exponential back-off.",
         ),
         Entry(
             Reason.FENCED,
@@ -113,7 +113,7 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.REPARTITION, Place.UPGRADE),
             "Another process took over the storage (fence.json): this application also runs elsewhere.",
             remedy="End the other one, then change spec.restartNonce.",
-            after="Only after a change of the spec.",
+            after="Tidegate tries again only after a change of the spec.",
         ),
         Entry(
             Reason.EPOCH_ADOPTED,
@@ -162,7 +162,7 @@ AREA = Area(
             (Place.APP,),
             "The driver pod was lost several times in quick succession.",
             remedy="See the events for who deletes it.",
-            after="After 10 seconds to 5 minutes.",
+            after="Tidegate retries after 10 seconds to 5 minutes.",
         ),
         Entry(
             Reason.MAIN_NOT_FOUND,
@@ -173,7 +173,7 @@ AREA = Area(
                 "the image."
             ),
             remedy="Check spec.application.main against the content of the image.",
-            after="It restarts with exponential back-off.",
+            after="The driver restarts with exponential back-off.",
         ),
         Entry(
             Reason.APPLICATION_FAILED,
@@ -193,7 +193,7 @@ AREA = Area(
                 "without the control stream. The message says which."
             ),
             remedy="Fix the queries of the application and its image.",
-            after="Only after a change of the spec.",
+            after="Tidegate tries again only after a change of the spec.",
             page="guide.md#write-your-application",
         ),
         Entry(
@@ -228,7 +228,7 @@ AREA = Area(
                 "newer runtime."
             ),
             remedy="Upgrade the operator.",
-            after="Only after a change of the spec.",
+            after="Tidegate tries again only after a change of the spec.",
         ),
         Entry(
             Reason.UNKNOWN,
@@ -257,7 +257,7 @@ AREA = Area(
                 "CRD, and this operator cannot read it."
             ),
             remedy="Correct the field that the message names.",
-            after="After a change of the spec.",
+            after="Tidegate tries again after a change of the spec.",
             page="guide.md#an-edit-that-can-not-be-built",
         ),
         Entry(

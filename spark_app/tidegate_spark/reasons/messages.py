@@ -251,7 +251,7 @@ AREA = Area(
             (Place.CHANNEL,),
             "The broker, or the storage, does not answer.",
             remedy="Check bootstrapServers or uri below spec.control.channel, and the network.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
@@ -260,7 +260,7 @@ AREA = Area(
             (Place.CHANNEL,),
             "The Secret of spec.control.channel.credentialsSecretRef, or a key of it, does not exist.",
             remedy="Create it.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
@@ -272,7 +272,7 @@ AREA = Area(
                 "the driver list, read or delete in control/inbox."
             ),
             remedy="Correct the Secret, or the rights of the user.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
@@ -281,7 +281,7 @@ AREA = Area(
             (Place.CHANNEL,),
             "The topic, queue or bucket does not exist.",
             remedy="Create it.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
@@ -290,7 +290,7 @@ AREA = Area(
             (Place.CHANNEL,),
             "Somebody else reads the queue: another application, or the previous driver, which is ending.",
             remedy="Give each application a queue of its own.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
@@ -299,7 +299,7 @@ AREA = Area(
             (Place.CHANNEL,),
             "An address, an option or a certificate of the channel is invalid.",
             remedy="Correct spec.control.channel.",
-            after="After a change of the spec.",
+            after="Tidegate tries again after a change of the spec.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
@@ -308,7 +308,7 @@ AREA = Area(
             (Place.CHANNEL,),
             "The image has no Kafka clients.",
             remedy="Use an image with Spark's Kafka connector.",
-            after="After a change of the spec.",
+            after="Tidegate tries again after a change of the spec.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
@@ -317,7 +317,7 @@ AREA = Area(
             (Place.CHANNEL,),
             "The storage of the application does not accept the messages; they stay where they are.",
             remedy="Check the storage of the application.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
@@ -326,7 +326,7 @@ AREA = Area(
             (Place.CHANNEL, Place.EVENT),
             "Messages are read, and the broker or the storage does not accept the replies.",
             remedy="Create the reply topic or queue, and let the user write to it.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(

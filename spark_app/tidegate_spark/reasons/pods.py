@@ -94,7 +94,7 @@ AREA = Area(
                 "that does not exist, a pod template that makes no valid pod) or could not create it."
             ),
             remedy="Correct what the message names.",
-            after="After 5 seconds to 5 minutes.",
+            after="Tidegate retries after 5 seconds to 5 minutes.",
         ),
         Entry(
             Reason.NAMESPACE_TERMINATING,
@@ -108,7 +108,7 @@ AREA = Area(
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             "A pod with the name of the driver exists and does not belong to this application.",
             remedy="Delete it, or create the application under another name.",
-            after="After 5 seconds to 5 minutes.",
+            after="Tidegate retries after 5 seconds to 5 minutes.",
         ),
         Entry(
             Reason.SECRET_NAME_TAKEN,
@@ -116,7 +116,7 @@ AREA = Area(
             (Place.APP,),
             "The Secret <app>-agent exists and is not Tidegate's.",
             remedy="Delete it, or create the application under another name.",
-            after="After 5 seconds to 5 minutes.",
+            after="Tidegate retries after 5 seconds to 5 minutes.",
         ),
         Entry(
             Reason.ACCESS_NAME_TAKEN,
@@ -124,7 +124,7 @@ AREA = Area(
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             "A ServiceAccount, Role or RoleBinding tidegate-driver exists and is not Tidegate's.",
             remedy="Delete it, or create it again under another name.",
-            after="After 5 seconds to 5 minutes.",
+            after="Tidegate retries after 5 seconds to 5 minutes.",
         ),
         Entry(
             Reason.DRIVER_NOT_GONE,
@@ -138,7 +138,7 @@ AREA = Area(
                 "If the node is switched off for good, taint it "
                 "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
             ),
-            after="When the node answers again.",
+            after="Tidegate continues when the node answers again.",
         ),
         Entry(
             Reason.POD_NOT_GONE,
@@ -152,7 +152,7 @@ AREA = Area(
                 "If the node is switched off for good, taint it "
                 "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
             ),
-            after="When the node answers again.",
+            after="Tidegate continues when the node answers again.",
         ),
     ),
 )

@@ -22,7 +22,7 @@ AREA = Area(
             Fault.NONE,
             (Place.SNAPSHOT, Place.MESSAGE),
             "The application has never run.",
-            after="When it runs.",
+            after="Tidegate continues when the application runs.",
         ),
         Entry(
             Reason.APP_NOT_RUNNING,
@@ -30,7 +30,7 @@ AREA = Area(
             (Place.SNAPSHOT, Place.MESSAGE),
             "The application starts, stops or has ended, or its agent does not answer.",
             remedy="See its conditions.",
-            after="When it runs.",
+            after="Tidegate continues when the application runs.",
         ),
         Entry(
             Reason.APP_UNREADABLE,
@@ -115,7 +115,7 @@ AREA = Area(
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             "The pod ended without a termination message.",
             remedy="See its log.",
-            after="It restarts.",
+            after="The driver restarts.",
         ),
         Entry(
             Reason.NO_REPORT,
@@ -123,7 +123,7 @@ AREA = Area(
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             "The pod ended without a report.",
             remedy="See its log.",
-            after="It restarts.",
+            after="The driver restarts.",
         ),
         Entry(
             Reason.NOTHING_COMMITTED,
@@ -159,7 +159,7 @@ AREA = Area(
             (Place.APP, Place.SNAPSHOT),
             "There are snapshots, and snapshots/catalog.json is missing. Nothing is taken or deleted without it.",
             remedy="Restore that object, or move snapshots/ and objects/ away.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
         ),
         Entry(
             Reason.DISPOSED_MEANWHILE,
@@ -219,7 +219,7 @@ AREA = Area(
             (Place.SNAPSHOT,),
             "The files could not be deleted.",
             remedy="Correct what the message names, or set spec.deletionPolicy to Retain.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
             page="guide.md#delete-a-snapshot",
         ),
         Entry(
@@ -243,7 +243,7 @@ AREA = Area(
             (Place.APP,),
             "The snapshot of spec.startFrom.snapshotRef does not exist.",
             remedy="Create it, or create the application again with another spec.startFrom.",
-            after="When one of the name is Ready.",
+            after="Tidegate continues when an object of that name is Ready.",
             page="guide.md#fork-an-application",
         ),
         Entry(

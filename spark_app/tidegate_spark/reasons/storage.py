@@ -15,7 +15,7 @@ AREA = Area(
             (Place.APP,),
             "The storage overlaps that of another, older application.",
             remedy="Create the application again with another spec.storage.uri, or delete the other one.",
-            after="When the other one is deleted.",
+            after="Tidegate continues when the other one is deleted.",
         ),
         Entry(
             Reason.STORAGE_OWNED,
@@ -62,7 +62,7 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             "Operator and runtime are more than one version of their protocol apart.",
             remedy="Upgrade what the message names: the operator, or with spec.application.runtime Image the image.",
-            after="Only after a change of the spec.",
+            after="Tidegate tries again only after a change of the spec.",
         ),
         Entry(
             Reason.BUCKET_NOT_FOUND,
@@ -70,7 +70,7 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             "The bucket does not exist.",
             remedy="Create the bucket, or create the application again with another spec.storage.uri.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
         ),
         Entry(
             Reason.CREDENTIALS_MISSING,
@@ -92,7 +92,7 @@ AREA = Area(
                 "Correct the Secret of spec.storage.credentialsSecretRef, or grant read, write, list and delete "
                 "below spec.storage.uri."
             ),
-            after="It is retried.",
+            after="Tidegate retries by itself.",
         ),
         Entry(
             Reason.STORAGE_UNAVAILABLE,
@@ -100,7 +100,7 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             "The object store does not answer or has a fault of its own, or the endpoint or the region is wrong.",
             remedy="Check spec.storage.endpoint and spec.storage.region, the network and the store.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
         ),
         Entry(
             Reason.STORAGE_UNSUITABLE,
@@ -116,7 +116,7 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             "Spark in the image has no S3A connector.",
             remedy="Set spec.application.runtime to Injected, or use an image that holds the jars of the connector.",
-            after="Only after a change of the spec.",
+            after="Tidegate tries again only after a change of the spec.",
         ),
         Entry(
             Reason.BROKER_UNAVAILABLE,
@@ -124,7 +124,7 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             "A Kafka broker cannot be reached, or refuses the application.",
             remedy="Check the address, topics and credentials of the broker, and the network.",
-            after="It is retried.",
+            after="Tidegate retries by itself.",
         ),
         Entry(
             Reason.DEPENDENCY_UNAVAILABLE,

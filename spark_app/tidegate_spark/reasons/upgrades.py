@@ -85,7 +85,7 @@ AREA = Area(
             (Place.APP, Place.EVENT),
             "The new version was not started, and the previous version continues; status.upgrade says why.",
             remedy="Correct what is named and change the spec.",
-            after="Only after a change of the spec.",
+            after="Tidegate tries again only after a change of the spec.",
         ),
         Entry(
             Reason.UPGRADE_WITHDRAWN,
@@ -175,7 +175,7 @@ AREA = Area(
                 "Restore the files below spec.storage.uri and change spec.restartNonce, or give up the state with "
                 "spec.upgrade.mode Stateless."
             ),
-            after="Only after a change of the spec.",
+            after="Tidegate tries again only after a change of the spec.",
         ),
         Entry(
             Reason.ROLLBACK_REQUESTED,
