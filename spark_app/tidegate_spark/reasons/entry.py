@@ -39,6 +39,7 @@ class Place(str, Enum):
     VERIFIED = "condition Verified"
     EXPORT = "condition Exported"
     MESSAGE = "conditions of a ControlMessage"
+    REPLY = "replies in a control channel"
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ AREA = Area(
         Entry(
             Reason.MESSAGE_REFUSED,
             Fault.CLUSTER,
-            (Place.MESSAGE,),
+            (Place.REPLY,),
             "The API server refuses the ControlMessage of a message from a channel.",
             remedy="Correct what the message names, and send another one.",
         ),
@@ -179,7 +179,7 @@ AREA = Area(
         Entry(
             Reason.TYPE_NOT_ALLOWED,
             Fault.VERSION,
-            (Place.MESSAGE,),
+            (Place.REPLY,),
             "spec.control.channel.allowedTypes does not allow this type from the channel.",
             remedy="Add the type, or send a ControlMessage.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
@@ -187,7 +187,7 @@ AREA = Area(
         Entry(
             Reason.TOO_MANY_OPEN,
             Fault.VERSION,
-            (Place.MESSAGE,),
+            (Place.REPLY,),
             "Too many snapshot and dump-state messages from the channel are not done yet.",
             remedy="Send it again later, with another id.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
@@ -195,7 +195,7 @@ AREA = Area(
         Entry(
             Reason.INVALID_EVENT,
             Fault.VERSION,
-            (Place.MESSAGE,),
+            (Place.REPLY,),
             "The channel delivered something that is no CloudEvent.",
             remedy="Send a CloudEvent as the documentation says.",
             page="control.md",
@@ -203,7 +203,7 @@ AREA = Area(
         Entry(
             Reason.EVENT_TOO_LARGE,
             Fault.VERSION,
-            (Place.MESSAGE,),
+            (Place.REPLY,),
             "The event is too long.",
             remedy="Put the payload into a store, and send its address.",
             page="control.md",
@@ -211,7 +211,7 @@ AREA = Area(
         Entry(
             Reason.INVALID_EXPIRES,
             Fault.VERSION,
-            (Place.MESSAGE,),
+            (Place.REPLY,),
             "The expiry of the event is not a time.",
             remedy="Send a time with a time zone.",
             page="control.md",
@@ -219,7 +219,7 @@ AREA = Area(
         Entry(
             Reason.UNSUPPORTED_CONTENT_TYPE,
             Fault.VERSION,
-            (Place.MESSAGE,),
+            (Place.REPLY,),
             "The content type of the event is not supported.",
             remedy="Send JSON.",
             page="control.md",

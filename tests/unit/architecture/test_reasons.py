@@ -148,14 +148,14 @@ def test_every_reason_is_used_and_nothing_else_is_taken_for_one() -> None:
     ("folder", "places"),
     [
         ("operator/tidegate/autoscaling", {Place.AUTOSCALING}),
-        ("operator/tidegate/decide/control", {Place.MESSAGE}),
+        ("operator/tidegate/decide/control", {Place.MESSAGE, Place.REPLY}),
         ("operator/tidegate/decide/snapshots", {Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT, Place.EVENT}),
         (
             "operator/tidegate/decide/upgrades",
             {Place.APP, Place.EVENT, Place.UPGRADE, Place.REHEARSAL, Place.REPARTITION},
         ),
         ("operator/tidegate/decide/channel_status", {Place.CHANNEL}),
-        ("spark_app/tidegate_spark/control/", {Place.MESSAGE, Place.CHANNEL, Place.EVENT}),
+        ("spark_app/tidegate_spark/control/", {Place.MESSAGE, Place.REPLY, Place.CHANNEL, Place.EVENT}),
         ("spark_app/tidegate_spark/protocol", {Place.LAST_EXIT}),
         ("spark_app/tidegate_spark/snapshot_protocol", {Place.SNAPSHOT, Place.EXPORT}),
     ],
