@@ -59,7 +59,7 @@ def _upgrade_that_comes_first(app: StreamingApp) -> str:
     if upgrade is None or upgrade.phase not in _COMES_FIRST:
         return ""
     if upgrade.phase is UpgradePhase.REPARTITIONING:
-        return "the state is divided anew, which comes first"
+        return "the state is being repartitioned, which comes first"
     return f"an upgrade is under way (phase {upgrade.phase.value}), which comes first"
 
 

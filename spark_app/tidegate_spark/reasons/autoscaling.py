@@ -84,7 +84,7 @@ AREA = Area(
             Fault.NONE,
             (Place.AUTOSCALING,),
             "An upgrade has stopped the previous version, and the new one is not stable yet.",
-            after="When it is stable.",
+            after="The autoscaler decides again when the version is stable.",
         ),
         Entry(
             Reason.AT_MAXIMUM,
@@ -123,7 +123,7 @@ AREA = Area(
             (Place.AUTOSCALING, Place.EVENT),
             "A ResourceQuota of the namespace, which the message names, has no room.",
             remedy="Raise the quota.",
-            after="When it has room.",
+            after="The autoscaler adds executors when the quota has room.",
         ),
         Entry(
             Reason.INEFFECTIVE_SCALING,

@@ -14,7 +14,7 @@ AREA = Area(
             Fault.NONE,
             (Place.MESSAGE,),
             "The application is suspended.",
-            after="When it continues.",
+            after="The message is sent when the application continues.",
         ),
         Entry(
             Reason.OFFERED,

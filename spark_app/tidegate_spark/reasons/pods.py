@@ -123,7 +123,7 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             "A ServiceAccount, Role or RoleBinding tidegate-driver exists and is not Tidegate's.",
-            remedy="Delete it, or create it again under another name.",
+            remedy="Delete that object; whoever needs it can create it under another name.",
             after="Tidegate retries after 5 seconds to 5 minutes.",
         ),
         Entry(

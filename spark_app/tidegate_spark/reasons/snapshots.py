@@ -15,7 +15,7 @@ AREA = Area(
             (Place.SNAPSHOT, Place.MESSAGE),
             "The application does not exist.",
             remedy="Create it.",
-            after="When it exists.",
+            after="Tidegate continues when the application exists.",
         ),
         Entry(
             Reason.APP_NOT_STARTED,
@@ -38,7 +38,7 @@ AREA = Area(
             (Place.SNAPSHOT, Place.MESSAGE),
             "The application cannot be read.",
             remedy="See its conditions.",
-            after="When it can be read.",
+            after="Tidegate continues when the application can be read.",
         ),
         Entry(
             Reason.APP_DELETING,
@@ -234,7 +234,7 @@ AREA = Area(
             Fault.NONE,
             (Place.APP,),
             "The application starts from a snapshot that is not complete yet.",
-            after="When it is.",
+            after="Tidegate continues when the snapshot is Ready.",
             page="guide.md#fork-an-application",
         ),
         Entry(
@@ -315,7 +315,7 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.EVENT, Place.MESSAGE),
             "A StreamSnapshot of that name exists and is another one.",
-            remedy="Delete it, or create it again under another name.",
+            remedy="Delete that object; whoever needs it can create it under another name.",
             after="A scheduled one is tried again every five minutes.",
             page="guide.md#take-them-by-themselves",
         ),
