@@ -12,10 +12,8 @@ from typing import Any
 
 import aiohttp
 
+from tidegate.kube.lines import lines_of
 from tidegate.model.bounded_json import bounded
-
-LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes of one object in a watch; the API server takes 3 MiB."""
 
 
 class BoundedResponse(aiohttp.ClientResponse):
@@ -49,12 +47,5 @@ class BoundedLines:
         Raises:
             aiohttp.ClientError: a line is longer than any object can be.
         """
-        rest = b""
-        async for chunk in self._stream.iter_chunked(size):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                yield bounded(line) + b"\n"
-            if len(rest) > LONGEST_LINE:
-                raise aiohttp.ClientError("a line of the watch is longer than any object can be")
-        if rest:
-            yield bounded(rest)
+        async for line, end in lines_of(self._stream.iter_chunked(size)):
+            yield bounded(line) + end

@@ -20,6 +20,7 @@ import structlog
 
 from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES
+from tidegate.kube.lines import lines_of
 from tidegate.model.bounded_json import bounded
 
 T = TypeVar("T")
@@ -31,7 +32,6 @@ _LIVED = 5.0
 """Seconds after which a stream that ends was a working one: the next is opened as if for the first time."""
 # The server sends a bookmark each minute: silence for longer means that the connection is dead without saying so.
 _SILENCE = 100.0
-_LONGEST_LINE = 16 * 1024 * 1024
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 log = structlog.get_logger()
 
@@ -202,8 +202,9 @@ class Watch(Generic[T]):
                 raise _ExpiredError
             if response.status >= 400:
                 raise aiohttp.ClientError(f"watch of {self._path}: HTTP {response.status}")
-            async for line in _lines(response.content):
-                change = self._decode(line)
+            async for line, end in lines_of(response.content.iter_any()):
+                # A line without an end was cut off with the connection, and comes again.
+                change = self._decode(line) if line and end else None
                 if change is not None:
                     yield change
 
@@ -241,15 +242,3 @@ def _decode_bounded(decoder: msgspec.json.Decoder[D], body: bytes) -> D:
     so that what one survived would end the next.
     """
     return decoder.decode(bounded(body))
-
-
-async def _lines(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    # aiohttp's own readline refuses lines over its buffer's size, and one pod can be larger.
-    rest = b""
-    async for chunk in stream.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line:
-                yield line
-        if len(rest) > _LONGEST_LINE:
-            raise aiohttp.ClientError("a line of the watch is longer than any object can be")

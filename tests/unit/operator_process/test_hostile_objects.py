@@ -14,7 +14,8 @@ from aiohttp import web
 
 from tidegate.decide.control.plan import decide_control
 from tidegate.kube import watch
-from tidegate.kube.bounded_response import LONGEST_LINE, BoundedResponse
+from tidegate.kube.bounded_response import BoundedResponse
+from tidegate.kube.lines import LONGEST_LINE
 from tidegate.kube.watch import Changed, Listed, Watch
 from tidegate.main import record_of
 from tidegate.metrics.figures import Figures

@@ -1,0 +1,30 @@
+"""Lines out of a stream of bytes, however it is divided. No I/O of its own: whoever gives the chunks does it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes of one object in a watch; the API server takes 3 MiB."""
+_END = b"\n"
+
+
+async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:
+    """Yield each line as soon as it is there, and its end: a newline, or nothing if the stream ended within it.
+
+    aiohttp's own readline refuses lines over its buffer's size, and one object can be larger.
+
+    Raises:
+        aiohttp.ClientError: a line is longer than any object can be.
+    """
+    rest = b""
+    async for chunk in chunks:
+        *lines, rest = (rest + chunk).split(_END)
+        for line in lines:
+            yield line, _END
+        if len(rest) > LONGEST_LINE:
+            raise aiohttp.ClientError("a line of the watch is longer than any object can be")
+    if rest:
+        yield rest, b""
