@@ -54,7 +54,7 @@ class ControlMessageSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     app_ref: LocalReference
     type: str
     payload: msgspec.Raw = msgspec.Raw(b"null")
-    """As the API server has it: raw until it is needed, because anybody may have sent it."""
+    """Compact JSON, as a driver is given it: not decoded until it is needed, because anybody may have sent it."""
     expiration_seconds: int = 0
 
 
@@ -197,22 +197,19 @@ def decode_message(body: bytes | msgspec.Raw) -> ControlMessage:
     """
     try:
         message = _json.decode(body)
+        # A copy of its own, and not a part of the whole list's body; of one that no log takes, only that it is none.
+        kept = compact_payload(message.spec.payload)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise UnreadableAppError("", str(error)) from error
-    payload = message.spec.payload
-    # A copy of its own, and not a part of the whole list's body; of one that no log takes, only that it is none.
-    kept = msgspec.Raw(bytes(payload)) if len(payload) <= LARGEST_PAYLOAD else _compact(payload)
     return msgspec.structs.replace(message, spec=msgspec.structs.replace(message.spec, payload=kept))
 
 
-def _compact(payload: msgspec.Raw) -> msgspec.Raw:
+def compact_payload(payload: msgspec.Raw) -> msgspec.Raw:
     """Return a payload without what the API server's way of writing adds; if it is too long even so, that it is."""
     if len(payload) > LARGEST_STORED:
         return _TOO_LARGE
-    try:
-        text = msgspec.json.encode(msgspec.json.decode(payload))
-    except (msgspec.DecodeError, RecursionError):
-        return _TOO_LARGE  # so many bytes that no decoder survives are none that a driver takes
+    # Decoded and encoded again: the API server writes <, > and & as six characters each.
+    text = msgspec.json.encode(msgspec.json.decode(payload))
     return msgspec.Raw(text) if len(text) <= LARGEST_PAYLOAD else _TOO_LARGE
 
 
@@ -231,7 +228,7 @@ def without_payload(message: ControlMessage) -> ControlMessage:
 
 def is_too_large(message: ControlMessage) -> bool:
     """Return whether its payload is longer than a message's may be."""
-    return message.spec.payload is _TOO_LARGE or len(payload_text(message).encode()) > LARGEST_PAYLOAD
+    return message.spec.payload is _TOO_LARGE
 
 
 def is_too_deep(message: ControlMessage) -> bool:
@@ -244,5 +241,4 @@ def is_too_deep(message: ControlMessage) -> bool:
 
 def payload_text(message: ControlMessage) -> str:
     """Return the payload as compact JSON."""
-    # Decoded and encoded again: the API server writes <, > and & as six characters each.
-    return msgspec.json.encode(msgspec.json.decode(message.spec.payload)).decode()
+    return bytes(message.spec.payload).decode()

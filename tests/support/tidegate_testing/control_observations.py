@@ -13,6 +13,7 @@ from tidegate.model.control_message import (
     ControlMessageSpec,
     ControlMessageStatus,
     MessagePhase,
+    compact_payload,
 )
 from tidegate.model.streaming_app import LocalReference, Metadata, Phase
 from tidegate.observe.control_observation import ControlObservation
@@ -53,7 +54,7 @@ def message(
         spec=ControlMessageSpec(
             app_ref=LocalReference(name="orders"),
             type=kind,
-            payload=msgspec.Raw(msgspec.json.encode(payload)),
+            payload=compact_payload(msgspec.Raw(msgspec.json.encode(payload))),
             expiration_seconds=ttl,
         ),
         status=status or ControlMessageStatus(),
