@@ -15,6 +15,8 @@ FORMAT_FIELD = "version"
 
 UNKNOWN = "UNKNOWN"
 """Name of the member of a kind of words that stands for any which is not known here."""
+_LONGEST_SHOWN = 100
+"""Characters of a value or a name in a message: whoever may write a form may put a megabyte there."""
 
 
 class Word(str, Enum):
@@ -122,7 +124,7 @@ def check_format(data: dict[str, Any], newest: int = 1) -> None:
     """
     number = data.get(FORMAT_FIELD, 1)
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise ValueError(f"{FORMAT_FIELD}: expected the number of a format, got {number!r}")
+        raise ValueError(f"{FORMAT_FIELD}: expected the number of a format, got {number!r:.{_LONGEST_SHOWN}}")
     if number > newest:
         raise NewerFormatError(f"its format is {number}, and this Tidegate knows {newest}: use a newer Tidegate")
 
@@ -161,7 +163,7 @@ class _Reader:
         if origin is tuple and isinstance(value, list):
             return tuple(self.read(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
         if origin is dict and isinstance(value, dict):
-            return {k: self.read(arguments[1], item, f"{where}.{k}") for k, item in value.items()}
+            return {k: self.read(arguments[1], item, f"{where}.{k:.{_LONGEST_SHOWN}}") for k, item in value.items()}
         raise ValueError(f"{where}: expected {'a list' if origin is tuple else 'an object'}")
 
     def _read_scalar(self, kind: Any, value: Any, where: str) -> Any:
@@ -169,8 +171,8 @@ class _Reader:
             return value
         if issubclass(kind, Enum):
             return self._read_word(kind, value, where)
-        if kind is float and isinstance(value, int):
-            return float(value)
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            return _float_of(value, where)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise ValueError(f"{where}: expected {kind.__name__}, got {type(value).__name__}")
         return value
@@ -182,7 +184,7 @@ class _Reader:
             word = None
         if word is None or (word.name == UNKNOWN and word.value != value and not self.unknown_words):
             kind_of_error = ValueError if self.unknown_fields else NewerOrderError
-            raise kind_of_error(f"{where}: {value!r} is not a known {kind.__name__}")
+            raise kind_of_error(f"{where}: {value!r:.{_LONGEST_SHOWN}} is not a known {kind.__name__}")
         return word
 
     def _read_dataclass(self, kind: Any, value: Any, where: str) -> Any:
@@ -191,7 +193,7 @@ class _Reader:
         hints = _hints_of(kind)
         unknown = min(value.keys() - hints.keys(), default="")
         if unknown and not self.unknown_fields:
-            raise NewerOrderError(f"{where}.{unknown}: not a known field")
+            raise NewerOrderError(f"{where}.{unknown:.{_LONGEST_SHOWN}}: not a known field")
         known: dict[str, Any] = {}
         for f in dataclasses.fields(kind):
             if f.name in value:
@@ -199,6 +201,13 @@ class _Reader:
             elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
                 raise ValueError(f"{where}.{f.name}: missing")
         return kind(**known)
+
+
+def _float_of(value: int, where: str) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:  # which is no ValueError
+        raise ValueError(f"{where}: the number is too large") from error
 
 
 _EXACT, _TOLERANT, _WHOLE = _Reader(), _Reader(unknown_words=True), _Reader(unknown_fields=False)

@@ -43,18 +43,34 @@ def hostile_objects(good: dict[str, Any], number: int, seed: int) -> Iterator[by
     r = random.Random(seed)
     for count in range(number):
         place = {"name": f"hostile-{count}", "uid": f"hostile-{count}", "resourceVersion": str(100 + count)}
-        changed = json.loads(json.dumps(good))
-        changed["metadata"] = {**changed["metadata"], **place}
-        marks: dict[str, str] = {}
-        for _ in range(r.choice((1, 1, 1, 3))):
-            path = r.choice(list(_paths(changed)))
-            mark = f"@{len(marks)}@"
-            marks[json.dumps(mark)] = r.choice(VALUES)(r)
-            _put(changed, path, mark)
-        text = json.dumps(changed, separators=(",", ":"))
-        for mark, value in marks.items():
-            text = text.replace(mark, value)
-        yield text.encode("utf-8", "surrogatepass")
+        yield _spoilt({**good, "metadata": {**good["metadata"], **place}}, r)
+
+
+def hostile_documents(good: dict[str, Any], number: int, seed: int) -> Iterator[bytes]:
+    """Yield so many documents, each made of a good one (a stored form, an agent's answer) in the same way.
+
+    Args:
+        good: what is stored or answered.
+        number: how many.
+        seed: of the choices.
+    """
+    r = random.Random(seed)
+    for _ in range(number):
+        yield _spoilt(good, r)
+
+
+def _spoilt(good: dict[str, Any], r: random.Random) -> bytes:
+    """Return a document with one or a few of its values replaced."""
+    changed = json.loads(json.dumps(good))
+    marks: dict[str, str] = {}
+    for _ in range(r.choice((1, 1, 1, 3))):
+        mark = f"@{len(marks)}@"
+        marks[json.dumps(mark)] = r.choice(VALUES)(r)
+        _put(changed, r.choice(list(_paths(changed))), mark)
+    text = json.dumps(changed, separators=(",", ":"))
+    for mark, value in marks.items():
+        text = text.replace(mark, value)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

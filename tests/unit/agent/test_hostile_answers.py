@@ -1,0 +1,83 @@
+"""An agent's answers are a tenant's: whatever one says, it is read or called unusable, and the operator goes on.
+
+Real HTTP on 127.0.0.1, the real client, and the real decision about what was read.
+"""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tidegate.agent import client as agent_client
+from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.decide.plan import decide
+from tidegate.observe.observation import TimedReport
+from tidegate_spark.protocol import AgentReport
+from tidegate_spark.snapshot_protocol import SnapshotReports
+from tidegate_testing.hostile import hostile_documents
+from tidegate_testing.observations import NOW, UID, app_with, launched, observe, running_driver
+from tidegate_testing.stored_forms import stored
+
+KEY = ("shop", "orders")
+APP = launched(app_with())
+DRIVER = running_driver(APP, ip="127.0.0.1")
+LONGEST_REASON = 2_000
+SEEDS = [pytest.param(seed, marks=[pytest.mark.long] if seed else []) for seed in range(12)]
+
+
+class NoSecrets:
+    """The API server's part: it is never asked, because the token is known."""
+
+    async def get(self, path: str, kind: type[Any]) -> Any:
+        raise AssertionError(f"asked for {path}")
+
+
+@asynccontextmanager
+async def answering(answers: Iterator[bytes], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgentClient]:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=next(answers), content_type="application/json")
+
+    app = web.Application()
+    app.add_routes([web.get("/{path:.*}", answer)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    for port in ("COMMAND_PORT", "STATUS_PORT"):
+        monkeypatch.setattr(agent_client, port, runner.addresses[0][1])
+    async with AgentClient(NoSecrets(), 4) as client:  # type: ignore[arg-type] # only ``get`` could be called
+        client.learn_token(KEY, "secret")
+        yield client
+    await runner.cleanup()
+
+
+def hostile_answers(name: str, seed: int, **said: Any) -> list[bytes]:
+    return list(hostile_documents(json.loads(stored(name)) | said, 200, seed))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_a_drivers_hostile_report_is_unusable_or_decided_on(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = hostile_answers("agent-report-with-protocol", seed, app="orders", uid=UID, epoch=1)
+    read = 0
+    async with answering(iter(answers), monkeypatch) as client:
+        for _ in answers:
+            found = await client.read_progress(KEY, DRIVER)
+            if isinstance(found, Unanswered):
+                assert found.reason == found.reason[:LONGEST_REASON]
+                continue
+            assert isinstance(found, AgentReport)
+            read += 1
+            plan = decide(observe(APP, driver=DRIVER, agent=TimedReport(found, NOW, DRIVER.uid, 0)), NOW)
+            assert plan.actions is not None
+    assert 0 < read < len(answers)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_a_snapshot_pods_hostile_report_is_unusable_or_read(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = hostile_answers("snapshot-reports", seed)
+    async with answering(iter(answers), monkeypatch) as client:
+        for _ in answers:
+            found = await client.read_snapshot_pod(DRIVER)
+            assert isinstance(found, SnapshotReports | Unanswered)
