@@ -170,6 +170,14 @@ class KubeApi:
 
         return self._served(_full_name(manifest), write)
 
+    def create_text(self, kind: str, namespace: str, text: bytes) -> None:
+        """Create an object from what need not be readable JSON; raise RequestFailedError."""
+
+        def write(resource: Resource) -> None:
+            self._request(self._server.writes, "POST", resource.path(self._namespace(namespace)), body=text)
+
+        self._served(kind, write)
+
     def patch(self, kind: str, name: str, namespace: str, change: Object, subresource: str = "") -> dict[str, Any]:
         """Merge ``change`` into an object and return what came of it; raise RequestFailedError."""
         part = f"/{subresource}" if subresource else ""
@@ -273,7 +281,7 @@ class KubeApi:
         method: str,
         path: str,
         *,
-        body: Object | None = None,
+        body: Object | bytes | None = None,
         accept: str = "application/json",
         more: Sequence[tuple[str, str]] = (),
         timeout: urllib3.Timeout = _TIMEOUT,
@@ -286,7 +294,7 @@ class KubeApi:
             headers["Content-Type"] = _CONTENT[method]
         if pool is self._server.writes:
             headers["Connection"] = "close"
-        text = None if body is None else json.dumps(body).encode()
+        text = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
 
         def send() -> urllib3.BaseHTTPResponse:
             url = self._server.address + path
