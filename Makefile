@@ -178,7 +178,10 @@ images: setup ## build the images (no Docker needed) and load them into the clus
 
 # --- pins -------------------------------------------------------------------------------------------------------------
 
-.PHONY: lock
+.PHONY: lock renew-jars
+renew-jars: setup ## fetch all jars afresh and write their hashes, those of Maven's plugins and POMs, too
+	@images/jars/renew.sh
+
 lock: setup ## resolve the dependencies anew into locks/ (hashes, no addresses)
 	@devcluster/lock.sh
 

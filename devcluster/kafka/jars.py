@@ -12,6 +12,8 @@ from devcluster import paths
 
 _POM = Path(__file__).with_name("pom.xml")
 _HASHES = Path(__file__).with_name("jars.sha256")
+_MAVEN = paths.ROOT / "images" / "jars" / "maven.sh"
+_LOCK = Path(__file__).with_name("maven.lock")
 
 
 def expected() -> dict[str, str]:
@@ -47,7 +49,8 @@ def _fetch(target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as work:
         fetched = Path(work) / "jars"
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={fetched}"]
-        done = subprocess.run(["mvn", "-q", "-B", "-f", _POM, *goal], capture_output=True, text=True, check=False)
+        command = ["sh", _MAVEN, _LOCK, "--file", _POM, *goal]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"Maven could not fetch the Kafka broker:\n{done.stdout[-2000:]}{done.stderr[-500:]}")
         problems = differences(expected(), {j.name: _digest(j) for j in fetched.iterdir()})
