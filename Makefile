@@ -57,6 +57,7 @@ lint: setup ## the same without the tests of the layout, which are in the unit t
 	$(PYTHON) docs/generate_metrics.py --check
 	$(PYTHON) docs/generate_sources_and_sinks.py --check
 	$(PYTHON) docs/generate_reasons.py --check
+	$(PYTHON) -m supply_chain.base_images --check
 
 format: setup ## mend what the checks of style can mend
 	$(VENV)/bin/ruff format .
@@ -178,7 +179,10 @@ images: setup ## build the images (no Docker needed) and load them into the clus
 
 # --- pins -------------------------------------------------------------------------------------------------------------
 
-.PHONY: lock renew-jars
+.PHONY: lock renew-jars renew-bases
+renew-bases: setup ## ask the registries for the base images' newest digests; without one, say so
+	@$(PYTHON) -m supply_chain.base_images
+
 renew-jars: setup ## fetch all jars afresh and write their hashes, those of Maven's plugins and POMs, too
 	@images/jars/renew.sh
 

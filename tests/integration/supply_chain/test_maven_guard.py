@@ -62,7 +62,14 @@ class World:
     def maven(self, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run the plugin by the script of the images."""
         options = [f"--settings={self.folder / 'settings.xml'}", f"-Dmaven.repo.local={self.folder / 'local'}"]
-        command = ["sh", MAVEN, self.lock, *options, f"--file={self.folder / 'pom.xml'}", f"-Dtrace={self.trace}"]
+        command: list[str | Path] = [
+            "sh",
+            MAVEN,
+            self.lock,
+            *options,
+            f"--file={self.folder / 'pom.xml'}",
+            f"-Dtrace={self.trace}",
+        ]
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), **variables}
         goal = "example:trace-maven-plugin:1:leave"
         return subprocess.run([*command, goal], env=environment, capture_output=True, text=True, check=False)
@@ -84,7 +91,16 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plugin")
     (folder / "TraceMojo.java").write_text(_MOJO)
     libraries = "/usr/share/maven/lib/*"
-    command = ["javac", "--release", "11", "-cp", libraries, "-d", folder / "classes", folder / "TraceMojo.java"]
+    command: list[str | Path] = [
+        "javac",
+        "--release",
+        "11",
+        "-cp",
+        libraries,
+        "-d",
+        folder / "classes",
+        folder / "TraceMojo.java",
+    ]
     subprocess.run(command, check=True, capture_output=True)
     jar = folder / "plugin.jar"
     with zipfile.ZipFile(jar, "w") as archive:

@@ -42,7 +42,7 @@ def test_every_plugin_has_one_version_and_the_lock_has_its_hash(pom: Path, sums:
 @pytest.mark.parametrize(("pom", "sums", "lock"), SETS, ids=NAMES)
 def test_every_jar_of_a_set_has_the_hash_that_the_lock_has(pom: Path, sums: Path, lock: Path) -> None:
     files = {f"{name}-{version}.{kind}": digest for (_, name, kind, version), digest in _parts(lock)}
-    listed = dict(reversed(line.split("  ")) for line in sums.read_text().splitlines())
+    listed = {name: digest for digest, name in (line.split("  ") for line in sums.read_text().splitlines())}
     assert listed
     assert {name: files.get(name) for name in listed} == listed
 
