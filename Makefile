@@ -189,6 +189,10 @@ renew-jars: setup ## fetch all jars afresh and write their hashes, those of Mave
 lock: setup ## resolve the dependencies anew into locks/ (hashes, no addresses)
 	@devcluster/lock.sh
 
-.PHONY: wheel
+.PHONY: wheel sbom
+sbom: setup ## bills of materials into dist/sbom, CycloneDX: make sbom [ARGS=--no-images]
+	@$(if $(filter --no-images,$(ARGS)),,$(PYTHON) -m devcluster images build)
+	@supply_chain/sbom.sh dist/sbom $(ARGS)
+
 wheel: setup ## build the distribution into dist/
 	$(TIDEGATE_CACHE)/boot/bin/uv build --wheel --quiet --out-dir dist

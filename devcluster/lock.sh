@@ -14,8 +14,10 @@ for extra in operator spark; do
 done
 "$uv" export --quiet --project "$work" --python 3.11 --only-group runtime --no-emit-project --no-header --no-annotate \
   --format requirements-txt >locks/runtime.lock
-"$uv" export --quiet --project "$work" --python 3.11 --only-group build --no-emit-project --no-header --no-annotate \
-  --format requirements-txt >locks/build.lock
+for group in build sbom; do
+  "$uv" export --quiet --project "$work" --python 3.11 --only-group "$group" --no-emit-project --no-header --no-annotate \
+    --format requirements-txt >"locks/$group.lock"
+done
 "$uv" export --quiet --project "$work" --python 3.11 --all-extras --no-emit-project --no-header --no-annotate \
   --format requirements-txt >locks/dev.lock
 # The line of Spark before the newest; everything else is what it is there.

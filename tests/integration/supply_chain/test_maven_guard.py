@@ -101,7 +101,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "classes",
         folder / "TraceMojo.java",
     ]
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run([*command, folder / "TraceMojo.java"], check=True, capture_output=True)
     jar = folder / "plugin.jar"
     with zipfile.ZipFile(jar, "w") as archive:
         archive.writestr("META-INF/maven/plugin.xml", _DESCRIPTOR)
