@@ -51,7 +51,7 @@ from tidegate.model.control_message import CONTROL_PLURAL
 from tidegate.model.stream_snapshot import SNAPSHOT_PLURAL
 from tidegate.model.streaming_app import PLURAL
 from tidegate.observe.index import Index
-from tidegate.observe.pods import Pod, PodRecord, build_record
+from tidegate.observe.pods import Pod
 from tidegate.observe.quotas import Quotas
 from tidegate.part import Part, Running
 from tidegate.reconcile import Reconciler
@@ -61,6 +61,7 @@ from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.resources.platform import Platform
 from tidegate.settings import Settings, read_settings
 from tidegate.snapshot_part import SnapshotPart
+from tidegate.strangers import Strangers, record_of
 from tidegate.supervision import keep_running
 from tidegate.trials import Trials
 from tidegate.workqueue import WorkQueue
@@ -108,16 +109,20 @@ class Operator:
     async def watch_pods(self, namespace: str) -> None:
         """Keep the index's pods up to date, for ever."""
         watch = Watch(self.client, collection("Pod", namespace), f"{LABEL_MANAGED_BY}={MANAGED_BY}", Pod)
+        strangers = Strangers()
         async for change in watch.changes():
             self.figures.count_event("pods")
             if isinstance(change, Listed):
                 records = [record for record in map(record_of, change.items) if record is not None]
+                for pod in records:
+                    strangers.note(pod)
                 keys = self.index.replace_pods(records, namespace, change.version)
             else:
                 record = record_of(change.item)
                 if record is None:
                     continue
                 gone = isinstance(change, Removed)
+                strangers.note(record)
                 key = self.index.remove_pod(record) if gone else self.index.put_pod(record)
                 keys = {key} if key is not None else set()
             for key in sorted(keys):  # the same order in every process
@@ -181,17 +186,6 @@ class Operator:
             if self.kopf is not None and not self.failed:
                 self.kopf.cancel()
             self.failed = True
-
-
-def record_of(pod: Pod) -> PodRecord | None:
-    """Return a pod's record; None of one that nothing can be made of: it must not keep the others out."""
-    try:
-        return build_record(pod)
-    except Exception:
-        log.exception(
-            "pod left out, because it cannot be read", pod=pod.metadata.name, namespace=pod.metadata.namespace
-        )
-        return None
 
 
 async def run(settings: Settings) -> int:

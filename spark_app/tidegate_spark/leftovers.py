@@ -30,10 +30,21 @@ POLL_SECONDS = 0.2
 log = logging.getLogger("tidegate")
 
 
-def leftover_names(pods: dict[str, Any], prefix: str) -> list[str]:
-    """Return the names, in a PodList, of the executors that Spark makes under ``prefix``; pure."""
-    names = [item["metadata"]["name"] for item in pods.get("items", [])]
-    return [name for name in names if name.startswith(f"{prefix}-exec-")]
+def leftovers(pods: dict[str, Any], prefix: str, pod_uid: str) -> dict[str, str]:
+    """Return names and uids, in a PodList, of the executors under ``prefix`` that this driver's pod owns; pure.
+
+    Names and labels are anybody's to choose: what this pod does not own is left alone.
+    """
+    found = (item["metadata"] for item in pods.get("items", []))
+    return {
+        each["name"]: each["uid"]
+        for each in found
+        if each["name"].startswith(f"{prefix}-exec-") and pod_uid and pod_uid in _controllers(each)
+    }
+
+
+def _controllers(metadata: dict[str, Any]) -> list[str]:
+    return [owner["uid"] for owner in metadata.get("ownerReferences", []) if owner.get("controller")]
 
 
 def begin_removal(config: DriverConfig, environment: Environment) -> Callable[[], object]:
@@ -48,27 +59,27 @@ def remove_leftovers(config: DriverConfig, environment: Environment) -> int:
 
     What the API server refuses is logged, not raised: without leftovers, the usual case, nothing is lost.
     """
-    prefix, began = config.executor.pod_name_prefix, time.monotonic()
+    prefix, uid, began = config.executor.pod_name_prefix, environment.pod_uid, time.monotonic()
     try:
         api = _PodsApi(config.namespace, environment.master.removeprefix("k8s://"))
-        names = leftover_names(api.list(), prefix)
-        for name in names:
-            api.delete(name, GRACE_SECONDS)
+        found = leftovers(api.list(), prefix, uid)
+        for name, its in found.items():
+            api.delete(name, its, GRACE_SECONDS)
         deadline = time.monotonic() + LONGEST_WAIT_SECONDS
-        while names and (left := leftover_names(api.list(), prefix)):
+        while found and (left := leftovers(api.list(), prefix, uid)):
             if time.monotonic() > deadline:
                 # Their node does not answer; the processes have lost their driver in any case.
-                for name in left:
-                    api.delete(name, 0)
+                for name, its in left.items():
+                    api.delete(name, its, 0)
                 break
             time.sleep(POLL_SECONDS)
     except OSError as error:
         log.warning("executors of an earlier process could not be removed: %s", error)
         return 0
-    if names:
+    if found:
         took = time.monotonic() - began
-        log.info("removed executors of an earlier process in %.1f s: %s", took, ", ".join(names))
-    return len(names)
+        log.info("removed executors of an earlier process in %.1f s: %s", took, ", ".join(found))
+    return len(found)
 
 
 class _PodsApi:
@@ -85,17 +96,27 @@ class _PodsApi:
         answer: dict[str, Any] = json.loads(self._call("GET", f"{self._pods}?{query}"))
         return answer
 
-    def delete(self, name: str, grace_seconds: int) -> None:
-        """Delete one pod; one that is gone is fine."""
+    def delete(self, name: str, uid: str, grace_seconds: int) -> None:
+        """Delete one pod; one that is gone, or has another in its place, is fine."""
+        options = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "gracePeriodSeconds": grace_seconds,
+            "preconditions": {"uid": uid},
+        }
         try:
-            self._call("DELETE", f"{self._pods}/{name}?gracePeriodSeconds={grace_seconds}")
+            self._call("DELETE", f"{self._pods}/{name}", json.dumps(options).encode())
         except urllib.error.HTTPError as error:
-            if error.code != 404:
+            if error.code not in (404, 409):
                 raise
 
-    def _call(self, method: str, url: str) -> bytes:
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
-        request = urllib.request.Request(url, method=method, headers=headers)  # noqa: S310 - the cluster's API server
+    def _call(self, method: str, url: str, body: bytes | None = None) -> bytes:
+        headers = {
+            "Authorization": f"Bearer {self._token}",
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+        }
+        request = urllib.request.Request(url, data=body, method=method, headers=headers)  # noqa: S310 - the API server
         with urllib.request.urlopen(request, timeout=10, context=self._tls) as answer:  # noqa: S310 - likewise
-            body: bytes = answer.read()
-        return body
+            read: bytes = answer.read()
+        return read

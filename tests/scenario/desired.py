@@ -44,6 +44,9 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
         yield "is still being deleted"
         return
     pods = [pod for pod in w.api.all(PODS) if pod["metadata"].get("labels", {}).get(LABEL_APP) == name]
+    if any(not pod["metadata"].get("ownerReferences") for pod in pods):
+        yield "has a stranger beside it"
+        return
     if status.get("observedGeneration") != metadata["generation"]:
         yield "its newest generation was not observed"
     if app["spec"].get("suspend"):

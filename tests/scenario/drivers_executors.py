@@ -5,6 +5,7 @@ from typing import Protocol
 from tests.scenario.api_server import PODS, ApiServer, Body
 from tests.scenario.cluster import Container
 from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.sparkconf import executor_template
 
 
 class Surroundings(Protocol):
@@ -77,13 +78,7 @@ class DriversExecutors:
             container.process.terminate()
 
     def _manifest(self, name: str) -> Body:
-        template = self._config.executor.template
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": self._config.pod_name, "uid": self._container.uid}
-        metadata = {
-            **template["metadata"],
-            "name": name,
-            "namespace": self._config.namespace,
-            "ownerReferences": [owner],
-        }
+        metadata = executor_template(self._config, self._container.uid)["metadata"]
+        metadata |= {"name": name, "namespace": self._config.namespace}
         container = {"name": "executor", "image": self._config.executor.image}
         return {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": [container]}}

@@ -169,7 +169,7 @@ class Invariants:
         """Return whether there is a driver of an application that was there when this was decided."""
         place = change.place
         driver = self.api.find(_driver_path(place.namespace, app))
-        if driver is None or driver["metadata"]["annotations"][ANNOTATION_APP_UID] != uid:
+        if driver is None or uid not in _owners(driver):
             return False
         return self._born(driver) <= self.decided_at(place.namespace, app)
 
@@ -249,6 +249,8 @@ class Invariants:
         labels = change.body["metadata"].get("labels", {})
         if labels.get(LABEL_MANAGED_BY) != MANAGED_BY:
             self.violated(f"the operator deletes {change.place.path}, which is not its own")
+        elif change.place.plural == PODS and not _owners(change.body):
+            self.violated(f"the operator deletes {change.place.path}, which only has its labels")
         elif change.place.plural == PODS and not self._is_covered(change):
             self.violated(f"the operator deletes {change.place.path}, and nothing wants that")
 
@@ -287,8 +289,7 @@ class Invariants:
 
     def _is_leftover(self, change: Change) -> bool:
         driver = self.api.find(_driver_path(change.place.namespace, change.labels[LABEL_APP]))
-        owners = {owner["uid"] for owner in change.body["metadata"].get("ownerReferences", ())}
-        if driver is None or driver["metadata"]["uid"] not in owners:
+        if driver is None or driver["metadata"]["uid"] not in _owners(change.body):
             return True
         return change.body.get("status", {}).get("phase") in ("Failed", "Succeeded")
 
@@ -372,6 +373,10 @@ def _last_change(wishes: Wishes) -> int:
 def _newly_terminating(change: Change) -> bool:
     before = change.before or {"metadata": {}}
     return "deletionTimestamp" in change.body["metadata"] and "deletionTimestamp" not in before["metadata"]
+
+
+def _owners(body: Body) -> set[str]:
+    return {owner["uid"] for owner in body["metadata"].get("ownerReferences", ())}
 
 
 def _epoch_in(body: Body) -> int:

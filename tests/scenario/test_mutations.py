@@ -15,6 +15,8 @@ from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch
 from tidegate.decide.control import dispatch
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades import table, unusable
+from tidegate.observe import pods
+from tidegate.observe.pod_owner import Belonging, _role_of, belonging
 from tidegate_spark import fence
 from tidegate_spark.repartition import attempts
 from tidegate_testing.mistakes import Course, planted
@@ -63,6 +65,13 @@ def without_taking_lineages_over(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attempts, "_has_own_batches", lambda own, lineage: False)
 
 
+def with_pods_taken_by_their_labels(patch: pytest.MonkeyPatch) -> None:
+    def believing(name: str, owners: Any, labelled: str) -> Belonging:
+        return belonging(name, owners, labelled) if owners else Belonging(labelled, _role_of(name, labelled), "", "x")
+
+    patch.setattr(pods, "belonging", believing)
+
+
 MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
     take_out.__name__: (take_out, broken)
     for take_out, broken in (
@@ -73,6 +82,7 @@ MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
         (without_the_rule_for_unusable_edits, "stands still for an edit"),
         (without_a_line_of_messages, "which was sent later"),
         (without_taking_lineages_over, "is removed, and nobody wants that"),
+        (with_pods_taken_by_their_labels, "which only has its labels"),
     )
 }
 PLANTED = planted(__file__, MISTAKES)

@@ -185,8 +185,8 @@ class World(OperatorsWorld):
     def make_process(self, container: Container, pod: Body) -> Process:
         """Return the process of a pod's main container."""
         role = pod["metadata"].get("labels", {}).get(LABEL_ROLE, "")
-        if role == ROLE_EXECUTOR:
-            return ExecutorProcess()
+        if role == ROLE_EXECUTOR or not pod["metadata"].get("ownerReferences"):
+            return ExecutorProcess()  # whatever runs in a stranger, it only stays
         if role == ROLE_PURGE:
             return PurgeProcess(self, container, pod)
         if role == ROLE_REHEARSAL:

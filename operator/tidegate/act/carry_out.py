@@ -36,7 +36,7 @@ from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Refusal, SnapshotRefusal
-from tidegate.observe.pods import Pod, PodRecord, build_record, process_of
+from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, process_of
 from tidegate.resources.names import ACCESS_NAME, agent_secret_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import FINALIZER
@@ -307,17 +307,29 @@ class Actor:
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of the driver pod: {answer}")
         if run.app.metadata.deletion_timestamp is not None and build_record(answer).app != run.key[1]:
-            return None  # people's: in the way of a launch, and not of an end
-        return self._take_in_found(run, answer, recorded=False)
+            return self._judge_foreign_at_end(run, answer)
+        return await self._take_in_found(run, answer, recorded=False)
 
-    def _take_in_found(self, run: _Run, pod: Pod, *, recorded: bool) -> Outcome:
+    def _judge_foreign_at_end(self, run: _Run, pod: Pod) -> Outcome:
+        """People's own pod is in the way of a launch, and not of an end; unless our program runs in it."""
+        launch = launch_of(pod)
+        if launch is None or (launch.namespace, launch.app) != run.key:
+            return None
+        message = messages.driver_disowned(pod.metadata.name)
+        self._refuse(run, pod.metadata.name, Reason.POD_NAME_TAKEN, message, recorded=False, holds_end=True)
+        return LookAgain(message)
+
+    async def _take_in_found(self, run: _Run, pod: Pod, *, recorded: bool) -> Outcome:
         record = build_record(pod)
         if record.app != run.key[1]:
             message = messages.pod_name_taken(record.name)
             self._refuse(run, record.name, Reason.POD_NAME_TAKEN, message, recorded=recorded)
-        else:
-            self._remember(run.key, refusal=None)
-            self._index.put_pod(record)
+            return LookAgain(message)
+        self._remember(run.key, refusal=None)
+        if not record.watched:
+            log.warning("the pod lost the label by which it is watched, and goes", pod=record.name)
+            return await delete_pod(self._client, self._index, record) or LookAgain("the pod goes")
+        self._index.put_pod(record)
         return LookAgain("the pod is there")
 
     async def _create_pod(self, run: _Run, manifest: dict[str, Any], *, strict: bool = False) -> Outcome:
@@ -357,10 +369,18 @@ class Actor:
             if isinstance(answer, NotFound):
                 return LookAgain("the pod was there a moment ago")
             raise RetryLaterError(f"read of pod {name}: {answer}")
-        return self._take_in_found(run, answer, recorded=True)
+        return await self._take_in_found(run, answer, recorded=True)
 
     def _refuse(  # noqa: PLR0913 - what there is to be said of it
-        self, run: _Run, pod_name: str, reason: Reason, message: str, *, recorded: bool, words: str = ""
+        self,
+        run: _Run,
+        pod_name: str,
+        reason: Reason,
+        message: str,
+        *,
+        recorded: bool,
+        words: str = "",
+        holds_end: bool = False,
     ) -> None:
         entry, known = self._index.app(run.key), self._index.memory(run.key).refusal
         if not isinstance(entry, KnownApp):
@@ -377,6 +397,7 @@ class Actor:
             attempts=known.attempts + 1 if known is not None and again else 1,
             recorded=recorded,
             words=words,
+            holds_end=holds_end,
         )
         self._remember(run.key, refusal=refusal)
 

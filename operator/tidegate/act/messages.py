@@ -28,6 +28,10 @@ def pod_name_taken(pod: str) -> str:
     )
 
 
+def driver_disowned(pod: str) -> str:
+    return f"Pod {pod} runs this application's program without belonging to it: somebody removed its owner. Delete it."
+
+
 def pod_name_taken_for_snapshot(pod: str) -> str:
     return f"Pod {pod} exists and does not belong to this snapshot. Delete it."
 

@@ -28,7 +28,6 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshot,
     StreamSnapshotStatus,
     encode_snapshot_status,
-    snapshot_id,
 )
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, build_record, process_of
@@ -36,7 +35,7 @@ from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.observe.watched import UnreadableResource
 from tidegate.resources.names import ACCESS_NAME
 from tidegate.workqueue import Key, RetryLaterError
-from tidegate_spark.protocol import LABEL_SNAPSHOT, SNAPSHOT_FINALIZER
+from tidegate_spark.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.reasons import Reason
 
 _BOOKKEEPING = (about_snapshots.WriteSnapshotStatus, do.PublishEvent)
@@ -259,10 +258,14 @@ class SnapshotActor:
             return LookAgain("the pod was there a moment ago")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of pod {name}: {answer}")
-        if answer.metadata.labels.get(LABEL_SNAPSHOT) != snapshot_id(run.snapshot.metadata):
+        record = build_record(answer)
+        if record.owner_uid != run.snapshot.metadata.uid:
             message = messages.pod_name_taken_for_snapshot(name)
             return self._refuse(run, Reason.POD_NAME_TAKEN, message)
-        self._index.put_pod(build_record(answer))
+        if not record.watched or record.app != run.snapshot.app_key[1]:
+            log.warning("the pod lost the labels by which it is watched, and goes", pod=name)
+            return await delete_pod(self._client, self._index, record) or LookAgain("the pod goes")
+        self._index.put_pod(record)
         return LookAgain("the pod is there")
 
     def _refuse_as_told(self, run: _Run, answer: Failure, what: str) -> Outcome:

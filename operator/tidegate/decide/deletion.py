@@ -98,6 +98,17 @@ def _remove(
     return Verdict(Phase.DELETING, Health.RECONCILING, *words, after=after, wake_after=overdue)
 
 
+def wait_for_disowned_driver(o: Observation, now: float) -> Verdict | None:
+    """Wait for a pod that runs the program and is nobody's any more: people remove it, and nobody writes then."""
+    refusal = o.memory.refusal
+    if refusal is None or not refusal.holds_end:
+        return None
+    left = refused_for(refusal.at, refusal.attempts, now)
+    if not left:
+        return None  # what follows confirms again that there is no driver
+    return Verdict(Phase.DELETING, Health.STALLED, refusal.reason, refusal.message, wake_after=left)
+
+
 def purge_storage(o: Observation, now: float) -> Verdict | None:
     """Empty the storage if ``deletionPolicy`` says so; the resource stays until it is empty."""
     if o.app.spec.storage.deletion_policy is not DeletionPolicy.DELETE or o.app.status.epoch == 0:

@@ -16,7 +16,7 @@ from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord, process_of
+from tidegate.observe.pods import PodRecord, of_driver, process_of
 from tidegate_spark.control_protocol import MessageState
 from tidegate_spark.protocol import PROTOCOL, AgentReport, DriverState, works_with
 from tidegate_spark.reasons import Reason
@@ -196,7 +196,7 @@ def name_lingering(o: Observation, driver: PodRecord, now: float) -> Problem | N
     if not 0 < report.executors_leaving_since <= now - LINGER_SECONDS:
         return None
     which = f"-exec-{report.executor_leaving_longest}"
-    pod = next((each.name for each in o.executors if each.epoch == driver.epoch and each.name.endswith(which)), "")
+    pod = next((each.name for each in o.executors if of_driver(each, driver) and each.name.endswith(which)), "")
     others = report.executors_leaving - 1
     time = datetime.datetime.fromtimestamp(int(report.executors_leaving_since), datetime.UTC)
     message = executor_messages.lingering(
@@ -222,7 +222,7 @@ def look_again_in(o: Observation, now: float) -> float | None:
 
 
 def _pods(o: Observation, driver: PodRecord) -> list[PodRecord]:
-    return [pod for pod in o.executors if pod.epoch == driver.epoch and not pod.terminating and not pod.finished]
+    return [pod for pod in o.executors if of_driver(pod, driver) and not pod.terminating and not pod.finished]
 
 
 def _why_no_pods(o: Observation, wanted: int) -> str:

@@ -13,7 +13,7 @@ from tidegate.decide.actions import (
 )
 from tidegate.decide.upgrades.orders import order_copies
 from tidegate.observe.observation import Observation, lacks_access
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, of_driver
 from tidegate_spark.protocol import FINALIZER
 from tidegate_spark.reasons import reason_from
 
@@ -51,7 +51,7 @@ def tell_notices(o: Observation, now: float) -> tuple[Action, ...]:
 
 
 def _is_left_over(driver: PodRecord | None, executor: PodRecord) -> bool:
-    if driver is None or executor.epoch < driver.epoch:
+    if driver is None or not of_driver(executor, driver):
         return True
     return executor.finished and driver.running and executor.created_at < driver.start_time
 

@@ -52,6 +52,7 @@ DELETION_RULES: tuple[Rule, ...] = (
     deletion.remove_repartitions,
     letting_go.let_go_of_origin,
     last_snapshot.take_last_snapshot,
+    deletion.wait_for_disowned_driver,
     deletion.purge_storage,
     deletion.release,
 )

@@ -32,6 +32,7 @@ def observe_snapshot(
     app_key, identity = snapshot.app_key, snapshot_id(snapshot.metadata)
     known, pods = index.app(app_key), index.pods(app_key)
     driver = find_pod(pods, driver_pod_name(app_key[1]), ROLE_DRIVER)
+    own = [pod for pod in pods if pod.owner_uid == snapshot.metadata.uid]
     readable = known if isinstance(known, KnownApp) else None
     report = valid_report(index.reports.get(app_key), readable, driver, now) if readable else None
     return SnapshotObservation(
@@ -41,10 +42,10 @@ def observe_snapshot(
         app_unreadable=isinstance(known, UnreadableApp),
         driver=driver,
         agent=report.report if report else None,
-        taking=find_pod(pods, snapshot_pod_name(identity, disposing=False), ROLE_SNAPSHOT),
-        disposing=find_pod(pods, snapshot_pod_name(identity, disposing=True), ROLE_SNAPSHOT),
-        verifying=find_pod(pods, verify_pod_name(identity), ROLE_SNAPSHOT),
-        exporting=_find_exporting(pods, identity),
+        taking=find_pod(own, snapshot_pod_name(identity, disposing=False), ROLE_SNAPSHOT),
+        disposing=find_pod(own, snapshot_pod_name(identity, disposing=True), ROLE_SNAPSHOT),
+        verifying=find_pod(own, verify_pod_name(identity), ROLE_SNAPSHOT),
+        exporting=_find_exporting(own, identity),
         forks=_waiting_forks(index, snapshot),
         begun_by=tuple(name for _, name in index.snapshots.forks(key)),
         siblings=_siblings(index, snapshot),

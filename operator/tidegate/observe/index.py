@@ -83,6 +83,8 @@ class Index:
         self.first_lists = FirstLists(namespaces)
         self._apps: dict[Key, KnownApp | UnreadableApp] = {}
         self._pods: dict[Key, dict[str, PodRecord]] = {}
+        self._homes: dict[Key, Key] = {}
+        """Namespace and name of each pod that is known, and its application."""
         self._parted: dict[Key, PodRecord] = {}
         self._names: dict[str, set[str]] = {}
         self._roots = StorageRoots()
@@ -223,37 +225,60 @@ class Index:
     def put_pod(self, pod: PodRecord) -> Key | None:
         """Take in a pod; returns its application, or None if nothing is new that a decision could depend on.
 
-        So it is of a version as new as the known one, of a pod that is gone, and of a pod that has got a node and
-        nothing else: which node it is, is only named where something else is said of it.
+        So it is of a version as new as the known one, of a pod that is gone or none of ours, and of a pod that has got
+        a node and nothing else: which node it is, is only named where something else is said of it.
         """
-        key = (pod.namespace, pod.app)
-        known = self._pods.get(key, {}).get(pod.name)
-        if pod.uid in self._gone:
+        known = self._known_pod(pod)
+        if self._gone.is_late(pod.uid, version_number(pod.resource_version)):
             return None
         # Of two pods of a name, too: the later one has the later versions.
         if known is not None and version_number(known.resource_version) >= version_number(pod.resource_version):
             return None
+        pod = _as_first_seen(pod, known)
+        if not pod.app:
+            return self.remove_pod(known) if known is not None else None
+        key = (pod.namespace, pod.app)
+        if known is not None and known.app != pod.app:
+            self._take_out_pod(known)
         self._pods.setdefault(key, {})[pod.name] = pod
+        self._homes[pod.namespace, pod.name] = key
         if pod.role == ROLE_DRIVER:
             self._parted.pop(key, None)
         return None if known is not None and _only_placed(known, pod) else key
 
-    def remove_pod(self, pod: PodRecord) -> Key:
-        """Forget a pod that is gone, given as it was seen last; the end of a driver is kept until there is another."""
-        key = (pod.namespace, pod.app)
-        self._gone.note(pod.uid)
-        known = self._pods.get(key, {})
-        present = known.get(pod.name, pod)
-        if present.uid != pod.uid:
-            return key
-        last = max(present, pod, key=lambda seen: version_number(seen.resource_version))
+    def remove_pod(self, pod: PodRecord) -> Key | None:
+        """Forget a pod that is gone, given as it was seen last; the end of a driver is kept until there is another.
+
+        Returns:
+            Its application, None if it was none of ours.
+        """
+        known = self._known_pod(pod)
+        self._gone.note(pod.uid, version_number(pod.resource_version))
+        if known is not None and known.uid != pod.uid:
+            return known.namespace, known.app
+        last = _as_first_seen(pod, known)
+        if not last.app:
+            return None
+        key = (last.namespace, last.app)
+        if known is not None and version_number(known.resource_version) >= version_number(last.resource_version):
+            last = known
         if last.role == ROLE_DRIVER and last.ended is not None and not last.running:
             self._parted[key] = last
-        if pod.name in known:
-            del known[pod.name]
-            if not known:
-                del self._pods[key]
+        if known is not None:
+            self._take_out_pod(known)
         return key
+
+    def _known_pod(self, pod: PodRecord) -> PodRecord | None:
+        """Return what is known of the pod that has this one's name."""
+        home = self._homes.get((pod.namespace, pod.name))
+        return self._pods[home].get(pod.name) if home is not None else None
+
+    def _take_out_pod(self, known: PodRecord) -> None:
+        home = self._homes.pop((known.namespace, known.name))
+        pods = self._pods[home]
+        del pods[known.name]
+        if not pods:
+            del self._pods[home]
 
     def parted_driver(self, key: Key) -> PodRecord | None:
         """Return the driver that went last, as it ended; None if there was another since, or no end was seen."""
@@ -276,10 +301,11 @@ class Index:
             and namespace in ("", pod.namespace)
             and version_number(pod.resource_version) <= version_number(version)
         ]
-        keys = {self.remove_pod(pod) for pod in missing}
-        keys |= {key for key in map(self.put_pod, pods) if key is not None}
+        told = [*map(self.remove_pod, missing), *map(self.put_pod, pods)]
+        for pod in missing:
+            self._gone.note(pod.uid, version_number(version))
         self.first_lists.note_pods(namespace)
-        return keys
+        return {key for key in told if key is not None}
 
     # --- what this process remembers ---
 
@@ -332,6 +358,28 @@ def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
         if (old.uid, old.generation) == (app.metadata.uid, app.metadata.generation):
             return known.spec_hash  # the generation changes with every change of the spec
     return spec_hash(app)
+
+
+def _as_first_seen(pod: PodRecord, known: PodRecord | None) -> PodRecord:
+    """Return a later version of a known pod as the application's whose it was when it was seen first.
+
+    Who may change pods can take its owner off, or give it another; the process in it goes on as what it was.
+    """
+    if known is None or known.uid != pod.uid or _whose(known) == _whose(pod):
+        return pod
+    return dataclasses.replace(
+        pod,
+        app=known.app,
+        role=known.role,
+        epoch=known.epoch,
+        app_uid=known.app_uid,
+        owner_uid=known.owner_uid,
+        executor_slots=known.executor_slots,
+    )
+
+
+def _whose(pod: PodRecord) -> tuple[str, str, str]:
+    return pod.app, pod.role, pod.owner_uid
 
 
 def _only_placed(known: PodRecord, pod: PodRecord) -> bool:

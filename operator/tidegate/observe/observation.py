@@ -41,6 +41,8 @@ class Refusal:
     """The epoch was recorded for this very launch, so the next attempt may use it."""
     words: str = ""
     """The API server's own, if it finds something wrong with the pod whatever else there is."""
+    holds_end: bool = False
+    """What is in the way may write to the storage, so that the application does not go before it."""
 
 
 @dataclass(frozen=True, slots=True)

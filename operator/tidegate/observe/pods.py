@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tidegate.model.bounded_json import bounded
+from tidegate.observe.pod_owner import belonging
 from tidegate.resources.names import (
     DRIVER_CONTAINER,
     EXECUTOR_CONTAINER,
@@ -58,10 +60,12 @@ class PodRecord:
     uid: str
     resource_version: str
     app: str
+    """Of which application it is, by its owner; empty: it is none of ours, whatever its labels say."""
     role: str
     epoch: int
     spec_hash: str
     app_uid: str
+    """Of the application that made it."""
     phase: str
     created_at: float
     node: str = ""
@@ -92,6 +96,10 @@ class PodRecord:
     """Of the main container, as the API server has it: a LimitRange may have given it one; empty: it has none."""
     executor_slots: int = 0
     """Of a driver: tasks that each of its executors runs at a time, as it was launched; 0: it does not say."""
+    owner_uid: str = ""
+    """Of its controlling owner: the application, a snapshot, or an executor's driver pod."""
+    watched: bool = True
+    """It has the label by which pods are watched."""
     delete_by: float = 0.0
     """When the grace period of a requested deletion ends; 0 if nobody asked."""
 
@@ -104,6 +112,11 @@ class PodRecord:
     def finished(self) -> bool:
         """Whether none of its containers will ever run again."""
         return self.phase in ("Succeeded", "Failed")
+
+
+def of_driver(executor: PodRecord, driver: PodRecord) -> bool:
+    """Return whether an executor is this driver's own: not an earlier one's, and not by a number that a label says."""
+    return executor.owner_uid == driver.uid
 
 
 def process_of(pod: PodRecord) -> str:
@@ -153,14 +166,25 @@ class _Executor(msgspec.Struct):
     cores: int = 1
 
 
-class _Launch(msgspec.Struct):
+class Launch(msgspec.Struct):
     """What is read of :class:`tidegate_spark.protocol.DriverConfig`, with its defaults."""
 
+    app: str = ""
+    namespace: str = ""
+    epoch: int = 0
     executor: _Executor = msgspec.field(default_factory=_Executor)
     spark_conf: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-_launch = msgspec.json.Decoder(_Launch)
+_launch = msgspec.json.Decoder(Launch)
+
+
+class _Owner(msgspec.Struct):
+    apiVersion: str = ""  # noqa: N815 - these are the API's names
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
 
 
 class _Metadata(msgspec.Struct):
@@ -172,6 +196,7 @@ class _Metadata(msgspec.Struct):
     deletionTimestamp: datetime.datetime | None = None  # noqa: N815
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    ownerReferences: list[_Owner] = []  # noqa: N815
 
 
 class _Resources(msgspec.Struct):
@@ -215,8 +240,10 @@ class Pod(msgspec.Struct):
 
 
 def build_record(pod: Pod) -> PodRecord:
-    """Return the record of a pod."""
+    """Return the record of a pod; of one that is none of ours, its configuration is not read."""
     meta, status, labels = pod.metadata, pod.status, pod.metadata.labels
+    whose = belonging(meta.name, meta.ownerReferences, labels.get(protocol.LABEL_APP, ""))
+    launch = launch_of(pod) if whose.role == protocol.ROLE_DRIVER else None
     main = _main_status(pod)
     conditions = {c.type: c for c in status.conditions}
     scheduled = conditions.get("PodScheduled")
@@ -227,11 +254,12 @@ def build_record(pod: Pod) -> PodRecord:
         name=meta.name,
         uid=meta.uid,
         resource_version=meta.resourceVersion,
-        app=labels.get(protocol.LABEL_APP, ""),
-        role=labels.get(protocol.LABEL_ROLE, ""),
-        epoch=_number(labels.get(protocol.LABEL_EPOCH, "")),
+        app=whose.app,
+        role=whose.role,
+        # What nobody can change in a pod that runs comes first: a name, a container's variable.
+        epoch=whose.epoch or (launch.epoch if launch else 0) or _number(labels.get(protocol.LABEL_EPOCH, "")),
         spec_hash=meta.annotations.get(protocol.ANNOTATION_SPEC_HASH, ""),
-        app_uid=meta.annotations.get(protocol.ANNOTATION_APP_UID, ""),
+        app_uid=whose.app_uid or meta.annotations.get(protocol.ANNOTATION_APP_UID, ""),
         phase=status.phase,
         created_at=_seconds(meta.creationTimestamp),
         node=pod.spec.nodeName,
@@ -249,7 +277,9 @@ def build_record(pod: Pod) -> PodRecord:
         reason=status.reason,
         message=status.message,
         cpu_limit=_cpu_limit(pod),
-        executor_slots=_executor_slots(pod),
+        executor_slots=task_slots(launch.executor.cores, launch.spark_conf) if launch else 0,
+        owner_uid=whose.owner_uid,
+        watched=labels.get(protocol.LABEL_MANAGED_BY) == protocol.MANAGED_BY,
         tainted=_is_tainted(conditions.get("DisruptionTarget")),
         delete_by=_seconds(meta.deletionTimestamp),
     )
@@ -265,17 +295,20 @@ def _cpu_limit(pod: Pod) -> str:
     return str(main.resources.limits.get("cpu", "")) if main is not None else ""
 
 
-def _executor_slots(pod: Pod) -> int:
+def launch_of(pod: Pod) -> Launch | None:
+    """Return what a driver's pod was launched with, None if it does not say, or is no driver's.
+
+    Nobody can change it while the pod is there.
+    """
     driver = next((c for c in pod.spec.containers if c.name == DRIVER_CONTAINER), None)
     if driver is None:
-        return 0
+        return None
     # Of two variables with one name, the kubelet takes the later.
     config = next((each.value for each in reversed(driver.env) if each.name == protocol.CONFIG_VARIABLE), "")
     try:
-        launch = _launch.decode(config) if config else None
-    except msgspec.MsgspecError:
-        return 0  # somebody has changed the pod; it is the runtime that has to make something of it
-    return task_slots(launch.executor.cores, launch.spark_conf) if launch is not None else 0
+        return _launch.decode(bounded(config.encode())) if config else None
+    except (msgspec.MsgspecError, UnicodeEncodeError):
+        return None  # somebody has changed the pod; it is the runtime that has to make something of it
 
 
 def _first_waiting(pod: Pod) -> Waiting | None:

@@ -21,7 +21,7 @@ from tidegate.model.quantity import parse_quantity
 from tidegate.model.spec import Resources
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, of_driver
 from tidegate.resources.cpu_limits import driver_limit, executor_limit
 
 LASTS = 30.0
@@ -134,9 +134,9 @@ def _written(name: str, amount: Decimal) -> str:
 
 def _given(app: StreamingApp, executors: Sequence[PodRecord], driver: PodRecord | None) -> Given:
     """Return what pods show of what they are given: executors of this driver, or else the driver itself."""
-    of_driver = [pod for pod in executors if driver is None or pod.epoch == driver.epoch]
-    if of_driver:
-        return Given(executors=next((pod.cpu_limit for pod in of_driver if pod.cpu_limit), ""))
+    own = [pod for pod in executors if driver is None or of_driver(pod, driver)]
+    if own:
+        return Given(executors=next((pod.cpu_limit for pod in own if pod.cpu_limit), ""))
     # One of an earlier spec may have stated it.
     if driver is None or driver_limit(app) is not None or driver.spec_hash != spec_hash(app):
         return Given()

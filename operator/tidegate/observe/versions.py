@@ -17,17 +17,24 @@ class Departed:
 
     def __init__(self) -> None:
         """Start with none."""
-        self._uids: OrderedDict[str, None] = OrderedDict()
+        self._uids: OrderedDict[str, float] = OrderedDict()
 
-    def note(self, uid: str) -> None:
-        """Note that an object is gone."""
-        self._uids[uid] = None
+    def note(self, uid: str, version: float = float("inf")) -> None:
+        """Note that an object is gone, for ever or, as far as is known, in this version.
+
+        A watch that selects by labels tells an end when somebody takes a label off, too: the object may come back.
+        """
+        self._uids[uid] = max(version, self._uids.get(uid, 0.0))
         if len(self._uids) > _REMEMBERED:
             self._uids.popitem(last=False)
 
     def __contains__(self, uid: str) -> bool:
         """Return whether the object is known to be gone."""
         return uid in self._uids
+
+    def is_late(self, uid: str, version: float) -> bool:
+        """Return whether a version of an object is from before its end."""
+        return version <= self._uids.get(uid, -1.0)
 
     def without(self, uids: set[str]) -> set[str]:
         """Return those that are not known to be gone."""

@@ -1,6 +1,14 @@
 """What can happen, and how often: each function with ``@happening(weight)`` takes part in schedules."""
 
-from tests.scenario.happenings import messages, network, operators, people, pods, surroundings  # noqa: F401 - they add theirs
+from tests.scenario.happenings import (  # noqa: F401 - they add theirs
+    messages,
+    network,
+    operators,
+    people,
+    pods,
+    strangers,
+    surroundings,
+)
 from tests.scenario.happenings.registry import HAPPENINGS, Happening
 from tests.scenario.world import World
 

@@ -54,6 +54,7 @@ def driver_of(app: StreamingApp, **fields: Any) -> PodRecord:
         "epoch": max(app.status.epoch, 1),
         "spec_hash": spec_hash(app),
         "app_uid": app.metadata.uid,
+        "owner_uid": app.metadata.uid,
         "phase": "Pending",
         "created_at": NOW - 100,
     }
@@ -70,7 +71,8 @@ def executor_of(app: StreamingApp, number: int, **fields: Any) -> PodRecord:
     """Return a running executor of the present epoch."""
     epoch = fields.get("epoch", max(app.status.epoch, 1))
     up = {"name": f"{app.metadata.name}-e{epoch}-exec-{number}", "uid": f"exec-{epoch}-{number}", "role": "executor"}
-    return running_driver(app, **{**up, "spec_hash": "", **fields})
+    driver = "pod-1" if epoch == max(app.status.epoch, 1) else f"pod-of-{epoch}"
+    return running_driver(app, **{**up, "spec_hash": "", "owner_uid": driver, **fields})
 
 
 def report_of(driver: PodRecord, state: DriverState = DriverState.RUNNING, **fields: Any) -> TimedReport:

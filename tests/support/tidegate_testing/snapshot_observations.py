@@ -129,7 +129,7 @@ def pod(app: StreamingApp = SUSPENDED, *, disposing: bool = False, **fields: Any
     """Return the snapshot's own pod, at work unless told otherwise."""
     name = f"{ID}-{'dispose' if disposing else 'take'}"
     known = {"name": name, "role": "snapshot", "phase": "Running", "running": True, "spec_hash": hash_of_taken(app)}
-    return driver_of(app, **{**known, "epoch": 0, **fields})
+    return driver_of(app, **{**known, "epoch": 0, "owner_uid": SNAPSHOT_UID, **fields})
 
 
 def pod_that_said(*reports: SnapshotReport, disposing: bool = False, exit_code: int = 0, **fields: Any) -> PodRecord:

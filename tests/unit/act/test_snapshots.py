@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 
 from tidegate.act.access import AccessKeeper
 from tidegate.act.events import EventPublisher
@@ -181,6 +182,27 @@ async def test_a_disposal_by_a_pod_leaves_nothing_behind() -> None:
     await world.settle()
     assert world.stored().metadata.finalizers == ()
     assert (ACCOUNT in world.api.objects, DISPOSE in world.api.objects) == (False, False)
+
+
+@pytest.mark.parametrize("labels", [{}, {"tidegate.dev/snapshot": ID, "app.kubernetes.io/managed-by": "tidegate"}])
+async def test_a_pod_of_the_name_that_is_not_the_snapshots_is_named_and_stays(labels: dict[str, str]) -> None:
+    world = World(deleted(ready_snapshot(), DeletionPolicy.DELETE))
+    world.api.put(DISPOSE, {"metadata": {"name": DISPOSE.rpartition("/")[2], "namespace": "shop", "labels": labels}})
+    await world.settle()
+    (condition,) = [c for c in world.stored().status.conditions if c.status == "True"]
+    assert (condition.reason, "does not belong to this snapshot" in condition.message) == ("PodNameTaken", True)
+    assert DISPOSE in world.api.objects
+
+
+async def test_a_pod_of_the_snapshot_that_lost_its_labels_is_made_anew() -> None:
+    world = World(deleted(ready_snapshot(), DeletionPolicy.DELETE))
+    await world.settle()
+    lost = world.api.objects[DISPOSE]
+    lost["metadata"]["labels"] = {}
+    world.index.remove_pod(world.index.pods(ORDERS)[0])
+    await world.settle()
+    assert world.api.objects[DISPOSE]["metadata"]["labels"] != {}
+    assert world.api.objects[DISPOSE] is not lost
 
 
 async def test_a_snapshot_of_nobody_waits_and_changes_nothing() -> None:

@@ -11,7 +11,7 @@ from tidegate.model.streaming_app import StreamingApp, decode_app
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate_spark.protocol import FINALIZER
 from tidegate_spark.reasons import Reason
-from tidegate_testing.observations import app_with, deleted, driver_of, ended_with, launched
+from tidegate_testing.observations import app_with, deleted, driver_of, ended_with, launched, running_driver
 from tidegate_testing.values import body
 
 KEY = ("shop", "orders")
@@ -226,6 +226,52 @@ def test_a_late_version_of_a_driver_that_is_gone_does_not_hide_its_end() -> None
     index.put_pod(final)
     index.remove_pod(dataclasses.replace(final, resource_version="9", ended=None))
     assert index.parted_driver(KEY) == final
+
+
+STRANGER: dict[str, Any] = {"app": "", "role": "", "owner_uid": "", "app_uid": "", "resource_version": "11"}
+
+
+@pytest.mark.parametrize(
+    "taken_off", [{}, {"app": "payments", "role": "driver", "owner_uid": "u-9"}], ids=["no owner", "another's owner"]
+)
+def test_a_driver_whose_owner_is_changed_while_it_runs_stays_what_it_was(taken_off: dict[str, Any]) -> None:
+    index, pod = Index(), running_driver(APP)
+    index.put_pod(pod)
+    later = dataclasses.replace(pod, **{**STRANGER, **taken_off}, ready=True)
+    assert index.put_pod(later) == KEY
+    assert index.pods(KEY) == [dataclasses.replace(pod, resource_version="11", ready=True)]
+    assert (index.remove_pod(dataclasses.replace(later, resource_version="12")), index.pods(KEY)) == (KEY, [])
+    assert index.pods(("shop", "payments")) == []
+
+
+def test_a_stranger_is_not_taken_in_and_its_end_is_nobodys_business() -> None:
+    index, stranger = Index(), dataclasses.replace(driver_of(APP), **STRANGER)
+    assert (index.put_pod(stranger), index.remove_pod(stranger)) == (None, None)
+    assert (index.replace_pods([stranger], "", "99"), index.pods(KEY)) == (set(), [])
+
+
+def test_a_stranger_in_the_place_of_a_driver_shows_that_the_driver_is_gone() -> None:
+    index, pod = Index(), driver_of(APP)
+    index.put_pod(pod)
+    assert index.put_pod(dataclasses.replace(pod, **STRANGER, uid="pod-2")) == KEY
+    assert index.pods(KEY) == []
+
+
+def test_a_pod_that_gets_back_the_label_by_which_it_is_watched_is_known_again() -> None:
+    """The watch tells an end when the label goes, in the version of that very change."""
+    index, pod = Index(), driver_of(APP)
+    index.put_pod(pod)
+    index.remove_pod(dataclasses.replace(pod, resource_version="11"))
+    assert index.put_pod(dataclasses.replace(pod, resource_version="11")) is None
+    back = dataclasses.replace(pod, resource_version="12")
+    assert (index.put_pod(back), index.pods(KEY)) == (KEY, [back])
+
+
+def test_a_pod_that_a_list_did_not_hold_does_not_come_back_with_what_is_older() -> None:
+    index, pod = Index(), driver_of(APP)
+    index.put_pod(pod)
+    index.replace_pods([], "", "99")
+    assert index.put_pod(dataclasses.replace(pod, resource_version="98")) is None
 
 
 def test_a_list_removes_what_it_does_not_hold() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tidegate.observe.pods import Pod, PodRecord, Waiting, build_record
 from tidegate.resources.driver import build_driver_pod
+from tidegate.resources.metadata import owner_reference
 from tidegate_spark.protocol import CONFIG_VARIABLE
 from tidegate_testing.observations import PLATFORM, app_with
 
@@ -21,6 +22,7 @@ def record(status: dict[str, Any], **metadata: Any) -> PodRecord:
         "creationTimestamp": "2026-01-01T00:00:00Z",
         "labels": {"tidegate.dev/app": "orders", "tidegate.dev/role": "driver", "tidegate.dev/epoch": "3"},
         "annotations": {"tidegate.dev/spec-hash": "abc", "tidegate.dev/app-uid": "u-1"},
+        "ownerReferences": [owner_reference(app_with())],
     }
     containers = [{"name": "proxy", "image": "proxy:1"}, {"name": "driver", "image": "shop/orders:1"}]
     pod = {"metadata": {**known, **metadata}, "spec": {"nodeName": "node0", "containers": containers}, "status": status}
@@ -31,7 +33,7 @@ def container(name: str, state: dict[str, Any], **fields: Any) -> dict[str, Any]
     return {"name": name, "image": "", "state": state, "lastState": {}, **fields}
 
 
-def test_labels_and_annotations_are_read() -> None:
+def test_owner_name_and_annotations_are_read() -> None:
     pod = record({"phase": "Pending"})
     assert (pod.app, pod.role, pod.epoch, pod.spec_hash, pod.app_uid) == ("orders", "driver", 3, "abc", "u-1")
 

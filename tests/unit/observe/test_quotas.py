@@ -159,7 +159,7 @@ async def test_what_a_limit_range_gives_is_known_of_executors_and_a_hint_of_the_
     gone = dataclasses.replace(executor, phase="Failed", cpu_limit="4")
     limited, before = (
         dataclasses.replace(executor, cpu_limit="4"),
-        dataclasses.replace(executor, epoch=0, cpu_limit="4"),
+        dataclasses.replace(executor, owner_uid="pod-0", cpu_limit="4"),
     )
     by_range = dataclasses.replace(driver, cpu_limit="1")
 

@@ -17,7 +17,6 @@ from tidegate.kube import watch
 from tidegate.kube.bounded_response import BoundedResponse
 from tidegate.kube.lines import LONGEST_LINE
 from tidegate.kube.watch import Changed, Listed, Watch
-from tidegate.main import record_of
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import MessagePhase, decode_message, is_too_large
 from tidegate.model.stream_snapshot import decode_snapshot
@@ -26,6 +25,7 @@ from tidegate.observe.following import follow
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod
 from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.strangers import record_of
 from tidegate_spark.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.protocol import CONFIG_VARIABLE
 from tidegate_testing.control_observations import observe_running
@@ -73,6 +73,15 @@ POD: dict[str, Any] = {
     "metadata": {
         **META,
         "labels": {"tidegate.dev/app": "orders", "tidegate.dev/role": "driver", "tidegate.dev/epoch": "1"},
+        "ownerReferences": [
+            {
+                "apiVersion": "tidegate.dev/v1alpha1",
+                "kind": "StreamingApp",
+                "name": "orders",
+                "uid": "u-1",
+                "controller": True,
+            }
+        ],
     },
     "spec": {"nodeName": "n", "containers": [{"name": "driver", "env": [{"name": CONFIG_VARIABLE, "value": CONFIG}]}]},
     "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": []},

@@ -9,7 +9,7 @@ import pytest
 from tidegate_spark import faults, logs, sparkconf
 from tidegate_spark.environment import Environment
 from tidegate_spark.faults import Link
-from tidegate_spark.leftovers import leftover_names
+from tidegate_spark.leftovers import leftovers
 from tidegate_spark.preflight import delays
 from tidegate_spark.protocol import (
     RUNTIME_DIRECTORY,
@@ -177,6 +177,18 @@ def test_exit_codes_of_scripts_follow_python() -> None:
     assert outcome_of_exit(3).reason is Reason.APPLICATION_FAILED
 
 
+def executor_pod(name: str, owner: str = "this", *, controller: bool = True) -> dict[str, Any]:
+    owners = [{"apiVersion": "v1", "kind": "Pod", "name": "a-driver", "uid": owner, "controller": controller}]
+    return {"metadata": {"name": name, "uid": f"uid of {name}", "ownerReferences": owners}}
+
+
 def test_only_this_epochs_executors_are_leftovers() -> None:
-    pods = {"items": [{"metadata": {"name": name}} for name in ("a-e3-exec-1", "a-e2-exec-1", "b-e3-exec-1")]}
-    assert leftover_names(pods, "a-e3") == ["a-e3-exec-1"]
+    pods = {"items": [executor_pod(name) for name in ("a-e3-exec-1", "a-e2-exec-1", "b-e3-exec-1")]}
+    assert leftovers(pods, "a-e3", "this") == {"a-e3-exec-1": "uid of a-e3-exec-1"}
+
+
+def test_pods_that_only_look_like_this_drivers_executors_are_left_alone() -> None:
+    unowned = {"metadata": {"name": "a-e3-exec-4", "uid": "u", "labels": {"spark-role": "executor"}}}
+    others = [executor_pod("a-e3-exec-1", "another"), executor_pod("a-e3-exec-2", controller=False), unowned]
+    assert leftovers({"items": others}, "a-e3", "this") == {}
+    assert leftovers({"items": [executor_pod("a-e3-exec-1", "")]}, "a-e3", "") == {}

@@ -1,0 +1,99 @@
+"""Whose a pod is: what its owner and its name prove, and what its labels do not. No I/O.
+
+Labels and annotations can be written by whoever makes any pod, a Deployment's template included, and changed while a
+pod runs. They only select what is watched. A pod is an application's by its controlling owner and by its name, which
+nobody changes; docs/design/hostile-input.md has the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from tidegate.model.stream_snapshot import SNAPSHOT_KIND
+from tidegate.model.streaming_app import API_VERSION, KIND
+from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
+from tidegate_spark.protocol import (
+    ROLE_DRIVER,
+    ROLE_EXECUTOR,
+    ROLE_EXPORT,
+    ROLE_PURGE,
+    ROLE_REHEARSAL,
+    ROLE_REPARTITION,
+    ROLE_SNAPSHOT,
+)
+
+_GROUP = API_VERSION.partition("/")[0] + "/"
+_MOST_DIGITS = 9
+_DRIVER_SUFFIX = driver_pod_name("")
+_NUMBERED = re.compile(rf"(rehearsal|repartition)-[0-9]{{1,{_MOST_DIGITS}}}")
+_NUMBERED_ROLES = {"rehearsal": ROLE_REHEARSAL, "repartition": ROLE_REPARTITION}
+_EXECUTOR = re.compile(rf"e([0-9]{{1,{_MOST_DIGITS}}})-exec-[0-9]{{1,{_MOST_DIGITS}}}")
+_EXPORT = re.compile(rf".+-export-[0-9]{{1,{_MOST_DIGITS}}}")
+
+
+class OwnerReference(Protocol):
+    """An entry of ``metadata.ownerReferences``, as the API has it."""
+
+    apiVersion: str  # noqa: N815 - these are the API's names
+    kind: str
+    name: str
+    uid: str
+    controller: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """Of which application a pod is, and as what; of none if ``app`` is empty."""
+
+    app: str = ""
+    role: str = ""
+    owner_uid: str = ""
+    """Of the application, of the snapshot, or of an executor's driver pod."""
+    app_uid: str = ""
+    """Of the application, if that is the owner."""
+    epoch: int = 0
+    """Of an executor: its name says it."""
+
+
+_NOBODYS = Belonging()
+
+
+def belonging(pod_name: str, owners: Collection[OwnerReference], labelled_app: str) -> Belonging:
+    """Return whose a pod is.
+
+    Args:
+        pod_name: its name.
+        owners: its owner references.
+        labelled_app: the application that its labels name. A snapshot's pod is the snapshot's, by its owner; of which
+            application that is only decides who is woken.
+    """
+    owner = next((each for each in owners if each.controller), None)
+    if owner is None:
+        return _NOBODYS
+    if owner.apiVersion.startswith(_GROUP) and owner.kind == KIND:
+        role = _role_of(pod_name, owner.name)
+        return Belonging(owner.name, role, owner.uid, owner.uid) if role else _NOBODYS
+    if owner.apiVersion.startswith(_GROUP) and owner.kind == SNAPSHOT_KIND:
+        role = ROLE_EXPORT if _EXPORT.fullmatch(pod_name) else ROLE_SNAPSHOT
+        return Belonging(labelled_app, role, owner.uid)
+    if (owner.apiVersion, owner.kind) == ("v1", "Pod") and owner.name.endswith(_DRIVER_SUFFIX):
+        app = owner.name.removesuffix(_DRIVER_SUFFIX)
+        named = _EXECUTOR.fullmatch(pod_name.removeprefix(f"{app}-"))
+        if named is not None and pod_name.startswith(f"{app}-"):
+            return Belonging(app, ROLE_EXECUTOR, owner.uid, epoch=int(named[1]))
+    return _NOBODYS
+
+
+def _role_of(pod_name: str, app: str) -> str:
+    by_name = {
+        driver_pod_name(app): ROLE_DRIVER,
+        purge_pod_name(app): ROLE_PURGE,
+        release_pod_name(app): ROLE_SNAPSHOT,
+    }
+    if pod_name in by_name:
+        return by_name[pod_name]
+    numbered = _NUMBERED.fullmatch(pod_name.removeprefix(f"{app}-")) if pod_name.startswith(f"{app}-") else None
+    return _NUMBERED_ROLES[numbered[1]] if numbered is not None else ""

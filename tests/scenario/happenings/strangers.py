@@ -1,0 +1,40 @@
+"""Pods that only look like an application's: labels and notes say so, and no owner does."""
+
+from tests.scenario.api_server import Body
+from tests.scenario.happenings.registry import happening
+from tests.scenario.world import BILLING, INNER, NAMESPACE, ORDERS, World
+from tidegate_spark.protocol import (
+    ANNOTATION_APP_UID,
+    ANNOTATION_SPEC_HASH,
+    LABEL_APP,
+    LABEL_EPOCH,
+    LABEL_MANAGED_BY,
+    LABEL_ROLE,
+    MANAGED_BY,
+)
+
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_NAMES = (("driver", "driver"), ("purge", "purge"), ("e1-exec-1", "executor"), ("repartition-1", "repartition"))
+
+
+@happening(4)
+def put_stranger(w: World) -> str | None:
+    """Somebody's pod has our labels, and mostly a name that a pod of ours needs; after a while it is removed."""
+    app, (suffix, role) = w.rng.choice((ORDERS, BILLING, INNER)), w.rng.choice(_NAMES)
+    name = w.rng.choice((f"{app}-{suffix}", f"{app}-{suffix}", f"web-{role}"))
+    path, seconds = f"{_PODS}/{name}", w.rng.choice((2.0, 30.0, 120.0))
+    if w.api.find(path) is not None:
+        return None
+    uid = ((w.app(app) or {}).get("metadata") or {}).get("uid", "nobody's")
+    labels = {LABEL_APP: app, LABEL_ROLE: role, LABEL_EPOCH: str(w.rng.randrange(9)), LABEL_MANAGED_BY: MANAGED_BY}
+    notes = {ANNOTATION_APP_UID: uid, ANNOTATION_SPEC_HASH: "a-hash"}
+    metadata: Body = {"name": name, "namespace": NAMESPACE, "labels": labels, "annotations": notes}
+    made = w.api.create(_PODS, {"metadata": metadata, "spec": {"containers": [{"name": role, "image": "web:1"}]}})
+    w.later(seconds, _remove, w, path, made["metadata"]["uid"])
+    return f"a stranger has the name {name} for {seconds:.0f} s"
+
+
+def _remove(w: World, path: str, uid: str) -> None:
+    stranger = w.api.find(path)
+    if stranger is not None and stranger["metadata"]["uid"] == uid:
+        w.api.delete(path, grace=0)
