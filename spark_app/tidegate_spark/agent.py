@@ -1,20 +1,17 @@
 """The driver's HTTP server: health, readiness and metrics for anyone; progress and commands for the token's holder.
 
 Answers come from memory (:class:`tidegate_spark.progress.Progress`), and do not wait for Spark. Only who looks inside
-the application waits, for a bounded time, in a thread of their own: see :mod:`tidegate_spark.inside.desk`.
+the application waits, for a bounded time, in threads that nobody else needs: see :mod:`tidegate_spark.inside.desk`.
+The kubelet's probes need no thread at all. What strangers can hold is bounded (:mod:`tidegate_spark.serving`).
 """
 
 from __future__ import annotations
 
 import hmac
-import json
 import os
-import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -27,18 +24,23 @@ from tidegate_spark.newer_orders import why_refused
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import ExecutorTarget, from_order, to_json
 from tidegate_spark.redaction import Secrets, clean_report
+from tidegate_spark.serving.framing import Head, Refusal
+from tidegate_spark.serving.handler import LARGEST_BODY, Handler
+from tidegate_spark.serving.limits import Lane, Limits
+from tidegate_spark.serving.server import Server
 from tidegate_spark.snapshot_protocol import LARGEST_ORDERS, SNAPSHOT_COMMAND, SnapshotOrders
 
 if TYPE_CHECKING:
     from tidegate_spark.inside.http import Reply
 
 T = TypeVar("T")
-LARGEST_BODY = 4096
-READ_TIMEOUT_SECONDS = 10
 MOST_EXECUTORS = 10_000
 COMMANDS = f"paths: GET /v1/progress, POST /v1/stop, POST /v1/executors, POST /v1/snapshots, POST /v1/control; {PATHS}"
 LARGEST_BODIES = {SNAPSHOT_COMMAND: LARGEST_ORDERS, CONTROL_COMMAND: LARGEST_CONTROL_ORDERS}
 """Bytes, of those that may be larger than others."""
+AT_ONCE = frozenset({"/healthz", "/readyz"})
+STATUS_LIMITS = Limits(connections=128, threads=2)
+COMMAND_LIMITS = Limits(connections=128, threads=3, long_threads=4)
 
 
 @dataclass(frozen=True)
@@ -87,51 +89,18 @@ class Token:
         return bool(expected) and same and (header or "").startswith("Bearer ")
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Common to both ports: short answers, bounded bodies, a log only of what went wrong."""
-
-    protocol_version = "HTTP/1.1"
-    timeout = READ_TIMEOUT_SECONDS
-    # An answer goes out in one piece and at once. In two, the second waits until the first is acknowledged, and over a
-    # connection that is kept that takes 40 ms.
-    wbufsize = 1 << 16
-    disable_nagle_algorithm = True
-    server_version = "tidegate"
-    sys_version = ""
-
-    def answer(
-        self,
-        status: int,
-        body: str | bytes,
-        kind: str = "application/json",
-        headers: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        """Send one whole answer."""
-        content = body.encode() if isinstance(body, str) else body
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def refuse(self, status: int, message: str) -> None:
-        """Send an error as JSON, and close: an unread body must not be taken for the next request."""
-        self.close_connection = True
-        self.answer(status, json.dumps({"error": message}))
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Write nothing: probes come every few seconds."""
-
-
 class StatusHandler(Handler):
     """GET /healthz, /readyz, /metrics."""
 
     progress: ClassVar[Progress]
     registry: ClassVar[CollectorRegistry]
 
-    def do_GET(self) -> None:
+    @classmethod
+    def lane(cls, head: Head) -> Lane:
+        """Have probes answered whatever else is asked."""
+        return Lane.AT_ONCE if head.path in AT_ONCE else Lane.SHORT
+
+    def do_GET(self) -> None:  # noqa: N802 - the base class's name
         """Answer."""
         path = self.path.partition("?")[0]
         if path == "/healthz":
@@ -154,11 +123,26 @@ class CommandHandler(Handler):
     commands: ClassVar[Commands]
     secrets: ClassVar[Secrets]
 
-    def do_GET(self) -> None:
+    @classmethod
+    def judge(cls, head: Head) -> Refusal | None:
+        """Refuse strangers, before anything of theirs is kept."""
+        if cls.token.accepts(head.headers.get("Authorization")):
+            return None
+        return Refusal(401, "the app's bearer token is needed")
+
+    @classmethod
+    def largest_body(cls, head: Head) -> int:
+        """Return how many bytes a command may have."""
+        return LARGEST_BODIES.get(head.target, LARGEST_BODY) if head.method == "POST" else LARGEST_BODY
+
+    @classmethod
+    def lane(cls, head: Head) -> Lane:
+        """Have looks inside, which wait for Spark and the storage, keep nobody else waiting."""
+        return Lane.LONG if head.method == "GET" and is_question(head.target) else Lane.SHORT
+
+    def do_GET(self) -> None:  # noqa: N802 - the base class's name
         """Answer with the report, or with what is inside."""
-        if not self.token.accepts(self.headers.get("Authorization")):
-            self.refuse(401, "the app's bearer token is needed")
-        elif self.path == "/v1/progress":
+        if self.path == "/v1/progress":
             self.answer(200, to_json(clean_report(self.progress.report(), self.secrets)))
         elif is_question(self.path):
             reply = self.commands.look(self.path)
@@ -166,14 +150,9 @@ class CommandHandler(Handler):
         else:
             self.refuse(404, COMMANDS)
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the base class's name
         """Take a command; 202 means that it is under way."""
-        if not self.token.accepts(self.headers.get("Authorization")):
-            self.refuse(401, "the app's bearer token is needed")
-            return
-        body = self._body(LARGEST_BODIES.get(self.path, LARGEST_BODY))
-        if body is None:
-            return
+        body = self.rfile.read()
         if self.path == "/v1/stop":
             self.commands.stop()
             self.answer(202, "{}")
@@ -185,16 +164,6 @@ class CommandHandler(Handler):
             self._take_in(ControlOrders, body, self.commands.give_messages)
         else:
             self.refuse(404, COMMANDS)
-
-    def _body(self, most: int) -> bytes | None:
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdigit() or self.headers.get("Transfer-Encoding"):
-            self.refuse(411, "a Content-Length is needed")
-            return None
-        if int(length) > most:
-            self.refuse(413, f"at most {most} bytes")
-            return None
-        return self.rfile.read(int(length))
 
     def _set_executors(self, body: bytes) -> None:
         self._take_in(ExecutorTarget, body, self._set_number)
@@ -213,13 +182,6 @@ class CommandHandler(Handler):
             self.refuse(400, str(error))
         else:
             self.answer(202, "{}")
-
-
-class Server(ThreadingHTTPServer):
-    """A thread per connection, none of which keeps the process alive."""
-
-    daemon_threads = True
-    allow_reuse_address = True
 
 
 class Agent:
@@ -247,15 +209,19 @@ class Agent:
         status = type("Status", (StatusHandler,), {"progress": progress, "registry": registry})
         given = {"progress": progress, "token": token, "commands": commands, "secrets": secrets}
         command = type("Command", (CommandHandler,), given)
-        family = socket.AF_INET6 if ":" in environment.bind_address else socket.AF_INET
-        kind = type("FamilyServer", (Server,), {"address_family": family})
         self.token = token
-        self._servers: list[Server] = [
-            kind((environment.bind_address, environment.status_port), status),
-            kind((environment.bind_address, environment.command_port), command),
-        ]
+        address = environment.bind_address
+        self.servers = (
+            Server(address, environment.status_port, status, STATUS_LIMITS),
+            Server(address, environment.command_port, command, COMMAND_LIMITS),
+        )
 
     def start(self) -> None:
-        """Serve, in threads, until the process ends."""
-        for server in self._servers:
-            threading.Thread(target=server.serve_forever, name="agent", daemon=True).start()
+        """Serve, in threads, until the process ends or :meth:`close`."""
+        for server in self.servers:
+            server.start()
+
+    def close(self) -> None:
+        """Close both ports; the process goes on without them."""
+        for server in self.servers:
+            server.close()

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import socket
-import threading
 from collections.abc import Callable
 from typing import ClassVar
 
-from tidegate_spark.agent import Handler, Server
 from tidegate_spark.protocol import to_json
+from tidegate_spark.serving.handler import Handler
+from tidegate_spark.serving.limits import Limits
+from tidegate_spark.serving.server import Server
 from tidegate_spark.snapshot_protocol import PROGRESS_PATH, SnapshotReport, SnapshotReports
 
 Reports = Callable[[], "tuple[SnapshotReport, ...]"]
@@ -45,12 +45,11 @@ def serve(address: str, port: int, reports: Reports) -> Server | None:
     Returns:
         The server, None if there is none.
     """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     handler = type("Progress", (ProgressHandler,), {"reports": staticmethod(reports)})
     try:
-        server: Server = type("FamilyServer", (Server,), {"address_family": family})((address, port), handler)
+        server = Server(address, port, handler, Limits(connections=64, threads=1))
     except OSError as error:
         log.warning("nobody can ask how far it is: %s", error)
         return None
-    threading.Thread(target=server.serve_forever, name="progress", daemon=True).start()
+    server.start()
     return server

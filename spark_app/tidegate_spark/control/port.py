@@ -12,14 +12,12 @@ import hmac
 import json
 import logging
 import secrets
-import socket
 import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pyspark import cloudpickle
 
-from tidegate_spark.agent import Handler, Server
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.line import APPLIED, MESSAGES, POSITION, STATE, Line
@@ -30,10 +28,18 @@ from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import Positions
 from tidegate_spark.json_form import to_json
 from tidegate_spark.places import Storage
+from tidegate_spark.serving.framing import Head, Refusal
+from tidegate_spark.serving.handler import Handler
+from tidegate_spark.serving.limits import Limits
+from tidegate_spark.serving.server import Server
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.storage import fault_of
 
 LARGEST_QUESTION = 256 * 1024
+LIMITS = Limits(
+    connections=8192, threads=32, waiting=4096, request_seconds=30.0, answer_seconds=60.0, idle_seconds=None
+)
+"""Each Python worker of each executor keeps one connection, and asks at the start of each batch."""
 
 log = logging.getLogger("tidegate")
 
@@ -159,16 +165,21 @@ class PortHandler(Handler):
     answers: ClassVar[Answers]
     token: ClassVar[str]
 
+    @classmethod
+    def judge(cls, head: Head) -> Refusal | None:
+        """Refuse whoever is no worker of this driver's."""
+        offered = head.headers.get("Authorization", "").removeprefix("Bearer ")
+        same = hmac.compare_digest(offered.encode(), cls.token.encode())
+        return None if same else Refusal(401, "the driver's own workers ask here")
+
+    @classmethod
+    def largest_body(cls, head: Head) -> int:
+        """Return how long a question may be."""
+        return LARGEST_QUESTION
+
     def do_POST(self) -> None:  # noqa: N802 - the base class's name
         """Answer."""
-        offered = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
-        length = self.headers.get("Content-Length", "")
-        if not hmac.compare_digest(offered.encode(), self.token.encode()):
-            self.refuse(401, "the driver's own workers ask here")
-        elif not length.isdigit() or int(length) > LARGEST_QUESTION:
-            self.refuse(413, f"at most {LARGEST_QUESTION} bytes")
-        else:
-            self._answer(self.rfile.read(int(length)))
+        self._answer(self.rfile.read())
 
     def _answer(self, content: bytes) -> None:
         try:
@@ -186,10 +197,8 @@ class Port:
     def __init__(self, answers: Answers, bind_address: str, address: str) -> None:
         """Listen at ``bind_address``, at a port that is free; workers reach it at ``address``."""
         token = secrets.token_urlsafe(24)
-        handler = type("Port", (PortHandler,), {"answers": answers, "token": token, "timeout": None})
-        family = socket.AF_INET6 if ":" in bind_address else socket.AF_INET
-        server = type("PortServer", (Server,), {"address_family": family, "request_queue_size": 128})
-        self._server: Server = server((bind_address, 0), handler)
+        handler = type("Port", (PortHandler,), {"answers": answers, "token": token})
+        self._server = Server(bind_address, 0, handler, LIMITS)
         host = f"[{address}]" if ":" in address else address
-        self.line = Line(f"{host}:{self._server.server_address[1]}", token)
-        threading.Thread(target=self._server.serve_forever, name="control-port", daemon=True).start()
+        self.line = Line(f"{host}:{self._server.port}", token)
+        self._server.start()

@@ -8,6 +8,7 @@ import pytest
 from tidegate_spark.protocol import EXIT_STOPPED, AgentReport, DriverState
 from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.slow_clients import SlowClients
 from tidegate_testing.waiting import wait_for
 
 from .conftest import SECRET, StartDriver, driver_logs
@@ -47,6 +48,10 @@ def test_a_back_to_back_query_stops_at_a_batch_boundary_and_the_next_driver_goes
     assert first.command("GET", "/v1/progress", token="another")[0] == 401
     assert first.command("POST", "/v1/stop", {}, token="")[0] == 401
     assert first.command("POST", "/v1/executors", {"instances": 0})[0] == 400
+
+    with SlowClients(first.status_port, first.command_port):
+        first.await_batch(first.batch() + 3)
+        assert first.status("/healthz") == (200, "ok\n")
 
     first.terminate()
     first.terminate()

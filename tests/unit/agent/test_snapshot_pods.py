@@ -100,9 +100,8 @@ async def test_all_are_asked_for_as_long_as_there_are_any(monkeypatch: pytest.Mo
 async def test_a_real_pods_answer_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve("127.0.0.1", 0, lambda: (COPYING,))
     assert server is not None
-    monkeypatch.setattr(agent_client, "STATUS_PORT", server.server_port)
+    monkeypatch.setattr(agent_client, "STATUS_PORT", server.port)
     nobody: Any = None
     async with AgentClient(nobody, 1) as agents:
         assert await agents.read_snapshot_pod(pod(ip="127.0.0.1")) == SnapshotReports((COPYING,))
-    server.shutdown()
-    server.server_close()
+    server.close()

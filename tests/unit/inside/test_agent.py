@@ -72,9 +72,7 @@ def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running
     agent = Agent(Environment.read(variables), Progress(CONFIG), CollectorRegistry(), given, Secrets())
     agent.start()
     yield made
-    for server in agent._servers:
-        server.shutdown()
-        server.server_close()
+    agent.close()
 
 
 def test_a_question_is_answered_to_who_has_the_token(running: Running) -> None:

@@ -237,14 +237,13 @@ def test_whoever_asks_is_told_figures_and_neither_words_nor_offsets() -> None:
     told = dataclasses.replace(report, queries={"main": QueryPin(3, "{}")}, spec="{}")
     server = serve("127.0.0.1", 0, lambda: (told,))
     assert server is not None
-    address = f"http://127.0.0.1:{server.server_port}"
+    address = f"http://127.0.0.1:{server.port}"
     with urllib.request.urlopen(address + PROGRESS_PATH) as answer:
         (seen,) = from_json(SnapshotReports, answer.read()).snapshots
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(address + "/metrics")
-    assert serve("127.0.0.1", server.server_port, tuple) is None, "two at one port"
-    server.shutdown()
-    server.server_close()
+    assert serve("127.0.0.1", server.port, tuple) is None, "two at one port"
+    server.close()
     assert seen == SnapshotReport("a", SnapshotState.COPYING, files=3, of_files=9)
 
 

@@ -177,9 +177,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]
     agent.start()
     monkeypatch.setattr(agent_client, "COMMAND_PORT", int(variables["TIDEGATE_COMMAND_PORT"]))
     yield done
-    for server in agent._servers:
-        server.shutdown()
-        server.server_close()
+    agent.close()
 
 
 class OneSecret:

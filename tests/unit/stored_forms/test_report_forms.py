@@ -406,9 +406,8 @@ def test_a_termination_message_that_is_nested_too_deeply_is_none() -> None:
 def test_a_snapshot_pod_answers_with_figures_alone() -> None:
     server = serve("127.0.0.1", 0, lambda: SNAPSHOTS.snapshots)
     assert server is not None
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.server_address[1]}{PROGRESS_PATH}") as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{PROGRESS_PATH}") as answer:
         told = json.loads(answer.read())
-    server.shutdown()
-    server.server_close()
+    server.close()
     whole = json.loads(stored("snapshot-reports"))
     assert told == {"snapshots": [{**whole["snapshots"][0], "message": "", "spec": "", "queries": {}}]}
