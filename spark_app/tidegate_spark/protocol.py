@@ -71,6 +71,10 @@ ORIGIN_CREDENTIALS_DIRECTORY = "/var/run/tidegate/origin-credentials"
 """Where the Secret of an imported snapshot is mounted that the application begins with; likewise."""
 AGENT_TOKEN_FILE = "/var/run/tidegate/agent/token"  # noqa: S105 - a path, not a token
 """Where the agent's Secret is mounted: the bearer token of the command port."""
+SPARK_SECRET_FILE = "/var/run/tidegate/spark/spark-auth"  # noqa: S105 - likewise
+"""Where driver and executors find what they show each other on Spark's own ports."""
+SPARK_SECRET_SETTINGS = tuple(f"spark.authenticate.secret{whose}.file" for whose in ("", ".driver", ".executor"))
+"""Settings that name such a file. Spark refuses to start with one of them anywhere but on Kubernetes."""
 
 RUNTIME_DIRECTORY = "/opt/tidegate-injected"
 """Where the init container copies the runtime for images that do not bring it: ``python/`` and ``jars/``. It is not

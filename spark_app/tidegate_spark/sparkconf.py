@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import FENCE_FILE, LINEAGE_PREFIX, PROCESS_VARIABLE, DriverConfig, Storage
+from tidegate_spark.protocol import (
+    FENCE_FILE,
+    LINEAGE_PREFIX,
+    PROCESS_VARIABLE,
+    SPARK_SECRET_SETTINGS,
+    DriverConfig,
+    Storage,
+)
 
 S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 CHECKPOINT_FILES_CLASS = "dev.tidegate.spark.CheckpointFiles"
@@ -28,6 +35,7 @@ PROCESS = f"spark.executorEnv.{PROCESS_VARIABLE}"
 OF_ONE_PROCESS = frozenset({PROCESS})
 """Settings that are another process's no more."""
 TEMPLATE_NAME = "executor-template.yaml"
+LOOPBACK = "127.0.0.1"
 
 OWNED_KEYS: dict[str, str] = {
     "spark.master": "the cluster the application runs in",
@@ -65,6 +73,9 @@ def pin_uri(config: DriverConfig) -> str:
 def build_spark_conf(config: DriverConfig, environment: Environment, process: str) -> dict[str, str]:
     """Return the whole configuration of the driver's SparkContext; ``process`` names this driver process."""
     user = {key: value for key, value in config.spark_conf.items() if key not in OWNED_KEYS}
+    if not environment.on_kubernetes:
+        # Nobody shares a secret with it: Spark makes one up for itself, and refuses to have it from a file.
+        user = {key: value for key, value in user.items() if key not in SPARK_SECRET_SETTINGS}
     conf = _session_defaults(config, environment)
     conf |= _storage_defaults(config.storage, bool(config.credentials_secret))
     if environment.on_kubernetes:
@@ -170,11 +181,13 @@ def _has_hooks(config: DriverConfig) -> bool:
 
 def _owned(config: DriverConfig, environment: Environment) -> dict[str, str]:
     executor = config.executor
+    # Spark listens even where it is one process, of which nobody else has to know.
+    address = environment.pod_ip if environment.on_kubernetes else LOOPBACK
     conf = {
         "spark.master": environment.master,
         "spark.submit.deployMode": "client",
-        "spark.driver.host": environment.pod_ip,
-        "spark.driver.bindAddress": environment.pod_ip,
+        "spark.driver.host": address,
+        "spark.driver.bindAddress": address,
         SHUFFLE_PARTITIONS: str(config.state_partitions),
         "spark.sql.streaming.minBatchesToRetain": str(config.min_batches_to_retain),
         CHECKPOINT_LOCATION: lineage_uri(config),

@@ -16,10 +16,11 @@ from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.model.streaming_app import KIND, StreamingApp
 from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.names import agent_secret_name
+from tidegate.resources.spark_auth import SPARK_SECRET_KEY
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_MANAGED_BY, MANAGED_BY
 
-_TOKEN_BYTES = 32
+_TOKEN_BYTES = _SPARK_SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ async def ensure_agent_secret(
         RetryLaterError: there is one, and it can not be read.
     """
     token = secrets.token_urlsafe(_TOKEN_BYTES)
-    manifest = build_agent_secret(app, token)
+    manifest = build_agent_secret(app, token, new_spark_secret())
     answer = await client.create(collection_of(manifest), manifest, msgspec.Raw)
     if isinstance(answer, AlreadyExists):
         return await _adopt(client, agents, app, manifest)
@@ -69,6 +70,11 @@ async def ensure_agent_secret(
         return answer
     agents.learn_token(_key_of(app), token)
     return None
+
+
+def new_spark_secret() -> str:
+    """Return what driver and executors will show each other; the operator itself never needs it again."""
+    return secrets.token_urlsafe(_SPARK_SECRET_BYTES)
 
 
 async def remove_agent_secret(client: KubeClient, agents: AgentClient, key: Key) -> Failure | None:
@@ -95,8 +101,10 @@ async def _adopt(
     if not found.metadata.is_ours(app.metadata.name):
         return Taken("Secret")
     token = decode_token(found.data)
-    if found.metadata.annotations.get(ANNOTATION_APP_UID) != app.metadata.uid or token is None:
-        # Of an application of the same name that was deleted; the garbage collector would take it from under us.
+    is_its = found.metadata.annotations.get(ANNOTATION_APP_UID) == app.metadata.uid
+    if not is_its or token is None or not found.data.get(SPARK_SECRET_KEY):
+        # Of an application of the same name that was deleted, and the garbage collector would take it from under us; or
+        # by an operator that left Spark's ports open, and a pod that wants the key would never start.
         await client.delete(path_of(manifest), uid=found.metadata.uid)
         return ClearedAway()
     agents.learn_token(_key_of(app), token)

@@ -15,6 +15,7 @@ from tidegate.resources.mounted_main import mount_main
 from tidegate.resources.names import DRIVER_CONTAINER, agent_secret_name, driver_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import DRIVER_FIELD, lay_over
+from tidegate.resources.spark_auth import spark_auth_mounts, spark_auth_volumes
 from tidegate_spark.protocol import (
     AGENT_TOKEN_FILE,
     ANNOTATION_APP_UID,
@@ -99,15 +100,16 @@ def _owned_spec(app: StreamingApp, platform: Platform, env: list[dict[str, Any]]
         "resources": pod_parts.resource_requirements("driver", app.spec.driver.resources),
         "terminationMessagePath": TERMINATION_LOG,
         "terminationMessagePolicy": "File",
-        "volumeMounts": [*pod_parts.owned_mounts(app), token_mount],
+        "volumeMounts": [*pod_parts.owned_mounts(app), token_mount, *spark_auth_mounts(app)],
         **_probes(),
     }
+    volumes = [*pod_parts.owned_volumes(app), {"name": _AGENT_VOLUME, "secret": token}, *spark_auth_volumes(app)]
     spec: dict[str, Any] = {
         "restartPolicy": _restart_policy(app),
         "serviceAccountName": service_account(app),
         "terminationGracePeriodSeconds": app.spec.driver.stop_grace_period_seconds,
         "containers": [container],
-        "volumes": [*pod_parts.owned_volumes(app), {"name": _AGENT_VOLUME, "secret": token}],
+        "volumes": volumes,
     }
     if pod_parts.is_injected(app):
         spec["initContainers"] = pod_parts.runtime_init_containers(app, platform, driver_limit(app))

@@ -15,6 +15,7 @@ from tidegate.resources.metadata import labels
 from tidegate.resources.names import EXECUTOR_CONTAINER, executor_prefix
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import EXECUTOR_FIELD, lay_over
+from tidegate.resources.spark_auth import spark_auth_env, spark_auth_mounts, spark_auth_volumes
 from tidegate_spark.protocol import (
     ANNOTATION_APP_UID,
     EXECUTOR_CONFIG_VARIABLE,
@@ -77,16 +78,18 @@ def _owned(
     config = to_json(ExecutorConfig(app=app.metadata.name, epoch=epoch, storage=storage))
     env = [
         *pod_parts.owned_env(app, user_env, platform),
+        *spark_auth_env(app),
         {"name": EXECUTOR_CONFIG_VARIABLE, "value": pod_parts.literal(config)},
     ]
     container = {
         "name": EXECUTOR_CONTAINER,
         "command": ["python3", "-m", "tidegate_spark.executor"],
         "env": env,
-        "volumeMounts": pod_parts.owned_mounts(app),
+        "volumeMounts": [*pod_parts.owned_mounts(app), *spark_auth_mounts(app)],
         **_other_resources(app),
     }
-    spec: dict[str, Any] = {"containers": [container], "volumes": pod_parts.owned_volumes(app)}
+    volumes = [*pod_parts.owned_volumes(app), *spark_auth_volumes(app)]
+    spec: dict[str, Any] = {"containers": [container], "volumes": volumes}
     if pod_parts.is_injected(app):
         spec["initContainers"] = pod_parts.runtime_init_containers(app, platform, executor_limit(app))
     if app.spec.application.image_pull_secrets:

@@ -22,12 +22,14 @@ from tidegate.resources.driver_config import app_storage, build_driver_config
 from tidegate.resources.metadata import labels, owner_reference
 from tidegate.resources.names import DRIVER_CONTAINER, rehearsal_pod_name
 from tidegate.resources.platform import Platform
+from tidegate.spark.settings import without_secret_files
 from tidegate_spark.protocol import (
     AGENT_TOKEN_FILE,
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,
     CONFIG_VARIABLE,
     ROLE_REHEARSAL,
+    SPARK_SECRET_FILE,
     RestartSettings,
     StartFrom,
     to_json,
@@ -42,6 +44,7 @@ _LINEAGE = 1
 _FEWEST_TASKS = 2
 _HEAP = "spark.driver.memory"
 _OF_DRIVERS = ("ports", "startupProbe", "livenessProbe", "readinessProbe")
+_SECRETS_OF_DRIVERS = [file.rpartition("/")[0] for file in (AGENT_TOKEN_FILE, SPARK_SECRET_FILE)]
 _SCRAPED = "prometheus.io/"
 """Annotations that lead to a driver's metrics, of which a rehearsal has none."""
 
@@ -74,6 +77,7 @@ def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]
     config = dataclasses.replace(
         config,
         executor=dataclasses.replace(config.executor, instances=0, template={}),
+        spark_conf=without_secret_files(config.spark_conf),
         # A budget of none would give its first failure another name.
         restart=RestartSettings(stall_timeout_seconds=config.restart.stall_timeout_seconds),
     )
@@ -107,9 +111,8 @@ def _metadata(app: StreamingApp, name: str, drivers: dict[str, Any]) -> dict[str
 
 
 def _owned(spec: dict[str, Any], rehearse: RehearsalSpec, config: str) -> dict[str, Any]:
-    token_directory = AGENT_TOKEN_FILE.rpartition("/")[0]
     mine = next(container for container in spec["containers"] if container["name"] == DRIVER_CONTAINER)
-    token = next(mount["name"] for mount in mine["volumeMounts"] if mount["mountPath"] == token_directory)
+    secrets = {mount["name"] for mount in mine["volumeMounts"] if mount["mountPath"] in _SECRETS_OF_DRIVERS}
     env = [item for item in mine["env"] if item["name"] not in (CONFIG_VARIABLE, MASTER_VARIABLE)]
     env += [
         {"name": MASTER_VARIABLE, "value": f"local[{_tasks(rehearse)}]"},
@@ -119,7 +122,7 @@ def _owned(spec: dict[str, Any], rehearse: RehearsalSpec, config: str) -> dict[s
         **{key: value for key, value in mine.items() if key not in _OF_DRIVERS},
         "command": ["python3", "-m", REHEARSAL_MODULE],
         "env": env,
-        "volumeMounts": [mount for mount in mine["volumeMounts"] if mount["name"] != token],
+        "volumeMounts": [mount for mount in mine["volumeMounts"] if mount["name"] not in secrets],
     }
     return {
         **spec,
@@ -127,7 +130,7 @@ def _owned(spec: dict[str, Any], rehearse: RehearsalSpec, config: str) -> dict[s
         "activeDeadlineSeconds": longest_seconds(rehearse),
         "automountServiceAccountToken": False,
         "containers": [changed if container is mine else container for container in spec["containers"]],
-        "volumes": [volume for volume in spec["volumes"] if volume["name"] != token],
+        "volumes": [volume for volume in spec["volumes"] if volume["name"] not in secrets],
     }
 
 

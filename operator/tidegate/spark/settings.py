@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidegate_spark.protocol import SPARK_SECRET_FILE, SPARK_SECRET_SETTINGS
+
 OWNED_KEYS: dict[str, str] = {
     "spark.master": "Tidegate runs the driver in client mode on this cluster",
     "spark.submit.deployMode": "Tidegate runs the driver in client mode on this cluster",
@@ -60,6 +62,22 @@ DEFAULTS: dict[str, str] = {
 }
 """Settings that ``spec.sparkConf`` may change; those of Kubernetes may need other rights then."""
 
+AUTHENTICATE = "spark.authenticate"
+CLOSED_PORTS: dict[str, str] = {
+    # Who reaches a port of Spark's has its JVM read serialized objects, and so run whatever there is in them.
+    AUTHENTICATE: "true",
+    SPARK_SECRET_SETTINGS[0]: SPARK_SECRET_FILE,
+    "spark.network.crypto.enabled": "true",
+    # Spark's own defaults of these are those of its first versions, for external shuffle services that are older. The
+    # key of the first handshake is not derived, AES/CTR lets a message be changed on its way, and a peer could have
+    # the other one fall back to no encryption.
+    "spark.network.crypto.authEngineVersion": "2",
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+    "spark.network.crypto.saslFallback": "false",
+}
+"""Settings that let only the application's own pods in at Spark's ports. ``spec.sparkConf`` may change each, or switch
+all of them off by ``spark.authenticate: "false"``, without which Spark refuses to encrypt."""
+
 
 def spark_settings(user: Mapping[str, str], executor_container: str) -> dict[str, str]:
     """Return the settings that go to the runtime: defaults, over them the user's, over them what Tidegate owns.
@@ -69,7 +87,21 @@ def spark_settings(user: Mapping[str, str], executor_container: str) -> dict[str
         executor_container: name of Spark's container in the executor template.
     """
     allowed = {k: value for k, value in user.items() if k not in OWNED_KEYS and not k.startswith(OWNED_PREFIX)}
-    return DEFAULTS | allowed | {"spark.kubernetes.executor.podTemplateContainerName": executor_container}
+    closed = CLOSED_PORTS if authenticates(user) else {}
+    return DEFAULTS | closed | allowed | {"spark.kubernetes.executor.podTemplateContainerName": executor_container}
+
+
+def authenticates(user: Mapping[str, str]) -> bool:
+    """Return whether the application's processes have to show each other who they are; ``spec.sparkConf`` may say no.
+
+    A value that is no truth value is none for Spark either, which refuses it in words.
+    """
+    return user.get(AUTHENTICATE, "true").strip().lower() != "false"
+
+
+def without_secret_files(conf: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings for a Spark in one process, which makes a secret up for itself and may not have a file."""
+    return {key: value for key, value in conf.items() if key not in SPARK_SECRET_SETTINGS}
 
 
 def task_slots(cores: int, conf: Mapping[str, str]) -> int:

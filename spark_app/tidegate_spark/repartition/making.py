@@ -22,7 +22,8 @@ def config_for_spark(config: DriverConfig, order: Repartition) -> DriverConfig:
     return dataclasses.replace(
         config,
         lineage=order.lineage,
-        spark_conf=order.spark_conf,
+        # What the web interface shows, nobody has asked to see, and it would be open to all who reach the pod.
+        spark_conf={**order.spark_conf, "spark.ui.enabled": "false"},
         state_partitions=order.partitions,
         driver_heap_mib=order.heap_mib,
         executor=dataclasses.replace(config.executor, instances=0, template={}),

@@ -130,10 +130,33 @@ async def test_our_own_secret_goes_with_the_application_and_may_be_gone_already(
 
 async def test_the_secret_of_an_earlier_application_of_the_name_is_replaced() -> None:
     world = World()
-    world.api.put(SECRET, build_agent_secret(app_with(uid="u-0"), "old"))
+    world.api.put(SECRET, build_agent_secret(app_with(uid="u-0"), "old", "s3cret"))
     assert isinstance(await world.do(EnsureAgentSecret()), LookAgain)
     assert await world.do(EnsureAgentSecret()) is None
     assert world.api.objects[SECRET]["metadata"]["annotations"] == {"tidegate.dev/app-uid": APP.metadata.uid}
+
+
+async def test_a_secret_without_what_opens_sparks_ports_is_replaced() -> None:
+    world = World()
+    metadata = build_agent_secret(APP, "", "")["metadata"]
+    whole = {"token": "dDBrZW4=", "spark-auth": "czNjcmV0"}
+    world.api.put(SECRET, {"metadata": metadata, "data": whole})
+    assert await world.do(EnsureAgentSecret()) is None
+    assert world.api.objects[SECRET]["data"] == whole
+    world.api.put(SECRET, {"metadata": metadata, "data": {"token": whole["token"]}})
+    assert isinstance(await world.do(EnsureAgentSecret()), LookAgain)
+    assert await world.do(EnsureAgentSecret()) is None
+    assert world.api.objects[SECRET]["stringData"].keys() == whole.keys()
+
+
+async def test_each_application_has_a_secret_of_its_own_for_sparks_ports() -> None:
+    made = []
+    for world in (World(), World()):
+        await world.do(EnsureAgentSecret())
+        made.append(world.api.objects[SECRET]["stringData"])
+    values = [value for secret in made for value in secret.values()]
+    assert len(set(values)) == 4
+    assert min(len(value) for value in values) > 40
 
 
 async def test_a_namespace_that_is_being_deleted_does_not_hold_up_the_deletion_of_what_is_in_it() -> None:

@@ -111,7 +111,7 @@ def test_a_file_sinks_log_gets_an_entry_for_the_batch_that_it_ends_right_before(
 def test_spark_is_started_for_the_new_lineage_without_executors() -> None:
     config = config_for_spark(CONFIG, Repartition(8, "up-1", 1, 2, heap_mib=900, spark_conf={"spark.hadoop.a": "b"}))
     assert (config.lineage, config.state_partitions, config.driver_heap_mib) == (2, 8, 900)
-    assert (config.executor.instances, config.spark_conf) == (0, {"spark.hadoop.a": "b"})
+    assert (config.executor.instances, config.spark_conf) == (0, {"spark.hadoop.a": "b", "spark.ui.enabled": "false"})
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,12 @@ def test_the_configuration_of_a_launch() -> None:
             "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
             "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
             "spark.ui.killEnabled": "false",
+            "spark.authenticate": "true",
+            "spark.authenticate.secret.file": "/var/run/tidegate/spark/spark-auth",
+            "spark.network.crypto.enabled": "true",
+            "spark.network.crypto.authEngineVersion": "2",
+            "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+            "spark.network.crypto.saslFallback": "false",
             "spark.kubernetes.executor.podTemplateContainerName": "executor",
         },
         state_partitions=12,
@@ -182,7 +188,7 @@ def test_an_image_with_the_runtime_gets_nothing_injected() -> None:
     pod = build_driver_pod(app({"application.runtime": "Image"}), 1, 1, PLATFORM)
     assert "initContainers" not in pod["spec"]
     assert "PYTHONPATH" not in env_of(driver_of(pod))
-    assert [v["name"] for v in pod["spec"]["volumes"]] == ["tmp", "work", "tidegate-agent"]
+    assert [v["name"] for v in pod["spec"]["volumes"]] == ["tmp", "work", "tidegate-agent", "tidegate-spark-auth"]
 
 
 def test_the_kubelet_finds_nothing_to_expand_in_the_configuration() -> None:

@@ -80,6 +80,13 @@ def test_it_runs_once_and_not_for_ever_and_asks_the_api_server_for_nothing() -> 
     assert not [volume for volume in spec["volumes"] if volume.get("secret", {}).get("secretName") == "orders-agent"]
 
 
+def test_spark_makes_a_secret_up_for_itself_in_a_pod_that_shares_none() -> None:
+    conf = config_of(built()).spark_conf
+    assert (conf["spark.authenticate"], "spark.authenticate.secret.file" in conf) == ("true", False)
+    files = {f"spark.authenticate.secret.{role}.file": "/mine" for role in ("driver", "executor")}
+    assert not [key for key in config_of(built({"sparkConf": files})).spark_conf if key.endswith(".file")]
+
+
 def test_a_runtime_that_knows_of_no_rehearsals_does_not_run_the_application() -> None:
     assert container_of(built())["command"] == ["python3", "-m", "tidegate_spark.rehearse"]
 

@@ -42,7 +42,7 @@ def test_a_namespaces_drivers_may_work_with_pods_and_nothing_else() -> None:
 
 
 def test_the_agents_secret_goes_with_its_app() -> None:
-    assert_golden(__file__, "agent_secret", build_agent_secret(app(), "t0ken"))
+    assert_golden(__file__, "agent_secret", build_agent_secret(app(), "t0ken", "s3cret"))
 
 
 def test_an_event_says_what_happened_to_whom() -> None:

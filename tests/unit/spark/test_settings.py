@@ -1,23 +1,37 @@
 """Whose setting wins."""
 
-from tidegate.spark.settings import DEFAULTS, OWNED_KEYS, OWNED_PREFIX, spark_settings
+import pytest
 
+from tidegate.spark.settings import CLOSED_PORTS, DEFAULTS, OWNED_KEYS, OWNED_PREFIX, spark_settings
+
+HELD = DEFAULTS | CLOSED_PORTS
 NAMED = {"spark.kubernetes.executor.podTemplateContainerName": "executor"}
 
 
 def test_without_settings_of_the_user_the_defaults_hold() -> None:
-    assert spark_settings({}, "executor") == DEFAULTS | NAMED
+    assert spark_settings({}, "executor") == HELD | NAMED
 
 
 def test_the_user_may_change_a_default_and_add_settings() -> None:
     user = {"spark.kubernetes.driver.ownPersistentVolumeClaim": "true", "spark.sql.session.timeZone": "UTC"}
-    assert spark_settings(user, "executor") == DEFAULTS | user | NAMED
+    assert spark_settings(user, "executor") == HELD | user | NAMED
 
 
 def test_a_setting_of_tidegates_that_an_older_schema_let_pass_is_dropped() -> None:
     owned = [*OWNED_KEYS, f"{OWNED_PREFIX}PROCESS"]
-    assert spark_settings(dict.fromkeys(owned, "x"), "executor") == DEFAULTS | NAMED
+    assert spark_settings(dict.fromkeys(owned, "x"), "executor") == HELD | NAMED
 
 
 def test_no_default_is_a_setting_that_users_are_refused() -> None:
-    assert DEFAULTS.keys() & OWNED_KEYS.keys() == set()
+    assert HELD.keys() & OWNED_KEYS.keys() == set()
+
+
+@pytest.mark.parametrize("off", ["false", " False "])
+def test_an_application_that_leaves_sparks_ports_open_is_not_told_to_encrypt_either(off: str) -> None:
+    user = {"spark.authenticate": off}
+    assert spark_settings(user, "executor") == DEFAULTS | user | NAMED
+
+
+def test_each_setting_of_sparks_ports_may_be_another() -> None:
+    user = {"spark.network.crypto.cipher": "AES/CTR/NoPadding", "spark.authenticate.secret.file": "/mine"}
+    assert spark_settings(user, "executor") == HELD | user | NAMED

@@ -3,7 +3,7 @@
 import dataclasses
 
 from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import Storage
+from tidegate_spark.protocol import SPARK_SECRET_FILE, Storage
 from tidegate_spark.sparkconf import DECOMMISSION, build_spark_conf, executor_template
 from tidegate_testing.driver_process import driver_config
 
@@ -51,3 +51,18 @@ def test_hooks_that_executors_have_of_their_own_are_left_in_place() -> None:
         in_a_pod = Environment.read({"TIDEGATE_POD_IP": "10.0.0.7"})
         assert in_a_pod.on_kubernetes
         assert build_spark_conf(config, in_a_pod, "process")[DECOMMISSION] == decommissioned
+
+
+def test_spark_in_one_process_listens_on_loopback_alone_and_makes_its_secret_up() -> None:
+    told = {"spark.authenticate": "true", "spark.authenticate.secret.file": SPARK_SECRET_FILE}
+    own = dataclasses.replace(CONFIG, spark_conf=told)
+    conf = build_spark_conf(own, Environment.read({"TIDEGATE_POD_IP": "10.0.0.7", "TIDEGATE_MASTER": "local[2]"}), "p")
+    assert (conf["spark.driver.bindAddress"], conf["spark.driver.host"]) == ("127.0.0.1", "127.0.0.1")
+    assert (conf["spark.authenticate"], "spark.authenticate.secret.file" in conf) == ("true", False)
+
+
+def test_a_driver_with_executors_listens_where_they_reach_it_and_has_the_file_that_they_have() -> None:
+    own = dataclasses.replace(CONFIG, spark_conf={"spark.authenticate.secret.file": SPARK_SECRET_FILE})
+    conf = build_spark_conf(own, Environment.read({"TIDEGATE_POD_IP": "10.0.0.7"}), "process")
+    assert (conf["spark.driver.bindAddress"], conf["spark.driver.host"]) == ("10.0.0.7", "10.0.0.7")
+    assert conf["spark.authenticate.secret.file"] == SPARK_SECRET_FILE

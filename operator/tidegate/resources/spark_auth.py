@@ -1,0 +1,47 @@
+"""What an application's driver and executors show each other on Spark's own ports: a file from a Secret. No I/O.
+
+It is a key of the agent's Secret, of which executors get this key and not the token. Spark would also make one up by
+itself and give it to the executors in a variable, which everybody reads who may list pods.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources.names import agent_secret_name
+from tidegate.spark.settings import authenticates
+from tidegate_spark.protocol import SPARK_SECRET_FILE
+
+_DIRECTORY, _, SPARK_SECRET_KEY = SPARK_SECRET_FILE.rpartition("/")
+_VOLUME = "tidegate-spark-auth"
+_JAVA_OPTION = "SPARK_JAVA_OPT_9000"
+"""A variable as Spark hands executors their JVM's options in; its own are numbered from 0."""
+
+
+def spark_auth_volumes(app: StreamingApp) -> list[dict[str, Any]]:
+    """Return the volume with the file; none if ``spec.sparkConf`` switches authentication off.
+
+    Not optional: a pod without the file would wait for nobody, and be let in by nobody.
+    """
+    if not authenticates(app.spec.spark_conf):
+        return []
+    items = [{"key": SPARK_SECRET_KEY, "path": SPARK_SECRET_KEY}]
+    secret = {"secretName": agent_secret_name(app.metadata.name), "items": items, "defaultMode": 0o440}
+    return [{"name": _VOLUME, "secret": secret}]
+
+
+def spark_auth_mounts(app: StreamingApp) -> list[dict[str, Any]]:
+    """Return where :func:`spark_auth_volumes` appear in the container that Spark runs in."""
+    if not authenticates(app.spec.spark_conf):
+        return []
+    return [{"name": _VOLUME, "mountPath": _DIRECTORY, "readOnly": True}]
+
+
+def spark_auth_env(app: StreamingApp) -> list[dict[str, Any]]:
+    """Return the variables by which an executor reads the file before it knows the application's settings.
+
+    Until the driver has let it in, it has only those that Spark gives to its JVM, ``spark.master`` not among them, and
+    without one that names Kubernetes it does not look into a file. Which cluster, it hears from the driver.
+    """
+    return [{"name": _JAVA_OPTION, "value": "-Dspark.master=k8s://"}] if authenticates(app.spec.spark_conf) else []
