@@ -29,6 +29,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "two namespaces": {"watchNamespaces": ["team-a", "team-b"], "rbac": {"userRoles": False}},
     "an account that exists already": {"serviceAccount": {"create": False, "name": "default"}},
+    "no object of the cluster": {"watchNamespaces": ["team-a"], "clusterObjects": False},
     "permissions from elsewhere": {"rbac": {"create": False, "userRoles": False}, "crds": {"enabled": False}},
     "messages that only some may send": {
         "controlMessages": {
@@ -176,6 +177,11 @@ def operator_pod(rendered: list[dict[str, Any]]) -> dict[str, Any]:
             {"controlMessages": {"restrict": [{"groups": ["sre"]}]}},
             "at '/controlMessages/restrict/0': missing property 'types'",
         ),
+        ({"clusterObjects": False}, "at '/watchNamespaces': minItems: got 0, want 1"),
+        (
+            {"clusterObjects": False, "watchNamespaces": ["a"], "controlMessages": {"restrict": [{"types": ["*"]}]}},
+            "at '/controlMessages/restrict': maxItems: got 1, want 0",
+        ),
         ({"replicas": 0}, "at '/replicas': minimum: got 0, want 1"),
         ({"serviceAccount": {"create": False}}, "at '/serviceAccount/name': minLength: got 0, want 1"),
         ({"extraEnv": [{"value": "x"}]}, "at '/extraEnv/0': missing property 'name'"),
@@ -185,6 +191,16 @@ def test_a_wrong_value_is_refused_by_name(helm: Helm, values: dict[str, Any], co
     with pytest.raises(HelmError) as refused:
         helm.render(CHART, RELEASE, NAMESPACE, values)
     assert complaint in str(refused.value)
+
+
+def test_an_install_without_objects_of_the_cluster_has_none(helm: Helm, kubectl: Kubectl) -> None:
+    values = VALUE_SETS["no object of the cluster"]
+    rendered = helm.render(CHART, RELEASE, NAMESPACE, values)
+    namespaced = {
+        line.split()[-1] for line in kubectl.run("api-resources", "--namespaced", "--no-headers").splitlines()
+    }
+    assert [o["kind"] for o in rendered if o["kind"] not in namespaced] == []
+    assert {o["metadata"]["namespace"] for o in rendered} == {NAMESPACE, "team-a"}
 
 
 @pytest.mark.parametrize("path", sorted((CHART.parents[1] / "crds").glob("*.yaml")), ids=lambda path: path.name)

@@ -83,8 +83,12 @@ def account_kubeconfig(server: ApiServer, kubectl: Kubectl, rendered: list[dict[
     names = (NAMESPACE, TEAM)
     kubectl.apply(*({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names))
     kubectl.apply(*(o for o in rendered if o["kind"] != "Deployment"))
+    return kubeconfig_of("tidegate", server, kubectl, tmp_path)
+
+
+def kubeconfig_of(account: str, server: ApiServer, kubectl: Kubectl, tmp_path: Path) -> Path:
     content = json.loads(server.kubeconfig.read_text())
-    token = kubectl.run("create", "token", "tidegate", "-n", NAMESPACE).strip()
+    token = kubectl.run("create", "token", account, "-n", NAMESPACE).strip()
     content["users"][0]["user"] = {"token": token}
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(content))
@@ -134,7 +138,7 @@ def runs(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def operator(kubeconfig: Path, log: Path) -> Iterator[None]:
+def operator(kubeconfig: Path, log: Path, **more: str) -> Iterator[None]:
     """Run the operator as a process; at the end it must stop by itself when asked to."""
     settings = {
         "KUBECONFIG": str(kubeconfig),
@@ -142,6 +146,7 @@ def operator(kubeconfig: Path, log: Path) -> Iterator[None]:
         "TIDEGATE_METRICS_PORT": str(free_port()),
         "POD_NAMESPACE": NAMESPACE,
         "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT / 'spark_app'}",
+        **more,
     }
     with log.open("a") as output:
         process = subprocess.Popen(
@@ -195,6 +200,29 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     assert granted - used <= of_drivers | ONLY_AFTER_A_CONFLICT | ONLY_OF_WHAT_DRIVERS_TELL
 
 
+def test_an_operator_of_some_namespaces_asks_for_nothing_of_the_cluster(
+    server: ApiServer, kubectl: Kubectl, account_kubeconfig: Path, tmp_path: Path
+) -> None:
+    """Roles in its namespaces suffice: it starts, runs an application and lets it go, and is refused nothing."""
+    helm = Helm(tools.program("helm"), tmp_path / "helm", server.kubeconfig)
+    values = {"watchNamespaces": [TEAM], "clusterObjects": False}
+    narrow = [o for o in helm.render(CHART, "narrow-tidegate", NAMESPACE, values) if o["kind"] != "Deployment"]
+    kubectl.apply(*narrow)
+    kubeconfig = kubeconfig_of("narrow-tidegate", server, kubectl, tmp_path)
+    app = streaming_app(APP, TEAM, image="example/spark:1", main="local:///opt/app/main.py")
+    only = {"TIDEGATE_WATCH_NAMESPACES": TEAM, "TIDEGATE_LEASE_NAME": "narrow-tidegate-operator"}
+    with operator(kubeconfig, tmp_path / "operator.log", **only):
+        kubectl.apply(app)
+        wait_for("the application to run", lambda: running_in_epoch(kubectl, 1), timeout=300)
+        kubectl.delete("sapp", APP, TEAM)
+        wait_for("the application to be gone", lambda: application_is_gone(kubectl), timeout=300)
+
+    account = f"system:serviceaccount:{NAMESPACE}:narrow-tidegate"
+    _, refused = audited(server, account)
+    assert refused == []
+    assert asked_of_the_cluster(server, account) == []
+
+
 def phase(kubectl: Kubectl, pod: str) -> str:
     found = kubectl.get("pod", pod, TEAM) or {}
     return str(found.get("status", {}).get("phase", ""))
@@ -241,10 +269,21 @@ def grants(rendered: list[dict[str, Any]]) -> set[Grant]:
     return {(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
 
 
-def audited(server: ApiServer) -> tuple[set[Grant], list[str]]:
-    """Return what the operator asked the API server for, and which of its requests RBAC refused."""
+def requests_of(server: ApiServer, account: str) -> list[dict[str, Any]]:
     assert server.audit_log is not None
-    ours = [e for e in audit_log.entries(server.audit_log) if e["user"]["username"] == ACCOUNT]
+    return [e for e in audit_log.entries(server.audit_log) if e["user"]["username"] == account]
+
+
+def asked_of_the_cluster(server: ApiServer, account: str) -> list[str]:
+    """Return an account's requests for objects that name no namespace; which kinds there are, everybody may ask."""
+    objects = [e for e in requests_of(server, account) if "resource" in e.get("objectRef", {})]
+    assert objects, f"{account} asked for nothing"
+    return [f"{e['verb']} {e['requestURI']}" for e in objects if "namespace" not in e["objectRef"]]
+
+
+def audited(server: ApiServer, account: str = ACCOUNT) -> tuple[set[Grant], list[str]]:
+    """Return what the operator asked the API server for, and which of its requests RBAC refused."""
+    ours = requests_of(server, account)
     used: set[Grant] = set()
     for reference, verb in ((e.get("objectRef", {}), e["verb"]) for e in ours):
         if "resource" in reference:

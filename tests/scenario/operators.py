@@ -228,6 +228,10 @@ class OperatorProcess:
         self._control.wake_for(key)
         self._autoscaling.wake_for(key)
 
+    def not_granted(self, request: str) -> None:
+        """Note a request that the chart's rules do not cover: in a cluster it would be refused."""
+        self.world.violated(f"{self.name} asks for what the chart does not grant: {request}")
+
     def _skew_of(self) -> float:
         return self.skew
 

@@ -14,6 +14,7 @@ from tidegate.kube.connection import Connection
 from tidegate.kube.failures import Failure, Unavailable, failure_from_response
 from tidegate.metrics.figures import Figures
 from tidegate.observe.pods import PodRecord
+from tidegate_testing.chart_rules import grant_for, grants, rules_of
 
 T = TypeVar("T")
 
@@ -49,6 +50,8 @@ class _Nothing:
 
 FIGURES = quiet_figures()
 """What the operator counts does not steer it."""
+GRANTED = grants(rules_of("tidegate.operatorRules"))
+"""What the chart lets the operator do."""
 
 
 class Network(Protocol):
@@ -76,6 +79,9 @@ class Network(Protocol):
     def ask_agent(self, pod: PodRecord, path: str, body: bytes | None, token: str) -> tuple[int, bytes]:
         """Return an agent's answer."""
 
+    def not_granted(self, request: str) -> None:
+        """Note a request that the chart's rules do not cover."""
+
 
 class SimulatedClient(KubeClient):
     """The real client, up to where bytes would go onto the wire."""
@@ -95,6 +101,9 @@ class SimulatedClient(KubeClient):
         write = method != "GET"
         if write:
             require(self._guard)
+        if grant_for(method, path) not in GRANTED:
+            self.process.not_granted(f"{method} {path}")
+            return failure_from_response(403, RefusedError(403, "Forbidden", "not granted").body(), {})
         place = place_of(path.partition("?")[0])
         what = " ".join(filter(None, (method, place.plural, place.part)))
         api = self.process.api

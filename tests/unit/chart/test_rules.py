@@ -1,7 +1,7 @@
 """What the operator may do is what it does, and what the docs say. Reads the chart's and the docs' files."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,9 @@ import pytest
 import yaml
 
 from tidegate.resources.access import DRIVER_RULES
+from tidegate_testing.chart_rules import TEMPLATES, Grant, grant_for, grants, rules_of
 
 ROOT = Path(__file__).parents[3]
-TEMPLATES = ROOT / "charts" / "tidegate" / "templates"
-
-Grant = tuple[str, str, str]
-"""API group, resource, verb."""
 
 # What the operator's code calls, and where.
 OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
@@ -35,19 +32,6 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
 }
 # In its own namespace alone.
 LEASE_CALLS: set[Grant] = {("coordination.k8s.io", "leases", verb) for verb in ("get", "create", "patch")}
-
-
-def rules_of(definition: str) -> list[dict[str, Any]]:
-    """Return the rules in one ``define`` block; they are YAML, with template syntax only in quoted names."""
-    text = (TEMPLATES / "_rules.tpl").read_text()
-    block = re.search(rf'define "{re.escape(definition)}" -}}}}\n(.*?)\n{{{{- end', text, re.DOTALL)
-    assert block is not None, definition
-    rules: list[dict[str, Any]] = yaml.safe_load(block[1])
-    return rules
-
-
-def grants(rules: Iterable[Mapping[str, Any]]) -> set[Grant]:
-    return {(g, r, v) for rule in rules for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
 
 
 def all_rules() -> list[Mapping[str, Any]]:
@@ -70,6 +54,55 @@ def test_the_operator_may_create_leases_and_change_the_one_of_its_release() -> N
     assert grants(rules) == LEASE_CALLS
     unnamed = [rule["verbs"] for rule in rules if rule.get("resourceNames") != ['{{ include "tidegate.leaseName" . }}']]
     assert unnamed == [["create"]]
+
+
+# Whose names the operator learns from others: applications, snapshots, messages, namespaces. RBAC has no patterns.
+NAMED_BY_OTHERS = {resource.partition("/")[0] for _, resource in OPERATOR_CALLS}
+
+
+def test_what_has_one_name_is_granted_by_that_name_alone() -> None:
+    rules = [*rules_of("tidegate.operatorRules"), *rules_of("tidegate.leaseRules")]
+    by_name = {name for rule in rules if "resourceNames" in rule for name in rule["resources"]}
+    free = {name.partition("/")[0] for rule in rules for name in rule["resources"] if rule["verbs"] != ["create"]}
+    assert by_name == {"leases"}
+    assert free - by_name <= NAMED_BY_OTHERS
+
+
+CLUSTER_SCOPED = {
+    "nodes",
+    "namespaces",
+    "customresourcedefinitions",
+    "clusterroles",
+    "clusterrolebindings",
+    "persistentvolumes",
+    "storageclasses",
+    "priorityclasses",
+    "validatingadmissionpolicies",
+}
+
+
+def test_the_operator_is_granted_nothing_that_only_a_whole_cluster_has() -> None:
+    """So that a Role in each of its namespaces suffices."""
+    assert {resource for _, resource, _ in grants(rules_of("tidegate.operatorRules"))} & CLUSTER_SCOPED == set()
+
+
+@pytest.mark.parametrize(
+    ("request_line", "needed"),
+    [
+        ("GET /api/v1/namespaces/shop/pods/orders-driver", ("", "pods", "get")),
+        ("GET /api/v1/pods?labelSelector=x", ("", "pods", "list")),
+        ("GET /api/v1/namespaces/shop/pods?watch=1", ("", "pods", "watch")),
+        ("DELETE /api/v1/namespaces/shop/pods?labelSelector=x", ("", "pods", "deletecollection")),
+        ("POST /api/v1/namespaces/shop/pods?dryRun=All", ("", "pods", "create")),
+        (
+            "PATCH /apis/tidegate.dev/v1alpha1/namespaces/shop/streamingapps/orders/status",
+            ("tidegate.dev", "streamingapps/status", "patch"),
+        ),
+    ],
+)
+def test_a_request_needs_what_the_api_server_asks_for_it(request_line: str, needed: Grant) -> None:
+    method, _, path = request_line.partition(" ")
+    assert grant_for(method, path) == needed
 
 
 def test_the_operator_holds_what_it_grants_to_drivers() -> None:

@@ -36,6 +36,22 @@ def test_the_defaults_fit_the_schema() -> None:
     jsonschema.Draft7Validator(SCHEMA).validate(VALUES)
 
 
+@pytest.mark.parametrize(
+    ("values", "where"),
+    [
+        ({}, ["watchNamespaces"]),
+        ({"watchNamespaces": ["a"]}, []),
+        ({"watchNamespaces": ["a"], "controlMessages": {"restrict": [{"types": ["*"]}]}}, ["controlMessages/restrict"]),
+    ],
+)
+def test_an_install_without_objects_of_the_cluster_has_nothing_that_needs_one(
+    values: dict[str, Any], where: list[str]
+) -> None:
+    given = {**VALUES, "clusterObjects": False, **values}
+    errors = jsonschema.Draft7Validator(SCHEMA).iter_errors(given)
+    assert ["/".join(map(str, error.absolute_path)) for error in errors] == where
+
+
 def test_every_object_is_closed_unless_it_is_kubernetes_own() -> None:
     loose = {path for path, schema in objects_of(SCHEMA) if schema.get("additionalProperties", True) is True}
     assert loose == OPEN
