@@ -121,6 +121,11 @@ def build_application(  # noqa: PLR0913 - each is named, and has a place of its 
     given = {**_options(spec["application"]["args"]), **options}
     spec["application"]["args"] = [f"--{name}={value}" if value else f"--{name}" for name, value in given.items()]
     spec["storage"] |= {"uri": f"s3://{bucket}/apps", "endpoint": endpoint}
+    models = spec.get("control", {}).get("models", {})
+    if "allowedPrefixes" in models:
+        models["allowedPrefixes"] = [
+            it.replace(f"s3://{BUCKET}/", f"s3://{bucket}/") for it in models["allowedPrefixes"]
+        ]
     return Application(manifest)
 
 

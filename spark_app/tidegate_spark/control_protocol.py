@@ -217,6 +217,25 @@ class ChannelSettings:
 
 
 @dataclass(frozen=True)
+class ModelSettings:
+    """What ``reload-model`` may name."""
+
+    allowed_prefixes: tuple[str, ...] | None = None
+    """Each ``s3://bucket/…/`` or ``file:///…/``, with a slash at its end; None: the application's own storage."""
+    size_limit: int = 2 << 30
+    """Bytes of one model."""
+
+
+@dataclass(frozen=True)
+class ControlSettings:
+    """How control messages are carried out, whatever way they come."""
+
+    models: ModelSettings = field(default_factory=ModelSettings)
+    message_timeout_seconds: float = 60.0
+    """What one message may take of a driver, or of a worker's handler."""
+
+
+@dataclass(frozen=True)
 class ChannelReport:
     """How it is with a channel, and what came from it since the application began."""
 

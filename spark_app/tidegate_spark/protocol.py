@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate_spark.control_protocol import ChannelSettings, ControlReport
+from tidegate_spark.control_protocol import ChannelSettings, ControlReport, ControlSettings
 from tidegate_spark.json_form import Word
 from tidegate_spark.json_form import from_json as from_json  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.json_form import from_order as from_order  # noqa: PLC0414 - likewise
@@ -249,6 +249,8 @@ class DriverConfig:
     """A topic, a queue or an inbox from which control messages come, too; a rehearsal reads none."""
     protocol: int = 0
     """The operator's."""
+    control: ControlSettings = field(default_factory=ControlSettings)
+    """How control messages are carried out."""
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,8 @@ class Run:
 
     def reload(self, name: str, content: str) -> None:
         body = content.encode()
-        self.world.s3.put_object(Bucket=self.world.bucket, Key=f"models/{name}", Body=body)
-        uri, digest = f"s3://{self.world.bucket}/models/{name}", hashlib.sha256(body).hexdigest()
+        self.world.s3.put_object(Bucket=self.world.bucket, Key=f"flights/{name}", Body=body)
+        uri, digest = f"s3://{self.world.bucket}/flights/{name}", hashlib.sha256(body).hexdigest()
         self.messages.send(name, "reload-model", {"name": "delays", "uri": uri, "sha256": digest})
 
 

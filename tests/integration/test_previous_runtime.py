@@ -54,7 +54,7 @@ def previous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreviousRunti
     (folder / "token").write_text(TOKEN)
     port = free_port()
     variables = {
-        CONFIG_VARIABLE: stored("driver-config-with-protocol").decode(),
+        CONFIG_VARIABLE: stored("driver-config-with-control").decode(),
         "TIDEGATE_BIND_ADDRESS": "127.0.0.1",
         "TIDEGATE_COMMAND_PORT": str(port),
         "TIDEGATE_STATUS_PORT": str(free_port()),
@@ -109,7 +109,7 @@ def test_whatever_its_snapshot_pods_leave_is_read_word_for_word(previous: Previo
 
 
 def test_the_configuration_that_the_operator_writes_says_the_same_to_it(previous: PreviousRuntime) -> None:
-    assert_says(previous.told["config"], json.loads(stored("driver-config-with-protocol")))
+    assert_says(previous.told["config"], json.loads(stored("driver-config-with-control")))
 
 
 def test_it_starts_for_this_operator_or_says_which_of_the_two_is_to_be_upgraded(previous: PreviousRuntime) -> None:

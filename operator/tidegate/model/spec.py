@@ -249,10 +249,19 @@ class ChannelSpec(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.type is not ChannelType.STORAGE or self.storage is not None
 
 
+class ModelsSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What ``reload-model`` may name; ``allowed_prefixes`` left out: the application's own files."""
+
+    allowed_prefixes: tuple[str, ...] | None = None
+    size_limit: Quantity = "2Gi"
+
+
 class ControlSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """ControlMessages of the application; ``retention_seconds`` is for how long those stay that have ended."""
 
     retention_seconds: int = 86400
+    message_timeout_seconds: int = 60
+    models: ModelsSpec = ModelsSpec()
     channel: ChannelSpec = ChannelSpec()
 
 

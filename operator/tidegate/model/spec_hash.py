@@ -22,14 +22,14 @@ _PROGRAM = (
     *("driver.podTemplate", "sparkConf"),
 )
 _PATHS = tuple((path, path.split(".")) for path in _VERSION_FIELDS)
-_RESOURCES = ".resources."
+_RESOURCES, _QUANTITY = ".resources.", ".sizeLimit"
 
 
 def spec_hash(app: StreamingApp) -> str:
     """Return 16 hexadecimal digits over the fields whose change makes another version.
 
     Fields with their default count as absent: a later version's new field does not restart every application when the
-    operator is upgraded. Resources count with what they leave out and by
+    operator is upgraded. Resources count with what they leave out, and they and sizes by
     value, so ``1`` and ``1000m`` are the same, and so are no memory and the default.
     """
     wanted = restart_fields(app.spec)
@@ -90,7 +90,7 @@ def _values(spec: StreamingAppSpec) -> dict[str, Any]:
             whole = msgspec.convert(_at(tree, parts[:-1]), Resources).complete
             value = {name: _canonical(path, each) for name, each in getattr(whole, parts[-1]).items()}
         if value is not None:
-            found[path] = value
+            found[path] = _canonical(path, value) if path.endswith(_QUANTITY) else value
     return found
 
 

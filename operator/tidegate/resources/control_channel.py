@@ -1,18 +1,22 @@
-"""A channel in the driver's pod: its settings, and its Secret. No I/O."""
+"""Control messages in the driver's pod: how they are carried out, and a channel with its Secret. No I/O."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tidegate.model.quantity import parse_quantity
 from tidegate.model.spec import ChannelSpec, StartingOffsets
 from tidegate.model.streaming_app import StreamingApp
 from tidegate_spark.control_protocol import (
     CHANNEL_CREDENTIALS_DIRECTORY,
     ChannelSettings,
+    ControlSettings,
     InboxSettings,
     KafkaSettings,
+    ModelSettings,
     RabbitSettings,
 )
+from tidegate_spark.protocol import Storage
 
 _VOLUME = "tidegate-control-credentials"
 
@@ -24,6 +28,28 @@ def channel_settings(app: StreamingApp) -> ChannelSettings | None:
         return None
     return ChannelSettings(
         _kafka(channel), _rabbitmq(channel), _secret(channel), _storage(channel), channel.allowed_types
+    )
+
+
+def control_settings(app: StreamingApp, place: Storage) -> ControlSettings:
+    """Return how the driver is to carry out control messages, whatever way they come.
+
+    Args:
+        app: the application.
+        place: its storage, from which models may come if the spec does not say from where.
+
+    Raises:
+        SpecError: the limit is no quantity.
+    """
+    control = app.spec.control
+    prefixes = control.models.allowed_prefixes
+    return ControlSettings(
+        models=ModelSettings(
+            # Said here, because a rehearsal's storage is but a part of the application's.
+            allowed_prefixes=(f"{place.uri}/",) if prefixes is None else prefixes,
+            size_limit=int(parse_quantity("spec.control.models.sizeLimit", control.models.size_limit)),
+        ),
+        message_timeout_seconds=float(control.message_timeout_seconds),
     )
 
 

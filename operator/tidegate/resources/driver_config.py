@@ -6,7 +6,7 @@ import json
 
 from tidegate.model.spec_hash import program_hash
 from tidegate.model.streaming_app import ForkOutputs, StableSpec, StreamingApp, UpgradePhase
-from tidegate.resources.control_channel import channel_settings
+from tidegate.resources.control_channel import channel_settings, control_settings
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.mounted_main import main_reference
 from tidegate.resources.names import ACCESS_NAME, EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
@@ -88,6 +88,7 @@ def build_driver_config(
         export=spec.start_from.export_uri if spec.start_from is not None else "",
         channel=channel_settings(app),
         protocol=PROTOCOL,
+        control=control_settings(app, app_storage(app)),
     )
 
 

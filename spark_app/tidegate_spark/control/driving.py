@@ -190,7 +190,8 @@ class Control:
 
         if self._port is None:
             place = self._config.storage
-            answers = Answers(self.desk, declared(), self._positions, self._connect, place)
+            settings = self._config.control
+            answers = Answers(self.desk, declared(), self._positions, self._connect, place, settings=settings)
             self._port = Port(answers, self._environment.bind_address, self._environment.pod_ip)
             _write(Path(self._environment.work_directory) / LINE_FILE, json.dumps(vars(self._port.line)))
         if self._served is not session:
@@ -208,8 +209,13 @@ class Control:
         from tidegate_spark.control import models  # noqa: PLC0415 - few programs need it
 
         directory, secret = self._environment.credentials_directory, self._config.credentials_secret
-        fetch = models.fetcher(self._config.storage, lambda: storage.read_credentials(directory, secret))
-        return models.inspected(entry, fetch)
+        place, settings = self._config.storage, self._config.control.models
+        if settings.allowed_prefixes is None:
+            settings = dataclasses.replace(settings, allowed_prefixes=(f"{place.uri}/",))
+        fetch = models.fetcher(
+            place, lambda: storage.read_credentials(directory, secret), size_limit=settings.size_limit
+        )
+        return models.inspected(entry, fetch, settings)
 
     def _intake_of(self, settings: ChannelSettings) -> Intake:
         config, directory = self._config, self._environment.channel_credentials_directory

@@ -26,6 +26,7 @@ from tidegate_spark.control_log.entries import VERSION, Entry, Segment
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import Positions
+from tidegate_spark.control_protocol import ControlSettings
 from tidegate_spark.json_form import to_json
 from tidegate_spark.places import Storage
 from tidegate_spark.serving.framing import Head, Refusal
@@ -47,13 +48,15 @@ log = logging.getLogger("tidegate")
 class Answers:
     """What is answered. Thread safe."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one is by name
         self,
         desk: ControlDesk,
         declared: Declared,
         positions: Positions,
         connect: Callable[[], Library],
         place: Storage,
+        *,
+        settings: ControlSettings,
     ) -> None:
         """Prepare.
 
@@ -63,9 +66,10 @@ class Answers:
             positions: of the lineage's batches.
             connect: reaches the storage.
             place: the storage, for workers.
+            settings: for workers, too.
         """
         self._desk, self._declared, self._positions, self._reached = desk, declared, positions, Reached(connect)
-        self._storage, self._place = place, to_json(place)
+        self._storage, self._place, self._settings = place, to_json(place), to_json(settings)
         self._lock = threading.Lock()
         self._handlers: tuple[int, str] = (0, "")
         self._by_path: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -96,7 +100,7 @@ class Answers:
         self._desk.workers.asks(query, batch, worker)
         state = self._desk.state_at(position)
         news, earlier = self._news(state, before)
-        said: dict[str, Any] = {"storage": self._place, "state": None, "handlers": None}
+        said: dict[str, Any] = {"storage": self._place, "control": self._settings, "state": None, "handlers": None}
         said["messages"] = to_json(Segment(VERSION, news))
         said["before"] = to_json(Segment(VERSION, earlier))
         if position != before:

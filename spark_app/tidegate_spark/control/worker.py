@@ -32,6 +32,7 @@ from tidegate_spark.control.line import (
 )
 from tidegate_spark.control_log.entries import Entry, Segment
 from tidegate_spark.control_log.fold import Model, State
+from tidegate_spark.control_protocol import ControlSettings
 from tidegate_spark.json_form import from_json
 from tidegate_spark.places import Storage
 
@@ -64,7 +65,7 @@ class Worker:
         """Query and type -> what the handler returned: two queries are at different messages for a while."""
         self._last_made: dict[str, tuple[int, Any]] = {}
         """Type -> sequence of the message that the handler was called for last, if it did not fail, and the result."""
-        self._place = Storage("")
+        self._place, self._settings = Storage(""), ControlSettings()
         self._objects: dict[str, tuple[str, Any]] = {}
         """Name of a model -> checksum of the version that was loaded last, and what was made of it."""
         self._unfit: dict[tuple[str, str], str] = {}
@@ -162,7 +163,10 @@ class Worker:
         if (name, model.sha256) in here.missed:
             return None
         try:
-            return models.file_of(model, self._directory, models.fetcher(self._place))
+            is_over = models.within(self._settings.message_timeout_seconds)
+            size_limit = self._settings.models.size_limit
+            fetch = models.fetcher(self._place, size_limit=size_limit, is_over=is_over)
+            return models.file_of(model, self._directory, fetch, size_limit, is_over)
         except Exception as error:  # whatever it is: the version before goes on, and the next batch tries again
             here.missed.add((name, model.sha256))
             self.trouble(here, model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
@@ -175,7 +179,7 @@ class Worker:
         if handlers:
             self._handlers = cloudpickle.loads(base64.b64decode(handlers["content"]))
             self._version = int(handlers["version"])
-        self._place = from_json(Storage, said["storage"])
+        self._place, self._settings = from_json(Storage, said["storage"]), from_json(ControlSettings, said["control"])
         if said.get("state"):
             return from_json(State, said["state"])
         assert before is not None

@@ -143,6 +143,40 @@ AREA = Area(
             remedy="Put the model there, and send another message.",
         ),
         Entry(
+            Reason.MODEL_NOT_ALLOWED,
+            Fault.VERSION,
+            (Place.MESSAGE,),
+            ("The application does not take models from the address of a reload-model. The message never took effect."),
+            remedy=(
+                "Put the model below one of spec.control.models.allowedPrefixes, or add a prefix, and send another "
+                "message."
+            ),
+            page="control.md#models",
+        ),
+        Entry(
+            Reason.MODEL_TOO_LARGE,
+            Fault.VERSION,
+            (Place.MESSAGE,),
+            "The model of a reload-model is larger than models may be. The message never took effect.",
+            remedy="Send a smaller model, or raise spec.control.models.sizeLimit.",
+            page="control.md#models",
+        ),
+        Entry(
+            Reason.MESSAGE_TIMED_OUT,
+            Fault.ENVIRONMENT,
+            (Place.MESSAGE,),
+            (
+                "Carrying out the message took longer than spec.control.messageTimeoutSeconds. If it was rejected, it "
+                "never took effect."
+            ),
+            remedy=(
+                "Check what the message names, such as the store of a model, and what the handler waits for. Then "
+                "send another one, or raise spec.control.messageTimeoutSeconds."
+            ),
+            after="Tidegate handles the next message.",
+            page="control.md#what-a-message-may-take",
+        ),
+        Entry(
             Reason.EXPIRED,
             Fault.NONE,
             (Place.MESSAGE,),

@@ -233,6 +233,46 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         {"channel": {**kafka()["channel"], "allowedTypes": ["ping", "ping"]}},
         ["control.channel.allowedTypes[1]", "Duplicate"],
     ),
+    "a prefix of models without a slash at its end": (
+        "spec/control",
+        {"models": {"allowedPrefixes": ["s3://models"]}},
+        ["control.models.allowedPrefixes must be s3://bucket/"],
+    ),
+    "all files of a pod as a prefix of models": (
+        "spec/control",
+        {"models": {"allowedPrefixes": ["file:///"]}},
+        ["control.models.allowedPrefixes must be s3://bucket/"],
+    ),
+    "a prefix of models that leads out of itself": (
+        "spec/control",
+        {"models": {"allowedPrefixes": ["s3://models/a/../"]}},
+        ["control.models.allowedPrefixes must not contain . or .."],
+    ),
+    "a prefix of models with an escape": (
+        "spec/control",
+        {"models": {"allowedPrefixes": ["s3://models/%2e%2e/"]}},
+        ["control.models.allowedPrefixes must not contain . or .."],
+    ),
+    "a prefix of models with a backslash": (
+        "spec/control",
+        {"models": {"allowedPrefixes": ["s3://models/..\\/"]}},
+        ["control.models.allowedPrefixes must not contain . or .."],
+    ),
+    "a size of models that is nothing": (
+        "spec/control",
+        {"models": {"sizeLimit": 0}},
+        ["control.models.sizeLimit must be a quantity above zero"],
+    ),
+    "a size of models that is no quantity": (
+        "spec/control",
+        {"models": {"sizeLimit": "large"}},
+        ["control.models.sizeLimit must be a quantity above zero"],
+    ),
+    "a message that may take no time": (
+        "spec/control",
+        {"messageTimeoutSeconds": 0},
+        ["spec.control.messageTimeoutSeconds", "greater than or equal to 1"],
+    ),
     "arguments that are one string": ("spec/application/args", "--a --b", ["spec.application.args", "array"]),
     "an argument that is a number": ("spec/application/args", ["--n", 3], ["spec.application.args[1]", "string"]),
     "a variable without a name": ("spec/application/env", [{"value": "x"}], ["spec.application.env[0].name: Required"]),

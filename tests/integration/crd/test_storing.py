@@ -145,6 +145,8 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
         },
         "control": {
             "retentionSeconds": 604800,
+            "messageTimeoutSeconds": 300,
+            "models": {"allowedPrefixes": ["s3://models/a b/", "file:///opt/models/"], "sizeLimit": "500Mi"},
             "channel": {
                 "type": "Kafka",
                 "kafka": {

@@ -77,8 +77,9 @@ class Run:
     def reload(self, name: str, content: str) -> None:
         """Have a model where workers find it, and send the message that names it."""
         body, place = content.encode(), self.driver.config.storage
-        self._store.client.put_object(Bucket=place.bucket, Key=f"models/{name}", Body=body)
-        uri, digest = f"s3://{place.bucket}/models/{name}", hashlib.sha256(body).hexdigest()
+        key = place.key("models", name)
+        self._store.client.put_object(Bucket=place.bucket, Key=key, Body=body)
+        uri, digest = f"s3://{place.bucket}/{key}", hashlib.sha256(body).hexdigest()
         self.tell(name, "reload-model", {"name": "delays", "uri": uri, "sha256": digest})
 
     # --- what is seen ---

@@ -22,7 +22,7 @@ from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import Positions
-from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageReport, MessageState
+from tidegate_spark.control_protocol import ControlOrder, ControlOrders, ControlSettings, MessageReport, MessageState
 from tidegate_spark.faults import Link, classify
 from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.places import Storage
@@ -68,12 +68,15 @@ class Application:
     buckets: Buckets = field(default_factory=Buckets)
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     batch: int = -1
+    settings: ControlSettings = field(default_factory=ControlSettings)
 
     def __post_init__(self) -> None:
         self.desk = ControlDesk(lambda: library_in(self.buckets), OneQuery(), self.declared, Clock())
         self.desk.look()
         place = Storage(f"s3://{BUCKET}/{PREFIX}")
-        self.answers = Answers(self.desk, self.declared, Positions(1), lambda: library_in(self.buckets), place)
+        self.answers = Answers(
+            self.desk, self.declared, Positions(1), lambda: library_in(self.buckets), place, settings=self.settings
+        )
 
     def worker(self, name: str = "host/1") -> Worker:
         def ask(path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +168,9 @@ def test_a_batch_that_spark_knows_the_offsets_of_is_not_looked_up_in_the_storage
     known = {("main", 4): '[0, {"tidegate-control": 1}]', ("plain", 4): "[0]"}
     positions = Positions(1, lambda query, batch: known.get((query, batch), ""))
     place = Storage(f"s3://{BUCKET}/{PREFIX}")
-    app.answers = Answers(app.desk, app.declared, positions, lambda: library_in(app.buckets), place)
+    app.answers = Answers(
+        app.desk, app.declared, positions, lambda: library_in(app.buckets), place, settings=app.settings
+    )
     app.send("x", "reload-config", '{"limit": 4}')
     assert app.worker().current("main", 4).get("limit") == 4
     app.plan_of("main", 5, 1)

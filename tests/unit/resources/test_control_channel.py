@@ -10,8 +10,10 @@ from tidegate.resources.platform import Platform
 from tidegate_spark.control_protocol import (
     CHANNEL_CREDENTIALS_DIRECTORY,
     ChannelSettings,
+    ControlSettings,
     InboxSettings,
     KafkaSettings,
+    ModelSettings,
     RabbitSettings,
 )
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
@@ -43,6 +45,19 @@ def mounts(values: dict[str, Any]) -> list[str]:
 def test_without_a_channel_the_driver_knows_of_none() -> None:
     assert config({}).channel is None
     assert CHANNEL_CREDENTIALS_DIRECTORY not in mounts({})
+
+
+def test_models_come_from_the_applications_own_files_unless_the_spec_says_from_where() -> None:
+    assert config({}).control == ControlSettings(
+        ModelSettings((f"{config({}).storage.uri}/",), 2 * 1024**3), message_timeout_seconds=60.0
+    )
+    values = {
+        "control.messageTimeoutSeconds": 300,
+        "control.models.allowedPrefixes": ["s3://models/orders/"],
+        "control.models.sizeLimit": "500Mi",
+    }
+    assert config(values).control == ControlSettings(ModelSettings(("s3://models/orders/",), 500 * 1024**2), 300.0)
+    assert config({"control.models.allowedPrefixes": []}).control.models.allowed_prefixes == ()
 
 
 def test_a_topic_is_told_with_all_that_was_said_of_it() -> None:

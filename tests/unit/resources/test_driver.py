@@ -11,6 +11,7 @@ from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.platform import Platform
+from tidegate_spark.control_protocol import ControlSettings, ModelSettings
 from tidegate_spark.protocol import PROTOCOL, DriverConfig, ExecutorSettings, Storage, from_json
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
@@ -142,6 +143,7 @@ def test_the_configuration_of_a_launch() -> None:
         injected=True,
         program=program_hash(orders.spec),
         protocol=PROTOCOL,
+        control=ControlSettings(ModelSettings(("s3://streams/apps/shop/orders/",), 2 * 1024**3), 60.0),
     )
 
 

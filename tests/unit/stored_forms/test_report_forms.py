@@ -24,10 +24,12 @@ from tidegate_spark.control_protocol import (
     ChannelReport,
     ChannelSettings,
     ControlReport,
+    ControlSettings,
     InboxSettings,
     KafkaSettings,
     MessageReport,
     MessageState,
+    ModelSettings,
     QueryAcknowledgement,
     RabbitSettings,
 )
@@ -296,9 +298,15 @@ FORMS = [
     # From before operator and runtime told each other which protocol they speak.
     Form("driver-config", CONFIG, configured, None),
     Form("agent-report", REPORT, asked_agent, None),
+    # From before it said how control messages are carried out.
+    Form("driver-config-with-protocol", dataclasses.replace(CONFIG, protocol=1), configured, None),
     Form(
-        "driver-config-with-protocol",
-        dataclasses.replace(CONFIG, protocol=1),
+        "driver-config-with-control",
+        dataclasses.replace(
+            CONFIG,
+            protocol=1,
+            control=ControlSettings(ModelSettings(("s3://models/orders/", "file:///opt/models/"), 1 << 20), 30.0),
+        ),
         configured,
         lambda value: to_json(value).encode(),
     ),
@@ -343,7 +351,10 @@ def left_by_pod(body: bytes) -> SnapshotReports | None:
     return pods._parse(body.decode())
 
 
-REPORTS = [*FORMS[1:2], *FORMS[3:], Form("snapshot-reports", SNAPSHOTS, left_by_pod, None)]
+REPORTS = [
+    *(form for form in FORMS if not isinstance(form.value, DriverConfig)),
+    Form("snapshot-reports", SNAPSHOTS, left_by_pod, None),
+]
 """What a runtime reports, and how the operator reads it."""
 NOT_A_WORD = ["", "OfALaterVersion", "running", "x" * 3000, "\x00", "Kubernetes\n", "__members__", "UNKNOWN"]
 

@@ -1,0 +1,93 @@
+"""Models come from the store that the spec names, and are no larger than they may be, whatever the store says."""
+
+import io
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tidegate_spark.control.models import TooLargeError, fetcher, inspected
+from tidegate_spark.control_protocol import ModelSettings
+from tidegate_spark.places import Storage
+from tidegate_spark.storage import Credentials
+from tidegate_testing.control_log import message
+
+
+class Store:
+    """Answers every request alike, and notes it."""
+
+    def __init__(self) -> None:
+        self.status, self.headers, self.body = 200, dict[str, str](), b""
+        self.asked: list[str] = []
+        outer = self
+
+        class Answering(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.asked.append(f"{self.command} {self.path}")
+                self.send_response(outer.status)
+                for name, value in outer.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(outer.body)
+
+            def do_HEAD(self) -> None:
+                self.do_GET()
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+
+    @property
+    def place(self) -> Storage:
+        return Storage("s3://models/app", f"http://127.0.0.1:{self.server.server_port}", path_style_access=True)
+
+    def fetch(self, limit: int = 100) -> bytes:
+        file = io.BytesIO()
+        fetcher(self.place, lambda: Credentials("key", "secret"), size_limit=limit)("s3://models/a.bin", file)
+        return file.getvalue()
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    found = Store()
+    thread = threading.Thread(target=found.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+    thread.join()
+
+
+def test_an_object_is_read_up_to_the_limit(store: Store) -> None:
+    store.headers, store.body = {"Content-Length": "100"}, b"x" * 100
+    assert store.fetch() == b"x" * 100
+    with pytest.raises(TooLargeError):
+        store.fetch(99)
+
+
+def test_one_whose_size_nobody_said_is_counted_while_it_is_read(store: Store) -> None:
+    """Without a length it ends where the connection does."""
+    store.body = b"x" * 100
+    assert store.fetch() == b"x" * 100
+    with pytest.raises(TooLargeError):
+        store.fetch(99)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307])
+def test_an_answer_that_says_to_look_elsewhere_is_not_followed(store: Store, status: int) -> None:
+    store.status = status
+    elsewhere = f"{store.place.endpoint}/other/a.bin"
+    store.headers = {"Location": elsewhere, "x-amz-bucket-region": "eu-west-3", "Content-Length": "0"}
+    with pytest.raises(ClientError):
+        store.fetch()
+    assert store.asked == ["GET /models/a.bin"]
+
+
+def test_a_message_that_names_a_model_of_another_region_is_rejected(store: Store) -> None:
+    store.status, store.headers = 301, {"x-amz-bucket-region": "eu-west-3", "Content-Length": "0"}
+    entry = message("reload-model", {"name": "a", "uri": "s3://models/a.bin", "sha256": "0" * 64})
+    fetch = fetcher(store.place, lambda: Credentials("key", "secret"), size_limit=100)
+    assert inspected(entry, fetch, ModelSettings(("s3://models/",))).reason == "ModelNotFound"
