@@ -209,7 +209,9 @@ def test_an_operator_of_some_namespaces_asks_for_nothing_of_the_cluster(
     narrow = [o for o in helm.render(CHART, "narrow-tidegate", NAMESPACE, values) if o["kind"] != "Deployment"]
     kubectl.apply(*narrow)
     kubeconfig = kubeconfig_of("narrow-tidegate", server, kubectl, tmp_path)
-    app = streaming_app(APP, TEAM, image="example/spark:1", main="local:///opt/app/main.py")
+    app = streaming_app(
+        APP, TEAM, image="example/spark:1", main="local:///opt/app/main.py", storage={"uri": "s3://bucket/apps"}
+    )
     only = {"TIDEGATE_WATCH_NAMESPACES": TEAM, "TIDEGATE_LEASE_NAME": "narrow-tidegate-operator"}
     with operator(kubeconfig, tmp_path / "operator.log", **only):
         kubectl.apply(app)
