@@ -106,7 +106,7 @@ AREA = Area(
             Reason.POD_NAME_TAKEN,
             Fault.CLUSTER,
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "A pod with the name of one of Tidegate's exists and does not (or no longer) belong to this application.",
+            "A pod with the name of one of Tidegate's exists and does not, or no longer, belong to this application.",
             remedy="Delete it, or create the application under another name.",
             after="Tidegate retries after 5 seconds to 5 minutes.",
         ),
