@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark import storage as store
+from tidegate_spark.claims import owner_named_to, refuse_inside_others
 from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
 from tidegate_spark.protocol import (
     APP_FILE,
@@ -40,8 +41,6 @@ LONGEST_WAIT_SECONDS = 30.0
 _ETAG_OF_NOTHING = '"00000000000000000000000000000000"'
 CLAIMED_SPARK = "sparkVersion"
 """Field of ``app.json``: the Spark that the last driver had."""
-CLAIM_FIELDS = frozenset({"uid", "namespace", "app", "epoch", "lineage"})
-"""Fields of ``app.json`` that are always there."""
 CLAIM_ATTEMPTS = 5
 """Only another driver of the same application can get in between; five in a row do not."""
 
@@ -255,7 +254,7 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
     """Write ``app.json``: create it, or bring our own up to this epoch and lineage.
 
     Raises:
-        FaultError: STORAGE_OWNED if it belongs to another application; as :func:`read_claim`.
+        FaultError: STORAGE_OWNED if it, or storage around it, belongs to another application; as :func:`read_claim`.
         BehindError: a later epoch of this application claimed it.
     """
     key = config.storage.key(APP_FILE)
@@ -264,10 +263,11 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
     if spark_version:
         ours_now[CLAIMED_SPARK] = spark_version
     for _ in range(CLAIM_ATTEMPTS):
-        if store.create_object(client, config.storage, key, _document(ours_now)):
-            return
         existing = read_claim(client, config.storage)
         if existing is None:
+            refuse_inside_others(client, config)
+            if store.create_object(client, config.storage, key, _document(ours_now)):
+                return
             continue
         content, etag = existing
         _refuse_foreign(content, config)
@@ -313,12 +313,11 @@ def refusal_of(place: Storage, name: str, error: NewerFormatError | DamagedFormE
 
 def _refuse_foreign(content: dict[str, Any], config: DriverConfig) -> None:
     if content["uid"] != config.uid:
-        owner = f"{content['namespace']}/{content['app']} with uid {content['uid'] or '?'}"
         raise FaultError(
             Fault(
                 Reason.STORAGE_OWNED,
-                f"{config.storage.uri} (from spec.storage.uri) belongs to {owner}; this is "
-                f"{config.namespace}/{config.app} with uid {config.uid}.",
+                f"{config.storage.uri} (from spec.storage.uri) belongs to {owner_named_to(config.namespace, content)}; "
+                f"this is {config.namespace}/{config.app} with uid {config.uid}.",
             )
         )
     if content["epoch"] > config.epoch:

@@ -2,13 +2,14 @@
 
 What another application has kept further below, which is gone itself, is left alone: nobody asked for that to go.
 
+Nothing is deleted without the claim: ``app.json`` with the uid of the application. It goes last of all.
+
 Idempotent: it can be interrupted and started again at any time. Exit codes: 0 nothing is left, or the storage belongs
 to another application or does not say to whom; 75 (EXIT_DEPENDENCY) storage does not answer; 1 no usable configuration.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate_spark import preflight, storage
+from tidegate_spark.claims import look_for_claim, owner_named_to
 from tidegate_spark.environment import Environment
 from tidegate_spark.log_lines import log_to_stderr
 from tidegate_spark.places import INBOX_PREFIX
@@ -29,7 +31,6 @@ from tidegate_spark.protocol import (
     EXIT_CODES,
     DriverConfig,
     Fault,
-    Storage,
     Termination,
     from_json,
 )
@@ -59,11 +60,17 @@ class Purged:
 
     objects: int
     kept: tuple[str, ...] = ()
+    """Of applications of the same namespace."""
+    elsewhere: int = 0
+    """How many of those of other namespaces, which are not named."""
 
     @property
     def message(self) -> str:
         """What is said of it in the pod's last words."""
-        kept = f" Retained, because other applications have claimed them: {', '.join(self.kept)}." if self.kept else ""
+        places = list(self.kept)
+        if self.elsewhere:
+            places.append(f"{self.elsewhere} of other namespaces")
+        kept = f" Retained, because other applications have claimed them: {', '.join(places)}." if places else ""
         return f"{self.objects} objects deleted.{kept}"
 
 
@@ -102,30 +109,79 @@ def purge(client: S3Client, config: DriverConfig) -> Purged:
 
     Raises:
         FaultError: STORAGE_OWNED if ``app.json`` is another application's, CLAIM_DAMAGED if it does not say whose it
-            is, nothing is deleted then;
+            is, or is missing beside something else, NEWER_FORMAT if a newer Tidegate wrote it: nothing is deleted then;
             CREDENTIALS_REJECTED if they may not delete; STORAGE_UNAVAILABLE if something is left that the store does
             not delete.
         Exception: what boto3 raises when storage does not answer.
     """
     if not config.storage.prefix:
         raise FaultError(Fault(Reason.STORAGE_OWNED, f"{config.storage.uri} is a whole bucket, not an application's."))
-    _refuse_foreign(client, config)
-    kept = _places_of_others(client, config)
+    if not _has_claim(client, config):
+        _refuse_unclaimed(client, config)
+        return Purged(0)
+    others = _places_of_others(client, config)
+    kept = tuple(others)
     claim = config.storage.key(APP_FILE)
     deleted = 0
     # Stores that keep objects as files refuse to delete a directory's marker while something is in the directory. The
     # claim goes last: until then nobody else can take the place of what is being deleted.
-    for wanted in (lambda key: key != claim and not _is_marker(key), _is_marker, lambda key: True):
+    for wanted in (lambda key: key != claim and not _is_marker(key), _is_marker, lambda key: key != claim):
         for number in _clear(client, config, kept, wanted):
             deleted += number
             log.info("%d objects deleted so far", deleted)
-    # Whoever writes messages to an application need not know that it goes; what they put there meanwhile is not waited
-    # for, or there would be no end.
-    inbox = config.storage.key(INBOX_PREFIX) + "/"
-    left = next((key for page in list_pages(client, config, kept) for key in page if not key.startswith(inbox)), None)
+    left = _first_left(client, config, kept, claim)
     if left is not None:
         raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"The store does not delete {left}; see the pod's log."))
-    return Purged(deleted, kept)
+    # Hours may have gone by, and people hand storage over by removing the claim.
+    if _has_claim(client, config):
+        deleted += _delete_page(client, config, [claim])
+        deleted += sum(_clear(client, config, kept, _is_marker))
+    named = tuple(place for place, namespace in others.items() if namespace == config.namespace)
+    return Purged(deleted, named, len(others) - len(named))
+
+
+def _has_claim(client: S3Client, config: DriverConfig) -> bool:
+    """Return whether the storage is the application's by its claim, False if there is none.
+
+    Raises:
+        FaultError: as :func:`purge`.
+    """
+    existing = preflight.read_claim(client, config.storage)
+    if existing is None:
+        return False
+    if existing[0]["uid"] != config.uid:
+        owner = owner_named_to(config.namespace, existing[0])
+        raise FaultError(
+            Fault(Reason.STORAGE_OWNED, f"{config.storage.uri} belongs to {owner}; nothing is deleted."),
+        )
+    return True
+
+
+def _refuse_unclaimed(client: S3Client, config: DriverConfig) -> None:
+    """Raise if there is anything in a storage without a claim; without anything, there is nothing to do.
+
+    So it is after a purge that was interrupted at its very end, and of an application that never got so far.
+    """
+    left = _first_left(client, config, (), "")
+    if left is not None:
+        missing = f"{config.storage.uri}/{APP_FILE} is missing, and there are other objects; nothing is deleted."
+        raise FaultError(Fault(Reason.CLAIM_DAMAGED, missing))
+
+
+def _first_left(client: S3Client, config: DriverConfig, kept: Sequence[str], claim: str) -> str | None:
+    """Return a key that is there beside the claim, None if there is none.
+
+    Whoever writes messages to an application need not know that it goes; what they put there meanwhile is not waited
+    for, or there would be no end. A directory's marker holds nothing.
+    """
+    inbox = config.storage.key(INBOX_PREFIX) + "/"
+    keys = (key for page in list_pages(client, config, kept) for key in page)
+    return next((k for k in keys if k != claim and not k.startswith(inbox) and not _is_root_marker(k, config)), None)
+
+
+def _is_root_marker(key: str, config: DriverConfig) -> bool:
+    # It cannot go before the claim that is in it.
+    return key == config.storage.prefix + "/"
 
 
 def list_pages(client: S3Client, config: DriverConfig, kept: Sequence[str] = ()) -> Iterator[list[str]]:
@@ -137,11 +193,13 @@ def list_pages(client: S3Client, config: DriverConfig, kept: Sequence[str] = ())
         yield [item["Key"] for item in page.get("Contents", []) if not _belongs(item["Key"], kept)]
 
 
-def _places_of_others(client: S3Client, config: DriverConfig) -> tuple[str, ...]:
-    """Return the prefixes below the application's that another application claimed; each ends with a slash.
+def _places_of_others(client: S3Client, config: DriverConfig) -> dict[str, str]:
+    """Return the prefixes below the application's that another one claimed, and the namespace of each.
 
-    No such application runs: the operator refuses storage inside another one's. But one that was deleted may have kept
-    its own, and an application that came later may have been given a place around it.
+    Each prefix ends with a slash; the namespace is empty if a claim does not say it any more.
+
+    No such application runs in this namespace: the operator refuses storage inside another one's. But one that was
+    deleted may have kept its own, and an application that came later may have been given a place around it.
     """
     claims = [
         key
@@ -149,28 +207,22 @@ def _places_of_others(client: S3Client, config: DriverConfig) -> tuple[str, ...]
         for key in page
         if key.endswith(f"/{APP_FILE}") and key != config.storage.key(APP_FILE)
     ]
-    return tuple(key.removesuffix(APP_FILE) for key in claims if _is_claimed_by_another(client, config, key))
+    found = {key.removesuffix(APP_FILE): _namespace_of_claim(client, config, key) for key in claims}
+    return {place: namespace for place, namespace in found.items() if namespace is not None}
 
 
-def _is_claimed_by_another(client: S3Client, config: DriverConfig, claim: str) -> bool:
+def _namespace_of_claim(client: S3Client, config: DriverConfig, claim: str) -> str | None:
+    """Return the namespace in another application's claim, None if it is this one's or no claim at all."""
     place = replace(config.storage, uri=f"s3://{config.storage.bucket}/{claim.removesuffix('/' + APP_FILE)}")
     try:
         found = preflight.read_claim(client, place)
+        content = found[0] if found is not None else {}
     except FaultError as error:
-        if error.fault.reason is not Reason.CLAIM_DAMAGED:
-            raise
-        return _looks_like_a_claim(client, place)
-    return found is not None and found[0]["uid"] != config.uid
-
-
-def _looks_like_a_claim(client: S3Client, place: Storage) -> bool:
-    """Return whether an ``app.json`` that is no claim was one once; an application has files of that name, too."""
-    body, _ = storage.read_object(client, place, place.key(APP_FILE)) or (b"", "")
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(content, dict) and len(preflight.CLAIM_FIELDS & content.keys()) > 1
+        if error.fault.reason is Reason.NEWER_FORMAT:
+            return ""  # whatever it says: it may be another's
+        body, _ = storage.read_object(client, place, place.key(APP_FILE)) or (b"", "")
+        content = look_for_claim(body)
+    return str(content.get("namespace") or "") if content and content.get("uid") != config.uid else None
 
 
 def _belongs(key: str, kept: Sequence[str]) -> bool:
@@ -222,17 +274,6 @@ def _delete_page(client: S3Client, config: DriverConfig, keys: list[str]) -> int
     for error in errors[:10]:
         log.warning("%s: %s: %s", error.get("Key"), error.get("Code"), error.get("Message"))
     return len(keys) - len(errors)
-
-
-def _refuse_foreign(client: S3Client, config: DriverConfig) -> None:
-    existing = preflight.read_claim(client, config.storage)
-    if existing is not None and existing[0]["uid"] != config.uid:
-        raise FaultError(
-            Fault(
-                Reason.STORAGE_OWNED,
-                f"{config.storage.uri} belongs to another application (uid {existing[0]['uid']}); nothing is deleted.",
-            )
-        )
 
 
 if __name__ == "__main__":

@@ -202,7 +202,8 @@ class World(OperatorsWorld):
     def left_by_living(self, prefix: str) -> list[str]:
         """Return the keys below a prefix that should be gone; a zombie's, and an earlier owner's, may be there."""
         claim = json.loads(self.store.objects.get(f"{prefix}/{APP_FILE}", b"{}"))
-        if prefix in self.zombies or claim.get("uid", self.to_be_emptied[prefix]) != self.to_be_emptied[prefix]:
+        # Without a claim of the application that is gone, nothing is deleted.
+        if prefix in self.zombies or claim.get("uid") != self.to_be_emptied[prefix]:
             return []
         inside = f"{prefix}/{NAMESPACE}/"  # another application's, which does not have to end with this one
         # What a rehearsal on a node that is cut off writes, nobody can keep it from writing.

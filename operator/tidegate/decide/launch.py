@@ -41,7 +41,7 @@ _TAKEN_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 
 
 def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
-    """Refuse storage that an older application has: the two would read each other's checkpoints."""
+    """Refuse storage that an older application of the namespace has: the two would read each other's checkpoints."""
     if o.driver is not None or not o.rival:
         return None
     return Verdict(

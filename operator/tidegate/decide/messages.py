@@ -77,8 +77,8 @@ _CORRECT_AND_RETRIED = "Correct what it names; Tidegate retries."
 
 def storage_conflict(rival: str) -> str:
     return (
-        f"The storage of this application overlaps that of {rival}, which is older. Create this application again with "
-        "another spec.storage.uri, or delete the other one."
+        f"The storage of this application overlaps that of application {rival}, which is older. Create this "
+        "application again with another spec.storage.uri, or delete the other one."
     )
 
 

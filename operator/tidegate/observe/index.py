@@ -182,14 +182,13 @@ class Index:
         return {woken for key, uid in gone for woken in self.remove_app(key, uid)}
 
     def rival(self, app: StreamingApp) -> str:
-        """Return the oldest other application whose storage overlaps this one's and that is older; empty if none."""
+        """Return the oldest other application of the namespace whose storage overlaps this one's and that is older."""
         me = (app.metadata.namespace, app.metadata.name)
         others = [self._apps[key] for key in self._roots.overlapping(me)]
         older = [k.app for k in others if isinstance(k, KnownApp) and _age(k.app) < _age(app)]
         if not older:
             return ""
-        first = min(older, key=_age).metadata
-        return f"{first.namespace}/{first.name}"
+        return min(older, key=_age).metadata.name
 
     def replace_app(self, app: StreamingApp) -> None:
         """Put a known application in again, with what a write did to it that its answer did not show."""

@@ -1,4 +1,7 @@
-"""Finds applications whose storage overlaps: the same place, or one inside the other. No I/O.
+"""Finds applications of one namespace whose storage overlaps: the same place, or one inside the other. No I/O.
+
+Of one namespace alone: a spec may name any place, also one that its author cannot reach, and must not hold back what
+belongs to others. Between namespaces a claim in the storage decides, which the driver finds (``preflight.claim``).
 
 Costs a look-up for each part of a path, however many applications there are.
 """
@@ -10,7 +13,9 @@ from tidegate.workqueue import Key
 from tidegate_spark.protocol import application_uri
 
 Root = tuple[str, ...]
-"""The endpoint, the bucket, then the parts of the prefix."""
+"""The namespace, the endpoint, the bucket, then the parts of the prefix."""
+_SHORTEST = 3
+"""Parts of the place of a whole bucket."""
 
 
 class StorageRoots:
@@ -30,7 +35,7 @@ class StorageRoots:
         self.remove(key)
         self._roots[key] = root
         self._at.setdefault(root, set()).add(key)
-        for length in range(2, len(root) + 1):
+        for length in range(_SHORTEST, len(root) + 1):
             self._within.setdefault(root[:length], set()).add(key)
 
     def remove(self, key: Key) -> None:
@@ -39,16 +44,16 @@ class StorageRoots:
         if root is None:
             return
         _discard(self._at, root, key)
-        for length in range(2, len(root) + 1):
+        for length in range(_SHORTEST, len(root) + 1):
             _discard(self._within, root[:length], key)
 
     def overlapping(self, key: Key) -> set[Key]:
-        """Return the other applications that are in the same place, around it, or inside it."""
+        """Return the other applications of the namespace that are in the same place, around it, or inside it."""
         root = self._roots.get(key)
         if root is None:
             return set()
         found = set(self._within.get(root, ()))
-        for length in range(2, len(root)):
+        for length in range(_SHORTEST, len(root)):
             found |= self._at.get(root[:length], set())
         return found - {key}
 
@@ -58,7 +63,7 @@ def root_of(app: StreamingApp) -> Root:
     storage = app.spec.storage
     uri = application_uri(storage.uri, app.metadata.namespace, app.metadata.name)
     parts = [part for part in uri.partition("://")[2].split("/") if part]
-    return (storage.endpoint.rstrip("/").lower(), *parts)
+    return (app.metadata.namespace, storage.endpoint.rstrip("/").lower(), *parts)
 
 
 def _discard(index: dict[Root, set[Key]], root: Root, key: Key) -> None:

@@ -13,7 +13,7 @@ AREA = Area(
             Reason.STORAGE_CONFLICT,
             Fault.VERSION,
             (Place.APP,),
-            "The storage overlaps that of another, older application.",
+            "The storage overlaps that of another, older application of the namespace.",
             remedy="Create the application again with another spec.storage.uri, or delete the other one.",
             after="Tidegate continues when the other one is deleted.",
         ),
@@ -21,7 +21,10 @@ AREA = Area(
             Reason.STORAGE_OWNED,
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
-            "app.json names another application, or a later epoch of this one.",
+            (
+                "app.json names another application, or a later epoch of this one; or the storage is inside one that "
+                "an application of another namespace has claimed."
+            ),
             remedy=(
                 "Create the application again with another spec.storage.uri, or delete what the other application "
                 "left there; delete only app.json to continue from its state."
@@ -47,8 +50,8 @@ AREA = Area(
             Fault.DATA,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             (
-                "app.json or fence.json lacks a field or has one of another type, so nobody can determine who writes "
-                "the storage; Tidegate neither takes nor deletes it."
+                "app.json or fence.json lacks a field or has one of another type, or app.json is missing where storage "
+                "is to be deleted, so nobody can determine whose it is; Tidegate neither takes nor deletes it."
             ),
             remedy=(
                 "Restore the object that the message names from the versions of the bucket. Without a version, make "

@@ -123,8 +123,8 @@ def test_a_changed_spec_is_not_kept_waiting_by_an_earlier_refusal() -> None:
 
 
 def test_storage_that_an_older_application_has_is_refused() -> None:
-    plan = decide(observe(app_with(), rival="shop/older"), NOW)
-    assert (plan.reason, "shop/older" in plan.message, kinds(plan)) == (
+    plan = decide(observe(app_with(), rival="older"), NOW)
+    assert (plan.reason, "of application older," in plan.message, kinds(plan)) == (
         "StorageConflict",
         True,
         ["PublishEvent", "WriteStatus"],

@@ -306,7 +306,21 @@ def test_storage_inside_that_of_an_older_application_has_a_rival() -> None:
     inner = elsewhere("inner", "s3://streams/apps/shop/orders", "u-1", "2026-01-02T00:00:00Z")
     index.put_app(older)
     index.put_app(inner)
-    assert (index.rival(inner), index.rival(older)) == ("shop/orders", "")
+    assert (index.rival(inner), index.rival(older)) == ("orders", "")
+
+
+def test_an_application_of_another_namespace_holds_nothing_back_by_naming_a_place() -> None:
+    """Whoever may create one anywhere can name any place, and create it before its owner does."""
+    index = Index()
+    for namespace, name, uri in (("apps", "shop", "s3://streams"), ("evil", "x", "s3://streams/apps/shop/orders")):
+        resource = body({"storage.uri": uri})
+        old = {"namespace": namespace, "name": name, "uid": name, "creationTimestamp": "2020-01-01T00:00:00Z"}
+        resource["metadata"] = {**resource["metadata"], **old}
+        assert index.put_app(resource) == {(namespace, name)}
+    orders = elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-01T00:00:00Z")
+    assert index.put_app(orders) == {KEY}
+    assert index.rival(orders) == ""
+    assert index.remove_app(("apps", "shop"), "shop") == {("apps", "shop")}
 
 
 def test_storage_around_that_of_an_older_application_has_a_rival() -> None:
@@ -315,7 +329,7 @@ def test_storage_around_that_of_an_older_application_has_a_rival() -> None:
     outer = elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-02T00:00:00Z")
     index.put_app(inner)
     index.put_app(outer)
-    assert index.rival(outer) == "shop/inner"
+    assert index.rival(outer) == "inner"
 
 
 def test_the_same_path_on_another_endpoint_is_another_place() -> None:

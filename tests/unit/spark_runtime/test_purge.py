@@ -47,7 +47,8 @@ class Store:
 
     def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
         if Key not in self.keys:
-            raise ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 404}}, "GetObject")  # type: ignore[typeddict-item] # as much as is read
+            missing = {"Error": {"Code": "NoSuchKey"}, "ResponseMetadata": {"HTTPStatusCode": 404}}
+            raise ClientError(missing, "GetObject")  # type: ignore[arg-type] # as much as is read
         content = claim_of(self.owners[Key]) if Key in self.owners else self.contents.get(Key, {})
         return {"Body": io.BytesIO(json.dumps(content).encode()), "ETag": "e"}
 
@@ -56,11 +57,11 @@ class Store:
 
     def paginate(self, Bucket: str, Prefix: str, PaginationConfig: dict[str, int]) -> Iterator[dict[str, Any]]:  # noqa: N803 - likewise
         self.listings += 1
-        last = Prefix
+        last = ""
         while True:
             with self._lock:
-                below = [key for key in self.keys[bisect.bisect_left(self.keys, last) :] if key.startswith(Prefix)]
-                page = [key for key in below if key > last or key == Prefix][: PaginationConfig["PageSize"]]
+                after = self.keys[bisect.bisect_left(self.keys, max(last, Prefix)) :]
+                page = [key for key in after if key.startswith(Prefix) and key > last][: PaginationConfig["PageSize"]]
                 self.held += len(page) if self.listings > 1 else 0  # the first one looks for claims, and keeps no other
                 self.most_held = max(self.most_held, self.held)
             yield {"Contents": [{"Key": key} for key in page]}
@@ -108,9 +109,9 @@ def test_the_claim_goes_last_and_directories_after_what_is_in_them(monkeypatch: 
 
 
 def test_the_neighbour_with_a_longer_name_is_left_alone() -> None:
-    store = Store(["apps/shop/orders-2/app.json", "apps/shop/orders.txt", *below("a")])
+    store = Store(["apps/shop/orders-2/app.json", "apps/shop/orders.txt", "apps/shop/orders2/a", *below("a")])
     assert purged(store) == 2
-    assert store.keys == ["apps/shop/orders-2/app.json", "apps/shop/orders.txt"]
+    assert store.keys == ["apps/shop/orders-2/app.json", "apps/shop/orders.txt", "apps/shop/orders2/a"]
 
 
 def test_what_the_store_does_not_delete_is_named() -> None:
@@ -140,6 +141,80 @@ def test_another_applications_storage_is_not_touched() -> None:
     with pytest.raises(FaultError) as caught:
         purged(store)
     assert (caught.value.fault.reason, store.order) == (Reason.STORAGE_OWNED, [])
+
+
+@pytest.mark.parametrize(("namespace", "named"), [("shop", True), ("bank", False)])
+def test_the_owner_of_a_storage_is_named_within_the_namespace_alone(namespace: str, named: bool) -> None:
+    store = Store(below("a"))
+    del store.owners[CLAIM]
+    store.contents[CLAIM] = {**claim_of("u-2"), "namespace": namespace, "app": "payments"}
+    with pytest.raises(FaultError) as caught:
+        purged(store)
+    message = caught.value.fault.message
+    assert (store.order, "payments" in message, namespace in message.removeprefix(CONFIG.storage.uri)) == (
+        [],
+        named,
+        named,
+    )
+
+
+def without_claim(*keys: str) -> Store:
+    store = Store(list(keys))
+    store.keys.remove(CLAIM)
+    return store
+
+
+@pytest.mark.parametrize("keys", [below("a"), below("lineages/1/main/offsets/0", "fence.json"), below("sub/app.json")])
+def test_nothing_is_deleted_without_a_claim(keys: list[str]) -> None:
+    store = without_claim(*keys)
+    with pytest.raises(FaultError, match=r"app\.json is missing, .* nothing is deleted") as caught:
+        purged(store)
+    assert (caught.value.fault.reason, store.keys) == (Reason.CLAIM_DAMAGED, sorted(keys))
+
+
+@pytest.mark.parametrize("keys", [[], below(""), below("control/inbox/1.json")])
+def test_a_purge_that_was_interrupted_after_the_claim_went_has_nothing_left_to_do(keys: list[str]) -> None:
+    store = without_claim(*keys, "apps/shop/orders2/a", "apps/shop/orders2/app.json")
+    assert purged(store) == 0
+    assert store.order == []
+
+
+def test_nothing_is_deleted_if_a_newer_tidegate_wrote_the_claim() -> None:
+    store = Store(below("a"))
+    del store.owners[CLAIM]
+    store.contents[CLAIM] = {**claim_of("u-1"), "version": 2}
+    with pytest.raises(FaultError) as caught:
+        purged(store)
+    assert (caught.value.fault.reason, store.order) == (Reason.NEWER_FORMAT, [])
+
+
+def test_a_claim_that_is_another_ones_by_the_end_of_a_purge_stays() -> None:
+    class HandedOver(Store):
+        """People hand the place over while it is purged."""
+
+        def delete_objects(self, Bucket: str, Delete: dict[str, Any]) -> dict[str, Any]:  # noqa: N803 - boto3's names
+            self.owners[CLAIM] = "u-2"
+            return super().delete_objects(Bucket, Delete)
+
+    store = HandedOver(below("a", "b"))
+    with pytest.raises(FaultError) as caught:
+        purged(store)
+    assert (caught.value.fault.reason, store.keys) == (Reason.STORAGE_OWNED, [CLAIM])
+
+
+def test_places_of_other_namespaces_are_retained_and_not_named() -> None:
+    own, foreign = below("shop/inner/app.json"), below("bank/vault/app.json", "bank/vault/a")
+    newer = below("later/one/app.json", "later/one/a")
+    store = Store([*own, *foreign, *newer, *below("a")])
+    store.contents |= {
+        own[0]: {**claim_of("u-0")},
+        foreign[0]: {**claim_of("u-3"), "namespace": "bank"},
+        newer[0]: {"version": 9, "of": "another kind"},
+    }
+    client: Any = store
+    told = purge.purge(client, CONFIG).message
+    assert store.keys == sorted([*own, *foreign, *newer])
+    assert told.endswith("claimed them: apps/shop/orders/shop/inner/, 2 of other namespaces.")
 
 
 def test_what_another_application_kept_further_below_stays() -> None:
