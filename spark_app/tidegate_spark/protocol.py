@@ -111,6 +111,35 @@ LABEL_SNAPSHOT = "tidegate.dev/snapshot"
 ANNOTATION_APP_UID = "tidegate.dev/app-uid"
 FINALIZER = "tidegate.dev/streamingapp"
 SNAPSHOT_FINALIZER = "tidegate.dev/streamsnapshot"
+OWN_LABELS = "tidegate.dev/"
+"""How Tidegate's own labels and annotations begin."""
+SPARKS_LABELS = frozenset(
+    {
+        "spark-app-name",
+        "spark-app-selector",
+        "spark-exec-id",
+        "spark-exec-inactive",
+        "spark-exec-resourceprofile-id",
+        "spark-role",
+        "spark-version",
+    }
+)
+"""By these a driver's Spark finds its executors: with another application's they would be counted there."""
+
+
+def is_reserved_label(name: str) -> bool:
+    """Return whether a label or annotation is one by which pods are told apart: no spec and no script sets it."""
+    return name.startswith(OWN_LABELS) or name in SPARKS_LABELS or name == LABEL_MANAGED_BY
+
+
+def label_set_by(setting: str) -> str:
+    """Return the label or annotation that a setting of Spark gives to pods, empty if it gives none."""
+    for role in ("driver", "executor"):
+        for kind in ("label", "annotation"):
+            prefix = f"spark.kubernetes.{role}.{kind}."
+            if setting.startswith(prefix):
+                return setting.removeprefix(prefix)
+    return ""
 
 
 # --- configuration, operator -> runtime ------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def _connector_message(config: DriverConfig, directory: str) -> str:
 
 
 def _ignored_message(key: str, where: str) -> str:
-    return f"{key} of {where} is not used: {sparkconf.OWNED_KEYS[key]} decides."
+    return f"{key} of {where} is not used: {sparkconf.decided_by(key)} decides."
 
 
 def _guard_builder(progress: Progress, master: str) -> None:
@@ -137,7 +137,7 @@ def _guard_builder(progress: Progress, master: str) -> None:
 
     @functools.wraps(original)
     def get_or_create(builder: SparkSession.Builder) -> SparkSession:
-        for key in [key for key in builder._options if key in sparkconf.OWNED_KEYS]:
+        for key in [key for key in builder._options if sparkconf.decided_by(key)]:
             value = builder._options.pop(key)
             if value != master:
                 progress.notice(Reason.CONFIGURATION_IGNORED, _ignored_message(key, f"the script ({value})"))

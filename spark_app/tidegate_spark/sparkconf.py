@@ -15,6 +15,8 @@ from tidegate_spark.protocol import (
     SPARK_SECRET_SETTINGS,
     DriverConfig,
     Storage,
+    is_reserved_label,
+    label_set_by,
 )
 
 S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -60,6 +62,11 @@ OWNED_KEYS: dict[str, str] = {
 """Keys that a script or ``spec.sparkConf`` cannot set, and what decides them instead."""
 
 
+def decided_by(key: str) -> str:
+    """Return what decides a setting instead of a script or ``spec.sparkConf``, empty if they may set it."""
+    return OWNED_KEYS.get(key) or ("Tidegate" if is_reserved_label(label_set_by(key)) else "")
+
+
 def lineage_uri(config: DriverConfig) -> str:
     """Return the directory below which each query of this lineage has its checkpoint."""
     return f"{config.storage.hadoop_uri}/{LINEAGE_PREFIX}/{config.lineage}"
@@ -72,7 +79,7 @@ def pin_uri(config: DriverConfig) -> str:
 
 def build_spark_conf(config: DriverConfig, environment: Environment, process: str) -> dict[str, str]:
     """Return the whole configuration of the driver's SparkContext; ``process`` names this driver process."""
-    user = {key: value for key, value in config.spark_conf.items() if key not in OWNED_KEYS}
+    user = {key: value for key, value in config.spark_conf.items() if not decided_by(key)}
     if not environment.on_kubernetes:
         # Nobody shares a secret with it: Spark makes one up for itself, and refuses to have it from a file.
         user = {key: value for key, value in user.items() if key not in SPARK_SECRET_SETTINGS}
@@ -117,7 +124,7 @@ def fence_settings(config: DriverConfig, etag: str) -> dict[str, str]:
 
 def ignored_keys(config: DriverConfig) -> tuple[str, ...]:
     """Return the keys of ``spec.sparkConf`` that have no effect."""
-    return tuple(sorted(key for key in config.spark_conf if key in OWNED_KEYS))
+    return tuple(sorted(key for key in config.spark_conf if decided_by(key)))
 
 
 def _session_defaults(config: DriverConfig, environment: Environment) -> dict[str, str]:

@@ -12,6 +12,7 @@ from tidegate.resources.mounted_main import main_reference
 from tidegate.resources.names import ACCESS_NAME, EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_parts import is_injected
+from tidegate.resources.reserved_labels import refuse_in_settings
 from tidegate.spark.memory import split_memory
 from tidegate.spark.settings import spark_settings
 from tidegate_spark.protocol import (
@@ -52,9 +53,10 @@ def build_driver_config(
     """Return everything one launch needs, secrets excepted; ``failures`` as in :func:`build_driver_pod`.
 
     Raises:
-        SpecError: memory does not fit, or the executors' template cannot be merged.
+        SpecError: memory does not fit, the executors' template cannot be merged, or a setting labels pods as another's.
     """
     spec = app.spec
+    refuse_in_settings(spec.spark_conf)
     return DriverConfig(
         app=app.metadata.name,
         namespace=app.metadata.namespace,

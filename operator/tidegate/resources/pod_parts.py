@@ -12,6 +12,7 @@ from tidegate.resources.names import RUNTIME_CONTAINER
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import COMMON_FIELD, lay_over
 from tidegate.resources.reserved_env import refuse_reserved
+from tidegate.resources.reserved_labels import refuse_in_template
 from tidegate_spark.protocol import (
     ACCESS_KEY,
     CREDENTIALS_DIRECTORY,
@@ -183,8 +184,10 @@ def build_users_pod(
         The pod, and the variables of its container, which are the user's and the defaults.
 
     Raises:
-        SpecError: the template cannot be merged, or a variable is reserved.
+        SpecError: the template cannot be merged, or a variable, label or annotation is reserved.
     """
+    refuse_in_template(app.spec.pod_template, COMMON_FIELD)
+    refuse_in_template(template, field)
     default = {
         "name": container,
         "env": default_env(),

@@ -156,7 +156,7 @@ def _without_what_runs(app: StreamingApp, errand: Errand) -> StreamingApp:
     runtime = Runtime.IMAGE if errand.spark is None else Runtime.INJECTED
     application = Application(image="", main=app.spec.application.main, runtime=runtime)
     spec = msgspec.structs.replace(
-        app.spec, application=application, driver=Driver(), executor=Executor(), spark_conf={}
+        app.spec, application=application, pod_template={}, driver=Driver(), executor=Executor(), spark_conf={}
     )
     return msgspec.structs.replace(app, spec=spec)
 

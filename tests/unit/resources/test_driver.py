@@ -201,7 +201,11 @@ def test_the_kubelet_finds_nothing_to_expand_in_the_configuration() -> None:
 
 
 TEMPLATE: dict[str, Any] = {
-    "metadata": {"labels": {"team": "a", "tidegate.dev/app": "other"}, "annotations": {"note": "b"}, "name": "mine"},
+    "metadata": {
+        "labels": {"team": "a", "app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {"note": "b"},
+        "name": "mine",
+    },
     "spec": {
         "nodeSelector": {"disk": "fast"},
         "tolerations": [{"key": "dedicated", "operator": "Exists"}],
@@ -253,7 +257,7 @@ def test_what_a_template_says_about_the_pod_is_kept(merged: dict[str, Any]) -> N
 
 def test_what_tidegate_needs_for_itself_wins_over_a_template(merged: dict[str, Any]) -> None:
     spec, metadata, driver = merged["spec"], merged["metadata"], driver_of(merged)
-    assert (metadata["name"], metadata["labels"]["tidegate.dev/app"]) == ("orders-driver", "orders")
+    assert (metadata["name"], metadata["labels"]["app.kubernetes.io/managed-by"]) == ("orders-driver", "tidegate")
     assert (spec["restartPolicy"], spec["serviceAccountName"]) == ("OnFailure", "tidegate-driver")
     assert (driver["image"], driver["command"]) == ("shop/orders:1", ["python3", "-m", "tidegate_spark"])
     assert driver["resources"]["limits"] == {"memory": "2Gi", "example.com/gpu": "1"}

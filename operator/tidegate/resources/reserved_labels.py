@@ -1,0 +1,49 @@
+"""Labels and annotations that a spec can not set, because pods are told apart by them. No I/O.
+
+Tidegate's own win over a template's in any case; what is refused here are those that it does not set on this very pod,
+and those by which Spark tells executors apart: with another application's they would be taken for that one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate.model.errors import SpecError
+from tidegate_spark.protocol import LABEL_MANAGED_BY, OWN_LABELS, is_reserved_label, label_set_by
+
+REMEDY = (
+    f"labels and annotations that start with {OWN_LABELS}, and those of Spark, tell pods apart; choose another name"
+)
+
+
+def refuse_in_template(template: Mapping[str, Any], field: str) -> None:
+    """Raise if a user's template sets one.
+
+    Args:
+        template: the template; what is wrong with its shape is told by whoever merges it.
+        field: its path in the spec.
+
+    Raises:
+        SpecError: the first that is not the user's to set.
+    """
+    metadata = template.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return
+    for kind in ("labels", "annotations"):
+        given = metadata.get(kind)
+        for name in given if isinstance(given, Mapping) else ():
+            # Many templates carry this one, whatever made them; Tidegate's own is laid over it.
+            if is_reserved_label(name) and name != LABEL_MANAGED_BY:
+                raise SpecError(f"{field}.metadata.{kind}[{name}]", REMEDY)
+
+
+def refuse_in_settings(spark_conf: Mapping[str, str]) -> None:
+    """Raise if a setting of Spark gives pods one: it would win over the executors' template.
+
+    Raises:
+        SpecError: the first that is not the user's to set.
+    """
+    for key in sorted(spark_conf):
+        if is_reserved_label(label_set_by(key)):
+            raise SpecError(f"spec.sparkConf[{key}]", REMEDY)
